@@ -1,0 +1,91 @@
+//! Bitmaps: edges and validity. spec.md: CON-6.
+
+use crate::FormatError;
+use crate::error::ensure;
+
+/// A checked bitmap: its length fits, and the unused bits are zero.
+#[derive(Debug, Clone, Copy)]
+pub struct Bitmap<'a> {
+    bytes: &'a [u8],
+    len: u64,
+}
+
+impl<'a> Bitmap<'a> {
+    /// A bitmap of `len` bits in `bytes`.
+    ///
+    /// # Errors
+    /// Where the bytes are too few or too many, or unused bits are set.
+    pub fn decode(bytes: &'a [u8], len: u64) -> Result<Self, FormatError> {
+        ensure(bytes.len() as u64 == len.div_ceil(8), "bitmap", || format!("{} bytes for {len} bits", bytes.len()))?;
+        let used = len % 8;
+        let tail = bytes.last().copied().unwrap_or(0);
+        ensure(used == 0 || tail >> used == 0, "bitmap", || "unused bits are set".into())?;
+        Ok(Self { bytes, len })
+    }
+
+    /// Bit `index`; false past the end.
+    pub fn get(&self, index: u64) -> bool {
+        let byte = usize::try_from(index / 8).ok().and_then(|i| self.bytes.get(i)).copied().unwrap_or(0);
+        byte >> (index % 8) & 1 == 1
+    }
+
+    /// The number of bits.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it has no bits.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The number of bits that are set.
+    pub fn count_ones(&self) -> u64 {
+        self.bytes.iter().map(|byte| u64::from(byte.count_ones())).sum()
+    }
+}
+
+/// Makes a bitmap bit by bit, handing out whole bytes as they fill.
+#[derive(Debug, Default)]
+pub struct BitmapBuilder {
+    current: u8,
+    used: u8,
+}
+
+impl BitmapBuilder {
+    /// Adds a bit; the byte that it completes, if it does.
+    pub fn push(&mut self, bit: bool) -> Option<u8> {
+        self.current |= u8::from(bit) << self.used;
+        self.used += 1;
+        if self.used < 8 {
+            return None;
+        }
+        self.used = 0;
+        Some(std::mem::take(&mut self.current))
+    }
+
+    /// The last byte, where one was begun.
+    pub fn finish(self) -> Option<u8> {
+        (self.used > 0).then_some(self.current)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CON-6
+    #[test]
+    fn bits_are_least_significant_first_and_unused_ones_zero() {
+        let mut builder = BitmapBuilder::default();
+        let bits = [true, false, false, true, false, false, false, false, true, true];
+        let mut bytes: Vec<u8> = bits.iter().filter_map(|&bit| builder.push(bit)).collect();
+        bytes.extend(builder.finish());
+        assert_eq!(bytes, [0b1001, 0b11]);
+        let bitmap = Bitmap::decode(&bytes, 10).unwrap();
+        assert!(bits.iter().enumerate().all(|(i, &bit)| bitmap.get(i as u64) == bit));
+        assert_eq!((bitmap.count_ones(), bitmap.get(10), bitmap.get(u64::MAX)), (4, false, false));
+        assert!(Bitmap::decode(&[0, 0b100], 10).is_err());
+        assert!(Bitmap::decode(&[0], 10).is_err());
+    }
+}

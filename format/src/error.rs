@@ -1,0 +1,81 @@
+//! What can be wrong with bytes that claim to be a grainstore structure.
+
+/// Why bytes were refused. The texts name what, found and expected; the caller adds the file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FormatError {
+    /// The bytes are something else altogether.
+    #[error("not a grainstore {what}: {found}")]
+    NotGrainstore {
+        /// The structure that was looked for.
+        what: &'static str,
+        /// What stands there instead.
+        found: String,
+    },
+    /// A version that this library does not know.
+    #[error("written by a newer grainstore: format version {found} is unknown to this version ({ours})")]
+    TooNew {
+        /// The version found.
+        found: u64,
+        /// The newest version known.
+        ours: u32,
+    },
+    /// An incompatible feature that this library does not know.
+    #[error("written by a newer grainstore: feature bit {bit} is unknown to this version")]
+    UnknownFeature {
+        /// The lowest unknown bit.
+        bit: u32,
+    },
+    /// Bytes are missing at the end, or there are too many.
+    #[error("{what} is cut short or appended to: {found} bytes, expected {expected}")]
+    Length {
+        /// The structure.
+        what: &'static str,
+        /// Its length in bytes.
+        found: u64,
+        /// The length it should have.
+        expected: String,
+    },
+    /// A checksum or a rule of the format does not hold.
+    #[error("damaged {what}: {detail}")]
+    Damaged {
+        /// The structure.
+        what: &'static str,
+        /// Found and expected.
+        detail: String,
+    },
+    /// A value that the format cannot hold (from a writer, never from disk).
+    #[error("{what} is {found}, the limit is {limit}")]
+    Limit {
+        /// The value.
+        what: &'static str,
+        /// What it was.
+        found: u64,
+        /// The most that the format holds.
+        limit: u64,
+    },
+    /// A name, type or option that the format does not allow (from a writer).
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl FormatError {
+    pub(crate) fn damaged(what: &'static str, detail: impl Into<String>) -> Self {
+        Self::Damaged { what, detail: detail.into() }
+    }
+}
+
+/// `Ok` where `holds`, else the structure is damaged as `detail` says.
+pub(crate) fn ensure(holds: bool, what: &'static str, detail: impl FnOnce() -> String) -> Result<(), FormatError> {
+    if holds { Ok(()) } else { Err(FormatError::damaged(what, detail())) }
+}
+
+/// Refuses incompatible features that this version does not know. spec.md: VER-1, VER-2.
+pub(crate) fn check_incompatible(bits: u32) -> Result<(), FormatError> {
+    if bits == 0 { Ok(()) } else { Err(FormatError::UnknownFeature { bit: bits.trailing_zeros() }) }
+}
+
+/// Refuses another version. spec.md: VER-1.
+pub(crate) fn check_version(found: u64) -> Result<(), FormatError> {
+    if found == u64::from(crate::VERSION) { Ok(()) } else { Err(FormatError::TooNew { found, ours: crate::VERSION }) }
+}

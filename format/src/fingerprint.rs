@@ -1,0 +1,98 @@
+//! Fingerprints: what a segment and a dataset are, by content. spec.md: FPR-1, FPR-2, EXT-2.
+
+use xxhash_rust::xxh64::{Xxh64, xxh64};
+
+/// A 64-bit fingerprint. Shown, and written in the manifest, as 16 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fingerprint(pub u64);
+
+impl Fingerprint {
+    /// The fingerprint of an index, and of the segment it belongs to: of its directory's bytes, which hold the
+    /// checksums of all checksums.
+    pub fn of_directory(bytes: &[u8]) -> Self {
+        Self(xxh64(bytes, 0))
+    }
+}
+
+impl std::fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl std::str::FromStr for Fingerprint {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let lower_hex = text.len() == 16 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        lower_hex.then(|| u64::from_str_radix(text, 16).ok().map(Self)).flatten().ok_or_else(|| {
+            format!("fingerprint \"{}\" is not 16 lower-case hexadecimal digits", crate::escape_bytes(text.as_bytes()))
+        })
+    }
+}
+
+/// Chains the fingerprints of segments to that of a dataset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DatasetFingerprint(u64);
+
+impl DatasetFingerprint {
+    /// Of no segments yet.
+    pub fn new() -> Self {
+        Self(0)
+    }
+
+    /// Adds the next segment.
+    pub fn push(&mut self, segment: Fingerprint, sample_count: u64) {
+        let mut hasher = Xxh64::new(0);
+        for word in [self.0, segment.0, sample_count] {
+            hasher.update(&word.to_le_bytes());
+        }
+        self.0 = hasher.digest();
+    }
+
+    /// The fingerprint of the segments added so far.
+    pub fn get(self) -> Fingerprint {
+        Fingerprint(self.0)
+    }
+}
+
+impl Default for DatasetFingerprint {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The fingerprint of an external data file, from its first and last 65536 bytes (or as many as it has) and its length.
+pub fn data_fingerprint(head: &[u8], tail: &[u8], file_len: u64) -> Fingerprint {
+    let mut hasher = Xxh64::new(0);
+    hasher.update(head);
+    hasher.update(tail);
+    hasher.update(&file_len.to_le_bytes());
+    Fingerprint(hasher.digest())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// FPR-1, FPR-2, EXT-2
+    #[test]
+    fn fingerprints_are_xxh64_of_what_the_rules_say() {
+        assert_eq!(Fingerprint::of_directory(b"abc").0, xxh64(b"abc", 0));
+        let mut chain = DatasetFingerprint::new();
+        assert_eq!(chain.get(), Fingerprint(0));
+        chain.push(Fingerprint(5), 9);
+        let bytes = [0_u64, 5, 9].map(u64::to_le_bytes).concat();
+        assert_eq!(chain.get().0, xxh64(&bytes, 0));
+        assert_eq!(data_fingerprint(b"ab", b"bc", 3).0, xxh64(b"abbc\x03\0\0\0\0\0\0\0", 0));
+    }
+
+    #[test]
+    fn text_goes_in_and_comes_out() {
+        let text = Fingerprint(0xAB).to_string();
+        assert_eq!((text.as_str(), text.parse()), ("00000000000000ab", Ok(Fingerprint(0xAB))));
+        for bad in ["", "ab", "00000000000000AB", "+0000000000000ab", "00000000000000ab0"] {
+            assert!(bad.parse::<Fingerprint>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The header: the first 4096 bytes of every file. spec.md: HDR-1, HDR-2.
+
+use zerocopy::byteorder::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::error::{check_incompatible, check_version, ensure};
+use crate::{Alignment, BLOCK_LEN, ChunkSize, FormatError, Geometry, VERSION};
+
+const MAGIC: [u8; 8] = *b"\x89GRAIN\r\n";
+const WHAT: &str = "header";
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawHeader {
+    magic: [u8; 8],
+    version: U32,
+    incompatible_features: U32,
+    compatible_features: U32,
+    kind: u8,
+    chunk_size_log2: u8,
+    reserved_0: U16,
+    alignment: U32,
+    reserved_1: U32,
+    hash_seed: U64,
+    reserved_2: [u8; 4052],
+    crc: U32,
+}
+const _: () = {
+    assert!(size_of::<RawHeader>() == Header::LEN);
+    assert!(std::mem::offset_of!(RawHeader, crc) == 4092);
+};
+
+/// What a file of grainstore holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// Samples and their index.
+    Segment,
+    /// An index alone: merged, or of an external segment.
+    Index,
+}
+
+/// The checked header of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// What the file holds.
+    pub kind: FileKind,
+    /// The geometry of its dataset.
+    pub geometry: Geometry,
+}
+
+impl Header {
+    /// The length of a header in bytes.
+    pub const LEN: usize = 4096;
+
+    /// Reads a header from the first 4096 bytes of a file.
+    ///
+    /// # Errors
+    /// Where a rule of the header does not hold.
+    pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        let raw = RawHeader::ref_from_bytes(bytes).map_err(|_| FormatError::Length {
+            what: WHAT,
+            found: bytes.len() as u64,
+            expected: BLOCK_LEN.to_string(),
+        })?;
+        if raw.magic != MAGIC {
+            let found = format!("it begins with \"{}\"", raw.magic.escape_ascii());
+            return Err(FormatError::NotGrainstore { what: "file", found });
+        }
+        check_version(u64::from(raw.version.get()))?;
+        let crc = crc32fast::hash(bytes.get(..Self::LEN - 4).unwrap_or_default());
+        ensure(crc == raw.crc.get(), WHAT, || format!("its CRC-32 is {crc:08x}, it says {:08x}", raw.crc))?;
+        check_incompatible(raw.incompatible_features.get())?;
+        let zero = raw.reserved_0.get() == 0 && raw.reserved_1.get() == 0 && raw.reserved_2.iter().all(|&b| b == 0);
+        ensure(zero || raw.compatible_features.get() != 0, WHAT, || "reserved bytes are not zero".into())?;
+        let kind = match raw.kind {
+            1 => FileKind::Segment,
+            2 => FileKind::Index,
+            other => return Err(FormatError::damaged(WHAT, format!("kind {other} is neither 1 nor 2"))),
+        };
+        Ok(Self {
+            kind,
+            geometry: decode_geometry(WHAT, raw.chunk_size_log2, raw.alignment.get(), raw.hash_seed.get())?,
+        })
+    }
+
+    /// The header's bytes.
+    pub fn encode(&self) -> [u8; Self::LEN] {
+        let mut raw = RawHeader {
+            magic: MAGIC,
+            version: U32::new(VERSION),
+            incompatible_features: U32::ZERO,
+            compatible_features: U32::ZERO,
+            kind: match self.kind {
+                FileKind::Segment => 1,
+                FileKind::Index => 2,
+            },
+            chunk_size_log2: self.geometry.chunk_size.log2(),
+            reserved_0: U16::ZERO,
+            alignment: U32::new(self.geometry.alignment.to_disk()),
+            reserved_1: U32::ZERO,
+            hash_seed: U64::new(self.geometry.hash_seed),
+            reserved_2: [0; 4052],
+            crc: U32::ZERO,
+        };
+        raw.crc = U32::new(crc32fast::hash(raw.as_bytes().get(..Self::LEN - 4).unwrap_or_default()));
+        zerocopy::transmute!(raw)
+    }
+}
+
+pub(crate) fn decode_geometry(
+    what: &'static str,
+    chunk_size_log2: u8,
+    alignment: u32,
+    hash_seed: u64,
+) -> Result<Geometry, FormatError> {
+    Ok(Geometry {
+        chunk_size: ChunkSize::from_log2(chunk_size_log2)
+            .ok_or_else(|| FormatError::damaged(what, format!("chunk_size_log2 is {chunk_size_log2}, not 12 to 30")))?,
+        alignment: Alignment::from_disk(alignment).ok_or_else(|| {
+            FormatError::damaged(what, format!("alignment is {alignment}, none of 0, 1, 8, 64, 4096"))
+        })?,
+        hash_seed,
+    })
+}

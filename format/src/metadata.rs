@@ -1,0 +1,153 @@
+//! Section METADATA: the schema and whatever the user wants to keep with the dataset, as JSON. spec.md: MET-1.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{Attribute, AttributeType, Directory, Field, FieldType, FormatError, Schema, SectionKind};
+
+const WHAT: &str = "metadata";
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawMetadata {
+    schema: RawSchema,
+    user: Map<String, Value>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSchema {
+    attributes: Vec<RawItem>,
+    fields: Vec<RawItem>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawItem {
+    name: String,
+    r#type: String,
+}
+
+/// Schema and user metadata.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Metadata {
+    /// Names and types of attributes and fields.
+    pub schema: Schema,
+    /// Anything, such as `class_names`.
+    pub user: Map<String, Value>,
+}
+
+impl Metadata {
+    /// Reads the section.
+    ///
+    /// # Errors
+    /// Where it is not JSON, has other members than it should, or the schema is not legal.
+    pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        let raw: RawMetadata =
+            serde_json::from_slice(bytes).map_err(|error| FormatError::damaged(WHAT, error.to_string()))?;
+        let attributes = raw.schema.attributes.into_iter().map(|item| {
+            let kind = AttributeType::from_name(&item.r#type).ok_or_else(|| unknown_type(&item))?;
+            Ok(Attribute { name: item.name, kind })
+        });
+        let fields = raw.schema.fields.into_iter().map(|item| {
+            let kind = FieldType::from_name(&item.r#type).ok_or_else(|| unknown_type(&item))?;
+            Ok(Field { name: item.name, kind })
+        });
+        let schema =
+            Schema::new(attributes.collect::<Result<_, FormatError>>()?, fields.collect::<Result<_, FormatError>>()?)
+                .map_err(|error| FormatError::damaged(WHAT, error.to_string()))?;
+        Ok(Self { schema, user: raw.user })
+    }
+
+    /// The section's bytes: compact JSON, the user's members sorted.
+    ///
+    /// # Errors
+    /// Where a number of the user's metadata has no JSON form.
+    pub fn encode(&self) -> Result<Vec<u8>, FormatError> {
+        let item = |name: &str, kind: String| RawItem { name: name.to_owned(), r#type: kind };
+        let raw = RawMetadata {
+            schema: RawSchema {
+                attributes: self.schema.attributes().iter().map(|a| item(&a.name, a.kind.name().to_owned())).collect(),
+                fields: self.schema.fields().iter().map(|f| item(&f.name, f.kind.name())).collect(),
+            },
+            user: self.user.clone(),
+        };
+        serde_json::to_vec(&raw).map_err(|error| FormatError::Invalid(error.to_string()))
+    }
+
+    /// The directory has the sections that the schema asks for, and no others. spec.md: ATR-1, FLD-1, FLD-2.
+    ///
+    /// # Errors
+    /// Where a column is missing, too many, or of another width.
+    pub fn check_sections(&self, directory: &Directory) -> Result<(), FormatError> {
+        let wrong = |label: String| {
+            FormatError::damaged("directory", format!("section {label} does not agree with the schema"))
+        };
+        for (item, attribute) in (0_u16..).zip(self.schema.attributes()) {
+            let section = directory.section(SectionKind::Attribute, item);
+            if section.is_none_or(|section| section.width != attribute.kind.width()) {
+                return Err(wrong(format!("attribute[{item}]")));
+            }
+        }
+        let field_width = directory.section(SectionKind::FieldOffset, 0).map(|section| section.width);
+        if field_width.is_none() && self.schema.fields().len() > 1 {
+            return Err(wrong("field_offset[0]".into()));
+        }
+        for (item, _) in (0_u16..).zip(self.schema.fields()) {
+            for kind in [SectionKind::FieldOffset, SectionKind::FieldLen] {
+                if directory.section(kind, item).map(|section| section.width) != field_width {
+                    return Err(wrong(format!("{}[{item}]", kind.name())));
+                }
+            }
+        }
+        let unexpected = directory.sections().iter().find(|section| {
+            let item = usize::from(section.item);
+            match section.kind {
+                SectionKind::Attribute | SectionKind::Validity => item >= self.schema.attributes().len(),
+                SectionKind::FieldOffset | SectionKind::FieldLen => item >= self.schema.fields().len(),
+                SectionKind::FieldValidity => item >= self.schema.fields().len() || field_width.is_none(),
+                _ => false,
+            }
+        });
+        unexpected.map_or(Ok(()), |section| Err(wrong(section.label())))
+    }
+}
+
+fn unknown_type(item: &RawItem) -> FormatError {
+    let shown = |text: &str| crate::escape_bytes(text.as_bytes());
+    FormatError::damaged(WHAT, format!("\"{}\" has the unknown type \"{}\"", shown(&item.name), shown(&item.r#type)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// MET-1
+    #[test]
+    fn the_example_of_the_specification_is_what_is_written() {
+        let text = r#"{"schema":{"attributes":[{"name":"label","type":"int64"}],"fields":[{"name":"image","type":"bytes"}]},"user":{"class_names":["cat","dog"]}}"#;
+        let metadata = Metadata::decode(text.as_bytes()).unwrap();
+        assert_eq!(metadata.schema.attribute("label"), Some(0));
+        assert_eq!(metadata.encode().unwrap(), text.as_bytes());
+    }
+
+    /// MET-1, MET-2, FLD-4
+    #[test]
+    fn refuses_other_members_types_and_text() {
+        let with = |attributes: &str, fields: &str, more: &str| {
+            Metadata::decode(
+                format!(r#"{{"schema":{{"attributes":[{attributes}],"fields":[{fields}]}},"user":{{}}{more}}}"#)
+                    .as_bytes(),
+            )
+        };
+        let field = r#"{"name":"x","type":"bytes"}"#;
+        assert!(with("", field, "").is_ok());
+        assert!(with("", field, r#","more":1"#).is_err());
+        assert!(with("", "", "").is_err());
+        assert!(with(r#"{"name":"a","type":"int7"}"#, field, "").is_err());
+        assert!(with("", r#"{"name":"x","type":"float32[]"}"#, "").is_err());
+        assert!(with("", field, "").is_ok_and(|m| m.user.is_empty()));
+        assert!(Metadata::decode(&b"[".repeat(100_000)).is_err(), "deep nesting is refused, not followed");
+        assert!(Metadata::decode(b"\xff").is_err());
+    }
+}

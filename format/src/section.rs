@@ -1,0 +1,143 @@
+//! A section of the index: its kind, and the record that says where it is. spec.md: sections 5 and 6.
+
+use crate::checksums::PIECE_LEN;
+use crate::{BLOCK_LEN, round_up};
+
+/// Most sections of an index; what 1024 attributes and 1024 fields can need is less.
+pub const MAX_SECTIONS: u32 = 8192;
+
+/// What a section holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u16)]
+#[non_exhaustive]
+pub enum SectionKind {
+    /// The segment table.
+    Segments = 1,
+    /// The 128-bit entries.
+    Entries = 2,
+    /// Samples that each chunk owns.
+    Chunks = 3,
+    /// One bit a chunk: does its last sample cross out of it.
+    Edges = 4,
+    /// Lengths of long samples.
+    Long = 5,
+    /// Raw lengths of LZ4 samples.
+    RawLen = 6,
+    /// The keys.
+    Keys = 7,
+    /// Where each group of 64 keys starts.
+    KeyGroups = 8,
+    /// Where each bucket of slots starts.
+    Buckets = 9,
+    /// Hash bits and ordinal of every key.
+    Slots = 10,
+    /// Schema and user metadata.
+    Metadata = 11,
+    /// The values of an attribute.
+    Attribute = 12,
+    /// Which samples have the attribute.
+    Validity = 13,
+    /// Where a field starts in the payload.
+    FieldOffset = 14,
+    /// How long a field is.
+    FieldLen = 15,
+    /// Which samples have the field.
+    FieldValidity = 16,
+}
+
+impl SectionKind {
+    /// All kinds, in the order in which they stand in a file.
+    pub const ALL: [Self; 16] = [
+        Self::Segments,
+        Self::Entries,
+        Self::Chunks,
+        Self::Edges,
+        Self::Long,
+        Self::RawLen,
+        Self::Keys,
+        Self::KeyGroups,
+        Self::Buckets,
+        Self::Slots,
+        Self::Metadata,
+        Self::Attribute,
+        Self::Validity,
+        Self::FieldOffset,
+        Self::FieldLen,
+        Self::FieldValidity,
+    ];
+
+    pub(crate) fn from_disk(value: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u16 == value)
+    }
+
+    /// Whether there is one for each attribute or field.
+    pub fn has_items(self) -> bool {
+        self >= Self::Attribute
+    }
+
+    /// The name in spec.md, lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Segments => "segments",
+            Self::Entries => "entries",
+            Self::Chunks => "chunks",
+            Self::Edges => "edges",
+            Self::Long => "long",
+            Self::RawLen => "raw_len",
+            Self::Keys => "keys",
+            Self::KeyGroups => "key_groups",
+            Self::Buckets => "buckets",
+            Self::Slots => "slots",
+            Self::Metadata => "metadata",
+            Self::Attribute => "attribute",
+            Self::Validity => "validity",
+            Self::FieldOffset => "field_offset",
+            Self::FieldLen => "field_len",
+            Self::FieldValidity => "field_validity",
+        }
+    }
+}
+
+/// Where a section lies and what its list of checksums must sum to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SectionRecord {
+    /// What it holds.
+    pub kind: SectionKind,
+    /// The attribute or field, else 0.
+    pub item: u16,
+    /// Bytes an element, 0 for bitmaps and byte strings.
+    pub width: u32,
+    /// From the start of the file.
+    pub offset: u64,
+    /// Bytes, without checksums and padding.
+    pub len: u64,
+    /// CRC-32 of the list of checksums.
+    pub checksums_crc: u32,
+}
+
+impl SectionRecord {
+    /// Pieces of 64 KiB, each with a checksum.
+    pub fn piece_count(&self) -> u64 {
+        self.len.div_ceil(PIECE_LEN)
+    }
+
+    /// Where the list of checksums starts in the file.
+    pub fn checksums_offset(&self) -> u64 {
+        self.offset + round_up(self.len, 4)
+    }
+
+    /// Bytes that the section and its checksums take. spec.md: DIR-4.
+    pub fn storage_len(&self) -> u64 {
+        round_up(self.len, 4) + 4 * self.piece_count()
+    }
+
+    /// Where the next section, or the directory, starts. spec.md: DIR-4.
+    pub fn next_offset(&self) -> u64 {
+        round_up(self.offset + self.storage_len(), BLOCK_LEN)
+    }
+
+    /// The section's name for messages: kind, and number where there are several.
+    pub fn label(&self) -> String {
+        if self.kind.has_items() { format!("{}[{}]", self.kind.name(), self.item) } else { self.kind.name().to_owned() }
+    }
+}

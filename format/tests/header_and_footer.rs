@@ -1,0 +1,129 @@
+//! Both ends of a file: what is written is read back, every flipped bit and every broken rule is refused with its reason.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    reason = "a test fails by panicking"
+)]
+
+use grainstore_format::{Alignment, ChunkSize, FileKind, Footer, FormatError, Geometry, Header};
+
+fn header() -> Header {
+    let geometry =
+        Geometry { chunk_size: ChunkSize::DEFAULT, alignment: Alignment::Bytes64, hash_seed: 0x0123_4567_89AB_CDEF };
+    Header { kind: FileKind::Segment, geometry }
+}
+
+fn footer() -> Footer {
+    Footer::new(8192, 40960, &[7; 96]).unwrap()
+}
+
+/// Changes bytes and makes the checksum, which ends the structure, right again.
+fn mended(bytes: &[u8], at: usize, new: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[at..at + new.len()].copy_from_slice(new);
+    let crc_at = bytes.len() - 4;
+    let crc = crc32fast::hash(&bytes[..crc_at]);
+    bytes[crc_at..].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+/// HDR-1, HDR-2
+#[test]
+fn a_header_comes_back() {
+    for kind in [FileKind::Segment, FileKind::Index] {
+        for alignment in ["1", "8", "64", "4096", "no-edges"] {
+            let geometry = Geometry { alignment: alignment.parse().unwrap(), ..header().geometry };
+            let header = Header { kind, geometry };
+            assert_eq!(Header::decode(&header.encode()), Ok(header));
+        }
+    }
+}
+
+/// HDR-1
+#[test]
+fn every_flipped_bit_of_a_header_is_refused() {
+    let bytes = header().encode();
+    for at in 0..bytes.len() {
+        let mut flipped = bytes;
+        flipped[at] ^= 1 << (at % 8);
+        assert!(Header::decode(&flipped).is_err(), "byte {at}");
+    }
+}
+
+/// HDR-1, HDR-2, VER-1, VER-2
+#[test]
+fn a_header_says_what_is_wrong_with_it() {
+    let bytes = header().encode();
+    let text = |at, new: &[u8]| Header::decode(&mended(&bytes, at, new)).unwrap_err().to_string();
+    assert!(Header::decode(&bytes[..4095]).unwrap_err().to_string().contains("4095 bytes, expected 4096"));
+    assert_eq!(text(0, b"PK"), r#"not a grainstore file: it begins with "PKRAIN\r\n""#);
+    assert_eq!(text(8, &[3]), "written by a newer grainstore: format version 3 is unknown to this version (0)");
+    assert_eq!(text(12, &[1]), "written by a newer grainstore: feature bit 0 is unknown to this version");
+    assert_eq!(text(12, &[0x20]), "written by a newer grainstore: feature bit 5 is unknown to this version");
+    assert_eq!(text(20, &[3]), "damaged header: kind 3 is neither 1 nor 2");
+    assert_eq!(text(21, &[31]), "damaged header: chunk_size_log2 is 31, not 12 to 30");
+    assert_eq!(text(24, &[2]), "damaged header: alignment is 2, none of 0, 1, 8, 64, 4096");
+    assert_eq!(text(100, &[1]), "damaged header: reserved bytes are not zero");
+}
+
+/// VER-1
+#[test]
+fn unknown_compatible_features_are_ignored_and_may_use_reserved_bytes() {
+    let with_feature = mended(&header().encode(), 16, &[4]);
+    assert_eq!(Header::decode(&mended(&with_feature, 100, &[1])), Ok(header()));
+    let with_feature = mended(&footer().encode(), 16, &[4]);
+    assert_eq!(Footer::decode(&mended(&with_feature, 52, &[1]), 45056), Ok(footer()));
+}
+
+/// A newer version may keep its checksum elsewhere: it is told by its version even where ours does not hold.
+///
+/// HDR-1, FTR-1
+#[test]
+fn the_version_is_looked_at_before_the_checksum() {
+    let (mut head, mut foot) = (header().encode(), footer().encode());
+    head[8] = 1;
+    foot[8] = 1;
+    assert!(matches!(Header::decode(&head), Err(FormatError::TooNew { found: 1, .. })));
+    assert!(matches!(Footer::decode(&foot, 45056), Err(FormatError::TooNew { found: 1, .. })));
+}
+
+/// FTR-2
+#[test]
+fn a_footer_comes_back_and_knows_the_length_of_its_file() {
+    assert_eq!(footer().file_len(), 45056);
+    assert_eq!(Footer::decode(&footer().encode(), 45056), Ok(footer()));
+}
+
+/// FTR-1
+#[test]
+fn every_flipped_bit_of_a_footer_is_refused() {
+    let bytes = footer().encode();
+    for bit in 0..bytes.len() * 8 {
+        let mut flipped = bytes;
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        assert!(Footer::decode(&flipped, 45056).is_err(), "bit {bit}");
+    }
+}
+
+/// FTR-1, FTR-2, FTR-4
+#[test]
+fn a_footer_says_what_is_wrong_with_it() {
+    let bytes = footer().encode();
+    let error = |at, new: u64| Footer::decode(&mended(&bytes, at, &new.to_le_bytes()), 45056).unwrap_err().to_string();
+    assert_eq!(
+        Footer::decode(&bytes, 45057).unwrap_err().to_string(),
+        "file is cut short or appended to: 45057 bytes, expected 45056"
+    );
+    assert!(error(0, 0).contains("does not end with a footer"));
+    assert!(error(24, 40961).contains("directory_offset 40961"));
+    assert!(error(24, 8192).contains("directory_offset 8192"));
+    assert!(error(24, u64::MAX - 4095).contains("do not end in the file's last block"));
+    assert!(error(32, 0).contains("index_offset 0"));
+    assert!(error(32, 8191).contains("index_offset 8191"));
+    assert!(error(40, 4096).contains("expected 4096"));
+    let long = mended(&bytes, 20, &u32::MAX.to_le_bytes());
+    assert!(Footer::decode(&long, 45056).unwrap_err().to_string().contains("do not end in the file's last block"));
+    assert!(Footer::decode(&bytes[1..], 45056).is_err());
+}

@@ -1,0 +1,128 @@
+//! The manifest: what is written is read back; names that lead elsewhere, sums that do not add up and changed bytes are refused.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    reason = "a test fails by panicking"
+)]
+
+use grainstore_format::{Fingerprint, FormatError, IndexRef, Manifest, SegmentKind, SegmentRef};
+
+fn segment(path: &str, fingerprint: u64) -> SegmentRef {
+    SegmentRef {
+        kind: SegmentKind::Native,
+        path: path.into(),
+        file_len: 28672,
+        sample_count: 10,
+        fingerprint: Fingerprint(fingerprint),
+    }
+}
+
+fn external(path: &str) -> SegmentRef {
+    let kind = SegmentKind::External { index_file: "00002.idx".into(), data_fingerprint: Fingerprint(8) };
+    SegmentRef { kind, ..segment(path, 3) }
+}
+
+fn index(file: &str) -> IndexRef {
+    IndexRef { file: file.into(), fingerprint: Fingerprint(77) }
+}
+
+fn manifest() -> Manifest {
+    let segments = vec![segment("00000.seg", 1), segment("00001.seg", 2), external("../train.tar")];
+    Manifest::new(index("index-1.idx"), segments, &[1]).unwrap()
+}
+
+/// Replaces text and makes the checksum right again.
+fn mended(old: &str, new: &str) -> Vec<u8> {
+    let text = String::from_utf8(manifest().encode().unwrap()).unwrap();
+    assert!(text.contains(old), "{text}");
+    let text = text.replacen(old, new, 1);
+    let body = &text[..text.len() - 26];
+    format!("{body},\n  \"crc32\": \"{:08x}\"\n}}\n", crc32fast::hash(body.as_bytes())).into_bytes()
+}
+
+fn refusal(old: &str, new: &str) -> String {
+    Manifest::decode(&mended(old, new)).unwrap_err().to_string()
+}
+
+/// MAN-1, MAN-2, MAN-3, MAN-4, EXT-1, EXT-2, GEN-1
+#[test]
+fn a_manifest_comes_back() {
+    let bytes = manifest().encode().unwrap();
+    assert_eq!(Manifest::decode(&bytes).unwrap(), manifest());
+    assert_eq!(mended("grainstore", "grainstore"), bytes);
+    let json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(json["segments"][2]["data_fingerprint"], "0000000000000008");
+    assert_eq!(json["generations"][0]["sample_count"], 10);
+    assert_eq!(json["generations"][1]["sample_count"], 30);
+}
+
+/// MAN-1
+#[test]
+fn every_changed_byte_and_every_cut_is_refused() {
+    let bytes = manifest().encode().unwrap();
+    for at in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1;
+        assert!(Manifest::decode(&changed).is_err(), "byte {at}");
+        assert!(Manifest::decode(&bytes[..at]).is_err(), "cut at {at}");
+    }
+    assert!(Manifest::decode(&[bytes, b"\n".to_vec()].concat()).is_err());
+}
+
+/// MAN-2, VER-1, VER-2
+#[test]
+fn versions_features_and_members_that_are_unknown_are_refused_by_name() {
+    assert_eq!(
+        refusal("\"version\": 0", "\"version\": 9"),
+        "written by a newer grainstore: format version 9 is unknown to this version (0)"
+    );
+    assert!(refusal("\"incompatible_features\": 0", "\"incompatible_features\": 32").contains("feature bit 5"));
+    assert_eq!(
+        refusal("\"version\": 0", "\"version\": 0, \"colour\": 1"),
+        "damaged manifest: unknown member \"colour\""
+    );
+    assert!(refusal("\"kind\": \"native\"", "\"kind\": \"native\", \"colour\": 1").contains("colour"));
+    assert!(refusal("\"grainstore\"", "\"parquet\"").starts_with("not a grainstore manifest"));
+    assert!(
+        Manifest::decode(&mended("\"compatible_features\": 0", "\"compatible_features\": 2, \"colour\": 1")).is_ok()
+    );
+    assert!(matches!(Manifest::decode(b"{}"), Err(FormatError::NotGrainstore { .. })));
+    assert!(Manifest::decode(&b"[".repeat(1 << 20)).is_err());
+}
+
+/// MAN-3, EXT-1
+#[test]
+fn names_that_lead_elsewhere_are_refused() {
+    for name in ["", ".", "..", "a/b", "/etc/passwd", "../00000.seg"] {
+        assert!(Manifest::new(index(name), vec![segment("00000.seg", 1)], &[]).is_err(), "index {name}");
+        assert!(Manifest::new(index("i"), vec![segment(name, 1)], &[]).is_err(), "native {name}");
+    }
+    for path in ["", "..", "../", "../..", "../../x", "/x", "a/../b", "a//b", "./a", "a/.", "../a/.."] {
+        assert!(Manifest::new(index("i"), vec![external(path)], &[]).is_err(), "external {path}");
+    }
+    for path in ["x.tar", "a/b.tar", "../x.tar", "../a/b.tar"] {
+        assert!(Manifest::new(index("i"), vec![external(path)], &[]).is_ok(), "external {path}");
+    }
+}
+
+/// MAN-2, MAN-3, GEN-1, FPR-2
+#[test]
+fn sums_and_chains_that_do_not_add_up_are_refused() {
+    assert!(
+        refusal(
+            "\"sample_count\": 10,\n      \"fingerprint\": \"0000000000000001\"",
+            "\"sample_count\": 11,\n      \"fingerprint\": \"0000000000000001\""
+        )
+        .contains("generation 0 does not agree")
+    );
+    assert!(refusal("\"0000000000000002\"", "\"0000000000000009\"").contains("generation 1 does not agree"));
+    assert!(refusal("\"segment_count\": 1", "\"segment_count\": 3").contains("do not ascend"));
+    assert!(refusal("\"segment_count\": 1", "\"segment_count\": 0").contains("generation 0"));
+    assert!(refusal("\"0000000000000002\"", "\"000000000000000A\"").contains("hexadecimal"));
+    assert!(refusal("\"external\"", "\"native\"").contains("members of another kind"));
+    assert!(refusal("\"sample_count\": 10", "\"sample_count\": 0").contains("has 0 samples"));
+    assert!(Manifest::new(index("i"), vec![], &[]).is_err());
+    assert!(Manifest::new(index("i"), vec![segment("a", 1)], &[1]).is_err(), "a generation twice");
+}
