@@ -257,7 +257,8 @@ fn check_len(section: &SectionRecord, counts: &DirectoryCounts) -> Result<(), Fo
     };
     let expected = match section.kind {
         Kind::Validity | Kind::FieldValidity => Some(n.div_ceil(8)),
-        _ => elements.map(|elements| elements * width),
+        // Any width may stand there; a product past 2^64 is no section's length.
+        _ => elements.map(|elements| elements.saturating_mul(width)),
     };
     let most = match section.kind {
         Kind::Long => n * 16,
@@ -274,4 +275,27 @@ fn check_len(section: &SectionRecord, counts: &DirectoryCounts) -> Result<(), Fo
     ensure(section.kind.has_items() || section.item == 0, WHAT, || {
         format!("section {} has item {}", section.label(), section.item)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Alignment, ChunkSize};
+
+    /// DIR-5
+    #[test]
+    fn a_width_that_no_file_has_room_for_is_refused_and_overflows_nothing() {
+        let counts = DirectoryCounts {
+            sample_count: 1 << 40,
+            segment_count: 1,
+            stored_bytes: 0,
+            payload_bytes: 0,
+            edge_count: 0,
+        };
+        let geometry = Geometry { chunk_size: ChunkSize::DEFAULT, alignment: Alignment::Packed, hash_seed: 0 };
+        for kind in SectionKind::ALL {
+            let record = SectionRecord { kind, item: 0, width: u32::MAX, offset: 4096, len: 16, checksums_crc: 0 };
+            assert!(Directory::new(counts, geometry, vec![record]).is_err(), "{}", kind.name());
+        }
+    }
 }

@@ -30,6 +30,7 @@ mod header;
 mod keys;
 mod long;
 mod manifest;
+mod members;
 mod metadata;
 mod schema;
 mod section;

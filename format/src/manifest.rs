@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{check_incompatible, check_version, ensure};
+use crate::members::Members;
 use crate::{DatasetFingerprint, Fingerprint, FormatError, MAX_SAMPLES, MAX_SEGMENTS, VERSION};
 
 const WHAT: &str = "manifest";
@@ -30,7 +31,7 @@ struct RawManifest {
     segments: Vec<RawSegment>,
     generations: Vec<RawGeneration>,
     #[serde(flatten, skip_serializing)]
-    others: serde_json::Map<String, serde_json::Value>,
+    others: Members,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -163,7 +164,7 @@ impl Manifest {
         check_incompatible(preface.incompatible_features)?;
         let raw: RawManifest =
             serde_json::from_slice(bytes).map_err(|error| FormatError::damaged(WHAT, error.to_string()))?;
-        let unknown = raw.others.keys().find(|name| *name != "crc32");
+        let unknown = raw.others.names().find(|name| *name != "crc32");
         ensure(unknown.is_none() || preface.compatible_features != 0, WHAT, || {
             format!("unknown member \"{}\"", crate::escape_bytes(unknown.map_or(b"", |name| name.as_bytes())))
         })?;
@@ -197,7 +198,7 @@ impl Manifest {
                     fingerprint: generation.fingerprint.to_string(),
                 })
                 .collect(),
-            others: serde_json::Map::new(),
+            others: Members::default(),
         };
         let mut text = serde_json::to_string_pretty(&raw).map_err(|error| FormatError::Invalid(error.to_string()))?;
         text.truncate(text.trim_end_matches(['\n', '}']).len());
@@ -344,4 +345,38 @@ fn decode_generation(raw: &RawGeneration) -> Result<Generation, FormatError> {
     let segment_count = u32::try_from(raw.segment_count)
         .map_err(|_| FormatError::damaged(WHAT, format!("a generation has {} segments", raw.segment_count)))?;
     Ok(Generation { segment_count, sample_count: raw.sample_count, fingerprint: fingerprint(&raw.fingerprint)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CON-8, MAN-2
+    #[test]
+    fn a_member_that_stands_twice_is_refused_whatever_its_name() {
+        let fingerprint = Fingerprint(1);
+        let segment = SegmentRef {
+            kind: SegmentKind::Native,
+            path: "00000.seg".into(),
+            file_len: 28672,
+            sample_count: 1,
+            fingerprint,
+        };
+        let manifest = Manifest::new(IndexRef { file: "00000.seg".into(), fingerprint }, vec![segment], &[]).unwrap();
+        let text = String::from_utf8(manifest.encode().unwrap()).unwrap();
+        let with = |members: &str| {
+            let body = text[..text.len() - TAIL_LEN].replace("\"compatible_features\": 0", members);
+            let crc = crc32fast::hash(body.as_bytes());
+            Manifest::decode(format!("{body}{TAIL_HEAD}{crc:08x}{TAIL_END}").as_bytes())
+        };
+        assert_eq!(with("\"compatible_features\": 1, \"colour\": {\"a\": 1}"), Ok(manifest));
+        for twice in [
+            "\"compatible_features\": 0, \"compatible_features\": 0",
+            "\"compatible_features\": 0, \"crc32\": 1",
+            "\"compatible_features\": 1, \"colour\": 1, \"colour\": 1",
+            "\"compatible_features\": 1, \"colour\": {\"a\": 1, \"a\": 1}",
+        ] {
+            assert!(with(twice).is_err(), "{twice}");
+        }
+    }
 }

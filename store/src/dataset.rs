@@ -1,0 +1,139 @@
+//! The opened dataset, and what it says of itself. Samples, keys and columns stand in files of their own.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use grainstore_format::{Fingerprint, Geometry, Manifest, Schema, SegmentTable};
+
+use crate::StoreError;
+use crate::columns::AttributeState;
+use crate::index::Index;
+use crate::open::{OpenOptions, Opened, open};
+use crate::sample_index::Loaded;
+use crate::segment::Segment;
+
+/// An opened dataset: a directory, or a native segment by itself. A cheap clone shares everything.
+///
+/// It sees one generation: what is added later does not exist for it, and what it saw stays.
+#[derive(Debug, Clone)]
+pub struct Dataset(pub(crate) Arc<Inner>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) path: std::path::PathBuf,
+    pub(crate) index: Index,
+    pub(crate) manifest: Option<Manifest>,
+    pub(crate) fingerprint: Fingerprint,
+    /// Of the opened generation.
+    pub(crate) table: SegmentTable,
+    pub(crate) segments: Vec<Segment>,
+    /// For every segment of the index, the opened generation's and later ones.
+    pub(crate) external: Vec<bool>,
+    pub(crate) attributes: Vec<OnceLock<AttributeState>>,
+    pub(crate) loaded: OnceLock<Loaded>,
+}
+
+impl Dataset {
+    /// Opens the newest generation of the dataset directory, or the native segment, at `path`.
+    ///
+    /// # Errors
+    /// Where there is no dataset, or what was read of it breaks a rule of the format. Samples, keys and columns are
+    /// not read yet; they are checked where they are used.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::open_with(path, &OpenOptions::default())
+    }
+
+    /// Opens a dataset as `options` say.
+    ///
+    /// # Errors
+    /// As [`Dataset::open`], and where there is no such generation.
+    pub fn open_with(path: &Path, options: &OpenOptions) -> Result<Self, StoreError> {
+        let Opened { index, segments, external, fingerprint, table, manifest } = open(path, options.generation)?;
+        let attributes = index.metadata.schema.attributes().iter().map(|_| OnceLock::new()).collect();
+        Ok(Self(Arc::new(Inner {
+            path: path.to_owned(),
+            index,
+            manifest,
+            fingerprint,
+            table,
+            segments,
+            external,
+            attributes,
+            loaded: OnceLock::new(),
+        })))
+    }
+
+    /// The path that was opened.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// The fingerprint of the opened generation.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.0.fingerprint
+    }
+
+    /// Samples of the opened generation.
+    pub fn sample_count(&self) -> u64 {
+        self.0.table.sample_count()
+    }
+
+    /// Chunk size, alignment and hash seed.
+    pub fn geometry(&self) -> &Geometry {
+        self.0.index.frame.geometry()
+    }
+
+    /// Names and types of attributes and fields.
+    pub fn schema(&self) -> &Schema {
+        &self.0.index.metadata.schema
+    }
+
+    /// What the user keeps with the dataset, such as `class_names`.
+    pub fn user_metadata(&self) -> &serde_json::Map<String, serde_json::Value> {
+        &self.0.index.metadata.user
+    }
+
+    /// Whether the samples have keys.
+    pub fn is_keyed(&self) -> bool {
+        self.0.index.frame.directory.is_keyed()
+    }
+
+    /// The segments of the opened generation, in order.
+    pub fn segments(&self) -> &[Segment] {
+        &self.0.segments
+    }
+
+    /// The ordinals and data ends of the segments of the opened generation.
+    pub fn segment_table(&self) -> &SegmentTable {
+        &self.0.table
+    }
+
+    /// The generation that was opened is the newest one.
+    pub(crate) fn is_newest(&self) -> bool {
+        self.0.table.len() == self.0.index.table.len()
+    }
+
+    /// Checks that the file of `segment` is there with its length, and that an external one has its fingerprint.
+    /// Done once for each segment, then remembered.
+    ///
+    /// # Errors
+    /// Where it is not, or there is no such segment.
+    pub fn segment_file(&self, segment: usize) -> Result<(), StoreError> {
+        let segment = self.0.segments.get(segment).ok_or_else(|| {
+            let what = format!("no segment {segment}: the dataset has {}", self.0.segments.len());
+            StoreError::mismatch(&self.0.path, what)
+        })?;
+        segment.check_file()
+    }
+
+    /// Bytes of the index read from the disk since it was opened.
+    pub fn index_bytes_read(&self) -> u64 {
+        self.0.index.frame.file.bytes_read()
+    }
+
+    /// Refuses ordinals that the opened generation does not have.
+    pub(crate) fn check_ordinal(&self, ordinal: u64) -> Result<(), StoreError> {
+        let sample_count = self.sample_count();
+        if ordinal < sample_count { Ok(()) } else { Err(StoreError::NoSuchOrdinal { ordinal, sample_count }) }
+    }
+}

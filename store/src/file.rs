@@ -1,0 +1,94 @@
+//! A file that holds an index, read with `pread`: nothing is mapped, every byte read is counted.
+//!
+//! The last 64 KiB are read when the file is opened and kept: they normally hold footer, directory and the small
+//! sections, so that opening costs one read. spec.md: FIL-1.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use grainstore_format::{BLOCK_LEN, to_usize};
+
+use crate::StoreError;
+
+const TAIL_LEN: u64 = 64 << 10;
+/// Header, one block of sections, one block of directory and footer.
+const MIN_FILE_LEN: u64 = 3 * BLOCK_LEN;
+
+/// Opens a regular file: its handle and its length in bytes.
+pub(crate) fn open_regular(path: &Path) -> Result<(File, u64), StoreError> {
+    // Asked by name first: opening a FIFO would wait for somebody to write to it.
+    let by_name = std::fs::metadata(path).map_err(|error| StoreError::io(path, error))?;
+    if !by_name.is_file() {
+        return Err(StoreError::mismatch(path, "it is not a regular file"));
+    }
+    let file = File::open(path).map_err(|error| StoreError::io(path, error))?;
+    let opened = file.metadata().map_err(|error| StoreError::io(path, error))?;
+    if !opened.is_file() {
+        return Err(StoreError::mismatch(path, "it is not a regular file"));
+    }
+    Ok((file, opened.len()))
+}
+
+/// An open file with an index in it.
+#[derive(Debug)]
+pub(crate) struct IndexFile {
+    path: PathBuf,
+    file: File,
+    len: u64,
+    tail: Vec<u8>,
+    bytes_read: AtomicU64,
+}
+
+impl IndexFile {
+    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+        let (file, len) = open_regular(path)?;
+        if len < MIN_FILE_LEN || !len.is_multiple_of(BLOCK_LEN) {
+            let what =
+                format!("{len} bytes are no whole file: expected a multiple of {BLOCK_LEN}, {MIN_FILE_LEN} or more");
+            return Err(StoreError::damaged(path, "file", what));
+        }
+        let mut opened = Self { path: path.to_owned(), file, len, tail: Vec::new(), bytes_read: AtomicU64::new(0) };
+        opened.tail = opened.read(len - len.min(TAIL_LEN)..len)?;
+        Ok(opened)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file's length in bytes when it was opened.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Bytes read from the disk so far.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.bytes_read.load(Ordering::Relaxed)
+    }
+
+    /// The bytes of `range`, which is allocated only where it lies in the file.
+    pub(crate) fn read(&self, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
+        if range.start > range.end || range.end > self.len {
+            let what = format!("{}..{} is not inside the file's {} bytes", range.start, range.end, self.len);
+            return Err(StoreError::damaged(&self.path, "index", what));
+        }
+        let mut bytes = vec![0; to_usize(range.end - range.start)];
+        self.read_into(range.start, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Fills `bytes` from `offset` on.
+    pub(crate) fn read_into(&self, offset: u64, bytes: &mut [u8]) -> Result<(), StoreError> {
+        let tail_offset = self.len - self.tail.len() as u64;
+        let kept = offset.checked_sub(tail_offset).and_then(|from| self.tail.get(to_usize(from)..)?.get(..bytes.len()));
+        if let Some(kept) = kept {
+            bytes.copy_from_slice(kept);
+            return Ok(());
+        }
+        self.bytes_read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.file.read_exact_at(bytes, offset).map_err(|error| StoreError::io(&self.path, error))
+    }
+}

@@ -1,0 +1,249 @@
+//! Opens a dataset directory or a lone native segment: manifest, one index, and what they say of each other.
+//!
+//! The work does not grow with the number of samples; the segments' files are left alone.
+//! spec.md: section 9, MAN-3, MAN-4, EXT-1, GEN-1, FPR-2.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use grainstore_format::{
+    BLOCK_LEN, DatasetFingerprint, FileKind, Fingerprint, Footer, Header, Manifest, SegmentKind, SegmentTable, round_up,
+};
+
+use crate::StoreError;
+use crate::file::open_regular;
+use crate::index::{Frame, Index};
+use crate::segment::Segment;
+
+/// How a dataset is opened.
+#[derive(Debug, Clone, Default)]
+pub struct OpenOptions {
+    /// Which generation, counted from 0, the oldest; none: the newest.
+    pub generation: Option<usize>,
+}
+
+/// What opening finds out.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) index: Index,
+    /// The segments of the opened generation.
+    pub(crate) segments: Vec<Segment>,
+    /// For every segment of the index: is it external.
+    pub(crate) external: Vec<bool>,
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) table: SegmentTable,
+    pub(crate) manifest: Option<Manifest>,
+}
+
+/// What a path names.
+pub(crate) enum Place {
+    Directory,
+    LoneFile,
+}
+
+/// Looks at the path before anything is opened.
+pub(crate) fn place_of(path: &Path) -> Result<Place, StoreError> {
+    let not = |why: String| Err(StoreError::NotADataset { path: path.to_owned(), why });
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => Ok(Place::LoneFile),
+        Ok(metadata) if metadata.is_dir() => match path.join(Manifest::FILE_NAME).try_exists() {
+            Ok(true) => Ok(Place::Directory),
+            Ok(false) => not(why_no_manifest(path)),
+            Err(error) => Err(StoreError::io(&path.join(Manifest::FILE_NAME), error)),
+        },
+        Ok(_) => not("it is neither a directory nor a regular file".into()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && partial_of(path).is_dir() => {
+            not(format!("it is not finished; {}", interrupted(&partial_of(path))))
+        }
+        Err(error) => Err(StoreError::io(path, error)),
+    }
+}
+
+pub(crate) fn open(path: &Path, generation: Option<usize>) -> Result<Opened, StoreError> {
+    match place_of(path)? {
+        Place::Directory => open_directory(path, generation),
+        Place::LoneFile => open_lone(path, generation),
+    }
+}
+
+/// Reads `manifest.json`.
+pub(crate) fn read_manifest(directory: &Path) -> Result<Manifest, StoreError> {
+    let path = directory.join(Manifest::FILE_NAME);
+    open_regular(&path)?;
+    let bytes = std::fs::read(&path).map_err(|error| StoreError::io(&path, error))?;
+    Manifest::decode(&bytes).map_err(|error| StoreError::format(&path, error))
+}
+
+fn open_directory(path: &Path, generation: Option<usize>) -> Result<Opened, StoreError> {
+    let manifest = read_manifest(path)?;
+    let count = manifest.generations().len();
+    let number = generation.unwrap_or(count.saturating_sub(1));
+    let chosen = *manifest.generations().get(number).ok_or_else(|| StoreError::NoSuchGeneration {
+        path: path.to_owned(),
+        generation: number,
+        count,
+    })?;
+    let index = Index::open(&path.join(&manifest.index().file))?;
+    check_index(&index, &manifest)?;
+    let table = index.table.truncated(chosen.segment_count as usize);
+    let segments = manifest.segments().iter().take(table.len()).enumerate().map(|(number, segment)| {
+        let data_fingerprint = match &segment.kind {
+            SegmentKind::Native => None,
+            SegmentKind::External { data_fingerprint, .. } => Some(*data_fingerprint),
+        };
+        Segment::new(path.join(&segment.path), data_fingerprint, segment.file_len, table.ordinals(number))
+    });
+    Ok(Opened {
+        segments: segments.collect(),
+        external: manifest.segments().iter().map(|segment| segment.kind != SegmentKind::Native).collect(),
+        fingerprint: chosen.fingerprint,
+        table,
+        index,
+        manifest: Some(manifest),
+    })
+}
+
+fn open_lone(path: &Path, generation: Option<usize>) -> Result<Opened, StoreError> {
+    if let Some(generation) = generation.filter(|&generation| generation > 0) {
+        return Err(StoreError::NoSuchGeneration { path: path.to_owned(), generation, count: 1 });
+    }
+    check_is_segment(path)?;
+    let index = Index::open(path)?;
+    check_lone(&index)?;
+    let mut fingerprint = DatasetFingerprint::new();
+    fingerprint.push(index.frame.fingerprint, index.sample_count());
+    Ok(Opened {
+        segments: vec![Segment::new(path.to_owned(), None, index.frame.file.len(), index.table.ordinals(0))],
+        external: vec![false],
+        fingerprint: fingerprint.get(),
+        table: index.table.clone(),
+        index,
+        manifest: None,
+    })
+}
+
+/// Reads the header of a file that is opened by itself: only a native segment is a dataset. spec.md: FIL-2, FIL-3.
+fn check_is_segment(path: &Path) -> Result<(), StoreError> {
+    let header = read_header(path)?;
+    match Header::decode(&header).map_err(|error| StoreError::format(path, error))?.kind {
+        FileKind::Segment => Ok(()),
+        FileKind::Index => Err(StoreError::NotADataset {
+            path: path.to_owned(),
+            why: "it is an index and holds no samples; open the directory that it lies in".into(),
+        }),
+    }
+}
+
+/// The first block of a file, or as much of it as there is.
+pub(crate) fn read_header(path: &Path) -> Result<Vec<u8>, StoreError> {
+    use std::io::Read;
+    let (file, _) = open_regular(path)?;
+    let mut header = Vec::with_capacity(Header::LEN);
+    file.take(Header::LEN as u64).read_to_end(&mut header).map_err(|error| StoreError::io(path, error))?;
+    Ok(header)
+}
+
+/// The manifest and its index agree. spec.md: MAN-3, MAN-4.
+fn check_index(index: &Index, manifest: &Manifest) -> Result<(), StoreError> {
+    let wrong = |what: String| Err(StoreError::mismatch(index.path(), what));
+    let (found, expected) = (index.frame.fingerprint, manifest.index().fingerprint);
+    if found != expected {
+        return wrong(format!("its fingerprint is {found}, the manifest says {expected}"));
+    }
+    let (found, expected) = (index.table.len(), manifest.segments().len());
+    if found != expected {
+        return wrong(format!("it has {found} segments, the manifest {expected}"));
+    }
+    let records = index.table.records().iter().zip(manifest.segments());
+    for (number, (record, segment)) in records.enumerate() {
+        if record.sample_count != segment.sample_count {
+            let (found, expected) = (record.sample_count, segment.sample_count);
+            return wrong(format!("segment {number} has {found} samples in it, {expected} in the manifest"));
+        }
+        let native = segment.kind == SegmentKind::Native;
+        if !data_end_fits(native, record.data_end, segment.file_len) {
+            let (end, len) = (record.data_end, segment.file_len);
+            return wrong(format!("segment {number} ends at {end}, which no file of {len} bytes allows"));
+        }
+    }
+    match manifest.segments() {
+        [only] if only.kind == SegmentKind::Native => check_only_segment(index, manifest, &only.path),
+        _ => check_index_file(&index.frame),
+    }
+}
+
+/// The samples of a segment lie in its file; in a native one an index follows them. spec.md: SEG-2.
+pub(crate) fn data_end_fits(native: bool, data_end: u64, file_len: u64) -> bool {
+    if !native {
+        return data_end <= file_len;
+    }
+    let index_end = round_up(data_end, BLOCK_LEN).saturating_add(2 * BLOCK_LEN);
+    data_end >= BLOCK_LEN && index_end <= file_len
+}
+
+fn check_only_segment(index: &Index, manifest: &Manifest, segment: &str) -> Result<(), StoreError> {
+    let expected = manifest.segments().first().map(|segment| (segment.file_len, segment.fingerprint));
+    let found = (index.frame.file.len(), index.frame.fingerprint);
+    if manifest.index().file != segment || expected != Some(found) {
+        return Err(StoreError::mismatch(index.path(), "it is not the dataset's only segment, as the index must be"));
+    }
+    check_lone(index)
+}
+
+/// The index of a native segment follows its samples. spec.md: FIL-2, SEG-2.
+pub(crate) fn check_lone(index: &Index) -> Result<(), StoreError> {
+    let data_end = match index.table.records() {
+        [only] => only.data_end,
+        records => return Err(index.damaged("segment table", format!("a segment with {} segments", records.len()))),
+    };
+    let (expected, found) = (round_up(data_end, BLOCK_LEN), index.frame.footer.index_offset());
+    if data_end < BLOCK_LEN || expected != found {
+        return Err(index.damaged("segment table", format!("data ends at {data_end}, the index is at {found}")));
+    }
+    Ok(())
+}
+
+/// An index file holds nothing before its sections. spec.md: FTR-4.
+pub(crate) fn check_index_file(frame: &Frame) -> Result<(), StoreError> {
+    let offset = frame.footer.index_offset();
+    if offset == BLOCK_LEN {
+        return Ok(());
+    }
+    Err(StoreError::damaged(frame.path(), "footer", format!("index_offset is {offset}, in an index file it is 4096")))
+}
+
+/// Whether a file begins or ends as a file of grainstore does.
+pub(crate) fn looks_like_ours(path: &Path) -> Result<bool, StoreError> {
+    use std::os::unix::fs::FileExt;
+    let header = read_header(path)?;
+    if header.starts_with(b"\x89GRAIN\r\n") {
+        return Ok(true);
+    }
+    let (file, len) = open_regular(path)?;
+    let mut magic = [0; 8];
+    let offset = len.saturating_sub(Footer::LEN as u64);
+    Ok(file.read_exact_at(&mut magic, offset).is_ok() && &magic == b"GRAINEND")
+}
+
+fn partial_of(path: &Path) -> PathBuf {
+    let mut name = path.file_name().map_or_else(OsString::new, OsString::from);
+    name.push(".partial");
+    path.with_file_name(name)
+}
+
+fn why_no_manifest(path: &Path) -> String {
+    let missing = format!("the directory has no {}", Manifest::FILE_NAME);
+    if path.extension().is_some_and(|extension| extension == "partial") {
+        return format!("{missing}; {}", interrupted(path));
+    }
+    if partial_of(path).is_dir() {
+        return format!("{missing}; {}", interrupted(&partial_of(path)));
+    }
+    missing
+}
+
+fn interrupted(partial: &Path) -> String {
+    let name = partial.file_name().unwrap_or_default();
+    let name = grainstore_format::escape_bytes(name.as_encoded_bytes());
+    format!("\"{name}\" is an interrupted conversion: run the same conversion again to resume it")
+}

@@ -1,0 +1,119 @@
+//! The merged index says the same of a segment as the segment's own. spec.md: FIL-2, FIL-3, HDR-2, MET-1, ENT-1.
+
+use std::ops::Range;
+
+use grainstore_format::{SectionKind, escape_bytes};
+use rayon::prelude::*;
+
+use super::columns::field_ranges;
+use super::damage::FileReport;
+use super::slices::{Fault, KeyCursor, PART_LEN, bits, column, locations, parallel_parts};
+use crate::StoreError;
+use crate::columns::item_of;
+use crate::index::Index;
+use crate::sample_index::Location;
+
+/// Compares a segment's own index with its part of the merged one.
+pub(super) fn check_agreement(report: &FileReport<'_>, own: &Index, merged: &Index, segment: usize) {
+    let Some(record) = merged.table.records().get(segment) else { return };
+    if own.table.records() != [*record] {
+        return report.damage("its index and the merged one disagree on samples or data end");
+    }
+    if own.frame.geometry() != merged.frame.geometry() {
+        report.damage("its index and the merged one disagree on chunk size, alignment or hash seed");
+    }
+    if own.metadata.schema != merged.metadata.schema {
+        return report.damage("its index and the merged one have different schemas");
+    }
+    if own.frame.directory.is_keyed() != merged.frame.directory.is_keyed() {
+        return report.damage("its index and the merged one disagree on whether samples have keys");
+    }
+    let pair = Pair { report, own, merged, first: merged.table.ordinals(segment).start, segment };
+    parallel_parts(0..own.sample_count(), PART_LEN).for_each(|ordinals| {
+        // What cannot be read was told of.
+        let _ = pair.entries(ordinals.clone());
+        let _ = pair.attributes(ordinals.clone());
+        let _ = pair.fields(ordinals.clone());
+        let _ = pair.keys(ordinals);
+    });
+}
+
+struct Pair<'a> {
+    report: &'a FileReport<'a>,
+    own: &'a Index,
+    merged: &'a Index,
+    /// The ordinal in the merged index of the segment's first sample.
+    first: u64,
+    segment: usize,
+}
+
+impl Pair<'_> {
+    fn shifted(&self, ordinals: &Range<u64>) -> Range<u64> {
+        ordinals.start + self.first..ordinals.end + self.first
+    }
+
+    fn differs(&self, ordinal: u64, what: &str) {
+        self.report.sample(
+            ordinal,
+            None,
+            None,
+            format!("the segment's index and the merged one disagree on its {what}"),
+        );
+    }
+
+    fn entries(&self, ordinals: Range<u64>) -> Result<(), StoreError> {
+        let own = locations(self.own, ordinals.clone())?;
+        let merged = locations(self.merged, self.shifted(&ordinals))?;
+        for ((ordinal, own), merged) in ordinals.zip(own).zip(merged) {
+            if (Location { segment: self.segment, ..own }) != merged {
+                self.differs(ordinal, "entry");
+            }
+        }
+        Ok(())
+    }
+
+    fn attributes(&self, ordinals: Range<u64>) -> Result<(), StoreError> {
+        let shifted = self.shifted(&ordinals);
+        for (place, attribute) in self.own.metadata.schema.attributes().iter().enumerate() {
+            let item = item_of(place);
+            let values = |index, ordinals| column(index, SectionKind::Attribute, item, ordinals);
+            let valid = |index, ordinals| bits(index, SectionKind::Validity, item, ordinals);
+            let own = values(self.own, &ordinals)?.unwrap_or_default().into_iter().zip(valid(self.own, &ordinals)?);
+            let merged =
+                values(self.merged, &shifted)?.unwrap_or_default().into_iter().zip(valid(self.merged, &shifted)?);
+            for ((ordinal, own), merged) in ordinals.clone().zip(own).zip(merged) {
+                if own != merged {
+                    self.differs(ordinal, &format!("attribute \"{}\"", escape_bytes(attribute.name.as_bytes())));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fields(&self, ordinals: Range<u64>) -> Result<(), StoreError> {
+        for (place, field) in self.own.metadata.schema.fields().iter().enumerate() {
+            let own = field_ranges(self.own, place, ordinals.clone())?;
+            let merged = field_ranges(self.merged, place, self.shifted(&ordinals))?;
+            for ((ordinal, own), merged) in ordinals.clone().zip(own).zip(merged) {
+                if own != merged {
+                    self.differs(ordinal, &format!("field \"{}\"", escape_bytes(field.name.as_bytes())));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn keys(&self, ordinals: Range<u64>) -> Result<(), Fault> {
+        if !self.own.frame.directory.is_keyed() {
+            return Ok(());
+        }
+        let mut own = KeyCursor::new(self.own, ordinals.clone())?;
+        let mut merged = KeyCursor::new(self.merged, self.shifted(&ordinals))?;
+        while let (Some((ordinal, own)), Some((_, merged))) = (own.next_key()?, merged.next_key()?) {
+            if own != merged {
+                self.differs(ordinal, "key");
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! Attributes and fields of an index. spec.md: ATR-1, ATR-2, FLD-1 to FLD-4, CON-6.
+
+use std::ops::Range;
+
+use grainstore_format::{AttributeType, FieldType, SectionKind, escape_bytes};
+use rayon::prelude::*;
+
+use super::damage::FileReport;
+use super::slices::{PART_LEN, bits, column, locations, parallel_parts};
+use crate::StoreError;
+use crate::columns::{has_field_sections, item_of};
+use crate::index::Index;
+
+/// Checks all columns of an index.
+pub(super) fn check_columns(report: &FileReport<'_>, index: &Index) {
+    let schema = &index.metadata.schema;
+    schema.attributes().par_iter().enumerate().for_each(|(place, attribute)| {
+        let what = format!("attribute \"{}\"", escape_bytes(attribute.name.as_bytes()));
+        check_bitmap(report, index, SectionKind::Validity, item_of(place), &what);
+        parallel_parts(0..index.sample_count(), PART_LEN).for_each(|ordinals| {
+            // A piece that cannot be read was told of.
+            let _ = check_values(report, index, (place, attribute.kind, &what), ordinals);
+        });
+    });
+    check_fields(report, index);
+}
+
+/// The tail is zero, and some sample lacks it, or there would be no bitmap. spec.md: ATR-2, FLD-3, CON-6.
+fn check_bitmap(report: &FileReport<'_>, index: &Index, kind: SectionKind, item: u16, what: &str) {
+    let Some(record) = index.record(kind, item) else { return };
+    let used = index.sample_count() % 8;
+    let sums = parallel_parts(0..record.len, PART_LEN).map(|range| {
+        let last = range.end == record.len;
+        let bytes = index.peek(kind, item, range).ok()?;
+        let tail = bytes.last().copied().unwrap_or(0);
+        if last && used > 0 && tail >> used != 0 {
+            report.damage(format!("{what}: unused bits of section {} are set", record.label()));
+        }
+        Some(bytes.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>())
+    });
+    let ones = sums.reduce(|| Some(0), |a, b| Some(a? + b?));
+    if ones.is_some_and(|ones| ones >= index.sample_count()) {
+        report.damage(format!("{what}: section {} says that no sample lacks it", record.label()));
+    }
+}
+
+fn check_values(
+    report: &FileReport<'_>,
+    index: &Index,
+    (place, kind, what): (usize, AttributeType, &str),
+    ordinals: Range<u64>,
+) -> Result<(), StoreError> {
+    let item = item_of(place);
+    let values = column(index, SectionKind::Attribute, item, &ordinals)?.unwrap_or_default();
+    let valid = bits(index, SectionKind::Validity, item, &ordinals)?;
+    for ((ordinal, value), valid) in ordinals.zip(values).zip(valid) {
+        if !valid && value != 0 {
+            report.sample(ordinal, None, None, format!("{what} is absent, yet its value is not 0"));
+        }
+        if kind == AttributeType::Bool && value > 1 {
+            report.sample(ordinal, None, None, format!("{what} is {value}, which is no bool"));
+        }
+    }
+    Ok(())
+}
+
+/// spec.md: FLD-1 to FLD-4.
+fn check_fields(report: &FileReport<'_>, index: &Index) {
+    let fields = index.metadata.schema.fields();
+    let largest = fields.par_iter().enumerate().map(|(place, field)| {
+        let what = format!("field \"{}\"", escape_bytes(field.name.as_bytes()));
+        check_bitmap(report, index, SectionKind::FieldValidity, item_of(place), &what);
+        let parts = parallel_parts(0..index.sample_count(), PART_LEN);
+        parts
+            .map(|ordinals| check_field(report, index, (place, &field.kind, &what), ordinals).ok())
+            .reduce(|| Some(0), |a, b| Some(a?.max(b?)))
+    });
+    let largest = largest.reduce(|| Some(0), |a, b| Some(a?.max(b?)));
+    let width = index.record(SectionKind::FieldOffset, 0).map(|record| record.width);
+    if width == Some(8) && largest.is_some_and(|largest| u32::try_from(largest).is_ok()) {
+        report.damage("the fields' sections have width 8, and all offsets and lengths fit 4 bytes");
+    }
+}
+
+/// The largest offset or length of the part.
+fn check_field(
+    report: &FileReport<'_>,
+    index: &Index,
+    (place, kind, what): (usize, &FieldType, &str),
+    ordinals: Range<u64>,
+) -> Result<u64, StoreError> {
+    let fields = field_ranges(index, place, ordinals.clone())?;
+    let mut largest = 0;
+    for (ordinal, field) in ordinals.zip(fields) {
+        let FieldRange { valid, offset, len, payload_len } = field;
+        largest = largest.max(offset).max(len);
+        if !valid && (offset, len) != (0, 0) {
+            report.sample(ordinal, None, None, format!("{what} is absent, yet is {len} bytes at {offset}"));
+        }
+        if valid && offset.checked_add(len).is_none_or(|end| end > payload_len) {
+            let text = format!("{what} is {len} bytes at {offset}, the payload has {payload_len}");
+            report.sample(ordinal, None, None, text);
+        }
+        if let FieldType::Array { element, shape } = kind
+            && valid
+            && len != shape.iter().product::<u64>().saturating_mul(u64::from(element.width()))
+        {
+            report.sample(ordinal, None, None, format!("{what} is {len} bytes, its type is {}", kind.name()));
+        }
+    }
+    Ok(largest)
+}
+
+/// A field of a sample, whether it has sections or is the whole payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FieldRange {
+    pub(super) valid: bool,
+    pub(super) offset: u64,
+    pub(super) len: u64,
+    pub(super) payload_len: u64,
+}
+
+/// A field of some samples. spec.md: FLD-1.
+pub(super) fn field_ranges(index: &Index, place: usize, ordinals: Range<u64>) -> Result<Vec<FieldRange>, StoreError> {
+    let item = item_of(place);
+    let payloads = locations(index, ordinals.clone())?.into_iter().map(|location| location.raw_len());
+    if !has_field_sections(index) {
+        return Ok(payloads.map(|len| FieldRange { valid: true, offset: 0, len, payload_len: len }).collect());
+    }
+    let offsets = column(index, SectionKind::FieldOffset, item, &ordinals)?.unwrap_or_default();
+    let lens = column(index, SectionKind::FieldLen, item, &ordinals)?.unwrap_or_default();
+    let valid = bits(index, SectionKind::FieldValidity, item, &ordinals)?;
+    let all = payloads.zip(offsets).zip(lens).zip(valid);
+    Ok(all.map(|(((payload_len, offset), len), valid)| FieldRange { valid, offset, len, payload_len }).collect())
+}

@@ -1,0 +1,69 @@
+//! Entries against segments, chunks, long table and raw lengths. spec.md: sections 6.1 to 6.4.
+
+use grainstore_format::{Entry, SectionKind};
+use rayon::prelude::*;
+
+use super::damage::FileReport;
+use super::slices::{PART_LEN, key_of, parallel_parts};
+use crate::StoreError;
+use crate::entries::{EntryRules, Part, Tally};
+use crate::index::Index;
+use crate::sample_index::{check_tally, read_chunks};
+
+/// Checks every entry of an index.
+pub(super) fn check_entries(report: &FileReport<'_>, index: &Index, external: &[bool]) {
+    // Where a piece of these cannot be read, that was told; what they say wrongly is told here.
+    let told = |error: StoreError| {
+        if is_relation(&error) {
+            report.damage(error.without_path())
+        }
+    };
+    let (chunks, long) = match (read_chunks(index), index.long()) {
+        (Ok(chunks), Ok(long)) => (chunks, long),
+        (chunks, long) => {
+            chunks.map_or_else(told, |_| ());
+            long.map_or_else(told, |_| ());
+            return;
+        }
+    };
+    let chunk_size = index.frame.geometry().chunk_size;
+    let rules = EntryRules { table: &index.table, external, chunks: &chunks, long, chunk_size };
+    let sums =
+        parallel_parts(0..index.sample_count(), PART_LEN).map(|ordinals| check_part(report, index, &rules, ordinals));
+    // A part that could not be read leaves the sums unknown.
+    let sum = sums.reduce(|| Some(Tally::default()), |a, b| Some(a?.plus(b?)));
+    if let Some(tally) = sum
+        && let Err(error) = check_tally(index, long, tally)
+    {
+        report.damage(error.without_path());
+    }
+}
+
+/// Whether an error says that a rule is broken, not that a piece cannot be read.
+fn is_relation(error: &StoreError) -> bool {
+    use grainstore_format::FormatError::Damaged;
+    matches!(error, StoreError::Format { source: Damaged { what, .. }, .. } if *what != "index")
+}
+
+fn check_part(
+    report: &FileReport<'_>,
+    index: &Index,
+    rules: &EntryRules<'_>,
+    ordinals: std::ops::Range<u64>,
+) -> Option<Tally> {
+    let width = Entry::LEN as u64;
+    // One more in front: samples must not overlap across the parts' borders.
+    let from = ordinals.start.saturating_sub(1);
+    let bytes = index.peek(SectionKind::Entries, 0, from * width..ordinals.end * width).ok()?;
+    let raw_len = match index.record(SectionKind::RawLen, 0) {
+        Some(_) => Some(index.peek(SectionKind::RawLen, 0, 4 * ordinals.start..4 * ordinals.end).ok()?),
+        None => None,
+    };
+    let all = Entry::slice_of(&bytes);
+    let (before, entries) = if from < ordinals.start { (all.first().copied(), all.get(1..)?) } else { (None, all) };
+    let part = Part { first: ordinals.start, entries, before, raw_len: raw_len.as_deref() };
+    let mut wrong = |ordinal: u64, what: std::fmt::Arguments<'_>| {
+        report.sample(ordinal, key_of(index, ordinal), None, what.to_string());
+    };
+    Some(rules.check(&part, &mut wrong))
+}

@@ -1,0 +1,143 @@
+//! What can be checked of a file without knowing what its sections mean: header, footer, directory, the checksums of
+//! all pieces, the zeros between. spec.md: FIL, HDR, FTR, DIR, CON-5.
+
+use grainstore_format::{
+    BLOCK_LEN, ChecksumList, FileKind, Fingerprint, Footer, Header, PIECE_LEN, SectionRecord, to_usize,
+};
+use rayon::prelude::*;
+
+use super::damage::FileReport;
+use crate::StoreError;
+use crate::index::Frame;
+use crate::open::{check_index_file, read_header};
+use crate::section::Section;
+
+/// Pieces that one thread reads at a time: a mebibyte.
+const PIECES_AT_A_TIME: u64 = 16;
+/// Bytes 8 to 20 of header and footer: version and feature bits. spec.md: FTR-3.
+const FEATURES: std::ops::Range<usize> = 8..20;
+
+/// Opens a file and checks its frame; none where it cannot be opened, which is told.
+pub(super) fn check_frame(report: &FileReport<'_>, path: &std::path::Path, kind: FileKind) -> Option<Frame> {
+    let header = check_header(report, path, kind);
+    let frame = match Frame::open(path) {
+        Ok(frame) => frame,
+        Err(error) => {
+            report.damage(error.without_path());
+            return None;
+        }
+    };
+    if let Some((bytes, header)) = header {
+        if header.geometry != *frame.geometry() {
+            report.damage("header and directory disagree on chunk size, alignment or hash seed");
+        }
+        check_features(report, &frame, &bytes);
+    }
+    if kind == FileKind::Index
+        && let Err(error) = check_index_file(&frame)
+    {
+        report.damage(error.without_path());
+    }
+    report.checked(BLOCK_LEN);
+    check_sections(report, &frame);
+    Some(frame)
+}
+
+/// The fingerprint that the manifest names. spec.md: FPR-1.
+pub(super) fn check_fingerprint(report: &FileReport<'_>, frame: &Frame, expected: Fingerprint) {
+    if frame.fingerprint != expected {
+        report.damage(format!("its fingerprint is {}, the manifest says {expected}", frame.fingerprint));
+    }
+}
+
+fn check_header(report: &FileReport<'_>, path: &std::path::Path, kind: FileKind) -> Option<(Vec<u8>, Header)> {
+    let bytes = match read_header(path) {
+        Ok(bytes) => bytes,
+        // Opening the frame meets the same error, and tells it.
+        Err(StoreError::NotFound { .. } | StoreError::Mismatch { .. }) => return None,
+        Err(error) => {
+            report.damage(error.without_path());
+            return None;
+        }
+    };
+    match Header::decode(&bytes) {
+        Ok(header) => {
+            if header.kind != kind {
+                report.at(0, "damaged header: a segment was expected and this is an index, or the other way round");
+            }
+            Some((bytes, header))
+        }
+        Err(error) => {
+            report.at(0, error.to_string());
+            None
+        }
+    }
+}
+
+/// spec.md: FTR-3
+fn check_features(report: &FileReport<'_>, frame: &Frame, header: &[u8]) {
+    let len = frame.file.len();
+    let Ok(footer) = frame.file.read(len - Footer::LEN as u64..len) else { return };
+    if footer.get(FEATURES) != header.get(FEATURES) {
+        report.damage("header and footer disagree on version or feature bits");
+    }
+}
+
+/// Every piece against its checksum, and the zeros behind every section.
+fn check_sections(report: &FileReport<'_>, frame: &Frame) {
+    frame.sections().par_iter().for_each(|section| {
+        if let Err(error) = section.checksums(&frame.file) {
+            report.at(section.record().checksums_offset(), error.without_path());
+        }
+        let pieces = section.record().piece_count();
+        let shares = pieces.div_ceil(PIECES_AT_A_TIME);
+        (0..shares).into_par_iter().for_each(|share| {
+            check_pieces(report, frame, section, share * PIECES_AT_A_TIME..pieces.min((share + 1) * PIECES_AT_A_TIME));
+        });
+        check_padding(report, frame, section.record());
+    });
+    let directory_end = frame.footer.directory_offset() + u64::from(frame.footer.directory_len());
+    check_zeros(report, frame, directory_end..frame.file.len() - Footer::LEN as u64);
+}
+
+fn check_pieces(report: &FileReport<'_>, frame: &Frame, section: &Section, pieces: std::ops::Range<u64>) {
+    let record = section.record();
+    let range = pieces.start * PIECE_LEN..(pieces.end * PIECE_LEN).min(record.len);
+    report.checked(range.end - range.start);
+    let bytes = match frame.file.read(record.offset + range.start..record.offset + range.end) {
+        Ok(bytes) => bytes,
+        Err(error) => return report.at(record.offset + range.start, error.without_path()),
+    };
+    // Without a list, the list was told of.
+    let Ok(list) = section.checksums(&frame.file) else { return };
+    for (piece, bytes) in pieces.zip(bytes.chunks(to_usize(PIECE_LEN))) {
+        check_piece(report, record, list, piece, bytes);
+    }
+}
+
+fn check_piece(report: &FileReport<'_>, record: &SectionRecord, list: &ChecksumList, piece: u64, bytes: &[u8]) {
+    if let Err(error) = list.check_piece(piece, bytes) {
+        report.at(record.offset + piece * PIECE_LEN, format!("section {}: {error}", record.label()));
+    }
+}
+
+/// The bytes between a section and its checksums, and from there to the next block. spec.md: CON-5.
+fn check_padding(report: &FileReport<'_>, frame: &Frame, record: &SectionRecord) {
+    check_zeros(report, frame, record.offset + record.len..record.checksums_offset());
+    check_zeros(report, frame, record.offset + record.storage_len()..record.next_offset());
+}
+
+/// A short range of the file that must be zero.
+pub(super) fn check_zeros(report: &FileReport<'_>, frame: &Frame, range: std::ops::Range<u64>) {
+    if range.is_empty() {
+        return;
+    }
+    match frame.file.read(range.clone()) {
+        Ok(bytes) => {
+            if let Some(place) = bytes.iter().position(|&byte| byte != 0) {
+                report.at(range.start + place as u64, "padding is not zero");
+            }
+        }
+        Err(error) => report.at(range.start, error.without_path()),
+    }
+}

@@ -1,0 +1,255 @@
+//! Checks everything that a dataset says, and every byte of its samples.
+//!
+//! Damage is told and the check goes on: a damaged piece hides no other, and a segment whose own index is lost is read
+//! through the merged one. Work is shared among threads; each needs a few megabytes, plus one LZ4 sample.
+
+mod agree;
+mod columns;
+mod damage;
+mod entries;
+mod frame;
+mod keys;
+mod samples;
+mod slices;
+
+use std::path::Path;
+
+use grainstore_format::{FileKind, FormatError, Manifest, SegmentKind, SegmentRef};
+use rayon::prelude::*;
+
+use crate::StoreError;
+use crate::index::Index;
+use crate::open::{Place, check_lone, data_end_fits, looks_like_ours, place_of, read_manifest};
+use crate::segment::check_data_file;
+use crate::threads::pool;
+
+pub use damage::Damage;
+use damage::{FileReport, Reporter};
+use samples::{SegmentData, Source};
+
+/// How to verify.
+#[derive(Debug, Clone, Default)]
+pub struct VerifyOptions {
+    /// Threads that read; by default one for each core.
+    pub threads: Option<usize>,
+}
+
+/// What was verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VerifyReport {
+    /// Samples of the dataset.
+    pub samples: u64,
+    /// Segments of the dataset.
+    pub segments: u64,
+    /// Bytes of samples and indexes that were read and checked.
+    pub checked_bytes: u64,
+    /// How often damage was told; 0 where all is well.
+    pub damaged: u64,
+}
+
+/// Checks a dataset directory (all its segments, whatever generation), or a lone native segment.
+///
+/// `on_damage` is told of everything that is wrong, `on_progress` of bytes checked since its last call; both are
+/// called from several threads.
+///
+/// # Errors
+/// Where `path` is no dataset at all, was written by a newer version, or there are no threads. Damage is no error.
+pub fn verify(
+    path: &Path,
+    options: &VerifyOptions,
+    on_damage: &(dyn Fn(Damage) + Sync),
+    on_progress: &(dyn Fn(u64) + Sync),
+) -> Result<VerifyReport, StoreError> {
+    let reporter = Reporter::new(on_damage, on_progress);
+    let place = place_of(path)?;
+    let (samples, segments) = pool(options.threads)?.install(|| match place {
+        Place::Directory => verify_directory(&reporter, path),
+        Place::LoneFile => verify_lone(&reporter, path),
+    })?;
+    Ok(VerifyReport { samples, segments, checked_bytes: reporter.checked_bytes(), damaged: reporter.damaged() })
+}
+
+/// Samples and segments.
+type Counts = (u64, u64);
+
+fn verify_lone(reporter: &Reporter<'_>, path: &Path) -> Result<Counts, StoreError> {
+    if !looks_like_ours(path)? {
+        let why = "it neither begins nor ends like a file of grainstore".into();
+        return Err(StoreError::NotADataset { path: path.to_owned(), why });
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    Ok((check_lone_segment(reporter, path, &name), 1))
+}
+
+/// A native segment by itself; its samples, where they are known.
+fn check_lone_segment(reporter: &Reporter<'_>, path: &Path, name: &str) -> u64 {
+    let report = reporter.file(name, 0);
+    let file_len = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let job = SegmentJob { report, path, external: false, file_len, number: 0, merged: None };
+    let own = job.check_own(path, None);
+    job.check_data(own.as_ref());
+    own.map_or(0, |own| own.sample_count())
+}
+
+fn verify_directory(reporter: &Reporter<'_>, path: &Path) -> Result<Counts, StoreError> {
+    let manifest = match read_manifest(path) {
+        Ok(manifest) => manifest,
+        Err(
+            error @ StoreError::Format {
+                source: FormatError::TooNew { .. } | FormatError::UnknownFeature { .. }, ..
+            },
+        ) => {
+            return Err(error);
+        }
+        Err(error) => {
+            reporter.file(Manifest::FILE_NAME, 0).damage(error.without_path());
+            return verify_without_manifest(reporter, path);
+        }
+    };
+    let merged = check_merged(reporter, path, &manifest);
+    let firsts = manifest.segments().iter().scan(0, |sum, segment| {
+        let first = *sum;
+        *sum += segment.sample_count;
+        Some(first)
+    });
+    let segments: Vec<(u64, &SegmentRef)> = firsts.zip(manifest.segments()).collect();
+    segments.par_iter().enumerate().for_each(|(number, (first, segment))| {
+        let report = reporter.file(&segment.path, *first);
+        check_segment(report, path, (number, segment), merged.as_ref());
+    });
+    let samples = segments.iter().map(|(_, segment)| segment.sample_count).sum();
+    Ok((samples, segments.len() as u64))
+}
+
+/// Without a manifest every native segment is checked by itself, with ordinals of its own.
+fn verify_without_manifest(reporter: &Reporter<'_>, path: &Path) -> Result<Counts, StoreError> {
+    let files = std::fs::read_dir(path).map_err(|error| StoreError::io(path, error))?;
+    let mut files: Vec<_> = files
+        .filter_map(|file| Some(file.ok()?.path()))
+        .filter(|file| file.extension().is_some_and(|extension| extension == "seg") && file.is_file())
+        .collect();
+    files.sort();
+    let check = |file: &std::path::PathBuf| {
+        check_lone_segment(reporter, file, &file.file_name().unwrap_or_default().to_string_lossy())
+    };
+    Ok((files.par_iter().map(check).sum(), files.len() as u64))
+}
+
+/// The index that the manifest names, unless it is the only segment's own.
+fn check_merged(reporter: &Reporter<'_>, path: &Path, manifest: &Manifest) -> Option<Index> {
+    let report = reporter.file(&manifest.index().file, 0);
+    if let [only] = manifest.segments()
+        && only.kind == SegmentKind::Native
+    {
+        if manifest.index().file != only.path || manifest.index().fingerprint != only.fingerprint {
+            report.damage("the manifest names another index than its only segment");
+        }
+        return None;
+    }
+    let frame = frame::check_frame(&report, &path.join(&manifest.index().file), FileKind::Index)?;
+    frame::check_fingerprint(&report, &frame, manifest.index().fingerprint);
+    let index = told(&report, Index::from_frame(frame))?;
+    let counts = manifest.segments().iter().map(|segment| segment.sample_count);
+    if !counts.eq(index.table.records().iter().map(|record| record.sample_count)) {
+        report.damage("it and the manifest disagree on the samples of the segments");
+        return None;
+    }
+    let external: Vec<bool> = manifest.segments().iter().map(|s| s.kind != SegmentKind::Native).collect();
+    check_relations(&report, &index, &external);
+    Some(index)
+}
+
+fn check_relations(report: &FileReport<'_>, index: &Index, external: &[bool]) {
+    entries::check_entries(report, index, external);
+    keys::check_keys(report, index);
+    columns::check_columns(report, index);
+}
+
+fn check_segment(report: FileReport<'_>, path: &Path, (number, segment): (usize, &SegmentRef), merged: Option<&Index>) {
+    let data_path = path.join(&segment.path);
+    let (index_path, data_fingerprint) = match &segment.kind {
+        SegmentKind::Native => (data_path.clone(), None),
+        SegmentKind::External { index_file, data_fingerprint } => (path.join(index_file), Some(*data_fingerprint)),
+    };
+    let whole = told(&report, check_data_file(&data_path, segment.file_len, data_fingerprint)).is_some();
+    let external = data_fingerprint.is_some();
+    // A missing native segment has been told of; its index is gone with it.
+    if !whole && !data_path.is_file() && !external {
+        return;
+    }
+    let job = SegmentJob { report, path: &data_path, external, file_len: segment.file_len, number, merged };
+    let own = job.check_own(&index_path, Some(segment));
+    if let (Some(own), Some(merged)) = (&own, merged) {
+        agree::check_agreement(&report, own, merged, number);
+    }
+    job.check_data(own.as_ref());
+}
+
+/// Passes a value on, or tells the error.
+fn told<T>(report: &FileReport<'_>, result: Result<T, StoreError>) -> Option<T> {
+    result.map_err(|error| report.damage(error.without_path())).ok()
+}
+
+/// One segment to be checked.
+struct SegmentJob<'a> {
+    report: FileReport<'a>,
+    path: &'a Path,
+    external: bool,
+    file_len: u64,
+    number: usize,
+    merged: Option<&'a Index>,
+}
+
+impl SegmentJob<'_> {
+    /// Checks the segment's own index; none where it cannot be used.
+    fn check_own(&self, index_path: &Path, segment: Option<&SegmentRef>) -> Option<Index> {
+        let report = &self.report;
+        let kind = if self.external { FileKind::Index } else { FileKind::Segment };
+        let frame = frame::check_frame(report, index_path, kind)?;
+        let index = {
+            if let Some(segment) = segment {
+                frame::check_fingerprint(report, &frame, segment.fingerprint);
+            }
+            told(report, Index::from_frame(frame))?
+        };
+        if !self.external {
+            told(report, check_lone(&index));
+        }
+        let expected = segment.map_or(index.sample_count(), |segment| segment.sample_count);
+        let ([record], true) = (index.table.records(), index.sample_count() == expected) else {
+            let (found, segments) = (index.sample_count(), index.table.len());
+            report
+                .damage(format!("its index has {found} samples in {segments} segments, the manifest says {expected}"));
+            return None;
+        };
+        if !data_end_fits(!self.external, record.data_end, self.file_len) {
+            report.damage(format!("its data end at {}, the file has {} bytes", record.data_end, self.file_len));
+        }
+        check_relations(report, &index, &[self.external]);
+        Some(index)
+    }
+
+    /// Checks the samples, through whichever index knows them.
+    fn check_data(&self, own: Option<&Index>) {
+        let merged = self.merged.map(|index| Source { index, first: index.table.ordinals(self.number).start });
+        let sources: Vec<Source<'_>> = own.map(|index| Source { index, first: 0 }).into_iter().chain(merged).collect();
+        let Some(source) = sources.first() else { return };
+        let number = if own.is_some() { 0 } else { self.number };
+        let Some(record) = source.index.table.records().get(number) else { return };
+        // That it cannot be opened was told before.
+        let Ok((file, file_len)) = crate::file::open_regular(self.path) else { return };
+        let data = SegmentData {
+            report: self.report,
+            file: &file,
+            file_len,
+            external: self.external,
+            sample_count: record.sample_count,
+            geometry: *source.index.frame.geometry(),
+            sources: sources.clone(),
+        };
+        data.check();
+        if let (Some(own), false) = (own, self.external) {
+            data.check_end(record.data_end, own.frame.footer.index_offset());
+        }
+    }
+}

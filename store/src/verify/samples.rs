@@ -1,0 +1,187 @@
+//! The samples themselves: every stored byte against its CRC, every LZ4 block decoded, the gaps zero.
+//!
+//! A segment is read from front to back in parts, each part by one thread with one buffer. Samples longer than the
+//! buffer stream through it. spec.md: ENT-5, RAW-2, SMP-2, CON-5.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use grainstore_format::{Geometry, to_usize};
+use rayon::prelude::*;
+
+use super::damage::FileReport;
+use super::slices::{key_of, locations, parallel_parts, parts};
+use crate::entries::{min_offset, raw_len_fits};
+use crate::index::Index;
+use crate::payload::{check_and_decode, check_crc, wrong_crc};
+use crate::sample_index::{Encoding, Location};
+
+/// Bytes that one thread holds of a segment.
+const WINDOW_LEN: u64 = 2 << 20;
+/// Stored bytes that a part has, about: enough to read on, few enough to share among threads.
+const PART_BYTES: u64 = 32 << 20;
+
+/// An index that knows a segment's samples.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) index: &'a Index,
+    /// Its ordinal of the segment's first sample.
+    pub(super) first: u64,
+}
+
+impl Source<'_> {
+    fn locations(&self, ordinals: &Range<u64>) -> Option<Vec<Location>> {
+        locations(self.index, ordinals.start + self.first..ordinals.end + self.first).ok()
+    }
+
+    fn key(&self, ordinal: u64) -> Option<Vec<u8>> {
+        key_of(self.index, ordinal + self.first)
+    }
+}
+
+/// A segment's data, and who knows where its samples are: its own index first, then the merged one.
+pub(super) struct SegmentData<'a> {
+    pub(super) report: FileReport<'a>,
+    pub(super) file: &'a File,
+    pub(super) file_len: u64,
+    pub(super) external: bool,
+    pub(super) sample_count: u64,
+    pub(super) geometry: Geometry,
+    pub(super) sources: Vec<Source<'a>>,
+}
+
+impl SegmentData<'_> {
+    /// Checks all samples.
+    pub(super) fn check(&self) {
+        let mean_len = (self.file_len / self.sample_count.max(1)).max(1);
+        let part_len = (PART_BYTES / mean_len).clamp(1, 65536);
+        parallel_parts(0..self.sample_count, part_len).for_each(|ordinals| self.check_part(ordinals));
+    }
+
+    /// Zeros from the end of the samples to the index. spec.md: CON-5.
+    pub(super) fn check_end(&self, data_end: u64, index_offset: u64) {
+        let mut window = Window { data: self, start: 0, bytes: Vec::new(), limit: self.file_len };
+        self.check_gap(&mut window, data_end..index_offset.min(self.file_len));
+    }
+
+    fn check_part(&self, ordinals: Range<u64>) {
+        // One sample more in front says where the part's first gap begins.
+        let from = ordinals.start.saturating_sub(1);
+        let Some(locations) = self.sources.iter().find_map(|source| source.locations(&(from..ordinals.end))) else {
+            return;
+        };
+        let mut at = min_offset(self.external);
+        let limit = locations.iter().map(|l| l.offset.saturating_add(l.stored_len)).max().unwrap_or(0);
+        let mut window = Window { data: self, start: 0, bytes: Vec::new(), limit: limit.min(self.file_len) };
+        let mut raw = Vec::new();
+        for (ordinal, location) in (from..ordinals.end).zip(&locations) {
+            let end = location.offset.saturating_add(location.stored_len);
+            if ordinals.contains(&ordinal) {
+                if end > self.file_len {
+                    self.wrong(ordinal, location, format!("it ends at {end}, the file at {}", self.file_len));
+                    continue;
+                }
+                if !self.external {
+                    self.check_gap(&mut window, at..location.offset);
+                    self.check_place(ordinal, location, at);
+                }
+                self.check_sample(&mut window, ordinal, location, &mut raw);
+            }
+            at = at.max(end);
+        }
+    }
+
+    fn wrong(&self, ordinal: u64, location: &Location, what: String) {
+        let key = self.sources.iter().find_map(|source| source.key(ordinal));
+        self.report.sample(ordinal, key, Some(location.offset), what);
+    }
+
+    /// spec.md: SMP-2.
+    fn check_place(&self, ordinal: u64, location: &Location, end_before: u64) {
+        let Geometry { chunk_size, alignment, .. } = self.geometry;
+        let expected = alignment.place(end_before, location.stored_len, chunk_size);
+        // Where samples overlap, the check of the entries tells it.
+        if location.offset >= end_before && location.offset != expected {
+            let what = format!("alignment {alignment} places it at {expected}, it is at {}", location.offset);
+            self.wrong(ordinal, location, what);
+        }
+    }
+
+    fn check_sample(&self, window: &mut Window<'_>, ordinal: u64, location: &Location, raw: &mut Vec<u8>) {
+        self.report.checked(location.stored_len);
+        let range = location.offset..location.offset + location.stored_len;
+        let result = match location.encoding {
+            // A raw length that cannot be would be decoded for nothing; the check of the entries tells it.
+            Encoding::Lz4 { raw_len } if !raw_len_fits(location.stored_len, raw_len) => return,
+            Encoding::Raw if location.stored_len > WINDOW_LEN => self.check_long(window, location),
+            Encoding::Raw => {
+                window.read(range).map(|stored| check_crc(location, stored).map_err(|error| error.to_string()))
+            }
+            Encoding::Lz4 { .. } => window.read(range).map(|stored| {
+                raw.clear();
+                check_and_decode(location, stored, raw).map_err(|error| error.to_string())
+            }),
+        };
+        match result {
+            Ok(Ok(())) => {}
+            Ok(Err(what)) => self.wrong(ordinal, location, what),
+            Err(error) => self.wrong(ordinal, location, error.to_string()),
+        }
+    }
+
+    fn check_long(&self, window: &mut Window<'_>, location: &Location) -> io::Result<Result<(), String>> {
+        let mut hasher = crc32fast::Hasher::new();
+        for range in parts(location.offset..location.offset + location.stored_len, WINDOW_LEN) {
+            hasher.update(window.read(range)?);
+        }
+        let found = hasher.finalize();
+        let whole = found == location.crc;
+        Ok(if whole { Ok(()) } else { Err(wrong_crc(location, found).to_string()) })
+    }
+
+    /// Bytes that belong to no sample are zero.
+    fn check_gap(&self, window: &mut Window<'_>, gap: Range<u64>) {
+        if gap.start >= gap.end {
+            return;
+        }
+        for range in parts(gap, WINDOW_LEN) {
+            let start = range.start;
+            match window.read(range).map(|bytes| bytes.iter().position(|&byte| byte != 0)) {
+                Ok(None) => {}
+                Ok(Some(place)) => {
+                    return self.report.at(start + place as u64, "a byte between samples is not zero");
+                }
+                Err(error) => return self.report.at(start, error.to_string()),
+            }
+        }
+    }
+}
+
+/// Bytes of a segment's file, read ahead.
+struct Window<'a> {
+    data: &'a SegmentData<'a>,
+    start: u64,
+    bytes: Vec<u8>,
+    /// Reading ahead stops here.
+    limit: u64,
+}
+
+impl Window<'_> {
+    /// The bytes of `range`, which lies inside the file.
+    fn read(&mut self, range: Range<u64>) -> io::Result<&[u8]> {
+        let held = self.start..self.start + self.bytes.len() as u64;
+        if range.start < held.start || range.end > held.end {
+            let ahead = (range.start + WINDOW_LEN).min(self.limit);
+            self.bytes.resize(to_usize(range.end.max(ahead) - range.start), 0);
+            self.start = range.start;
+            if let Err(error) = self.data.file.read_exact_at(&mut self.bytes, range.start) {
+                self.bytes.clear();
+                return Err(error);
+            }
+        }
+        let from = to_usize(range.start - self.start);
+        Ok(self.bytes.get(from..from + to_usize(range.end - range.start)).unwrap_or_default())
+    }
+}

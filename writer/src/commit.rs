@@ -1,0 +1,195 @@
+//! The directory in which a dataset is made, and the step that gives it its name. spec.md: section 10.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use grainstore_format::Manifest;
+
+use crate::WriteError;
+use crate::output::Output;
+use crate::storage::{DirectoryLock, EntryKind, Storage};
+
+/// `NAME.partial`, held against other writers. Dropped before [`Workplace::publish`], it is removed.
+pub(crate) struct Workplace {
+    storage: Arc<dyn Storage>,
+    target: PathBuf,
+    path: PathBuf,
+    replace: bool,
+    published: bool,
+    _lock: Box<dyn DirectoryLock>,
+}
+
+impl Workplace {
+    /// Makes `target.partial`, or takes over one that an interrupted writer left.
+    pub(crate) fn create(storage: &Arc<dyn Storage>, target: &Path, overwrite: bool) -> Result<Self, WriteError> {
+        let replace = check_target(storage.as_ref(), target, overwrite)?;
+        let path = partial_path(target)?;
+        match storage.create_dir(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(WriteError::io("create directory", &path)(error));
+            }
+            _ => {}
+        }
+        let lock = storage.lock_dir(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => WriteError::Locked { path: path.clone() },
+            _ => WriteError::io("lock", &path)(error),
+        })?;
+        remove_ours(storage.as_ref(), &path)?;
+        let storage = Arc::clone(storage);
+        Ok(Self { storage, target: target.to_owned(), path, replace, published: false, _lock: lock })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the manifest, and gives the directory the final name. After this the dataset exists.
+    ///
+    /// Where the dataset that it replaced could not be removed, this says where it lies.
+    pub(crate) fn publish(mut self, manifest: &Manifest) -> Result<Option<PathBuf>, WriteError> {
+        write_manifest(&self.storage, &self.path, manifest)?;
+        self.storage.sync_dir(&self.path).map_err(WriteError::io("sync", &self.path))?;
+        let parent = parent_of(&self.target);
+        if self.replace {
+            // Looked at again: what stands there now is what would be removed below.
+            check_target(self.storage.as_ref(), &self.target, true)?;
+            self.storage.exchange(&self.path, &self.target).map_err(WriteError::io("replace", &self.target))?;
+        } else {
+            self.storage.rename_new(&self.path, &self.target).map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => WriteError::DestinationExists { path: self.target.clone() },
+                _ => WriteError::io("rename", &self.path)(error),
+            })?;
+        }
+        self.published = true;
+        self.storage.sync_dir(&parent).map_err(WriteError::io("sync", &parent))?;
+        if !self.replace {
+            return Ok(None);
+        }
+        let removed = remove_dataset(self.storage.as_ref(), &self.path);
+        // Unsynced, the removal may come undone: then the next writer of this name removes it again.
+        let _ = self.storage.sync_dir(&parent);
+        Ok(removed.is_err().then(|| self.path.clone()))
+    }
+}
+
+impl Drop for Workplace {
+    fn drop(&mut self) {
+        if !self.published {
+            // Nothing to be done where this fails too: the next writer of this name takes the directory over.
+            let _ = remove_dataset(self.storage.as_ref(), &self.path);
+        }
+    }
+}
+
+/// Writes `manifest.json` in `directory`, through a temporary name.
+pub(crate) fn write_manifest(
+    storage: &Arc<dyn Storage>,
+    directory: &Path,
+    manifest: &Manifest,
+) -> Result<(), WriteError> {
+    // The names that the manifest speaks of become durable before it does.
+    storage.sync_dir(directory).map_err(WriteError::io("sync", directory))?;
+    let mut output = Output::create(storage, directory.join(Manifest::FILE_NAME))?;
+    output.write(&manifest.encode()?)?;
+    output.publish()
+}
+
+fn partial_path(target: &Path) -> Result<PathBuf, WriteError> {
+    let name = target.file_name().ok_or_else(|| WriteError::NotReplaceable {
+        path: target.to_owned(),
+        why: "it is no name for a dataset".into(),
+    })?;
+    let mut partial = OsString::from(name);
+    partial.push(".partial");
+    Ok(target.with_file_name(partial))
+}
+
+pub(crate) fn parent_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// Whether something of ours stands under the final name, to be replaced.
+fn check_target(storage: &dyn Storage, target: &Path, overwrite: bool) -> Result<bool, WriteError> {
+    let kind = storage.kind(target).map_err(WriteError::io("look at", target))?;
+    let refuse = |why: String| Err(WriteError::NotReplaceable { path: target.to_owned(), why });
+    match kind {
+        None => Ok(false),
+        Some(_) if !overwrite => Err(WriteError::DestinationExists { path: target.to_owned() }),
+        Some(EntryKind::Directory) => {
+            let names = storage.list(target).map_err(WriteError::io("list", target))?;
+            if let Some(foreign) = names.iter().find(|name| !is_ours(name)) {
+                return refuse(format!("it holds \"{}\", which grainstore did not write", foreign.display()));
+            }
+            if !names.iter().any(|name| name == Manifest::FILE_NAME) {
+                return refuse("it has no manifest.json, so it is no dataset".into());
+            }
+            Ok(true)
+        }
+        Some(_) => refuse("it is not a dataset's directory".into()),
+    }
+}
+
+/// Names that grainstore gives: nothing else is ever removed.
+fn is_ours(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    let name = name.strip_suffix(".tmp").unwrap_or(name);
+    let name = name.strip_suffix(".spill").unwrap_or(name);
+    let digits = |text: &str| text.len() >= 5 && text.bytes().all(|b| b.is_ascii_digit());
+    let index = |text: &str| {
+        text.strip_prefix("index-").is_some_and(|hex| hex.len() == 16 && hex.bytes().all(|b| b.is_ascii_hexdigit()))
+    };
+    name == Manifest::FILE_NAME
+        || name == "merged"
+        || name.strip_suffix(".seg").is_some_and(digits)
+        || name.strip_suffix(".idx").is_some_and(|name| digits(name) || index(name))
+}
+
+/// Empties a directory of ours; refuses where something else lies in it.
+fn remove_ours(storage: &dyn Storage, directory: &Path) -> Result<(), WriteError> {
+    let mut names = storage.list(directory).map_err(WriteError::io("list", directory))?;
+    if let Some(foreign) = names.iter().find(|name| !is_ours(name)) {
+        let why = format!("it holds \"{}\", which grainstore did not write", foreign.display());
+        return Err(WriteError::NotReplaceable { path: directory.to_owned(), why });
+    }
+    // The manifest goes first: what is half removed is no dataset.
+    names.sort_by_key(|name| name != Manifest::FILE_NAME);
+    for name in names {
+        let path = directory.join(name);
+        storage.remove_file(&path).map_err(WriteError::io("remove", &path))?;
+    }
+    Ok(())
+}
+
+fn remove_dataset(storage: &dyn Storage, directory: &Path) -> Result<(), WriteError> {
+    remove_ours(storage, directory)?;
+    storage.remove_dir(directory).map_err(WriteError::io("remove", directory))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_grainstore_gives_are_ours() {
+        for name in [
+            "manifest.json",
+            "manifest.json.tmp",
+            "00000.seg",
+            "123456.seg.tmp",
+            "00001.idx",
+            "index-2f6a09c1d7e84b35.idx",
+            "00000.seg.spill.tmp",
+            "merged.tmp",
+        ] {
+            assert!(is_ours(OsStr::new(name)), "{name}");
+        }
+        for name in ["notes.txt", "1.seg", "a.seg", "index-.idx", "manifest.json.bak", ".seg", "checkpoint.seg"] {
+            assert!(!is_ours(OsStr::new(name)), "{name}");
+        }
+    }
+}

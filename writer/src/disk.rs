@@ -1,0 +1,110 @@
+//! The real disk.
+
+use std::ffi::OsString;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::storage::{DirectoryLock, EntryKind, Storage, StorageFile};
+
+/// Files and directories of this machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DiskStorage;
+
+struct DiskFile(File);
+
+struct DiskLock {
+    _directory: File, // the lock ends with it
+}
+
+impl DirectoryLock for DiskLock {}
+
+impl Storage for DiskStorage {
+    fn kind(&self, path: &Path) -> io::Result<Option<EntryKind>> {
+        match fs::symlink_metadata(path) {
+            Ok(metadata) if metadata.is_dir() => Ok(Some(EntryKind::Directory)),
+            Ok(metadata) if metadata.is_file() => Ok(Some(EntryKind::File)),
+            Ok(_) => Ok(Some(EntryKind::Other)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<OsString>> {
+        fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name())).collect()
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir(path)
+    }
+
+    fn lock_dir(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>> {
+        let directory = File::open(path)?;
+        match directory.try_lock() {
+            Ok(()) => Ok(Box::new(DiskLock { _directory: directory })),
+            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
+        Ok(Box::new(DiskFile(file)))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
+        Ok(Box::new(DiskFile(File::open(path)?)))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        rename_with(from, to, rustix::fs::RenameFlags::NOREPLACE)
+    }
+
+    fn exchange(&self, one: &Path, other: &Path) -> io::Result<()> {
+        rename_with(one, other, rustix::fs::RenameFlags::EXCHANGE)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+}
+
+fn rename_with(from: &Path, to: &Path, flags: rustix::fs::RenameFlags) -> io::Result<()> {
+    Ok(rustix::fs::renameat_with(rustix::fs::CWD, from, rustix::fs::CWD, to, flags)?)
+}
+
+impl StorageFile for DiskFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)
+    }
+
+    fn truncate(&mut self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)?;
+        io::Seek::seek(&mut self.0, io::SeekFrom::Start(len)).map(|_| ())
+    }
+
+    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        self.0.read_exact_at(bytes, offset)
+    }
+
+    fn file_len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync_all()
+    }
+}

@@ -1,0 +1,101 @@
+//! What can go wrong while a dataset is written.
+
+use std::io;
+use std::path::PathBuf;
+
+use grainstore_format::{FormatError, escape_bytes};
+
+/// Why a dataset could not be written. Nothing stands under the final name that was not there before.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// Something stands under the final name already.
+    #[error("{}: already exists", path.display())]
+    DestinationExists {
+        /// The final name.
+        path: PathBuf,
+    },
+    /// Something stands there that the writer will not replace or remove.
+    #[error("{}: not replaced: {why}", path.display())]
+    NotReplaceable {
+        /// What stands in the way.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
+    /// Another process writes the same dataset.
+    #[error("{}: another process is writing it", path.display())]
+    Locked {
+        /// The directory that it holds.
+        path: PathBuf,
+    },
+    /// The disk refused.
+    #[error("{}: cannot {operation}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        operation: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Two samples have the same key.
+    #[error("duplicate key \"{}\": samples {first} and {second} both have it", escape_bytes(key))]
+    DuplicateKey {
+        /// The key.
+        key: Vec<u8>,
+        /// Ordinal of the first.
+        first: u64,
+        /// Ordinal of the second.
+        second: u64,
+    },
+    /// A sample does not agree with the schema or the limits.
+    #[error("sample {ordinal} (key \"{}\"): {what}", escape_bytes(key))]
+    Sample {
+        /// Its ordinal.
+        ordinal: u64,
+        /// Its key, empty where it has none.
+        key: Vec<u8>,
+        /// What is wrong.
+        what: String,
+    },
+    /// An option or a limit of the format.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// A file of ours that was read back is not what was written.
+    #[error("{}: {source}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: FormatError,
+    },
+    /// There was no sample.
+    #[error("no samples were written; a dataset has at least one")]
+    Empty,
+    /// The threads that checksum and compress could not be started.
+    #[error("cannot start threads: {0}")]
+    Threads(String),
+    /// An earlier call failed; the writer refuses to go on.
+    #[error("an earlier write failed; the dataset was given up")]
+    Failed,
+}
+
+impl WriteError {
+    pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { operation, path, source }
+    }
+}
+
+/// Why a streamed sample was not written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StreamError {
+    /// The source failed, or had another length than it said. The writer is as it was before the sample.
+    #[error(transparent)]
+    Source(io::Error),
+    /// The writer failed.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}

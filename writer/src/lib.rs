@@ -1,0 +1,40 @@
+//! Packs samples into grainstore datasets: placement and durability.
+//!
+//! A [`DatasetWriter`] takes samples in order, checksums and compresses them in parallel, and places them one after
+//! the other, so that the same input gives the same bytes whatever the number of threads. Nothing stands under the
+//! final name before the whole dataset is synced (spec.md, section 10). Memory is bounded by
+//! [`WriterOptions::memory_len`], not by the number of samples: parts of the index spill to disk.
+//!
+//! ```
+//! use grainstore_writer::{DatasetWriter, Sample, WriterOptions};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let mut writer = DatasetWriter::create(&folder.path().join("tiny.grain"), WriterOptions::default())?;
+//! writer.write(Sample::new("first", b"hello".to_vec()))?;
+//! assert_eq!(writer.finish()?.samples, 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod column;
+mod commit;
+mod dataset;
+mod disk;
+mod emit;
+mod error;
+mod index;
+mod options;
+mod output;
+mod prepare;
+mod rebuild;
+mod rows;
+mod segment;
+mod sort;
+mod storage;
+
+pub use dataset::{DatasetWriter, Summary};
+pub use disk::DiskStorage;
+pub use error::{StreamError, WriteError};
+pub use options::{Compression, Sample, StreamedSample, WriterOptions};
+pub use rebuild::rebuild_index;
+pub use storage::{DirectoryLock, EntryKind, Storage, StorageFile};

@@ -1,0 +1,110 @@
+//! What a caller hands to the writer: options and samples.
+
+use std::num::NonZeroUsize;
+use std::ops::Range;
+
+use grainstore_format::{
+    Alignment, AttributeValue, ChunkSize, Field, FieldType, FormatError, Geometry, Metadata, Schema,
+};
+
+/// Whether samples are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compression {
+    /// All samples are stored raw.
+    #[default]
+    None,
+    /// LZ4, where a sample shrinks by a sixteenth or more and has at most 64 MiB.
+    Lz4,
+}
+
+/// How a dataset is written.
+#[derive(Debug, Clone)]
+pub struct WriterOptions {
+    /// Chunk size, alignment and hash seed.
+    pub geometry: Geometry,
+    /// A segment is closed before a sample that would make its data longer than this many bytes.
+    pub segment_size: u64,
+    /// Whether samples are compressed.
+    pub compression: Compression,
+    /// Schema, and what the user keeps with the dataset.
+    pub metadata: Metadata,
+    /// Whether every sample has a key; else none has.
+    pub keyed: bool,
+    /// Threads that checksum and compress; all cores where `None`. It changes no byte of the result.
+    pub jobs: Option<NonZeroUsize>,
+    /// Whether a dataset that stands under the final name is replaced, once the new one is whole.
+    pub overwrite: bool,
+    /// Bytes of memory for buffers. Beyond it, the writer holds a few bytes for each 64 KiB of index.
+    pub memory_len: u64,
+}
+
+impl WriterOptions {
+    /// 4 GiB.
+    pub const DEFAULT_SEGMENT_SIZE: u64 = 4 << 30;
+    /// 256 MiB.
+    pub const DEFAULT_MEMORY_LEN: u64 = 256 << 20;
+
+    /// Options for a dataset of this schema, with user metadata.
+    pub fn with_metadata(metadata: Metadata) -> Self {
+        Self {
+            geometry: Geometry { chunk_size: ChunkSize::DEFAULT, alignment: Alignment::Packed, hash_seed: 0 },
+            segment_size: Self::DEFAULT_SEGMENT_SIZE,
+            compression: Compression::None,
+            metadata,
+            keyed: true,
+            jobs: None,
+            overwrite: false,
+            memory_len: Self::DEFAULT_MEMORY_LEN,
+        }
+    }
+
+    /// Metadata of a dataset of one field `data` and no attributes.
+    ///
+    /// # Errors
+    /// Never; the schema is legal.
+    pub fn plain_metadata() -> Result<Metadata, FormatError> {
+        let schema = Schema::new(vec![], vec![Field { name: "data".into(), kind: FieldType::Bytes }])?;
+        Ok(Metadata { schema, user: serde_json::Map::new() })
+    }
+}
+
+impl Default for WriterOptions {
+    /// One field `data`, no attributes, keyed, 256 KiB chunks, 4 GiB segments, stored raw.
+    #[expect(clippy::expect_used, reason = "a schema of one field `data` is legal")]
+    fn default() -> Self {
+        Self::with_metadata(Self::plain_metadata().expect("a schema of one field `data` is legal"))
+    }
+}
+
+/// A sample that is held in memory.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sample {
+    /// 1 to 65535 bytes; empty in a keyless dataset.
+    pub key: Vec<u8>,
+    /// One for each attribute of the schema, in its order.
+    pub attributes: Vec<Option<AttributeValue>>,
+    /// The raw payload.
+    pub payload: Vec<u8>,
+    /// Where each field of the schema lies in the payload; empty where the one field is the whole payload.
+    pub fields: Vec<Option<Range<u64>>>,
+}
+
+impl Sample {
+    /// A sample without attributes, of one field.
+    pub fn new(key: impl Into<Vec<u8>>, payload: Vec<u8>) -> Self {
+        Self { key: key.into(), payload, ..Self::default() }
+    }
+}
+
+/// A sample whose payload is read while it is written. It is stored raw.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StreamedSample {
+    /// As in [`Sample`].
+    pub key: Vec<u8>,
+    /// As in [`Sample`].
+    pub attributes: Vec<Option<AttributeValue>>,
+    /// As in [`Sample`].
+    pub fields: Vec<Option<Range<u64>>>,
+    /// Bytes that the source has.
+    pub len: u64,
+}

@@ -1,0 +1,276 @@
+//! Reads the rows of a finished index back, in order, with bounded memory: to merge and to rebuild.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use grainstore_format::{
+    AttributeValue, ChecksumList, Directory, Entry, Footer, FormatError, LongTable, Metadata, PIECE_LEN, SectionKind,
+    SectionRecord, StoredLen, split_key, to_usize,
+};
+
+use crate::WriteError;
+use crate::index::Row;
+use crate::storage::{Storage, StorageFile};
+
+/// The rows of one segment's own index.
+pub(crate) struct SegmentRows {
+    file: Box<dyn StorageFile>,
+    path: PathBuf,
+    pub(crate) directory: Directory,
+    pub(crate) directory_bytes: Vec<u8>,
+    pub(crate) metadata: Metadata,
+    pub(crate) data_end: u64,
+    long: LongTable,
+    streams: Streams,
+    next: u64,
+    key: Vec<u8>,
+    attributes: Vec<Option<AttributeValue>>,
+    fields: Vec<Option<Range<u64>>>,
+}
+
+struct Streams {
+    entries: Stream,
+    raw_len: Option<Stream>,
+    keys: Option<Stream>,
+    attributes: Vec<(Stream, Option<Stream>)>,
+    fields: Vec<(Stream, Stream, Option<Stream>)>,
+}
+
+/// A section that is read from its start to its end, piece by piece, each checked.
+struct Stream {
+    record: SectionRecord,
+    checksums: ChecksumList,
+    next_piece: u64,
+    buffer: Vec<u8>,
+    at: usize,
+}
+
+impl SegmentRows {
+    /// Opens a segment or index file of one segment.
+    pub(crate) fn open(storage: &dyn Storage, path: PathBuf) -> Result<Self, WriteError> {
+        let file = storage.open(&path).map_err(WriteError::io("open", &path))?;
+        let damaged = |source| WriteError::Damaged { path: path.clone(), source };
+        let file_len = file.file_len().map_err(WriteError::io("look at", &path))?;
+        let read = |offset: u64, len: u64| {
+            let mut bytes = vec![0; to_usize(len)];
+            file.read_exact_at(&mut bytes, offset).map_err(WriteError::io("read", &path))?;
+            Ok::<_, WriteError>(bytes)
+        };
+        let footer_len = Footer::LEN as u64;
+        let footer_offset = file_len.checked_sub(footer_len).ok_or_else(|| too_short(file_len)).map_err(damaged)?;
+        let footer = Footer::decode(&read(footer_offset, footer_len)?, file_len).map_err(damaged)?;
+        let directory_bytes = read(footer.directory_offset(), u64::from(footer.directory_len()))?;
+        let directory = Directory::decode(&directory_bytes, &footer).map_err(damaged)?;
+        let whole = |record: &SectionRecord| {
+            let mut stream = Stream::open(file.as_ref(), record).map_err(|e| e.at(&path))?;
+            stream.take(file.as_ref(), to_usize(record.len)).map(<[u8]>::to_vec).map_err(|e| e.at(&path))
+        };
+        let section = |kind| directory.section(kind, 0).map(whole).transpose();
+        let metadata = Metadata::decode(&section(SectionKind::Metadata)?.unwrap_or_default()).map_err(damaged)?;
+        metadata.check_sections(&directory).map_err(damaged)?;
+        let table = section(SectionKind::Segments)?.unwrap_or_default();
+        let counts = directory.counts();
+        let table =
+            grainstore_format::SegmentTable::decode(&table, counts.sample_count, directory.geometry().chunk_size)
+                .map_err(damaged)?;
+        let long = LongTable::decode(&section(SectionKind::Long)?.unwrap_or_default(), counts.sample_count)
+            .map_err(damaged)?;
+        let data_end = table.records().first().map_or(0, |record| record.data_end);
+        let streams = Streams::open(file.as_ref(), &directory, &metadata).map_err(|e| e.at(&path))?;
+        Ok(Self {
+            file,
+            directory,
+            directory_bytes,
+            metadata,
+            data_end,
+            long,
+            streams,
+            next: 0,
+            key: Vec::new(),
+            attributes: Vec::new(),
+            fields: Vec::new(),
+            path,
+        })
+    }
+
+    /// The next sample, until there are no more.
+    pub(crate) fn next(&mut self) -> Result<Option<Row<'_>>, WriteError> {
+        if self.next == self.directory.counts().sample_count {
+            return Ok(None);
+        }
+        let file = self.file.as_ref();
+        let row =
+            self.streams.read(file, &self.metadata, self.next, &mut self.key, &mut self.attributes, &mut self.fields);
+        let (entry, raw_len) = row.map_err(|error| error.at(&self.path))?;
+        let stored_len = match entry.stored_len() {
+            StoredLen::Here(len) => u64::from(len),
+            StoredLen::Long => self.long.stored_len(self.next).unwrap_or_default(),
+        };
+        self.next += 1;
+        Ok(Some(Row {
+            offset: entry.offset(),
+            stored_len,
+            raw_len: if entry.is_lz4() { u64::from(raw_len) } else { stored_len },
+            crc: entry.crc(),
+            lz4: entry.is_lz4(),
+            key: &self.key,
+            attributes: &self.attributes,
+            fields: &self.fields,
+        }))
+    }
+}
+
+impl Streams {
+    fn open(file: &dyn StorageFile, directory: &Directory, metadata: &Metadata) -> Result<Self, RowError> {
+        let open = |kind, item| directory.section(kind, item).map(|record| Stream::open(file, record)).transpose();
+        let need = |kind, item| open(kind, item)?.ok_or(RowError::Format(ended()));
+        let has_fields = directory.section(SectionKind::FieldOffset, 0).is_some();
+        let field_count = if has_fields { metadata.schema.fields().len() } else { 0 };
+        Ok(Self {
+            entries: need(SectionKind::Entries, 0)?,
+            raw_len: open(SectionKind::RawLen, 0)?,
+            keys: open(SectionKind::Keys, 0)?,
+            attributes: (0_u16..)
+                .zip(metadata.schema.attributes())
+                .map(|(item, _)| Ok((need(SectionKind::Attribute, item)?, open(SectionKind::Validity, item)?)))
+                .collect::<Result<_, RowError>>()?,
+            fields: (0_u16..)
+                .take(field_count)
+                .map(|item| {
+                    let bounds = (need(SectionKind::FieldOffset, item)?, need(SectionKind::FieldLen, item)?);
+                    Ok((bounds.0, bounds.1, open(SectionKind::FieldValidity, item)?))
+                })
+                .collect::<Result<_, RowError>>()?,
+        })
+    }
+
+    /// Reads row `ordinal` into the buffers; its entry and raw length.
+    fn read(
+        &mut self,
+        file: &dyn StorageFile,
+        metadata: &Metadata,
+        ordinal: u64,
+        key: &mut Vec<u8>,
+        attributes: &mut Vec<Option<AttributeValue>>,
+        fields: &mut Vec<Option<Range<u64>>>,
+    ) -> Result<(Entry, u32), RowError> {
+        let entry = Entry::slice_of(self.entries.take(file, Entry::LEN)?).first().copied().ok_or(ended())?;
+        let raw_len = match &mut self.raw_len {
+            Some(stream) => u32::from_le_bytes(*stream.take(file, 4)?.first_chunk().ok_or(ended())?),
+            None => 0,
+        };
+        key.clear();
+        if let Some(stream) = &mut self.keys {
+            stream.take_key(file, key)?;
+        }
+        attributes.clear();
+        for ((values, validity), attribute) in self.attributes.iter_mut().zip(metadata.schema.attributes()) {
+            let value = attribute.kind.decode(values.take(file, attribute.kind.width() as usize)?);
+            let there = validity.as_mut().map_or(Ok(true), |validity| validity.take_bit(file, ordinal))?;
+            attributes.push(value.filter(|_| there));
+        }
+        fields.clear();
+        for (offsets, lens, validity) in &mut self.fields {
+            let (from, len) = (offsets.take_uint(file)?, lens.take_uint(file)?);
+            let there = validity.as_mut().map_or(Ok(true), |validity| validity.take_bit(file, ordinal))?;
+            fields.push(there.then_some(from..from.saturating_add(len)));
+        }
+        Ok((entry, raw_len))
+    }
+}
+
+impl Stream {
+    fn open(file: &dyn StorageFile, record: &SectionRecord) -> Result<Self, RowError> {
+        let mut list = vec![0; to_usize(4 * record.piece_count())];
+        file.read_exact_at(&mut list, record.checksums_offset())?;
+        let checksums = ChecksumList::decode(list, record.checksums_crc)?;
+        Ok(Self { record: *record, checksums, next_piece: 0, buffer: Vec::new(), at: 0 })
+    }
+
+    /// The next `len` bytes of the section.
+    fn take(&mut self, file: &dyn StorageFile, len: usize) -> Result<&[u8], RowError> {
+        while self.buffer.len() - self.at < len {
+            self.fill(file)?;
+        }
+        self.at += len;
+        Ok(&self.buffer[self.at - len..self.at])
+    }
+
+    /// Adds the next piece to the buffer.
+    fn fill(&mut self, file: &dyn StorageFile) -> Result<(), RowError> {
+        self.buffer.drain(..self.at);
+        self.at = 0;
+        let from = self.next_piece * PIECE_LEN;
+        let len = self.record.len.saturating_sub(from).min(PIECE_LEN);
+        if len == 0 {
+            return Err(RowError::Format(ended()));
+        }
+        let start = self.buffer.len();
+        self.buffer.resize(start + to_usize(len), 0);
+        file.read_exact_at(&mut self.buffer[start..], self.record.offset + from)?;
+        self.checksums.check_piece(self.next_piece, &self.buffer[start..])?;
+        self.next_piece += 1;
+        Ok(())
+    }
+
+    fn take_uint(&mut self, file: &dyn StorageFile) -> Result<u64, RowError> {
+        let bytes = self.take(file, self.record.width as usize)?;
+        Ok(bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
+    }
+
+    /// Bit `ordinal`, where ordinals are asked for one after the other.
+    fn take_bit(&mut self, file: &dyn StorageFile, ordinal: u64) -> Result<bool, RowError> {
+        if ordinal.is_multiple_of(8) {
+            self.take(file, 1)?;
+        }
+        let byte = self.buffer.get(self.at.wrapping_sub(1)).copied().ok_or(ended())?;
+        Ok(byte >> (ordinal % 8) & 1 == 1)
+    }
+
+    fn take_key(&mut self, file: &dyn StorageFile, key: &mut Vec<u8>) -> Result<(), RowError> {
+        loop {
+            if let Ok((found, rest)) = split_key(&self.buffer[self.at..]) {
+                key.extend_from_slice(found);
+                self.at = self.buffer.len() - rest.len();
+                return Ok(());
+            }
+            // Either the key goes on in the next piece, or there is none and this fails.
+            self.fill(file)?;
+        }
+    }
+}
+
+/// What went wrong with a file whose path the caller knows.
+enum RowError {
+    Io(std::io::Error),
+    Format(FormatError),
+}
+
+impl RowError {
+    fn at(self, path: &std::path::Path) -> WriteError {
+        match self {
+            Self::Io(source) => WriteError::io("read", path)(source),
+            Self::Format(source) => WriteError::Damaged { path: path.to_owned(), source },
+        }
+    }
+}
+
+impl From<std::io::Error> for RowError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<FormatError> for RowError {
+    fn from(error: FormatError) -> Self {
+        Self::Format(error)
+    }
+}
+
+fn ended() -> FormatError {
+    FormatError::Damaged { what: "index", detail: "a section ends before its last element".into() }
+}
+
+fn too_short(file_len: u64) -> FormatError {
+    FormatError::Length { what: "file", found: file_len, expected: "12288 or more".into() }
+}

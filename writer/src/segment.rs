@@ -1,0 +1,136 @@
+//! One native segment in the making: header, samples placed one after the other, its own index.
+
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use grainstore_format::{AttributeValue, BLOCK_LEN, FileKind, Header, MAX_OFFSET};
+
+use crate::emit::{Emitted, emit};
+use crate::index::{IndexBuilder, IndexSpec, Row};
+use crate::output::Output;
+use crate::prepare::Prepared;
+use crate::storage::Storage;
+use crate::{StreamError, StreamedSample, WriteError};
+
+const COPY_LEN: usize = 1 << 20;
+
+/// A segment that takes samples.
+pub(crate) struct SegmentWriter {
+    output: Output,
+    index: IndexBuilder,
+    data_end: u64,
+}
+
+/// What the index needs of a sample, beside where its bytes are.
+struct Described<'a> {
+    key: &'a [u8],
+    attributes: &'a [Option<AttributeValue>],
+    fields: &'a [Option<Range<u64>>],
+}
+
+impl SegmentWriter {
+    /// Begins the segment `path`, under a temporary name.
+    pub(crate) fn create(storage: &Arc<dyn Storage>, path: PathBuf, spec: IndexSpec) -> Result<Self, WriteError> {
+        let mut spill_path = path.clone().into_os_string();
+        spill_path.push(".spill.tmp");
+        let header = Header { kind: FileKind::Segment, geometry: spec.geometry };
+        let mut output = Output::create(storage, path)?;
+        output.write(&header.encode())?;
+        let index = IndexBuilder::new(spec, storage, spill_path.into());
+        Ok(Self { output, index, data_end: BLOCK_LEN })
+    }
+
+    /// Where a sample of `stored_len` bytes would end.
+    pub(crate) fn end_with(&self, stored_len: u64) -> u64 {
+        self.place(stored_len).saturating_add(stored_len)
+    }
+
+    /// Whether no sample was placed yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.index.counts.sample_count == 0
+    }
+
+    /// Places a sample.
+    pub(crate) fn push(&mut self, prepared: &Prepared) -> Result<(), WriteError> {
+        let sample = &prepared.sample;
+        let stored_len = sample.payload.len() as u64;
+        let offset = self.place(stored_len);
+        self.output.pad_to(offset)?;
+        self.output.write(&sample.payload)?;
+        let described = Described { key: &sample.key, attributes: &sample.attributes, fields: &sample.fields };
+        let row = row(&described, offset, stored_len, prepared.crc);
+        self.note(&Row { raw_len: prepared.raw_len, lz4: prepared.lz4, ..row })
+    }
+
+    /// Places a sample that is read on the way. Where the source fails, the segment is as it was before.
+    pub(crate) fn push_stream(&mut self, sample: &StreamedSample, source: &mut dyn Read) -> Result<(), StreamError> {
+        let (before, offset) = (self.output.len(), self.place(sample.len));
+        self.output.pad_to(offset)?;
+        let crc = match self.copy(sample.len, source) {
+            Ok(crc) => crc,
+            Err(StreamError::Source(error)) => {
+                self.output.truncate(before)?;
+                return Err(StreamError::Source(error));
+            }
+            Err(error) => return Err(error),
+        };
+        let described = Described { key: &sample.key, attributes: &sample.attributes, fields: &sample.fields };
+        Ok(self.note(&row(&described, offset, sample.len, crc))?)
+    }
+
+    /// Writes the index and gives the segment its name.
+    pub(crate) fn finish(mut self) -> Result<Emitted, WriteError> {
+        self.index.end_segment(self.data_end)?;
+        let emitted = emit(self.index, &mut self.output)?;
+        self.output.publish()?;
+        Ok(emitted)
+    }
+
+    fn place(&self, stored_len: u64) -> u64 {
+        let geometry = &self.index.spec.geometry;
+        geometry.alignment.place(self.data_end, stored_len, geometry.chunk_size)
+    }
+
+    fn note(&mut self, row: &Row<'_>) -> Result<(), WriteError> {
+        self.data_end = row.offset + row.stored_len;
+        if self.data_end > MAX_OFFSET {
+            let what = format!("it ends at {} of {}, past 2^44", self.data_end, self.output.final_path().display());
+            return Err(WriteError::Sample { ordinal: self.index.counts.sample_count, key: row.key.to_vec(), what });
+        }
+        self.index.push(row)
+    }
+
+    fn copy(&mut self, len: u64, source: &mut dyn Read) -> Result<u32, StreamError> {
+        let mut buffer = vec![0; COPY_LEN];
+        let (mut hasher, mut rest) = (crc32fast::Hasher::new(), len);
+        loop {
+            // One byte more than is left shows a source that has grown.
+            let want = grainstore_format::to_usize(rest.saturating_add(1)).min(COPY_LEN);
+            let got = match source.read(&mut buffer[..want]) {
+                Ok(got) => got,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(StreamError::Source(error)),
+            };
+            if got == 0 && rest == 0 {
+                return Ok(hasher.finalize());
+            }
+            if got == 0 || got as u64 > rest {
+                let (change, at) = if got == 0 { ("shrank", len - rest) } else { ("grew", len) };
+                let text =
+                    format!("it {change} while it was read: {len} bytes at first, now other than that at byte {at}");
+                return Err(StreamError::Source(io::Error::other(text)));
+            }
+            rest -= got as u64;
+            hasher.update(&buffer[..got]);
+            self.output.write(&buffer[..got])?;
+        }
+    }
+}
+
+/// A raw sample's row.
+fn row<'a>(sample: &Described<'a>, offset: u64, stored_len: u64, crc: u32) -> Row<'a> {
+    let Described { key, attributes, fields } = *sample;
+    Row { offset, stored_len, raw_len: stored_len, crc, lz4: false, key, attributes, fields }
+}
