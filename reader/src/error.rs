@@ -1,0 +1,78 @@
+//! What can go wrong while samples are read.
+
+use grainstore_format::escape_bytes;
+use grainstore_store::{Dataset, Location, PayloadError, StoreError};
+
+use crate::engine::{self, EngineError};
+use crate::plan::PlanError;
+
+/// Why samples could not be read, or an epoch not begun.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The dataset: a file of it, its index, or a sample that is damaged ([`StoreError::Sample`]).
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The bytes of a sample could not be fetched.
+    #[error("sample {ordinal}{}: its bytes cannot be read", shown_key(.key.as_deref()))]
+    Unreadable {
+        /// The sample's ordinal.
+        ordinal: u64,
+        /// Its key, where it has one that can be read.
+        key: Option<Vec<u8>>,
+        /// Which bytes of which file, and what the system said.
+        source: engine::ReadError,
+    },
+    /// The file of a segment could not be opened.
+    #[error("the file of a segment cannot be opened")]
+    Closed {
+        /// Which file, and what the system said.
+        source: engine::ReadError,
+    },
+    /// Nothing can be fetched any more, or nothing from the start.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The epoch has no order.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// There is no such field.
+    #[error("no field \"{}\" (there are: {})", escape_bytes(.name.as_bytes()), listed(.known))]
+    NoSuchField {
+        /// The name asked for.
+        name: String,
+        /// The names of the schema.
+        known: Vec<String>,
+    },
+    /// The system has no memory for what was asked for.
+    #[error("no memory for {len} bytes at once")]
+    NoMemory {
+        /// Bytes that were needed in one piece.
+        len: u64,
+    },
+}
+
+impl ReadError {
+    /// A sample whose stored bytes are not what its entry says.
+    pub(crate) fn damaged(dataset: &Dataset, ordinal: u64, location: &Location, error: &PayloadError) -> Self {
+        Self::Store(dataset.payload_error(ordinal, location, error))
+    }
+
+    /// A sample whose bytes did not arrive.
+    pub(crate) fn unreadable(dataset: &Dataset, ordinal: u64, source: engine::ReadError) -> Self {
+        Self::Unreadable { ordinal, key: key_of(dataset, ordinal), source }
+    }
+}
+
+/// The key, for a message: a key that cannot be read must not hide the error that is being told.
+fn key_of(dataset: &Dataset, ordinal: u64) -> Option<Vec<u8>> {
+    dataset.key(ordinal).ok().flatten()
+}
+
+fn shown_key(key: Option<&[u8]>) -> String {
+    key.map_or_else(String::new, |key| format!(" (key \"{}\")", escape_bytes(key)))
+}
+
+fn listed(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| escape_bytes(name.as_bytes())).collect();
+    names.join(", ")
+}

@@ -1,0 +1,127 @@
+//! Page cache or not: what the caller asks for, what it means for this dataset on this machine, and why.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::engine::IoMode;
+use crate::free_memory::FreeMemory;
+
+/// How files of samples are to be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum IoChoice {
+    /// Buffered where the dataset fits comfortably in free memory, direct where it does not.
+    #[default]
+    Auto,
+    /// Past the page cache.
+    Direct,
+    /// Through the page cache.
+    Buffered,
+}
+
+/// How files of samples are read, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Io {
+    /// How.
+    pub mode: IoMode,
+    /// A sentence without a capital and a full stop.
+    pub why: String,
+}
+
+/// A name that is none of the three.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("io is {found:?}, expected auto, direct or buffered")]
+pub struct ParseIoError {
+    found: String,
+}
+
+impl Io {
+    /// What `choice` means for files of `data_len` bytes.
+    pub(crate) fn decide(choice: IoChoice, data_len: u64, memory: impl FnOnce() -> FreeMemory) -> Self {
+        match choice {
+            IoChoice::Direct => Self { mode: IoMode::Direct, why: "it was asked for".into() },
+            IoChoice::Buffered => Self { mode: IoMode::Buffered, why: "it was asked for".into() },
+            IoChoice::Auto => Self::fitting(data_len, memory()),
+        }
+    }
+
+    fn fitting(data_len: u64, memory: FreeMemory) -> Self {
+        let Some(usable) = memory.usable() else {
+            return Self { mode: IoMode::Buffered, why: "how much memory is free is not known".into() };
+        };
+        // Half, so that the samples do not push everything else out of memory.
+        let (mode, verb) =
+            if data_len <= usable / 2 { (IoMode::Buffered, "fit") } else { (IoMode::Direct, "do not fit") };
+        Self { mode, why: format!("{data_len} bytes of segments {verb} in half of {usable} bytes of free memory") }
+    }
+}
+
+impl fmt::Display for Io {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self.mode {
+            IoMode::Direct => "direct",
+            IoMode::Buffered => "buffered",
+        };
+        write!(f, "{name}: {}", self.why)
+    }
+}
+
+impl fmt::Display for IoChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Auto => "auto",
+            Self::Direct => "direct",
+            Self::Buffered => "buffered",
+        })
+    }
+}
+
+impl FromStr for IoChoice {
+    type Err = ParseIoError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "auto" => Ok(Self::Auto),
+            "direct" => Ok(Self::Direct),
+            "buffered" => Ok(Self::Buffered),
+            _ => Err(ParseIoError { found: name.to_owned() }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn auto(data_len: u64, available: u64, limit: Option<u64>) -> Io {
+        Io::decide(IoChoice::Auto, data_len, || FreeMemory { available: Some(available), limit })
+    }
+
+    #[test]
+    fn auto_is_buffered_up_to_half_of_free_memory() {
+        assert_eq!(
+            auto(50, 100, None).to_string(),
+            "buffered: 50 bytes of segments fit in half of 100 bytes of free memory"
+        );
+        assert_eq!(
+            auto(51, 100, None).to_string(),
+            "direct: 51 bytes of segments do not fit in half of 100 bytes of free memory"
+        );
+    }
+
+    #[test]
+    fn auto_minds_the_limit_of_the_control_group() {
+        assert_eq!(auto(50, 1000, Some(99)).mode, IoMode::Direct);
+        assert_eq!(auto(50, 1000, Some(100)).mode, IoMode::Buffered);
+        assert_eq!(Io::decide(IoChoice::Auto, 1 << 60, FreeMemory::default).mode, IoMode::Buffered);
+    }
+
+    #[test]
+    fn a_choice_is_kept_and_every_name_is_read_back() {
+        assert_eq!(Io::decide(IoChoice::Direct, 0, FreeMemory::default).mode, IoMode::Direct);
+        for name in ["auto", "direct", "buffered"] {
+            assert_eq!(name.parse::<IoChoice>().unwrap().to_string(), name);
+        }
+        let error = "mmap".parse::<IoChoice>().unwrap_err();
+        assert_eq!(error.to_string(), "io is \"mmap\", expected auto, direct or buffered");
+    }
+}

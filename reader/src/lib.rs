@@ -1,0 +1,56 @@
+//! Reads grainstore datasets: any sample in one I/O, any epoch in a fresh shuffled order.
+//!
+//! A [`Reader`] fetches samples by ordinal or key, one by one or many at once, and runs epochs: [`Reader::epoch`]
+//! gives an iterator of batches whose order is a pure function ([`plan`]) of dataset, seed and epoch, and whose bytes
+//! are read ahead of their need ([`engine`]) within a bound of memory. Every byte handed out has passed its checksum.
+//!
+//! ```
+//! use grainstore_reader::{EpochOptions, Reader, ReaderOptions};
+//! # use grainstore_writer::{DatasetWriter, Sample, WriterOptions};
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("tiny.grain");
+//! # let mut writer = DatasetWriter::create(&path, WriterOptions::default())?;
+//! # for key in ["a", "b", "c"] { writer.write(Sample::new(key, key.repeat(3).into_bytes()))?; }
+//! # writer.finish()?;
+//!
+//! let reader = Reader::open(&path, ReaderOptions::default())?;
+//! assert_eq!(reader.get(0)?.payload, b"aaa");
+//! assert_eq!(reader.get_by_key(b"c")?.map(|sample| sample.ordinal), Some(2));
+//! assert_eq!(reader.get_batch(&[2, 0, 2])?.payload(0), b"ccc");
+//!
+//! let mut seen = 0;
+//! for batch in reader.epoch(&EpochOptions { seed: 7, epoch: 1, ..EpochOptions::default() })? {
+//!     seen += batch?.len();
+//! }
+//! assert_eq!(seen, 3);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! It is not a cache, and does not turn payloads into images or tensors. A sample is held in memory whole, twice
+//! while it is copied from the read's buffer into its batch. Batches that have been handed out are the caller's, and
+//! no bound counts them. What the index says (keys, attributes, facts) is asked of [`Reader::dataset`].
+//!
+//! Limits: Linux and other Unix systems, 64 bits; a reader must not be used on both sides of a `fork`.
+#![forbid(unsafe_code)]
+
+mod batch;
+pub mod engine;
+mod engines;
+mod epoch;
+mod error;
+mod fields;
+mod free_memory;
+mod gather;
+mod io;
+pub mod plan;
+mod reader;
+mod run;
+mod sample;
+mod sources;
+
+pub use batch::Batch;
+pub use epoch::{Epoch, EpochOptions, EpochStats};
+pub use error::ReadError;
+pub use io::{Io, IoChoice, ParseIoError};
+pub use reader::{Reader, ReaderOptions};
+pub use sample::Sample;

@@ -1,0 +1,93 @@
+//! A piece: what cuts and phases leave of an extent, a lane's share of it, visited in shuffled order.
+//! spec.md: PLN-5.
+
+use std::ops::Range;
+
+use super::in_memory;
+use super::mix::Draws;
+
+/// A lane's share of an extent. It knows its samples at once; their order is computed when asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The lane that visits it.
+    pub lane: u64,
+    /// The round that visits its first sample: position `first_round * lane_count + lane`. The
+    /// others follow, one a round.
+    pub first_round: u64,
+    /// The extent that it is of.
+    pub extent: u32,
+    /// Its slots: first these ordinals, then, where the rotation wraps inside the piece, `wrapped`.
+    head: Range<u64>,
+    wrapped: Range<u64>,
+    draws: Draws,
+}
+
+/// What a piece is made of.
+pub(super) struct PieceParts {
+    pub(super) lane: u64,
+    pub(super) first_round: u64,
+    pub(super) extent: u32,
+    /// The extent's ordinals.
+    pub(super) samples: Range<u64>,
+    /// Samples of the extent before the piece's first slot, rotation included; less than the extent has.
+    pub(super) skipped: u64,
+    /// Samples of the piece; at most what the extent has.
+    pub(super) len: u64,
+    pub(super) draws: Draws,
+}
+
+impl Piece {
+    pub(super) fn new(parts: PieceParts) -> Self {
+        let PieceParts { lane, first_round, extent, samples, skipped, len, draws } = parts;
+        let start = samples.start + skipped;
+        let head = start..samples.end.min(start + len);
+        let wrapped = samples.start..samples.start + (len - (head.end - head.start));
+        Self { lane, first_round, extent, head, wrapped, draws }
+    }
+
+    /// Samples of the piece: at least 1, at most 65,536.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a piece is never empty")]
+    pub fn len(&self) -> u64 {
+        (self.head.end - self.head.start) + (self.wrapped.end - self.wrapped.start)
+    }
+
+    /// The ordinals of its samples as one or two ranges, none empty: the second where the rotation
+    /// of the extent wraps inside the piece; it then begins where the extent does.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> + use<> {
+        [self.head.clone(), self.wrapped.clone()].into_iter().filter(|range| !range.is_empty())
+    }
+
+    /// The ordinals of its samples in the order of their visit. Costs one shuffle of the piece.
+    #[must_use]
+    pub fn ordinals(&self) -> Vec<u64> {
+        let mut ordinals: Vec<u64> = self.head.clone().chain(self.wrapped.clone()).collect();
+        self.draws.shuffle(&mut ordinals);
+        ordinals
+    }
+
+    /// Replaces `slots` by the piece's slots in the order of their visit: [`ordinals`](Self::ordinals)
+    /// at a quarter of its memory, for whoever keeps the order of many pieces.
+    pub fn slots_into(&self, slots: &mut Vec<u16>) {
+        slots.clear();
+        slots.extend((0..=u16::MAX).take(in_memory(self.len())));
+        self.draws.shuffle(slots);
+    }
+
+    /// The ordinal of a slot below [`len`](Self::len).
+    #[must_use]
+    pub fn ordinal_of(&self, slot: u16) -> u64 {
+        self.ordinal_at(u64::from(slot))
+    }
+
+    /// The ordinal of the visit `visit` rounds after the first: `ordinals()[visit]` with no memory,
+    /// in up to one draw a sample of the piece.
+    pub(super) fn visit(&self, visit: u64) -> u64 {
+        self.ordinal_at(self.draws.source_of(visit, self.len()))
+    }
+
+    fn ordinal_at(&self, slot: u64) -> u64 {
+        let head_len = self.head.end - self.head.start;
+        slot.checked_sub(head_len).map_or(self.head.start + slot, |over| self.wrapped.start + over)
+    }
+}
