@@ -1,0 +1,82 @@
+//! `grainstore get`: one sample to stdout or into a file.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use grainstore_format::escape_bytes;
+use grainstore_reader::{IoChoice, Reader, ReaderOptions, Sample};
+
+use super::shown_path;
+use crate::Exit;
+use crate::hints::WithHint;
+use crate::output_file;
+use crate::printer::Printer;
+
+/// Write the payload of one sample to stdout, or to a file
+///
+/// The sample is found by its key or by its ordinal. Its checksum is checked first: nothing is written of a damaged
+/// sample. Exits with 1 where no sample has the key, or the sample does not have the field.
+#[derive(clap::Args)]
+pub(crate) struct GetArgs {
+    /// Dataset directory, or one segment
+    #[arg(value_name = "DATASET")]
+    path: PathBuf,
+    /// Key of the sample, byte by byte as it was packed; after `--` where it begins with a dash
+    #[arg(value_name = "KEY", required_unless_present = "ordinal", conflicts_with = "ordinal")]
+    key: Option<OsString>,
+    /// Take the sample of this number instead; the first one is 0
+    #[arg(long, value_name = "N")]
+    ordinal: Option<u64>,
+    /// Write one field of the payload only (`grainstore inspect` lists them)
+    #[arg(long, value_name = "NAME")]
+    field: Option<String>,
+    /// Write to this file, which appears only once it is whole, instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl GetArgs {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Where the dataset cannot be opened, there is no such ordinal or field, the sample cannot be read or is
+    /// damaged, or the output cannot be written.
+    pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
+        // One sample is one read: direct I/O and many threads gain nothing.
+        let reader = Reader::open(&self.path, ReaderOptions { io: IoChoice::Buffered, threads: 1 })?;
+        let Some(sample) = self.find(&reader, printer)? else { return Ok(Exit::No) };
+        let bytes = match &self.field {
+            None => Some(sample.payload.as_slice()),
+            Some(name) => sample.field(name)?,
+        };
+        let Some(bytes) = bytes else {
+            let name = escape_bytes(self.field.as_deref().unwrap_or_default().as_bytes());
+            printer.warn(format_args!("sample {} has no \"{name}\"", sample.ordinal));
+            return Ok(Exit::No);
+        };
+        match &self.output {
+            None => printer.bytes(bytes)?,
+            Some(path) => output_file::write(path, bytes)?,
+        }
+        Ok(Exit::Done)
+    }
+
+    /// The sample; none where no sample has the key, which is then said.
+    fn find(&self, reader: &Reader, printer: &Printer) -> anyhow::Result<Option<Sample>> {
+        let key = match (&self.key, self.ordinal) {
+            (Some(key), _) => key.as_bytes(),
+            (None, ordinal) => return Ok(Some(reader.get(ordinal.unwrap_or_default())?)),
+        };
+        if !reader.dataset().is_keyed() {
+            let error = anyhow!("{}: its samples have no keys", shown_path(&self.path));
+            return Err(error).hint("--ordinal takes a sample by its number");
+        }
+        let sample = reader.get_by_key(key)?;
+        if sample.is_none() {
+            printer.warn(format_args!("{}: no such key: \"{}\"", shown_path(&self.path), escape_bytes(key)));
+        }
+        Ok(sample)
+    }
+}

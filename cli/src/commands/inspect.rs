@@ -1,0 +1,206 @@
+//! `grainstore inspect`: what a dataset holds, from its index alone.
+
+use std::path::PathBuf;
+
+use grainstore_format::{Alignment, Schema};
+use grainstore_store::{Dataset, Facts};
+use serde::Serialize;
+
+use super::{counted, shown_path};
+use crate::Exit;
+use crate::histogram::{Bin, Histogram};
+use crate::printer::Printer;
+use crate::sizes::{shown_exact, shown_size};
+
+/// Tell what a dataset holds: counts, sizes, schema, and how large its samples are
+///
+/// Reads the index only, no sample. For a person it prints a list and a histogram of the payloads' sizes.
+#[derive(clap::Args)]
+pub(crate) struct InspectArgs {
+    /// Dataset directory, or one segment
+    #[arg(value_name = "DATASET")]
+    path: PathBuf,
+    /// Print one JSON document instead; sizes are in bytes
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    path: String,
+    samples: u64,
+    keyed: bool,
+    segments: u64,
+    external_segments: u64,
+    payload_bytes: u64,
+    stored_bytes: u64,
+    file_bytes: u64,
+    index_bytes: u64,
+    index_bytes_per_sample: f64,
+    chunk_size: u64,
+    chunks: u64,
+    edge_samples: u64,
+    long_samples: u64,
+    lz4_samples: u64,
+    alignment: String,
+    attributes: Vec<Item<'a>>,
+    fields: Vec<Item<'a>>,
+    classes: Option<u64>,
+    generations: u64,
+    fingerprint: String,
+    payload_len_histogram: Vec<Bin>,
+}
+
+/// An attribute or a field.
+#[derive(Serialize)]
+struct Item<'a> {
+    name: &'a str,
+    r#type: String,
+}
+
+impl InspectArgs {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Where the dataset cannot be opened, its index is damaged, or a file of it is missing.
+    pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
+        let dataset = Dataset::open(&self.path)?;
+        let facts = dataset.facts()?;
+        let mut sizes = Histogram::default();
+        for ordinal in 0..facts.samples {
+            sizes.add(dataset.locate(ordinal)?.raw_len());
+        }
+        if self.json {
+            printer.json(&self.document(&dataset, &facts, &sizes))?;
+        } else {
+            self.print(printer, &dataset, &facts, &sizes)?;
+        }
+        Ok(Exit::Done)
+    }
+
+    fn document<'a>(&self, dataset: &'a Dataset, facts: &Facts, sizes: &Histogram) -> Document<'a> {
+        Document {
+            path: shown_path(&self.path),
+            samples: facts.samples,
+            keyed: facts.keyed,
+            segments: facts.segments,
+            external_segments: facts.external_segments,
+            payload_bytes: facts.payload_bytes,
+            stored_bytes: facts.stored_bytes,
+            file_bytes: facts.file_bytes,
+            index_bytes: facts.index_bytes,
+            index_bytes_per_sample: per_sample(facts),
+            chunk_size: facts.chunk_size,
+            chunks: facts.chunks,
+            edge_samples: facts.edge_samples,
+            long_samples: facts.long_samples,
+            lz4_samples: facts.lz4_samples,
+            alignment: alignment_name(facts.alignment),
+            attributes: attributes(dataset.schema()),
+            fields: fields(dataset.schema()),
+            classes: class_count(dataset),
+            generations: facts.generations,
+            fingerprint: facts.fingerprint.to_string(),
+            payload_len_histogram: sizes.bins(),
+        }
+    }
+
+    fn print(&self, printer: &Printer, dataset: &Dataset, facts: &Facts, sizes: &Histogram) -> anyhow::Result<()> {
+        printer.line(shown_path(&self.path))?;
+        for (name, text) in rows(dataset, facts) {
+            printer.line(format_args!("  {name:<12} {text}"))?;
+        }
+        printer.line("")?;
+        printer.line("payload sizes")?;
+        sizes.chart().into_iter().try_for_each(|line| printer.line(format_args!("  {line}")))
+    }
+}
+
+/// What a person is told, a line each.
+fn rows(dataset: &Dataset, facts: &Facts) -> Vec<(&'static str, String)> {
+    let keys = if facts.keyed { "with keys" } else { "without keys" };
+    let mut rows = vec![
+        ("samples", format!("{}, {keys}", facts.samples)),
+        ("payload", shown_size(facts.payload_bytes)),
+        ("stored", format!("{}, {}", shown_size(facts.stored_bytes), compression(facts))),
+        ("files", shown_size(facts.file_bytes)),
+        ("index", format!("{}, {:.1} bytes a sample", shown_size(facts.index_bytes), per_sample(facts))),
+        ("segments", segments(facts)),
+        ("chunks", format!("{} of {}", facts.chunks, shown_exact(facts.chunk_size))),
+        (
+            "edges",
+            format!("{} over a chunk boundary ({:.1} %)", counted(facts.edge_samples, "sample"), edge_percent(facts)),
+        ),
+        ("alignment", shown_alignment(facts.alignment)),
+        ("attributes", listed(&attributes(dataset.schema()))),
+        ("fields", listed(&fields(dataset.schema()))),
+    ];
+    rows.extend(class_count(dataset).map(|count| ("classes", count.to_string())));
+    rows.push(("generations", facts.generations.to_string()));
+    rows.push(("fingerprint", facts.fingerprint.to_string()));
+    rows
+}
+
+fn compression(facts: &Facts) -> String {
+    match facts.lz4_samples {
+        0 => "not compressed".to_owned(),
+        count => format!("{} as LZ4", counted(count, "sample")),
+    }
+}
+
+fn segments(facts: &Facts) -> String {
+    match facts.external_segments {
+        0 => facts.segments.to_string(),
+        count => format!("{}, {count} of them external", facts.segments),
+    }
+}
+
+fn per_sample(facts: &Facts) -> f64 {
+    facts.index_bytes as f64 / facts.samples.max(1) as f64
+}
+
+fn edge_percent(facts: &Facts) -> f64 {
+    100.0 * facts.edge_samples as f64 / facts.samples.max(1) as f64
+}
+
+fn shown_alignment(alignment: Alignment) -> String {
+    let name = alignment_name(alignment);
+    match alignment {
+        Alignment::Packed => format!("{name} (samples lie back to back)"),
+        _ => name,
+    }
+}
+
+/// The name that `convert --align` takes; 1 is no alignment.
+fn alignment_name(alignment: Alignment) -> String {
+    match alignment {
+        Alignment::Packed => "1".to_owned(),
+        Alignment::Bytes8 => "8".to_owned(),
+        Alignment::Bytes64 => "64".to_owned(),
+        Alignment::Bytes4096 => "4096".to_owned(),
+        Alignment::NoEdges => "no-edges".to_owned(),
+    }
+}
+
+fn attributes(schema: &Schema) -> Vec<Item<'_>> {
+    let attributes = schema.attributes().iter();
+    attributes.map(|attribute| Item { name: &attribute.name, r#type: attribute.kind.name().to_owned() }).collect()
+}
+
+fn fields(schema: &Schema) -> Vec<Item<'_>> {
+    schema.fields().iter().map(|field| Item { name: &field.name, r#type: field.kind.name() }).collect()
+}
+
+fn listed(items: &[Item<'_>]) -> String {
+    let items: Vec<String> = items
+        .iter()
+        .map(|item| format!("{} {}", grainstore_format::escape_bytes(item.name.as_bytes()), item.r#type))
+        .collect();
+    if items.is_empty() { "none".to_owned() } else { items.join(", ") }
+}
+
+/// How many names `class_names` has; none where the dataset has no classes.
+fn class_count(dataset: &Dataset) -> Option<u64> {
+    let names = dataset.user_metadata().get("class_names")?.as_array()?;
+    Some(names.len() as u64)
+}

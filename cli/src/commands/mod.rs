@@ -1,0 +1,72 @@
+//! The commands, a file each: arguments (whose doc comments are the help), work, print.
+
+mod convert;
+mod demo;
+mod epoch;
+mod get;
+mod inspect;
+mod ls;
+mod rebuild_index;
+mod verify;
+
+use std::path::Path;
+
+use grainstore_format::escape_bytes;
+
+use crate::Exit;
+use crate::printer::Printer;
+
+/// What to do.
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    Convert(convert::ConvertArgs),
+    Inspect(inspect::InspectArgs),
+    Ls(ls::LsArgs),
+    Get(get::GetArgs),
+    Verify(verify::VerifyArgs),
+    RebuildIndex(rebuild_index::RebuildIndexArgs),
+    Epoch(epoch::EpochArgs),
+    Demo(demo::DemoArgs),
+}
+
+impl Command {
+    /// Whether stdout is for a program: then no progress is shown.
+    pub(crate) fn json(&self) -> bool {
+        match self {
+            Self::Convert(args) => args.json,
+            Self::Inspect(args) => args.json,
+            Self::Ls(args) => args.json,
+            Self::Get(_) | Self::RebuildIndex(_) => false,
+            Self::Verify(args) => args.json,
+            Self::Epoch(args) => args.json,
+            Self::Demo(args) => args.json,
+        }
+    }
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// Where it cannot be done; the text is one for the user.
+    pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
+        match self {
+            Self::Convert(args) => args.run(printer),
+            Self::Inspect(args) => args.run(printer),
+            Self::Ls(args) => args.run(printer),
+            Self::Get(args) => args.run(printer),
+            Self::Verify(args) => args.run(printer),
+            Self::RebuildIndex(args) => args.run(printer),
+            Self::Epoch(args) => args.run(printer),
+            Self::Demo(args) => args.run(printer),
+        }
+    }
+}
+
+/// `1 sample`, `2 samples`.
+fn counted(count: u64, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A path, made safe for a terminal.
+fn shown_path(path: &Path) -> String {
+    escape_bytes(path.as_os_str().as_encoded_bytes())
+}

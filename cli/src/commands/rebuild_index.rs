@@ -1,0 +1,40 @@
+//! `grainstore rebuild-index`: makes a lost or damaged merged index again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use grainstore_store::Dataset;
+use grainstore_writer::{DiskStorage, Storage, WriterOptions, rebuild_index};
+
+use super::{counted, shown_path};
+use crate::Exit;
+use crate::hints::WithHint;
+use crate::printer::Printer;
+
+/// Make a lost or damaged index of a dataset again, from its segments
+///
+/// Every segment carries an index of its own; a dataset of two segments or more has a merged one beside them. This
+/// writes the merged one anew and puts it in place in one step. Samples are not read: `grainstore verify` does that.
+#[derive(clap::Args)]
+pub(crate) struct RebuildIndexArgs {
+    /// Dataset directory
+    #[arg(value_name = "DATASET")]
+    path: PathBuf,
+}
+
+impl RebuildIndexArgs {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Where the manifest or a segment's own index is damaged too.
+    pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
+        let storage: Arc<dyn Storage> = Arc::new(DiskStorage);
+        rebuild_index(&storage, &self.path, WriterOptions::DEFAULT_MEMORY_LEN)
+            .hint("`grainstore verify` lists everything that is damaged")?;
+        let dataset = Dataset::open(&self.path)?;
+        let (samples, segments) = (dataset.sample_count(), dataset.segments().len() as u64);
+        let path = shown_path(&self.path);
+        printer.line(format!("{path}: index of {} in {}", counted(samples, "sample"), counted(segments, "segment")))?;
+        Ok(Exit::Done)
+    }
+}

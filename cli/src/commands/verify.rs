@@ -1,0 +1,212 @@
+//! `grainstore verify`: checks everything and lists what is damaged.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use grainstore_store::{Damage, Dataset, StoreError, VerifyOptions, VerifyReport};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::ls::key_members;
+use super::{counted, shown_path};
+use crate::printer::{ClosedPipe, Counted, Printer};
+use crate::sizes::{per_second, shown_size};
+use crate::{Exit, interrupt};
+
+/// How long the printing thread waits for news before it looks whether the user wants to stop.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Check every checksum and every rule of a dataset, and list what is damaged
+///
+/// Reads all of it. Exits with 0 where it is whole and with 1 where it is damaged; then there is a line for everything
+/// that is wrong, in no particular order, with the segment's file, the sample's ordinal and key, and the offset in the
+/// file, where they are known. The last line sums up.
+#[derive(clap::Args)]
+pub(crate) struct VerifyArgs {
+    /// Dataset directory, or one segment
+    #[arg(value_name = "DATASET")]
+    path: PathBuf,
+    /// Threads that read and check (default: one for each core)
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Print one JSON document instead; damage is sorted by segment, ordinal and offset
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Serialize)]
+struct Document {
+    path: String,
+    ok: bool,
+    samples: u64,
+    segments: u64,
+    checked_bytes: u64,
+    elapsed_s: f64,
+    damaged: u64,
+    damages: Vec<DamageRow>,
+}
+
+#[derive(Serialize)]
+struct DamageRow {
+    segment: Option<String>,
+    ordinal: Option<u64>,
+    #[serde(flatten)]
+    key: Map<String, Value>,
+    offset: Option<u64>,
+    what: String,
+}
+
+/// What the checking threads tell the printing one.
+enum News {
+    Damage(Damage),
+    Checked(u64),
+    Finished(Result<VerifyReport, StoreError>),
+}
+
+/// Where damage goes.
+struct Listing<'a> {
+    printer: &'a Printer,
+    json: bool,
+    rows: Vec<DamageRow>,
+    /// Whoever read the list has gone; the answer is still worth its exit status.
+    closed: bool,
+}
+
+impl VerifyArgs {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Where there is no dataset, it was written by a newer version, or there are no threads.
+    pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
+        let started = Instant::now();
+        let news = self.start();
+        let mut listing = Listing { printer, json: self.json, rows: Vec::new(), closed: false };
+        let Some(report) = self.follow(&news, printer, &mut listing)? else { return Ok(Exit::Interrupted) };
+        let elapsed = started.elapsed();
+        self.tell(printer, listing, &report, elapsed)?;
+        Ok(if report.damaged == 0 { Exit::Done } else { Exit::No })
+    }
+
+    /// Checks on threads of its own. Nothing is written, so they can be left behind when the user wants to stop.
+    fn start(&self) -> Receiver<News> {
+        let (sender, receiver) = mpsc::channel();
+        let (path, options) = (self.path.clone(), VerifyOptions { threads: self.jobs.map(NonZeroUsize::get) });
+        std::thread::spawn(move || check(&path, &options, &sender));
+        receiver
+    }
+
+    /// The report; none where the user wants to stop.
+    fn follow(
+        &self,
+        news: &Receiver<News>,
+        printer: &Printer,
+        listing: &mut Listing<'_>,
+    ) -> anyhow::Result<Option<VerifyReport>> {
+        let bar = printer.progress(Counted::Bytes, data_len(&self.path));
+        bar.set_message("checking");
+        loop {
+            if interrupt::requested() {
+                return Ok(None);
+            }
+            match news.recv_timeout(PATIENCE) {
+                Ok(News::Damage(damage)) => listing.add(damage)?,
+                Ok(News::Checked(bytes)) => bar.inc(bytes),
+                Ok(News::Finished(report)) => return Ok(Some(report?)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the thread that checks has died")),
+            }
+        }
+    }
+
+    fn tell(
+        &self,
+        printer: &Printer,
+        listing: Listing<'_>,
+        report: &VerifyReport,
+        elapsed: Duration,
+    ) -> anyhow::Result<()> {
+        if listing.closed {
+            return Ok(());
+        }
+        let size = shown_size(report.checked_bytes);
+        let result = if self.json {
+            printer.json(&self.document(listing.rows, report, elapsed))
+        } else {
+            let verdict = if report.damaged == 0 { "ok".to_owned() } else { format!("{} damaged", report.damaged) };
+            let (samples, segments) = (counted(report.samples, "sample"), counted(report.segments, "segment"));
+            printer.line(format_args!("{}: {samples}, {segments}, {size}: {verdict}", shown_path(&self.path)))
+        };
+        unless_closed(result)?;
+        printer.note(format_args!(
+            "checked {size} in {:.1} s, {}, {} damaged",
+            elapsed.as_secs_f64(),
+            per_second(report.checked_bytes, elapsed),
+            report.damaged
+        ));
+        Ok(())
+    }
+
+    fn document(&self, mut damages: Vec<DamageRow>, report: &VerifyReport, elapsed: Duration) -> Document {
+        damages.sort_by(|a, b| {
+            (&a.segment, a.ordinal, a.offset, &a.what).cmp(&(&b.segment, b.ordinal, b.offset, &b.what))
+        });
+        Document {
+            path: shown_path(&self.path),
+            ok: report.damaged == 0,
+            samples: report.samples,
+            segments: report.segments,
+            checked_bytes: report.checked_bytes,
+            elapsed_s: elapsed.as_secs_f64(),
+            damaged: report.damaged,
+            damages,
+        }
+    }
+}
+
+impl Listing<'_> {
+    fn add(&mut self, damage: Damage) -> anyhow::Result<()> {
+        if self.json {
+            self.rows.push(row(damage));
+        } else if !self.closed {
+            // Flushed, since the check may go on for minutes.
+            self.closed = !unless_closed(self.printer.line(damage).and_then(|()| self.printer.flush()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether something was printed: a closed pipe must not hide that there is damage.
+fn unless_closed(printed: anyhow::Result<()>) -> anyhow::Result<bool> {
+    match printed {
+        Err(error) if error.is::<ClosedPipe>() => Ok(false),
+        other => other.map(|()| true),
+    }
+}
+
+fn check(path: &Path, options: &VerifyOptions, sender: &Sender<News>) {
+    // Nobody listens any more once the user wants to stop.
+    let send = |news| drop(sender.send(news));
+    let report = grainstore_store::verify(path, options, &|damage| send(News::Damage(damage)), &|bytes| {
+        send(News::Checked(bytes))
+    });
+    send(News::Finished(report));
+}
+
+/// Bytes of all segments, for the progress bar; none where the dataset is too damaged to open.
+fn data_len(path: &Path) -> Option<u64> {
+    let dataset = Dataset::open(path).ok()?;
+    Some(dataset.segments().iter().map(|segment| segment.file_len()).sum())
+}
+
+fn row(damage: Damage) -> DamageRow {
+    DamageRow {
+        segment: damage.segment,
+        ordinal: damage.ordinal,
+        key: damage.key.map(key_members).unwrap_or_default(),
+        offset: damage.offset,
+        what: damage.what,
+    }
+}

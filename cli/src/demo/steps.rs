@@ -1,0 +1,143 @@
+//! The steps of a demo that work on a dataset, each measured from the first byte asked for to the last.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail, ensure};
+use grainstore_converters::folder::FolderSource;
+use grainstore_converters::{ConvertError, ConvertOptions, ConvertSummary, Events, Progress, convert};
+use grainstore_format::to_usize;
+use grainstore_reader::engine::IoMode;
+use grainstore_reader::{EpochOptions, IoChoice, Reader, ReaderOptions};
+use grainstore_store::{Dataset, VerifyOptions, VerifyReport, verify};
+use indicatif::ProgressBar;
+
+use super::report::{EpochStep, Rate};
+use super::{Interrupted, check_interrupt};
+use crate::interrupt;
+
+/// How long to wait for the checking thread before the user is asked for again.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// An epoch that was read.
+pub(crate) struct EpochRead {
+    pub(crate) step: EpochStep,
+    /// The ordinals in the order in which they came.
+    pub(crate) ordinals: Vec<u64>,
+    /// What the reader has to say.
+    pub(crate) notices: Vec<String>,
+}
+
+/// Packs `source` into the dataset `path`.
+///
+/// # Errors
+/// Where it cannot be packed, or the user wants to stop.
+pub(crate) fn pack(
+    source: &mut FolderSource,
+    path: &Path,
+    bar: &ProgressBar,
+) -> anyhow::Result<(ConvertSummary, Rate)> {
+    let started = Instant::now();
+    let summary = convert(source, path, &ConvertOptions::default(), &Watching(bar)).map_err(|error| match error {
+        ConvertError::Interrupted => Interrupted.into(),
+        other => anyhow::Error::from(other),
+    })?;
+    let rate = Rate::new(summary.written.samples, summary.written.payload_bytes, started.elapsed());
+    Ok((summary, rate))
+}
+
+/// Checks the dataset of `payload_bytes`. The index is checked too, its bytes do not count.
+///
+/// # Errors
+/// Where something is damaged, or the user wants to stop.
+pub(crate) fn check(path: &Path, payload_bytes: u64, bar: &ProgressBar) -> anyhow::Result<Rate> {
+    let started = Instant::now();
+    let (sender, receiver) = mpsc::channel();
+    // It only reads, so it can be left behind when the user wants to stop.
+    let (of, counting) = (path.to_path_buf(), bar.clone());
+    thread::spawn(move || {
+        let report = verify(&of, &VerifyOptions::default(), &|_| {}, &|bytes| counting.inc(bytes));
+        // Nobody listens any more where the user has stopped.
+        let _ = sender.send(report);
+    });
+    let report: VerifyReport = loop {
+        check_interrupt()?;
+        match receiver.recv_timeout(PATIENCE) {
+            Ok(report) => break report?,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the thread that checks has died")),
+        }
+    };
+    ensure!(report.damaged == 0, "{}: damaged right after it was written", path.display());
+    Ok(Rate::new(report.samples, payload_bytes, started.elapsed()))
+}
+
+/// Reads the shuffled epoch `number` past the page cache where the file system allows, opening and loading the index included.
+///
+/// # Errors
+/// Where it cannot be read, or the user wants to stop.
+pub(crate) fn read_epoch(path: &Path, number: u32, bar: &ProgressBar) -> anyhow::Result<EpochRead> {
+    let started = Instant::now();
+    let reader = Reader::open(path, ReaderOptions { io: IoChoice::Direct, ..ReaderOptions::default() })?;
+    let mut ordinals = Vec::with_capacity(to_usize(reader.dataset().sample_count()));
+    let mut epoch = reader.epoch(&EpochOptions { epoch: number.into(), ..EpochOptions::default() })?;
+    while let Some(batch) = epoch.next_batch() {
+        let batch = batch?;
+        ordinals.extend_from_slice(batch.ordinals());
+        bar.inc(batch.payload_bytes());
+        check_interrupt()?;
+    }
+    let elapsed = started.elapsed();
+    let stats = epoch.stats();
+    let step = EpochStep {
+        rate: Rate::new(stats.samples, stats.payload_bytes, elapsed),
+        order: epoch.order().to_string(),
+        io: match stats.io {
+            IoMode::Direct => "direct",
+            IoMode::Buffered => "buffered",
+        },
+        engine: stats.engine,
+        read_bytes: stats.read_bytes,
+    };
+    Ok(EpochRead { step, ordinals, notices: reader.notices() })
+}
+
+/// The files that samples were made of.
+///
+/// # Errors
+/// Where a key cannot be read.
+pub(crate) fn files_of(dataset: &Path, ordinals: &[u64], root: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let dataset = Dataset::open(dataset)?;
+    let path = |&ordinal: &u64| match dataset.key(ordinal)? {
+        Some(key) => Ok(root.join(OsStr::from_bytes(&key))),
+        None => bail!("sample {ordinal} has no key"),
+    };
+    ordinals.iter().map(path).collect()
+}
+
+/// The files of a dataset.
+///
+/// # Errors
+/// Where it cannot be listed.
+pub(crate) fn dataset_files(dataset: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let listed = || fs::read_dir(dataset)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>();
+    listed().with_context(|| format!("cannot list {}", dataset.display()))
+}
+
+/// Moves a bar, and stops on Ctrl-C.
+struct Watching<'a>(&'a ProgressBar);
+
+impl Events for Watching<'_> {
+    fn on_progress(&self, progress: Progress) {
+        self.0.set_position(progress.samples);
+    }
+
+    fn cancelled(&self) -> bool {
+        interrupt::requested()
+    }
+}

@@ -1,0 +1,121 @@
+//! The folder that a demo works in: made for it, and taken away with what the demo put there, and nothing else.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+/// How many names are tried.
+const NAMES: u32 = 100;
+
+/// A new folder `grainstore-demo...`. Dropped, it is taken away unless it is to be kept.
+#[derive(Debug)]
+pub(crate) struct Workplace {
+    path: PathBuf,
+    kept: bool,
+}
+
+impl Workplace {
+    /// Makes a folder inside `parent`.
+    ///
+    /// # Errors
+    /// Where nothing can be made there.
+    pub(crate) fn create(parent: &Path) -> anyhow::Result<Self> {
+        for number in 0..NAMES {
+            let suffix = if number == 0 { String::new() } else { format!("-{number}") };
+            let path = parent.join(format!("grainstore-demo{suffix}"));
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Self { path, kept: false }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error).with_context(|| format!("cannot make {}", path.display())),
+            }
+        }
+        bail!("{}: holds {NAMES} folders of earlier demos", parent.display())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where made-up images go.
+    pub(crate) fn images(&self) -> PathBuf {
+        self.path.join("images")
+    }
+
+    /// Where the dataset goes.
+    pub(crate) fn dataset(&self) -> PathBuf {
+        self.path.join("demo.grain")
+    }
+
+    /// Leaves everything where it is.
+    pub(crate) fn keep(&mut self) {
+        self.kept = true;
+    }
+
+    /// Takes away what the demo made. What somebody else put into the folder stays, and the folder with it.
+    fn remove(&self) -> io::Result<()> {
+        for path in [self.images(), self.dataset()] {
+            match fs::remove_dir_all(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        fs::remove_dir(&self.path)
+    }
+}
+
+impl Drop for Workplace {
+    fn drop(&mut self) {
+        if !self.kept {
+            // The caller sees whether it is still there.
+            let _ = self.remove();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(parent: &Path) -> Workplace {
+        let workplace = Workplace::create(parent).unwrap();
+        for folder in [workplace.images().join("class"), workplace.dataset()] {
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("x"), "x").unwrap();
+        }
+        workplace
+    }
+
+    #[test]
+    fn each_demo_has_a_folder_of_its_own_and_takes_it_away() {
+        let parent = tempfile::tempdir().unwrap();
+        let (first, second) = (filled(parent.path()), filled(parent.path()));
+        assert_ne!(first.path(), second.path());
+        drop(first);
+        assert!(second.dataset().exists());
+        drop(second);
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_somebody_else_put_there_stays() {
+        let parent = tempfile::tempdir().unwrap();
+        let workplace = filled(parent.path());
+        let path = workplace.path().to_path_buf();
+        fs::write(path.join("mine"), "x").unwrap();
+        drop(workplace);
+        let left: Vec<_> = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["mine"]);
+    }
+
+    #[test]
+    fn a_kept_folder_keeps_everything() {
+        let parent = tempfile::tempdir().unwrap();
+        let mut workplace = filled(parent.path());
+        workplace.keep();
+        let (images, dataset) = (workplace.images(), workplace.dataset());
+        drop(workplace);
+        assert!(images.join("class/x").exists() && dataset.join("x").exists());
+    }
+}

@@ -1,0 +1,29 @@
+//! Ctrl-C: the first one asks the command to stop, the second one ends the process.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+
+/// The exit status of an interrupted command: 128 and the number of the signal.
+pub(crate) const STATUS: u8 = 130;
+
+static REQUESTED: AtomicBool = AtomicBool::new(false);
+
+/// Takes charge of Ctrl-C. Called once, before the command runs.
+///
+/// # Errors
+/// Where the system refuses a signal handler.
+pub(crate) fn install() -> anyhow::Result<()> {
+    ctrlc::set_handler(|| {
+        if REQUESTED.swap(true, Ordering::Relaxed) {
+            std::process::exit(i32::from(STATUS));
+        }
+    })
+    .context("cannot install a handler for Ctrl-C")
+}
+
+/// Whether the user asked to stop. A long command looks here between batches, cleans up what it began and returns
+/// [`Exit::Interrupted`](crate::Exit::Interrupted).
+pub(crate) fn requested() -> bool {
+    REQUESTED.load(Ordering::Relaxed)
+}

@@ -1,0 +1,85 @@
+//! The grainstore command: packs datasets, looks into them, reads them.
+//!
+//! stdout is data and can be piped; stderr is talk. A command is a file in `commands`: arguments, work, print.
+#![forbid(unsafe_code)]
+
+mod commands;
+mod demo;
+mod hints;
+mod histogram;
+mod interrupt;
+mod output_file;
+mod printer;
+mod sizes;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use commands::Command;
+use printer::{ClosedPipe, Printer, Settings};
+
+/// Pack a training dataset once, then read any sample in one I/O and any epoch in a fresh shuffled order
+#[derive(Parser)]
+#[command(name = "grainstore", version, arg_required_else_help = true, after_help = EXIT_HELP)]
+struct Cli {
+    /// Say nothing on stderr but warnings and errors
+    #[arg(long, global = true, display_order = 900)]
+    quiet: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_HELP: &str = "\
+Exit status: 0 done, 1 the answer is no (damage found, no such key), 2 could not do it, 130 interrupted.
+Data goes to stdout, everything else to stderr. NO_COLOR is honoured.";
+
+/// How the process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Everything that was asked for was done.
+    Done,
+    /// The answer is no: damage was found, there is no such key.
+    No,
+    /// It could not be done; the reason stands on stderr.
+    Failed,
+    /// Ctrl-C; what was begun has been cleaned up.
+    Interrupted,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let printer = Printer::new(Settings { quiet: cli.quiet, json: cli.command.json() });
+    let exit = run(&cli, &printer).unwrap_or_else(|error| {
+        if error.is::<ClosedPipe>() {
+            return Exit::Done;
+        }
+        printer.error(&error);
+        Exit::Failed
+    });
+    exit.code()
+}
+
+fn run(cli: &Cli, printer: &Printer) -> anyhow::Result<Exit> {
+    interrupt::install()?;
+    let exit = cli.command.run(printer)?;
+    if exit == Exit::Interrupted {
+        printer.warn("interrupted");
+    }
+    // Whoever closes the pipe early still gets the answer that the exit status is.
+    match printer.flush() {
+        Err(error) if !error.is::<ClosedPipe>() => Err(error),
+        _ => Ok(exit),
+    }
+}
+
+impl Exit {
+    fn code(self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Done => 0,
+            Self::No => 1,
+            Self::Failed => 2,
+            Self::Interrupted => interrupt::STATUS,
+        })
+    }
+}

@@ -1,0 +1,219 @@
+//! Everything that the program says goes through here: data to stdout, talk to stderr.
+//!
+//! Data is buffered; a closed pipe ends the command quietly. Talk is notes (silenced by `--quiet`), warnings, hints
+//! and errors. Progress bars show only where stderr is a terminal and neither `--quiet` nor `--json` is set. No
+//! colours are used, so nothing is said by colour alone.
+
+use std::fmt::{self, Display};
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::Context;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::hints::hint_of;
+
+/// What the flags say about talking.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Settings {
+    /// `--quiet`: no notes, no progress.
+    pub(crate) quiet: bool,
+    /// `--json`: no progress.
+    pub(crate) json: bool,
+}
+
+/// Says things. Shared by reference; threads may use it at the same time.
+pub(crate) struct Printer {
+    settings: Settings,
+    stdout: Mutex<BufWriter<Stdout>>,
+    stdout_is_terminal: bool,
+    bars: MultiProgress,
+}
+
+/// What a progress bar counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// Bytes, shown as sizes.
+    Bytes,
+    /// Things of this name, in the plural: "samples".
+    Things(&'static str),
+}
+
+/// Whoever reads stdout has gone away: an end, not a failure.
+#[derive(Debug)]
+pub(crate) struct ClosedPipe;
+
+impl Display for ClosedPipe {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("stdout was closed")
+    }
+}
+
+impl std::error::Error for ClosedPipe {}
+
+impl Printer {
+    /// A printer for this process.
+    pub(crate) fn new(settings: Settings) -> Self {
+        let silent = settings.quiet || settings.json || !io::stderr().is_terminal();
+        let target = if silent { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        Self {
+            settings,
+            stdout: Mutex::new(BufWriter::with_capacity(1 << 16, io::stdout())),
+            stdout_is_terminal: io::stdout().is_terminal(),
+            bars: MultiProgress::with_draw_target(target),
+        }
+    }
+
+    /// Prints a line of data to stdout.
+    ///
+    /// # Errors
+    /// [`ClosedPipe`] where nobody reads any more, which commands pass on; otherwise what the system said.
+    pub(crate) fn line(&self, text: impl Display) -> anyhow::Result<()> {
+        self.write(|stdout| writeln!(stdout, "{text}"))
+    }
+
+    /// Writes bytes of data to stdout as they are.
+    ///
+    /// # Errors
+    /// As [`Printer::line`].
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        self.write(|stdout| stdout.write_all(bytes))
+    }
+
+    /// Prints one JSON document, indented.
+    ///
+    /// # Errors
+    /// As [`Printer::line`].
+    pub(crate) fn json(&self, document: &impl serde::Serialize) -> anyhow::Result<()> {
+        self.line(serde_json::to_string_pretty(document)?)
+    }
+
+    /// Prints one JSON document on a line.
+    ///
+    /// # Errors
+    /// As [`Printer::line`].
+    pub(crate) fn json_line(&self, document: &impl serde::Serialize) -> anyhow::Result<()> {
+        self.line(serde_json::to_string(document)?)
+    }
+
+    /// Hands buffered data to the system. `main` does it when a command is done.
+    ///
+    /// # Errors
+    /// As [`Printer::line`].
+    pub(crate) fn flush(&self) -> anyhow::Result<()> {
+        self.write(|stdout| stdout.flush())
+    }
+
+    /// Says something on stderr that is good to know; not with `--quiet`.
+    pub(crate) fn note(&self, text: impl Display) {
+        if !self.settings.quiet {
+            self.say("", &text);
+        }
+    }
+
+    /// Says on stderr that something is not as it should be, and that the command goes on or has stopped.
+    pub(crate) fn warn(&self, text: impl Display) {
+        self.say("grainstore: ", &text);
+    }
+
+    /// Names a flag or a command to try; at most one line below an error or a warning.
+    pub(crate) fn hint(&self, text: impl Display) {
+        self.say("hint: ", &text);
+    }
+
+    /// Says on one line why the command failed, and on a second one what to try.
+    pub(crate) fn error(&self, error: &anyhow::Error) {
+        self.say("grainstore: ", &on_one_line(error));
+        if let Some(hint) = hint_of(error) {
+            self.hint(hint);
+        }
+    }
+
+    /// A progress bar over `total`, or a spinner where the total is not known; hidden where progress is not to be
+    /// shown. The caller moves it (`inc`, `set_position`), names the work (`set_message`) and ends it
+    /// (`finish_and_clear`); dropped, it disappears.
+    pub(crate) fn progress(&self, counted: Counted, total: Option<u64>) -> ProgressBar {
+        let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
+        let bar = self.bars.add(bar.with_finish(indicatif::ProgressFinish::AndClear));
+        bar.set_style(style(counted, total.is_some()));
+        bar
+    }
+
+    fn write(&self, write: impl FnOnce(&mut BufWriter<Stdout>) -> io::Result<()>) -> anyhow::Result<()> {
+        let result = self.above_bars(|| {
+            let mut stdout = self.stdout.lock().unwrap_or_else(PoisonError::into_inner);
+            write(&mut stdout)?;
+            if self.stdout_is_terminal { stdout.flush() } else { Ok(()) }
+        });
+        match result {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(ClosedPipe.into()),
+            other => other.context("cannot write to stdout"),
+        }
+    }
+
+    fn say(&self, prefix: &str, text: &impl Display) {
+        // Nobody can be told that stderr is closed.
+        let _ = self.above_bars(|| writeln!(io::stderr(), "{prefix}{text}"));
+    }
+
+    /// Takes the bars away while a line is written, so that they do not mix on a terminal.
+    fn above_bars<T>(&self, write: impl FnOnce() -> T) -> T {
+        if self.bars.is_hidden() { write() } else { self.bars.suspend(write) }
+    }
+}
+
+/// The chain of causes, outermost first. A cause that the text before it ends with already is not said again.
+fn on_one_line(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(|cause| cause.to_string().replace('\n', " ")) {
+        if !text.ends_with(&cause) {
+            text.push_str(if text.is_empty() { "" } else { ": " });
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
+fn style(counted: Counted, has_total: bool) -> ProgressStyle {
+    let template = match (counted, has_total) {
+        (Counted::Bytes, true) => {
+            "{msg} [{bar:30}] {decimal_bytes} of {decimal_total_bytes}, {decimal_bytes_per_sec}, {eta} left".to_owned()
+        }
+        (Counted::Bytes, false) => "{msg} {spinner} {decimal_bytes}, {decimal_bytes_per_sec}".to_owned(),
+        (Counted::Things(name), true) => {
+            format!("{{msg}} [{{bar:30}}] {{pos}} of {{len}} {name}, {{per_sec}}, {{eta}} left")
+        }
+        (Counted::Things(name), false) => format!("{{msg}} {{spinner}} {{pos}} {name}, {{per_sec}}"),
+    };
+    // The templates are legal, which a test checks; a wrong one would only look different.
+    ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bar_has_a_legal_template() {
+        for counted in [Counted::Bytes, Counted::Things("samples")] {
+            for has_total in [true, false] {
+                let bar = ProgressBar::with_draw_target(Some(9), ProgressDrawTarget::hidden());
+                bar.set_style(style(counted, has_total));
+                bar.inc(3);
+                assert_eq!(bar.position(), 3);
+            }
+        }
+    }
+
+    #[test]
+    fn a_cause_is_said_once_even_where_the_error_around_it_says_it_too() {
+        let error = anyhow::anyhow!("inner\nend").context("file: inner end").context("outer");
+        assert_eq!(on_one_line(&error), "outer: file: inner end");
+    }
+
+    #[test]
+    fn a_bar_is_hidden_with_json() {
+        let printer = Printer::new(Settings { quiet: false, json: true });
+        assert!(printer.progress(Counted::Bytes, Some(1)).is_hidden());
+    }
+}

@@ -1,0 +1,109 @@
+//! Reading an epoch: `epoch`.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::{Fixture, without_values};
+use grainstore_reader::{EpochOptions, Reader, ReaderOptions};
+use serde_json::json;
+
+#[test]
+fn an_epoch_is_told_to_a_person() {
+    let run = Fixture::small().run("epoch", ["--io", "buffered", "--order", "sequential"]);
+    assert_eq!((run.status, run.stderr.as_str()), (0, ""));
+    assert_eq!(
+        without_values(&run.stdout, &["memory"]),
+        "\
+[PATH]/data.grain: 5 samples, 10.3 kB in [TIME] s: [RATE], [RATE]
+  order        sequential, seed 0, epoch 0
+  io           buffered, pread engine: it was asked for
+  read         10.3 kB in 2 reads, 1.000 for each stored byte
+  memory       ...
+  waited       [TIME] s for reads
+  cpu          [TIME] s, [TIME] s for each GB
+  first batch  after [TIME] s, and [TIME] s to open and load the index
+"
+    );
+}
+
+#[test]
+fn an_epoch_is_told_in_json() {
+    let fixture = Fixture::keyless(1000);
+    let (status, document) = fixture.json("epoch", ["--batch-size", "300", "--seed", "7", "--io", "buffered"]);
+    assert_eq!(status, 0);
+    for (key, value) in [
+        ("complete", json!(true)),
+        ("samples", json!(1000)),
+        ("dataset_samples", json!(1000)),
+        ("batches", json!(4)),
+        ("payload_bytes", json!(10_000)),
+        ("stored_bytes", json!(10_000)),
+        ("order", json!("chunked")),
+        ("lanes", json!(1)),
+        ("seed", json!(7)),
+        ("epoch", json!(0)),
+        ("window_bytes", json!(256 << 20)),
+        ("batch_size", json!(300)),
+        ("io", json!("buffered")),
+    ] {
+        assert_eq!(document[key], value, "{key}");
+    }
+    let times =
+        ["open_s", "elapsed_s", "first_batch_s", "wait_s", "cpu_s", "cpu_s_per_gb", "samples_per_s", "mb_per_s"];
+    for key in times.into_iter().chain(["read_amplification"]) {
+        assert!(document[key].as_f64().is_some_and(|number| number >= 0.0), "{key}: {}", document[key]);
+    }
+    for key in ["read_bytes", "requests"] {
+        assert!(document[key].as_u64().is_some_and(|number| number > 0), "{key}: {}", document[key]);
+    }
+    assert!(document["first_batch_s"].as_f64() <= document["elapsed_s"].as_f64());
+    assert!(document["engine"].as_str().is_some_and(|name| !name.is_empty()));
+    assert!(document["io_why"].is_string());
+}
+
+#[test]
+fn ordinals_are_printed_in_the_order_of_the_plan_and_nothing_else() {
+    let fixture = Fixture::keyless(500);
+    let run = fixture.run("epoch", ["--print-ordinals", "--order", "full", "--seed", "3", "--epoch", "2"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let printed: Vec<u64> = run.stdout.lines().map(|line| line.parse().unwrap()).collect();
+    let reader = Reader::open(&fixture.path, ReaderOptions::default()).unwrap();
+    let order = "full".parse().unwrap();
+    let epoch = reader.epoch(&EpochOptions { order, seed: 3, epoch: 2, ..EpochOptions::default() }).unwrap();
+    assert_eq!(printed, epoch.plan().ordinals_from(0).collect::<Vec<_>>());
+    assert!(run.stderr.contains("500 samples"), "{}", run.stderr);
+}
+
+#[test]
+fn a_limit_of_no_seconds_stops_after_one_batch_and_says_so() {
+    let fixture = Fixture::keyless(100);
+    let options = ["--limit-seconds", "0", "--batch-size", "10"];
+    let (status, document) = fixture.json("epoch", options);
+    assert_eq!((status, &document["complete"], &document["samples"]), (0, &json!(false), &json!(10)));
+    let run = fixture.run("epoch", options);
+    assert!(run.stdout.contains("  stopped      after 10 of 100 samples, by --limit-seconds\n"), "{}", run.stdout);
+}
+
+#[test]
+fn the_window_decides_the_lanes() {
+    let samples = (0..64_u8).map(|n| grainstore_writer::Sample::new(vec![n + 1], vec![n; 4000]));
+    let fixture = Fixture::write(
+        grainstore_writer::WriterOptions {
+            geometry: common::small_options().geometry,
+            ..grainstore_writer::WriterOptions::default()
+        },
+        samples,
+    );
+    let lanes = |window: &str| fixture.json("epoch", ["--order", "chunked", "--window", window]).1["lanes"].clone();
+    assert_eq!((lanes("16K"), lanes("1MiB")), (json!(3), json!(24)));
+}
+
+#[test]
+fn samples_without_bytes_have_no_amplification() {
+    let samples = ["a", "b"].map(|key| grainstore_writer::Sample::new(key, vec![]));
+    let (status, document) =
+        Fixture::write(grainstore_writer::WriterOptions::default(), samples).json("epoch", [""; 0]);
+    assert_eq!((status, &document["samples"]), (0, &json!(2)));
+    assert!(document["read_amplification"].is_null());
+    assert!(document["cpu_s_per_gb"].is_null());
+}

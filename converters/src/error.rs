@@ -1,0 +1,135 @@
+//! Why a conversion failed.
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use grainstore_format::{FormatError, MAX_KEY_LEN, escape_bytes};
+use grainstore_writer::WriteError;
+
+use crate::folder::listing::ListingError;
+
+/// Why a conversion failed. Nothing stands under the destination's name that was not there before.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConvertError {
+    /// The folder could not be listed.
+    #[error(transparent)]
+    Listing(#[from] ListingError),
+    /// A file cannot be read, or changed while it was read.
+    #[error("{}: cannot be packed: {source}", shown(path))]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said, or how it changed.
+        source: io::Error,
+    },
+    /// Every sample was left out because it cannot be read.
+    #[error("{}: none of its {count} files could be read", shown(path))]
+    NothingReadable {
+        /// The source.
+        path: PathBuf,
+        /// Number of samples that were left out.
+        count: u64,
+    },
+    /// A path is too long to be a key.
+    #[error("{}: its path below the folder has {len} bytes; keys have {MAX_KEY_LEN} at most", shortened(path))]
+    KeyTooLong {
+        /// The file.
+        path: PathBuf,
+        /// Length of its path below the folder in bytes.
+        len: usize,
+    },
+    /// The dataset would lie inside the data that it is made of.
+    #[error("{}: lies inside {}, which is to be packed", shown(destination), shown(origin))]
+    DestinationInsideSource {
+        /// The dataset to be.
+        destination: PathBuf,
+        /// The source.
+        origin: PathBuf,
+    },
+    /// The source lies in what the dataset would replace.
+    #[error("{}: lies inside {}, which is to be replaced", shown(origin), shown(destination))]
+    SourceInsideDestination {
+        /// The source.
+        origin: PathBuf,
+        /// The dataset to be.
+        destination: PathBuf,
+    },
+    /// The folder that the dataset is to stand in cannot be found.
+    #[error("{}: cannot write into this folder: {source}", shown(path))]
+    NoParent {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A path cannot be looked at.
+    #[error("{}: cannot be looked at: {source}", shown(path))]
+    Path {
+        /// The path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The threads that read could not be started.
+    #[error("cannot start reading threads: {0}")]
+    Threads(String),
+    /// The schema of the data is not legal.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// The dataset could not be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The caller wanted to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl ConvertError {
+    /// Whether the disk that the dataset is written to is full, or the user's share of it.
+    pub fn is_disk_full(&self) -> bool {
+        let Self::Write(WriteError::Io { source, .. }) = self else { return false };
+        matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+
+    /// Whether leaving out what cannot be read would have avoided it.
+    pub fn is_skippable(&self) -> bool {
+        matches!(self, Self::Unreadable { .. } | Self::Listing(ListingError::Unreadable { .. }))
+    }
+}
+
+/// A path made safe for a terminal.
+fn shown(path: &Path) -> String {
+    escape_bytes(path.as_os_str().as_bytes())
+}
+
+/// The first bytes of a path that is too long to be read.
+fn shortened(path: &Path) -> String {
+    let bytes = path.as_os_str().as_bytes();
+    format!("{}...", escape_bytes(&bytes[..bytes.len().min(256)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_too_long_for_a_key_is_named_by_its_first_bytes() {
+        let path = PathBuf::from("x".repeat(70_000));
+        let text = ConvertError::KeyTooLong { path, len: 70_000 }.to_string();
+        assert!(text.ends_with("...: its path below the folder has 70000 bytes; keys have 65535 at most"), "{text}");
+        assert!(text.len() < 400);
+    }
+
+    #[test]
+    fn only_a_full_disk_is_a_full_disk() {
+        let error = |kind: io::ErrorKind| {
+            ConvertError::from(WriteError::Io { operation: "write", path: "x".into(), source: kind.into() })
+        };
+        assert!(error(io::ErrorKind::StorageFull).is_disk_full());
+        assert!(error(io::ErrorKind::QuotaExceeded).is_disk_full());
+        assert!(!error(io::ErrorKind::PermissionDenied).is_disk_full());
+        assert!(!ConvertError::Interrupted.is_disk_full());
+    }
+}

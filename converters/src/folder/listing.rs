@@ -1,0 +1,247 @@
+//! The listing of a folder: every file below it, sorted, compact enough for many millions.
+//!
+//! Folders are read in parallel, one task each, in the rayon pool of the caller. A task keeps the
+//! names it found, sorted; when all have ended, one walk joins them to relative paths:
+//!
+//! ```text
+//! arena   a/1.jpg a/2.jpg b.txt     relative paths end to end, components joined by '/'
+//! starts  0       7       14    19  where each begins; the next one's start is its end
+//! ```
+//!
+//! A folder sorts as its name with a '/' behind it. That one rule makes the walk yield the order
+//! of whole paths as bytes (`a-b` before `a/1`), so nothing is sorted twice and the order never
+//! depends on threads or on the file system.
+//!
+//! Memory: 8 bytes a file and its relative path; 10 million paths of 40 bytes take 480 MB. While
+//! the scan runs, 16 bytes and the name are held for each; where names are 20 bytes, another 360 MB.
+//!
+//! Paths are bytes and need not be UTF-8. Hidden files are files. Nothing is opened but folders.
+
+mod classes;
+mod scan;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::mem;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+pub use classes::Classes;
+use scan::{Folder, Tally};
+
+/// How to scan a folder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScanOptions {
+    /// What to do about a folder that cannot be read, or a link that leads nowhere.
+    pub on_unreadable: OnUnreadable,
+}
+
+/// What to do about a path that cannot be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnUnreadable {
+    /// Finish the scan, then fail with the first such path in path order and how many there were.
+    #[default]
+    Stop,
+    /// Go on without it and list it in [`Listing::unreadable`].
+    Skip,
+}
+
+/// Why a folder could not be listed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ListingError {
+    /// There is nothing under the given name.
+    #[error("{}: no such folder", path.display())]
+    MissingRoot {
+        /// The folder asked for.
+        path: PathBuf,
+    },
+    /// The given name is a file or something else that is no folder.
+    #[error("{}: not a folder", path.display())]
+    NotAFolder {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// A folder cannot be read, or a link leads nowhere.
+    #[error("{}: cannot be read (unreadable paths in all: {count})", path.display())]
+    Unreadable {
+        /// The first unreadable path, in path order.
+        path: PathBuf,
+        /// Number of unreadable paths, this one included.
+        count: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The folder was read, and no file was found.
+    #[error("{}: no files in it or below it (other things passed over: {passed_over})", path.display())]
+    NoFiles {
+        /// The folder asked for.
+        path: PathBuf,
+        /// Number of links to folders, special files and unreadable paths that were found.
+        passed_over: u64,
+    },
+}
+
+impl ListingError {
+    /// What the caller may try, in one sentence, where there is something.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Unreadable { .. } => {
+                Some("make the path readable, repair or remove a dangling link, or have unreadable paths skipped")
+            }
+            Self::NoFiles { .. } => Some("links to folders are not followed; name the folder they lead to"),
+            Self::MissingRoot { .. } | Self::NotAFolder { .. } => None,
+        }
+    }
+}
+
+/// Every regular file below a folder, in the order of relative paths as bytes.
+#[derive(Debug)]
+pub struct Listing {
+    root: PathBuf,
+    arena: Vec<u8>,
+    /// One more than there are files: the last is the length of the arena.
+    starts: Vec<usize>,
+    unreadable: Vec<(PathBuf, String)>,
+    skipped_dir_links: u64,
+    skipped_special: u64,
+}
+
+impl Listing {
+    /// List all regular files below `root`.
+    ///
+    /// A link to a file is a file under the link's own name. A link to a folder is counted and not
+    /// followed, so there are no loops. Sockets, pipes and devices are counted and not opened.
+    /// Folders are read by the rayon pool this is called in, as many at a time as it has threads.
+    ///
+    /// # Errors
+    /// See [`ListingError`]. `root` itself must be readable even where unreadable paths are skipped.
+    pub fn scan(root: &Path, options: ScanOptions) -> Result<Self, ListingError> {
+        check_root(root)?;
+        let (folders, mut tally) = scan::scan(root);
+        tally.unreadable.sort_unstable_by(|(a, _), (b, _)| a.as_os_str().as_bytes().cmp(b.as_os_str().as_bytes()));
+        if options.on_unreadable == OnUnreadable::Stop {
+            stop_at_unreadable(mem::take(&mut tally.unreadable))?;
+        }
+        Self::from_scan(root, folders, tally)
+    }
+
+    fn from_scan(root: &Path, folders: Vec<Folder>, tally: Tally) -> Result<Self, ListingError> {
+        let (arena, starts) = scan::join(folders);
+        let listing = Self {
+            root: root.to_path_buf(),
+            arena,
+            starts,
+            unreadable: tally.unreadable.into_iter().map(|(path, error)| (path, error.to_string())).collect(),
+            skipped_dir_links: tally.skipped_dir_links,
+            skipped_special: tally.skipped_special,
+        };
+        if listing.is_empty() {
+            let passed_over = listing.skipped_dir_links + listing.skipped_special + listing.unreadable.len() as u64;
+            return Err(ListingError::NoFiles { path: listing.root, passed_over });
+        }
+        Ok(listing)
+    }
+
+    /// Number of files.
+    pub fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Whether there are no files; never true of what [`Listing::scan`] returns.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The path of a file below the root, components joined by '/', as bytes.
+    ///
+    /// # Panics
+    /// When `index` is not below [`Listing::len`].
+    pub fn relative_path(&self, index: usize) -> &[u8] {
+        &self.arena[self.starts[index]..self.starts[index + 1]]
+    }
+
+    /// The path of a file, to open it with.
+    ///
+    /// # Panics
+    /// When `index` is not below [`Listing::len`].
+    pub fn path(&self, index: usize) -> PathBuf {
+        self.root.join(OsStr::from_bytes(self.relative_path(index)))
+    }
+
+    /// The folder that was scanned.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Folders that could not be read and links that lead nowhere, in path order, each with the
+    /// system's reason. A folder that failed half way keeps the files seen before that.
+    pub fn unreadable(&self) -> &[(PathBuf, String)] {
+        &self.unreadable
+    }
+
+    /// Number of links to folders that were not followed.
+    pub fn skipped_dir_links(&self) -> u64 {
+        self.skipped_dir_links
+    }
+
+    /// Number of sockets, pipes and devices, linked ones included.
+    pub fn skipped_special(&self) -> u64 {
+        self.skipped_special
+    }
+
+    /// The classes, where every file lies at `class/file`: none beside the classes and none deeper.
+    pub fn classes(&self) -> Option<Classes> {
+        Classes::of((0..self.len()).map(|index| self.relative_path(index)))
+    }
+}
+
+/// Tells apart what a user gets wrong about the root, before anything is scanned.
+fn check_root(root: &Path) -> Result<(), ListingError> {
+    let path = || root.to_path_buf();
+    match fs::read_dir(root) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(ListingError::MissingRoot { path: path() }),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(ListingError::NotAFolder { path: path() }),
+        Err(source) => Err(ListingError::Unreadable { path: path(), count: 1, source }),
+    }
+}
+
+fn stop_at_unreadable(mut unreadable: Vec<(PathBuf, io::Error)>) -> Result<(), ListingError> {
+    let count = unreadable.len();
+    if count == 0 {
+        return Ok(());
+    }
+    let (path, source) = unreadable.swap_remove(0);
+    Err(ListingError::Unreadable { path, count, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listing(paths: &[&str]) -> Listing {
+        let mut starts = vec![0];
+        starts.extend(paths.iter().scan(0, |end, path| {
+            *end += path.len();
+            Some(*end)
+        }));
+        Listing {
+            root: PathBuf::from("root"),
+            arena: paths.concat().into_bytes(),
+            starts,
+            unreadable: Vec::new(),
+            skipped_dir_links: 0,
+            skipped_special: 0,
+        }
+    }
+
+    #[test]
+    fn paths_are_cut_from_the_arena_and_joined_to_the_root() {
+        let listing = listing(&["a/1", "a/22", "b"]);
+        assert_eq!(listing.len(), 3);
+        assert_eq!(listing.relative_path(1), b"a/22");
+        assert_eq!(listing.path(2), Path::new("root/b"));
+    }
+}
