@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use crate::{Attribute, AttributeType, Directory, Field, FieldType, FormatError, Schema, SectionKind};
 
 const WHAT: &str = "metadata";
+const MAX_LEVELS: usize = 100; // spec.md: CON-8
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -62,8 +63,12 @@ impl Metadata {
     /// The section's bytes: compact JSON, the user's members sorted.
     ///
     /// # Errors
-    /// Where a number of the user's metadata has no JSON form.
+    /// Where the user's metadata is nested deeper than 100 levels. spec.md: CON-8.
     pub fn encode(&self) -> Result<Vec<u8>, FormatError> {
+        if self.user.values().any(|value| is_deeper_than(value, MAX_LEVELS - 2)) {
+            let text = format!("user metadata is nested deeper than {MAX_LEVELS} levels; no reader need follow");
+            return Err(FormatError::Invalid(text));
+        }
         let item = |name: &str, kind: String| RawItem { name: name.to_owned(), r#type: kind };
         let raw = RawMetadata {
             schema: RawSchema {
@@ -113,6 +118,16 @@ impl Metadata {
     }
 }
 
+/// Whether `value` has more than `levels` levels of arrays and objects.
+fn is_deeper_than(value: &Value, levels: usize) -> bool {
+    let deeper = |inner: &Value| levels == 0 || is_deeper_than(inner, levels - 1);
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(deeper),
+        Value::Object(members) => levels == 0 || members.values().any(deeper),
+        _ => false,
+    }
+}
+
 fn unknown_type(item: &RawItem) -> FormatError {
     let shown = |text: &str| crate::escape_bytes(text.as_bytes());
     FormatError::damaged(WHAT, format!("\"{}\" has the unknown type \"{}\"", shown(&item.name), shown(&item.r#type)))
@@ -129,6 +144,19 @@ mod tests {
         let metadata = Metadata::decode(text.as_bytes()).unwrap();
         assert_eq!(metadata.schema.attribute("label"), Some(0));
         assert_eq!(metadata.encode().unwrap(), text.as_bytes());
+    }
+
+    /// CON-8
+    #[test]
+    fn what_is_nested_too_deep_to_be_read_is_not_written() {
+        let nested = |levels: usize| (0..levels).fold(Value::from(1), |value, _| Value::Array(vec![value]));
+        let with = |value| {
+            let schema = Schema::new(vec![], vec![Field { name: "x".into(), kind: FieldType::Bytes }]).unwrap();
+            Metadata { schema, user: Map::from_iter([("deep".to_owned(), value)]) }
+        };
+        let legal = with(nested(98)).encode().unwrap();
+        assert!(Metadata::decode(&legal).is_ok());
+        assert!(with(nested(99)).encode().is_err());
     }
 
     /// MET-1, MET-2, FLD-4

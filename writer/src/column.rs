@@ -47,6 +47,15 @@ impl Spill {
     }
 }
 
+impl Drop for Spill {
+    fn drop(&mut self) {
+        if self.file.take().is_some() {
+            // Nothing to be done where this fails too.
+            let _ = self.storage.remove_file(&self.path);
+        }
+    }
+}
+
 /// One column: what was spilled, in blocks, and a tail in memory.
 #[derive(Default)]
 pub(crate) struct Column {

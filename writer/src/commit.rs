@@ -11,6 +11,8 @@ use crate::WriteError;
 use crate::output::Output;
 use crate::storage::{DirectoryLock, EntryKind, Storage};
 
+const PARTIAL: &str = ".partial";
+
 /// `NAME.partial`, held against other writers. Dropped before [`Workplace::publish`], it is removed.
 pub(crate) struct Workplace {
     storage: Arc<dyn Storage>,
@@ -32,10 +34,11 @@ impl Workplace {
             }
             _ => {}
         }
-        let lock = storage.lock_dir(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => WriteError::Locked { path: path.clone() },
-            _ => WriteError::io("lock", &path)(error),
-        })?;
+        // A link there would lead the writer, and its cleaning up, somewhere else.
+        if storage.kind(&path).map_err(WriteError::io("look at", &path))? != Some(EntryKind::Directory) {
+            return Err(WriteError::NotReplaceable { path, why: "it is no directory".into() });
+        }
+        let lock = lock(storage.as_ref(), &path)?;
         remove_ours(storage.as_ref(), &path)?;
         let storage = Arc::clone(storage);
         Ok(Self { storage, target: target.to_owned(), path, replace, published: false, _lock: lock })
@@ -52,6 +55,8 @@ impl Workplace {
         write_manifest(&self.storage, &self.path, manifest)?;
         self.storage.sync_dir(&self.path).map_err(WriteError::io("sync", &self.path))?;
         let parent = parent_of(&self.target);
+        // Held until the old dataset is gone: after the exchange it lies where the next writer would begin.
+        let _old = if self.replace { Some(lock(self.storage.as_ref(), &self.target)?) } else { None };
         if self.replace {
             // Looked at again: what stands there now is what would be removed below.
             check_target(self.storage.as_ref(), &self.target, true)?;
@@ -83,6 +88,14 @@ impl Drop for Workplace {
     }
 }
 
+/// Holds a directory against other writers.
+pub(crate) fn lock(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn DirectoryLock>, WriteError> {
+    storage.lock_dir(directory).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => WriteError::Locked { path: directory.to_owned() },
+        _ => WriteError::io("lock", directory)(error),
+    })
+}
+
 /// Writes `manifest.json` in `directory`, through a temporary name.
 pub(crate) fn write_manifest(
     storage: &Arc<dyn Storage>,
@@ -97,12 +110,14 @@ pub(crate) fn write_manifest(
 }
 
 fn partial_path(target: &Path) -> Result<PathBuf, WriteError> {
-    let name = target.file_name().ok_or_else(|| WriteError::NotReplaceable {
-        path: target.to_owned(),
-        why: "it is no name for a dataset".into(),
-    })?;
+    let refuse = |why: &str| Err(WriteError::NotReplaceable { path: target.to_owned(), why: why.into() });
+    let Some(name) = target.file_name() else { return refuse("it is no name for a dataset") };
+    // Another writer, of the name without it, would take it over.
+    if name.as_encoded_bytes().ends_with(PARTIAL.as_bytes()) {
+        return refuse("names that end in .partial are those of datasets in the making");
+    }
     let mut partial = OsString::from(name);
-    partial.push(".partial");
+    partial.push(PARTIAL);
     Ok(target.with_file_name(partial))
 }
 

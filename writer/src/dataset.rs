@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use grainstore_format::{
-    AttributeValue, FileKind, Fingerprint, Header, IndexRef, MAX_KEY_LEN, MAX_SEGMENTS, Manifest, SegmentKind,
-    SegmentRef,
+    AttributeValue, FileKind, Fingerprint, Header, IndexRef, MAX_KEY_LEN, MAX_OFFSET, MAX_SEGMENTS, Manifest,
+    SegmentKind, SegmentRef,
 };
 
 use crate::commit::Workplace;
@@ -85,8 +85,10 @@ impl DatasetWriter {
             geometry: options.geometry,
             metadata: Arc::new(options.metadata.clone()),
             keyed: options.keyed,
+            field_columns: options.metadata.schema.fields().len() > 1,
             memory_len: options.memory_len,
         };
+        options.metadata.encode()?; // what could not be read back is refused before anything is written
         let workplace = Workplace::create(&storage, target, options.overwrite)?;
         Ok(Self {
             segments: Vec::new(),
@@ -109,8 +111,11 @@ impl DatasetWriter {
     /// # Errors
     /// Where it does not agree with the schema, or an earlier one could not be written.
     pub fn write(&mut self, sample: Sample) -> Result<(), WriteError> {
+        if self.failed {
+            return Err(WriteError::Failed);
+        }
         self.check_sample(&sample.key, &sample.attributes, &sample.fields, sample.payload.len() as u64)?;
-        self.pending_len += sample.payload.len() as u64;
+        self.pending_len += sample.memory_len();
         self.pending.push(sample);
         self.taken += 1;
         if self.pending.len() >= BATCH_SAMPLES || self.pending_len >= self.batch_len() {
@@ -136,8 +141,10 @@ impl DatasetWriter {
         self.guarded(Self::drain)?;
         self.guarded(|writer| writer.segment_for(sample.len).map(|_| ()))?;
         let Some(segment) = self.open.as_mut() else { return Err(WriteError::Failed.into()) };
+        // Set for the time being: a source that panics leaves the segment in the middle of a sample.
+        self.failed = true;
         let result = segment.push_stream(sample, source);
-        self.failed |= matches!(result, Err(StreamError::Write(_)));
+        self.failed = matches!(result, Err(StreamError::Write(_)));
         self.taken += u64::from(result.is_ok());
         result
     }
@@ -188,6 +195,7 @@ impl DatasetWriter {
         if self.failed {
             return Err(WriteError::Failed);
         }
+        self.failed = true; // also where the step panics
         let result = step(self);
         self.failed = result.is_err();
         result
@@ -201,12 +209,15 @@ impl DatasetWriter {
         let ready = std::mem::take(&mut self.prepared);
         let pool = Arc::clone(&self.pool);
         let (placed, next) = std::thread::scope(|scope| {
-            let preparing = scope.spawn(|| pool.install(|| prepare(pending, compression)));
+            let preparing = std::thread::Builder::new()
+                .spawn_scoped(scope, || pool.install(|| prepare(pending, compression)))
+                .map_err(|error| WriteError::Threads(error.to_string()));
             let placed = ready.iter().try_for_each(|sample| self.place(sample));
-            (placed, preparing.join())
+            (placed, preparing.map(std::thread::ScopedJoinHandle::join))
         });
-        self.prepared = next.map_err(|_| WriteError::Threads("one that prepares samples panicked".into()))?;
-        placed
+        placed?;
+        self.prepared = next?.map_err(|_| WriteError::Threads("one that prepares samples panicked".into()))?;
+        Ok(())
     }
 
     fn drain(&mut self) -> Result<(), WriteError> {
@@ -220,10 +231,9 @@ impl DatasetWriter {
 
     /// The segment that the next sample goes to.
     fn segment_for(&mut self, stored_len: u64) -> Result<&mut SegmentWriter, WriteError> {
-        let full = self
-            .open
-            .as_ref()
-            .is_some_and(|segment| segment.end_with(stored_len) > self.options.segment_size && !segment.is_empty());
+        let full = self.open.as_ref().is_some_and(|segment| {
+            segment.end_with(stored_len) > self.options.segment_size.min(MAX_OFFSET + 1) && !segment.is_empty()
+        });
         if full {
             self.close_segment()?;
         }
@@ -237,6 +247,7 @@ impl DatasetWriter {
     }
 
     fn close_segment(&mut self) -> Result<(), WriteError> {
+        // One in which a streamed sample failed may be empty; its file goes with it.
         let Some(segment) = self.open.take().filter(|segment| !segment.is_empty()) else { return Ok(()) };
         if self.segments.len() as u64 == MAX_SEGMENTS {
             let found = MAX_SEGMENTS + 1;

@@ -3,8 +3,10 @@
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 use crate::storage::{DirectoryLock, EntryKind, Storage, StorageFile};
 
@@ -40,8 +42,10 @@ impl Storage for DiskStorage {
     }
 
     fn lock_dir(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>> {
-        let directory = File::open(path)?;
+        let directory = File::options().read(true).custom_flags(DIRECTORY_ITSELF).open(path)?;
         match directory.try_lock() {
+            // Between opening and locking, another writer may have moved or replaced the directory.
+            Ok(()) if !is_at(&directory, path)? => Err(io::ErrorKind::WouldBlock.into()),
             Ok(()) => Ok(Box::new(DiskLock { _directory: directory })),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(error)) => Err(error),
@@ -49,7 +53,12 @@ impl Storage for DiskStorage {
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
+        // A link that somebody left under this name is removed, not followed.
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = File::options().read(true).write(true).create_new(true).open(path)?;
         Ok(Box::new(DiskFile(file)))
     }
 
@@ -62,7 +71,12 @@ impl Storage for DiskStorage {
     }
 
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
-        rename_with(from, to, rustix::fs::RenameFlags::NOREPLACE)
+        match rename_with(from, to, rustix::fs::RenameFlags::NOREPLACE) {
+            // Some network file systems know no such rename. The plain one fails on a file and on a directory that
+            // is not empty, so nothing is replaced.
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => fs::rename(from, to),
+            result => result,
+        }
     }
 
     fn exchange(&self, one: &Path, other: &Path) -> io::Result<()> {
@@ -80,6 +94,15 @@ impl Storage for DiskStorage {
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         File::open(path)?.sync_all()
     }
+}
+
+#[expect(clippy::cast_possible_wrap, reason = "open flags are bits")]
+const DIRECTORY_ITSELF: i32 = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).bits() as i32;
+
+/// Whether `path` names this directory.
+fn is_at(directory: &File, path: &Path) -> io::Result<bool> {
+    let (held, named) = (directory.metadata()?, fs::symlink_metadata(path)?);
+    Ok((held.dev(), held.ino()) == (named.dev(), named.ino()))
 }
 
 fn rename_with(from: &Path, to: &Path, flags: rustix::fs::RenameFlags) -> io::Result<()> {

@@ -73,8 +73,8 @@ pub enum WriteError {
     /// There was no sample.
     #[error("no samples were written; a dataset has at least one")]
     Empty,
-    /// The threads that checksum and compress could not be started.
-    #[error("cannot start threads: {0}")]
+    /// The threads that checksum and compress could not be started, or failed.
+    #[error("worker threads: {0}")]
     Threads(String),
     /// An earlier call failed; the writer refuses to go on.
     #[error("an earlier write failed; the dataset was given up")]

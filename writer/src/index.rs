@@ -36,7 +36,19 @@ pub(crate) struct IndexSpec {
     pub(crate) geometry: Geometry,
     pub(crate) metadata: Arc<Metadata>,
     pub(crate) keyed: bool,
+    /// Whether fields have columns; one field that is the whole payload needs none. spec.md: FLD-1.
+    pub(crate) field_columns: bool,
     pub(crate) memory_len: u64,
+}
+
+impl IndexSpec {
+    /// Whether segments of both can stand in one dataset. spec.md: HDR-2, KEY-1, MET-1.
+    pub(crate) fn agrees_with(&self, other: &Self) -> bool {
+        self.geometry == other.geometry
+            && self.metadata.schema == other.metadata.schema
+            && self.keyed == other.keyed
+            && self.field_columns == other.field_columns
+    }
 }
 
 /// A column of which some samples may have no value.
@@ -117,8 +129,7 @@ impl IndexBuilder {
         let schema = &spec.metadata.schema;
         let mut columns = Columns::default();
         columns.attributes.resize_with(schema.attributes().len(), Optional::default);
-        // One field is the whole payload and needs no columns. spec.md: FLD-1.
-        let field_count = if schema.fields().len() > 1 { schema.fields().len() } else { 0 };
+        let field_count = if spec.field_columns { schema.fields().len() } else { 0 };
         columns.fields.resize_with(field_count, Optional::default);
         let column_count = 8 + 2 * columns.attributes.len() + 3 * columns.fields.len();
         let share = grainstore_format::to_usize(spec.memory_len / 4) / column_count;

@@ -20,7 +20,8 @@ pub enum Compression {
 /// How a dataset is written.
 #[derive(Debug, Clone)]
 pub struct WriterOptions {
-    /// Chunk size, alignment and hash seed.
+    /// Chunk size, alignment and hash seed. Who packs keys from strangers takes a secret seed: then nobody can craft
+    /// keys that collide. The default is 0.
     pub geometry: Geometry,
     /// A segment is closed before a sample that would make its data longer than this many bytes.
     pub segment_size: u64,
@@ -93,6 +94,12 @@ impl Sample {
     /// A sample without attributes, of one field.
     pub fn new(key: impl Into<Vec<u8>>, payload: Vec<u8>) -> Self {
         Self { key: key.into(), payload, ..Self::default() }
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub(crate) fn memory_len(&self) -> u64 {
+        let lists = size_of_val(self.attributes.as_slice()) + size_of_val(self.fields.as_slice());
+        (size_of::<Self>() + self.key.len() + self.payload.len() + lists) as u64
     }
 }
 

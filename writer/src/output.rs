@@ -11,6 +11,7 @@ static ZEROS: [u8; 65536] = [0; 65536];
 
 /// An append-only file. Its final name exists only after [`Output::publish`].
 pub(crate) struct Output {
+    published: bool,
     storage: Arc<dyn Storage>,
     file: Box<dyn StorageFile>,
     final_path: PathBuf,
@@ -26,7 +27,7 @@ impl Output {
         path.push(".tmp");
         let path = PathBuf::from(path);
         let file = storage.create(&path).map_err(WriteError::io("create", &path))?;
-        Ok(Self { storage: Arc::clone(storage), file, final_path, path, buffer: Vec::new(), len: 0 })
+        Ok(Self { published: false, storage: Arc::clone(storage), file, final_path, path, buffer: Vec::new(), len: 0 })
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -67,7 +68,9 @@ impl Output {
     pub(crate) fn publish(mut self) -> Result<(), WriteError> {
         self.flush()?;
         self.file.sync().map_err(WriteError::io("sync", &self.path))?;
-        self.storage.rename(&self.path, &self.final_path).map_err(WriteError::io("rename", &self.path))
+        self.storage.rename(&self.path, &self.final_path).map_err(WriteError::io("rename", &self.path))?;
+        self.published = true;
+        Ok(())
     }
 
     pub(crate) fn final_path(&self) -> &Path {
@@ -80,5 +83,14 @@ impl Output {
             self.buffer.clear();
         }
         Ok(())
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if !self.published {
+            // Nothing to be done where this fails too.
+            let _ = self.storage.remove_file(&self.path);
+        }
     }
 }

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use grainstore_format::{Fingerprint, FormatError, Manifest, SegmentKind, SegmentRef};
 
 use crate::WriteError;
-use crate::commit::write_manifest;
+use crate::commit::{lock, write_manifest};
 use crate::dataset::merge;
-use crate::index::IndexSpec;
 use crate::rows::SegmentRows;
 use crate::storage::Storage;
 
@@ -19,10 +18,7 @@ use crate::storage::Storage;
 /// # Errors
 /// Where the manifest or a segment's own index is damaged, or is not what the manifest says.
 pub fn rebuild_index(storage: &Arc<dyn Storage>, directory: &Path, memory_len: u64) -> Result<(), WriteError> {
-    let _lock = storage.lock_dir(directory).map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => WriteError::Locked { path: directory.to_owned() },
-        _ => WriteError::io("lock", directory)(error),
-    })?;
+    let _lock = lock(storage.as_ref(), directory)?;
     let manifest = read_manifest(storage.as_ref(), directory)?;
     let segments = manifest.segments();
     if segments.len() == 1 {
@@ -37,12 +33,12 @@ pub fn rebuild_index(storage: &Arc<dyn Storage>, directory: &Path, memory_len: u
             let detail = format!("its fingerprint is {found}, the manifest says {}", segment.fingerprint);
             return Err(WriteError::Damaged { path, source: FormatError::Damaged { what: "segment", detail } });
         }
-        spec.get_or_insert_with(|| IndexSpec {
-            geometry: *rows.directory.geometry(),
-            metadata: Arc::new(rows.metadata),
-            keyed: rows.directory.is_keyed(),
-            memory_len,
-        });
+        let own = rows.spec(memory_len);
+        let first = spec.get_or_insert_with(|| own.clone());
+        if !first.agrees_with(&own) {
+            let detail = "schema, keys or geometry are not those of the first segment".to_owned();
+            return Err(WriteError::Damaged { path, source: FormatError::Damaged { what: "segment", detail } });
+        }
     }
     let spec = spec.ok_or(WriteError::Empty)?;
     let paths = segments.iter().map(|segment| directory.join(index_name(segment)));

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use grainstore_format::{
     AttributeValue, ChecksumList, Directory, Entry, Footer, FormatError, LongTable, Metadata, PIECE_LEN, SectionKind,
@@ -9,7 +10,7 @@ use grainstore_format::{
 };
 
 use crate::WriteError;
-use crate::index::Row;
+use crate::index::{IndexSpec, Row};
 use crate::storage::{Storage, StorageFile};
 
 /// The rows of one segment's own index.
@@ -23,6 +24,7 @@ pub(crate) struct SegmentRows {
     long: LongTable,
     streams: Streams,
     next: u64,
+    end: u64, // of the sample before
     key: Vec<u8>,
     attributes: Vec<Option<AttributeValue>>,
     fields: Vec<Option<Range<u64>>>,
@@ -75,6 +77,10 @@ impl SegmentRows {
                 .map_err(damaged)?;
         let long = LongTable::decode(&section(SectionKind::Long)?.unwrap_or_default(), counts.sample_count)
             .map_err(damaged)?;
+        if counts.segment_count != 1 {
+            let detail = format!("it has {} segments", counts.segment_count);
+            return Err(damaged(FormatError::Damaged { what: "segment's index", detail }));
+        }
         let data_end = table.records().first().map_or(0, |record| record.data_end);
         let streams = Streams::open(file.as_ref(), &directory, &metadata).map_err(|e| e.at(&path))?;
         Ok(Self {
@@ -86,11 +92,23 @@ impl SegmentRows {
             long,
             streams,
             next: 0,
+            end: 0,
             key: Vec::new(),
             attributes: Vec::new(),
             fields: Vec::new(),
             path,
         })
+    }
+
+    /// What an index made of these rows has in common with this one.
+    pub(crate) fn spec(&self, memory_len: u64) -> IndexSpec {
+        IndexSpec {
+            geometry: *self.directory.geometry(),
+            metadata: Arc::new(self.metadata.clone()),
+            keyed: self.directory.is_keyed(),
+            field_columns: self.directory.section(SectionKind::FieldOffset, 0).is_some(),
+            memory_len,
+        }
     }
 
     /// The next sample, until there are no more.
@@ -106,6 +124,14 @@ impl SegmentRows {
             StoredLen::Here(len) => u64::from(len),
             StoredLen::Long => self.long.stored_len(self.next).unwrap_or_default(),
         };
+        // An entry that lies would make the chunk list as long as it likes. spec.md: ENT-4, SEG-2.
+        let end = entry.offset().checked_add(stored_len).filter(|&end| end <= self.data_end);
+        let Some(end) = end.filter(|_| entry.offset() >= self.end) else {
+            let detail = format!("sample {} lies at {}, outside its place", self.next, entry.offset());
+            let source = FormatError::Damaged { what: "entry", detail };
+            return Err(WriteError::Damaged { path: self.path.clone(), source });
+        };
+        self.end = end;
         self.next += 1;
         Ok(Some(Row {
             offset: entry.offset(),
@@ -272,5 +298,5 @@ fn ended() -> FormatError {
 }
 
 fn too_short(file_len: u64) -> FormatError {
-    FormatError::Length { what: "file", found: file_len, expected: "12288 or more".into() }
+    FormatError::Length { what: "file", found: file_len, expected: "28672 or more".into() }
 }

@@ -95,7 +95,7 @@ impl SegmentWriter {
 
     fn note(&mut self, row: &Row<'_>) -> Result<(), WriteError> {
         self.data_end = row.offset + row.stored_len;
-        if self.data_end > MAX_OFFSET {
+        if self.data_end > MAX_OFFSET + 1 {
             let what = format!("it ends at {} of {}, past 2^44", self.data_end, self.output.final_path().display());
             return Err(WriteError::Sample { ordinal: self.index.counts.sample_count, key: row.key.to_vec(), what });
         }

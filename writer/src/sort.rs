@@ -3,8 +3,6 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use rayon::slice::ParallelSliceMut;
-
 use crate::WriteError;
 use crate::column::Spill;
 
@@ -42,7 +40,7 @@ impl KeySorter {
     }
 
     fn close_run(&mut self, spill: &mut Spill) -> Result<(), WriteError> {
-        self.pending.par_sort_unstable();
+        self.pending.sort_unstable();
         let (mut offset, mut bytes) = (None, Vec::new());
         for part in self.pending.chunks(1 << 16) {
             bytes.clear();
@@ -59,7 +57,7 @@ impl KeySorter {
     /// All keys in order.
     pub(crate) fn finish(mut self, spill: &mut Spill) -> Result<SortedKeys, WriteError> {
         if self.runs.is_empty() {
-            self.pending.par_sort_unstable();
+            self.pending.sort_unstable();
             return Ok(SortedKeys::InMemory(self.pending.into_iter()));
         }
         if !self.pending.is_empty() {

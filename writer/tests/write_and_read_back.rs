@@ -238,6 +238,53 @@ fn a_source_that_shrinks_or_grows_is_rolled_back_and_others_go_on() {
     assert_whole(&target);
 }
 
+#[test]
+fn a_segment_in_which_the_only_sample_failed_leaves_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("set");
+    let options = WriterOptions { segment_size: 8192, ..WriterOptions::default() };
+    let mut writer = DatasetWriter::create(&target, options).unwrap();
+    writer.write(Sample::new("a", vec![1; 4096])).unwrap();
+    let streamed = StreamedSample { key: b"b".to_vec(), len: 4096, ..StreamedSample::default() };
+    assert!(matches!(writer.write_stream(&streamed, &mut Zeros(5)), Err(StreamError::Source(_))));
+    writer.finish().unwrap();
+    assert_eq!(files(&target).keys().collect::<Vec<_>>(), ["00000.seg", "manifest.json"]);
+}
+
+/// A source that panics after some bytes.
+struct Panics(u64);
+
+impl Read for Panics {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        assert!(self.0 > 0, "as planned");
+        self.0 -= 1;
+        Ok(bytes.len().min(1000))
+    }
+}
+
+#[test]
+fn after_a_source_that_panics_the_writer_refuses_to_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = DatasetWriter::create(&folder.path().join("set"), WriterOptions::default()).unwrap();
+    let streamed = StreamedSample { key: b"b".to_vec(), len: 1 << 20, ..StreamedSample::default() };
+    let panicked =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| writer.write_stream(&streamed, &mut Panics(3))));
+    assert!(panicked.is_err());
+    assert!(matches!(writer.write(Sample::new("c", vec![])), Err(WriteError::Failed)));
+    assert!(matches!(writer.finish(), Err(WriteError::Failed)));
+}
+
+#[test]
+fn metadata_that_nobody_could_read_is_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = WriterOptions::default();
+    let deep = (0..200).fold(serde_json::json!(1), |value, _| serde_json::json!([value]));
+    options.metadata.user.insert("deep".into(), deep);
+    let refused = DatasetWriter::create(&folder.path().join("set"), options).err().unwrap();
+    assert!(refused.to_string().contains("nested deeper than 100 levels"), "{refused}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
 /// SIZ-1, SIZ-2: data <= 1.001 x stored payload plus the first block; the index <= 2 x (25 bytes + key + attributes + fields) a sample, plus the blocks that sections are rounded up to.
 #[test]
 fn little_is_wasted() {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::hash::{Hash, Hasher};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -17,21 +18,41 @@ pub enum Trouble {
     Fail,
 }
 
-/// What a crash leaves of names and bytes.
+/// What a crash leaves of names and bytes. What is synced always survives; nothing is assumed of the rest.
 #[derive(Clone, Copy, Debug)]
-pub struct Image {
-    /// Names that were not synced survive.
-    pub live_names: bool,
-    /// Bytes that were not synced survive.
-    pub live_bytes: bool,
+pub enum Image {
+    /// Nothing that was not synced.
+    Durable,
+    /// All names, but no byte that was not synced.
+    LiveNames,
+    /// Everything.
+    Live,
+    /// A coin is tossed for each directory's every name and for each file, from this seed.
+    Mixed(u64),
 }
 
 impl Image {
-    pub const ALL: [Self; 3] = [
-        Self { live_names: false, live_bytes: false },
-        Self { live_names: true, live_bytes: false },
-        Self { live_names: true, live_bytes: true },
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Durable, Self::LiveNames, Self::Live, Self::Mixed(1), Self::Mixed(2), Self::Mixed(3), Self::Mixed(4)];
+
+    /// Whether the unsynced state of a name or file survives.
+    fn survives(self, what: What<'_>) -> bool {
+        match (self, what) {
+            (Self::Durable, _) | (Self::LiveNames, What::Bytes(_)) => false,
+            (Self::Live, _) | (Self::LiveNames, What::Name(..)) => true,
+            (Self::Mixed(seed), what) => {
+                let mut hasher = std::hash::DefaultHasher::new();
+                (seed, what).hash(&mut hasher);
+                hasher.finish() % 2 == 1
+            }
+        }
+    }
+}
+
+#[derive(Hash)]
+enum What<'a> {
+    Name(usize, &'a OsStr),
+    Bytes(usize),
 }
 
 enum Inode {
@@ -102,11 +123,18 @@ impl State {
 
     fn materialise(&self, inode: usize, image: Image, into: &Path) {
         match &self.inodes[inode] {
-            Inode::File { live, synced } => std::fs::write(into, if image.live_bytes { live } else { synced }).unwrap(),
+            Inode::File { live, synced } => {
+                let bytes = if image.survives(What::Bytes(inode)) { live } else { synced };
+                std::fs::write(into, bytes).unwrap();
+            }
             Inode::Directory { live, durable } => {
                 std::fs::create_dir_all(into).unwrap();
-                for (name, &child) in if image.live_names { live } else { durable } {
-                    self.materialise(child, image, &into.join(name));
+                let names: std::collections::BTreeSet<&OsString> = live.keys().chain(durable.keys()).collect();
+                for name in names {
+                    let from = if image.survives(What::Name(inode, name)) { live } else { durable };
+                    if let Some(&child) = from.get(name) {
+                        self.materialise(child, image, &into.join(name));
+                    }
                 }
             }
         }

@@ -1,0 +1,108 @@
+//! Two writers of one name, and what an enemy leaves in a writer's way: nothing foreign is followed, replaced or removed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    reason = "a test fails by panicking"
+)]
+
+mod common;
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::Arc;
+
+use common::{assert_holds, files, rich_options, rich_samples};
+use grainstore_writer::{DatasetWriter, DiskStorage, Sample, Storage, WriteError, WriterOptions, rebuild_index};
+
+fn overwrite() -> WriterOptions {
+    WriterOptions { overwrite: true, ..rich_options() }
+}
+
+fn write(target: &Path, samples: &[Sample]) {
+    let mut writer = DatasetWriter::create(target, overwrite()).unwrap();
+    writer.write_batch(samples.to_vec()).unwrap();
+    writer.finish().unwrap();
+}
+
+#[test]
+fn whoever_holds_the_old_dataset_keeps_it_from_being_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let (target, old) = (folder.path().join("set"), rich_samples(5, 1));
+    write(&target, &old);
+    let held = DiskStorage.lock_dir(&target).unwrap();
+    let mut writer = DatasetWriter::create(&target, overwrite()).unwrap();
+    writer.write_batch(rich_samples(9, 2)).unwrap();
+    assert!(matches!(writer.finish(), Err(WriteError::Locked { .. })));
+    assert_holds(&target, &old);
+    drop(held);
+    write(&target, &rich_samples(9, 2));
+    assert_holds(&target, &rich_samples(9, 2));
+}
+
+#[test]
+fn a_lock_is_of_the_directory_that_has_the_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("made");
+    std::fs::create_dir(&path).unwrap();
+    let first = DiskStorage.lock_dir(&path).unwrap();
+    assert!(DiskStorage.lock_dir(&path).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock));
+    drop(first);
+    assert!(DiskStorage.lock_dir(&path).is_ok());
+    symlink(&path, folder.path().join("link")).unwrap();
+    assert!(DiskStorage.lock_dir(&folder.path().join("link")).is_err(), "a link is not followed");
+}
+
+#[test]
+fn many_writers_of_one_name_leave_one_whole_dataset() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("set");
+    let sets: Vec<_> = (0..4).map(|seed| rich_samples(10 + seed, seed)).collect();
+    std::thread::scope(|scope| {
+        for samples in &sets {
+            let target = &target;
+            scope.spawn(move || {
+                for _ in 0..15 {
+                    let Ok(mut writer) = DatasetWriter::create(target, overwrite()) else { continue };
+                    if writer.write_batch(samples.clone()).is_ok() {
+                        let _ = writer.finish();
+                    }
+                }
+            });
+        }
+    });
+    let count = grainstore_store::Dataset::open(&target).unwrap().sample_count() as usize;
+    assert_holds(&target, &sets[count - 10]);
+}
+
+#[test]
+fn links_in_the_way_are_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (target, victim) = (folder.path().join("set"), folder.path().join("victim"));
+    write(&victim, &rich_samples(5, 1));
+    let before = files(&victim);
+    symlink(&victim, folder.path().join("set.partial")).unwrap();
+    let refused = DatasetWriter::create(&target, overwrite()).err().unwrap();
+    assert!(matches!(refused, WriteError::NotReplaceable { .. }), "{refused}");
+    assert_eq!(files(&victim), before);
+
+    write(&folder.path().join("many"), &rich_samples(200, 2));
+    let index = files(&folder.path().join("many")).into_keys().find(|name| name.ends_with(".idx")).unwrap();
+    let precious = folder.path().join("precious");
+    std::fs::write(&precious, "mine").unwrap();
+    for name in [format!("{index}.tmp"), "merged.spill.tmp".to_owned(), "manifest.json.tmp".to_owned()] {
+        symlink(&precious, folder.path().join("many").join(name)).unwrap();
+    }
+    let storage: Arc<dyn Storage> = Arc::new(DiskStorage);
+    rebuild_index(&storage, &folder.path().join("many"), 1 << 12).unwrap();
+    assert_eq!(std::fs::read(&precious).unwrap(), b"mine");
+    assert_holds(&folder.path().join("many"), &rich_samples(200, 2));
+}
+
+#[test]
+fn no_dataset_has_the_name_of_one_in_the_making() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = DatasetWriter::create(&folder.path().join("set.partial"), overwrite()).err().unwrap();
+    assert!(refused.to_string().contains("datasets in the making"), "{refused}");
+}
