@@ -156,8 +156,10 @@ impl FieldType {
         let (element, shape) = name.strip_suffix(']')?.split_once('[')?;
         let element = AttributeType::from_name(element).filter(|kind| *kind != AttributeType::Bool)?;
         let shape: Vec<u64> = shape.split(',').map(parse_dimension).collect::<Option<_>>()?;
-        let elements = shape.iter().try_fold(1_u64, |product, &dimension| product.checked_mul(dimension))?;
-        let fits = shape.len() <= MAX_DIMENSIONS && elements < 1 << 40;
+        let product = || shape.iter().try_fold(1_u64, |product, &dimension| product.checked_mul(dimension));
+        let elements = if shape.contains(&0) { 0 } else { product()? };
+        let each = shape.iter().all(|&dimension| dimension < 1 << 40);
+        let fits = shape.len() <= MAX_DIMENSIONS && each && elements < 1 << 40;
         fits.then_some(Self::Array { element, shape })
     }
 
@@ -279,7 +281,7 @@ mod tests {
     /// FLD-4
     #[test]
     fn field_types_are_read_in_one_spelling_only() {
-        for name in ["bytes", "str", "float32[768]", "uint8[3,224,224]", "int64[0]"] {
+        for name in ["bytes", "str", "float32[768]", "uint8[3,224,224]", "int64[0]", "int8[4294967296,4294967296,0]"] {
             assert_eq!(FieldType::from_name(name).unwrap().name(), name);
         }
         for name in [
@@ -295,6 +297,7 @@ mod tests {
             "float32[1",
             "int8[1,1,1,1,1,1,1,1,1]",
             "int8[4294967296,4294967296]",
+            "int8[0,1099511627776]",
         ] {
             assert_eq!(FieldType::from_name(name), None, "{name}");
         }
