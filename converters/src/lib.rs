@@ -35,3 +35,8 @@ pub use destination::check_destination;
 pub use error::ConvertError;
 pub use random::hash_seed;
 pub use source::{Events, NoEvents, Progress, Sink, Skipped, Source, Streamed};
+
+/// The example of the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -1,0 +1,779 @@
+#!/usr/bin/env python3
+"""A reader of grainstore files, version 0, in the standard library alone.
+
+It is meant to be read beside spec.md by whoever writes a reader in another language: it goes the same way through
+the files, and the docstrings name the rules that a function carries out. It checks all that a right answer depends
+on, when it is used, and raises GrainError with a sentence where a rule is broken. It does not look for what is
+merely untidy, holds the sections that it uses in memory, and is not fast.
+"""
+
+import argparse
+import bisect
+import collections
+import functools
+import io
+import itertools
+import json
+import os
+import re
+import stat
+import struct
+import sys
+import zlib
+
+VERSION, BLOCK, PIECE, LONG_MARK, MASK, WINDOW = 0, 4096, 65536, 2**31 - 1, 2**64 - 1, 256 << 20
+(SEGMENTS, ENTRIES, CHUNKS, EDGES, LONG, RAW_LEN, KEYS, KEY_GROUPS, BUCKETS, SLOTS, METADATA, ATTRIBUTE, VALIDITY,
+ FIELD_OFFSET, FIELD_LEN, FIELD_VALIDITY) = range(1, 17)
+ATTRIBUTE_TYPES = {"bool": "<?", "int8": "<b", "int16": "<h", "int32": "<i", "int64": "<q", "uint8": "<B",
+                   "uint16": "<H", "uint32": "<I", "uint64": "<Q", "float32": "<f", "float64": "<d"}
+LANE_COUNTS = (768, 384, 192, 96, 48, 24, 12, 6, 3, 2, 1)
+
+
+class GrainError(Exception):
+    """Something is broken; the message is a sentence."""
+
+
+class NotPossible(GrainError):
+    """Nothing is known to be broken: absent files, newer versions, wrong arguments."""
+
+
+def require(condition, sentence):
+    if not condition:
+        raise GrainError(sentence)
+
+
+def round_up(x, a):
+    """CON-5."""
+    return -(-x // a) * a
+
+
+def check_crc(data, crc, what):
+    """CON-2."""
+    require(zlib.crc32(data) == crc, f"{what} is damaged: its checksum does not match.")
+
+
+# ---- hashes and LZ4 ---------------------------------------------------------------------------------------------
+
+P1, P2, P3, P4, P5 = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63,
+                      0x27D4EB2F165667C5)
+
+
+def rotate(x, bits):
+    return (x << bits | x >> (64 - bits)) & MASK
+
+
+def xxh_round(lane, word):
+    return rotate((lane + word * P2) & MASK, 31) * P1 & MASK
+
+
+def xxh64(data, seed):
+    """CON-3: XXH64."""
+    at = len(data) // 32 * 32
+    h = (seed + P5) & MASK
+    if at:
+        a, b, c, d = (seed + P1 + P2) & MASK, (seed + P2) & MASK, seed, (seed - P1) & MASK
+        for w, x, y, z in struct.iter_unpack("<4Q", data[:at]):
+            a, b, c, d = xxh_round(a, w), xxh_round(b, x), xxh_round(c, y), xxh_round(d, z)
+        h = (rotate(a, 1) + rotate(b, 7) + rotate(c, 12) + rotate(d, 18)) & MASK
+        for lane in (a, b, c, d):
+            h = ((h ^ xxh_round(0, lane)) * P1 + P4) & MASK
+    h = (h + len(data)) & MASK
+    while at + 8 <= len(data):
+        h = (rotate(h ^ xxh_round(0, int.from_bytes(data[at:at + 8], "little")), 27) * P1 + P4) & MASK
+        at += 8
+    if at + 4 <= len(data):
+        h = (rotate(h ^ int.from_bytes(data[at:at + 4], "little") * P1 & MASK, 23) * P2 + P3) & MASK
+        at += 4
+    for byte in data[at:]:
+        h = rotate(h ^ byte * P5 & MASK, 11) * P1 & MASK
+    h = (h ^ h >> 33) * P2 & MASK
+    h = (h ^ h >> 29) * P3 & MASK
+    return h ^ h >> 32
+
+
+def lz4_decode(data, raw_len):
+    """CON-4, RAW-2: one LZ4 block, which has to yield exactly raw_len bytes."""
+    out, at = bytearray(), 0
+
+    def length(bits):
+        """Four bits that are all ones go on: bytes are added up to the first that is not 255."""
+        nonlocal at
+        more = bits == 15
+        while more:
+            bits, more, at = bits + data[at], data[at] == 255, at + 1
+        return bits
+
+    try:
+        while True:
+            token, at = data[at], at + 1
+            literals = length(token >> 4)
+            out += data[at:at + literals]
+            at += literals
+            if at >= len(data):  # the last sequence has literals only
+                require(at == len(data) and len(out) == raw_len, "An LZ4 block does not yield its raw length.")
+                return bytes(out)
+            distance, at = data[at] | data[at + 1] << 8, at + 2
+            match = length(token & 15) + 4
+            require(0 < distance <= len(out), "An LZ4 block refers to bytes before its start.")
+            require(len(out) + match <= raw_len, "An LZ4 block yields more than its raw length.")
+            source = out[-distance:][:match]  # shorter than the match where that repeats itself
+            out += (source * (match // len(source) + 1))[:match]
+    except IndexError:
+        raise GrainError("An LZ4 block ends too early.") from None
+
+
+# ---- files, JSON, versions --------------------------------------------------------------------------------------
+
+class ByteFile:
+    """A regular file that is read by offset; every read is compared with its length first."""
+
+    def __init__(self, path):
+        self.name = os.fsdecode(path)
+        try:
+            require(stat.S_ISREG(os.stat(path).st_mode), f"{self.name} is not a regular file.")
+            self.file = io.open(path, "rb")
+            self.length = os.fstat(self.file.fileno()).st_size
+        except (OSError, ValueError) as error:
+            raise NotPossible(f"A file cannot be opened: {error}.") from None
+
+    def read(self, offset, length):
+        require(offset + length <= self.length,
+                f"{self.name} is damaged or cut short: it has no bytes {offset} to {offset + length}.")
+        try:
+            self.file.seek(offset)
+            data = self.file.read(length)
+        except OSError as error:
+            raise GrainError(f"{self.name} cannot be read: {error}.") from None
+        require(len(data) == length, f"{self.name} became shorter while it was read.")
+        return data
+
+
+def check_newer(version, incompatible, what):
+    """VER-1, VER-2."""
+    if version > VERSION or incompatible:
+        raise NotPossible(f"{what} was written by a newer grainstore: it has version {version} and incompatible "
+                          f"feature bits {incompatible:#x}; this reader knows version {VERSION} and no such bit.")
+
+
+def parse_json(data, what):
+    """CON-8."""
+    try:
+        return json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise GrainError(f"{what} is not JSON: {error}.") from None
+
+
+def check_shape(value, shape, what, more=False):
+    """Refuse JSON that does not look like shape: a type, or a list or an object of shapes."""
+    require(isinstance(value, shape if isinstance(shape, type) else type(shape)), f"{what} is of the wrong type.")
+    if isinstance(shape, dict):
+        require(value.keys() == shape.keys() or more and value.keys() > shape.keys(), f"{what} has wrong members.")
+        for name in shape:
+            check_shape(value[name], shape[name], f"{what}: {name}", more)
+    elif isinstance(shape, list):
+        for element in value:
+            check_shape(element, shape[0], what, more)
+    elif shape is int:
+        require(0 <= value <= MASK, f"{what} is not an unsigned number of 64 bits.")
+
+
+# ---- the index: header, footer, directory, sections -------------------------------------------------------------
+
+Entry = collections.namedtuple("Entry", "segment offset stored_len raw_len lz4 crc")
+
+
+class Section:
+    """A section of the index, loaded whole when it is first used."""
+
+    def __init__(self, file, kind, item, width, offset, length, checksums_crc, _):
+        self.file, self.width, self.offset, self.len, self.checksums_crc = file, width, offset, length, checksums_crc
+        self.name = f"{file.name}: section {kind}[{item}]"
+        self.end = offset + round_up(length, 4) + 4 * -(-length // PIECE)  # DIR-4
+
+    @functools.cached_property
+    def data(self):
+        """DIR-6: nothing of a section is used before its list of checksums, and each piece by that, were checked."""
+        stored = self.file.read(self.offset, self.end - self.offset)
+        checksums = stored[round_up(self.len, 4):]
+        check_crc(checksums, self.checksums_crc, f"{self.name}: the list of checksums")
+        for k, (crc,) in enumerate(struct.iter_unpack("<I", checksums)):
+            check_crc(stored[k * PIECE:min(self.len, (k + 1) * PIECE)], crc, f"{self.name}: piece {k}")
+        return stored[:self.len]
+
+    def read(self, offset, length):
+        require(0 <= offset and 0 <= length and offset + length <= self.len,
+                f"{self.name} is damaged: it has no bytes {offset} to {offset + length}.")
+        return self.data[offset:offset + length]
+
+    def number(self, i):
+        return int.from_bytes(self.read(i * self.width, self.width), "little")
+
+
+class Index:
+    """What a native segment or an index file says of its samples."""
+
+    def __init__(self, path):
+        self.file = ByteFile(path)
+        self.name = self.file.name
+        require(self.file.length >= 28672, f"{self.name} is cut short, or not a grainstore file (FIL-1).")
+        self.read_header()
+        self.read_footer()
+        self.read_segments()
+        self.read_metadata()
+        self.group, self.group_keys = None, []
+
+    def read_frame(self, offset, length, magic):
+        """HDR-1, FTR-1: header and footer begin with magic, version and features, and end with a checksum."""
+        data = self.file.read(offset, length)
+        require(data[:8] == magic, f"{self.name} is cut short, or not a grainstore file.")
+        version, incompatible = struct.unpack_from("<II", data, 8)
+        check_newer(version, 0, self.name)
+        check_crc(data[:-4], int.from_bytes(data[-4:], "little"), f"{self.name}: the header or footer")
+        check_newer(version, incompatible, self.name)
+        return data
+
+    def read_header(self):
+        """Section 3."""
+        data = self.read_frame(0, BLOCK, b"\x89GRAIN\r\n")
+        kind, log2, _, _, _, self.hash_seed = struct.unpack_from("<BBHIIQ", data, 20)
+        require(kind in (1, 2) and 12 <= log2 <= 30, f"{self.name}: the header is damaged: kind or chunk size.")
+        self.native, self.chunk_size = kind == 1, 1 << log2
+
+    def read_footer(self):
+        """Section 4: FTR-1, FTR-2, FPR-1."""
+        data = self.read_frame(self.file.length - 64, 64, b"GRAINEND")
+        length, offset, index_offset, file_len, crc = struct.unpack_from("<IQQQI", data, 20)
+        require(file_len == self.file.length, f"{self.name} was cut short or appended to: it had {file_len} bytes.")
+        directory = self.file.read(offset, length)
+        check_crc(directory, crc, f"{self.name}: the directory")
+        require(length >= 64 and file_len == round_up(offset + length + 64, BLOCK),
+                f"{self.name}: the footer is damaged: the directory is misplaced (FTR-2).")
+        self.fingerprint = f"{xxh64(directory, 0):016x}"
+        self.read_directory(directory, index_offset, offset)
+
+    def read_directory(self, data, place, directory_offset):
+        """Section 5: DIR-1, DIR-2, DIR-4, DIR-5, HDR-2."""
+        what = f"{self.name}: the directory is damaged"
+        (magic, self.n, self.segment_count, log2, _, _, section_count, hash_seed, self.stored_bytes,
+         self.payload_bytes, self.edge_count) = struct.unpack_from("<8sQIB3sIIQQQQ", data)
+        require(magic == b"GRAINDIR" and len(data) == 64 + 32 * section_count, f"{what}: magic or length (DIR-1).")
+        require((1 << log2, hash_seed) == (self.chunk_size, self.hash_seed), f"{what}: not the header's (HDR-2).")
+        self.sections, before = {}, (0, PIECE)
+        for record in struct.iter_unpack("<HHIQQII", data[64:]):
+            section = Section(self.file, *record)
+            require(before < record[:2] < (FIELD_VALIDITY + 1, 0), f"{what}: {section.name} is unknown (DIR-2).")
+            require(section.offset == place, f"{what}: {section.name} is misplaced (DIR-4).")
+            place, before = round_up(section.end, BLOCK), record[:2]
+            self.sections[before] = section
+        require(place == directory_offset, f"{what}: it is misplaced (DIR-4).")
+        for kind, count in (SEGMENTS, self.segment_count), (ENTRIES, self.n):
+            require(self.section(kind).len == 16 * count > 0, f"{what}: the length of section {kind} (DIR-5).")
+        self.keyed, self.bucket_bits = (KEYS, 0) in self.sections, max(0, (self.n - 1).bit_length() - 5)  # d of KEY-2
+
+    def section(self, kind, item=0):
+        """DIR-3."""
+        require((kind, item) in self.sections, f"{self.name} is damaged: it has no section {kind}[{item}] (DIR-3).")
+        return self.sections[kind, item]
+
+    def read_segments(self):
+        """SEG-1, SEG-3, FIL-2."""
+        self.starts, self.data_ends, self.chunk_starts = [0], [], [0]
+        for count, data_end in struct.iter_unpack("<QQ", self.section(SEGMENTS).data):
+            self.starts.append(self.starts[-1] + count)
+            self.data_ends.append(data_end)
+            self.chunk_starts.append(self.chunk_starts[-1] + max(1, -(-data_end // self.chunk_size)))
+        require(self.starts[-1] == self.n and (self.segment_count == 1 or not self.native),
+                f"{self.name}: section SEGMENTS is damaged: the counts do not add up (SEG-1, FIL-2).")
+
+    def read_metadata(self):
+        """MET-1, MET-2, ATR-1."""
+        what = f"{self.name}: METADATA"
+        document, column = parse_json(self.section(METADATA).data, what), {"name": str, "type": str}
+        check_shape(document, {"schema": {"attributes": [column], "fields": [column]}, "user": dict}, what)
+        self.schema, self.user = document["schema"], document["user"]
+        attributes, fields = self.schema["attributes"], self.schema["fields"]
+        names = {column["name"] for column in attributes + fields}
+        require(fields and len(names) == len(attributes) + len(fields), f"{what}: a name stands twice (MET-2).")
+        require(all(column["type"] in ATTRIBUTE_TYPES for column in attributes), f"{what}: a type (ATR-1).")
+
+    def entry(self, ordinal):
+        """ENT-1 to ENT-3, ENT-6, SEG-2, RAW-1, RAW-2."""
+        word0, word1 = struct.unpack("<QQ", self.section(ENTRIES).read(16 * ordinal, 16))
+        segment, offset = word0 >> 44, word0 & (1 << 44) - 1
+        crc, lz4, stored_len = word1 >> 32, word1 >> 31 & 1, word1 & LONG_MARK
+        what = f"{self.name}: the entry of sample {ordinal} is damaged"
+        require(segment == bisect.bisect_right(self.starts, ordinal) - 1, f"{what}: segment {segment} (ENT-1).")
+        require(not lz4 or 1 <= stored_len < LONG_MARK, f"{what}: LZ4, and long or empty (ENT-6).")
+        if stored_len == LONG_MARK:
+            stored_len = self.long_len(ordinal)
+        require(offset + stored_len <= self.data_ends[segment], f"{what}: it ends past its segment's data (SEG-2).")
+        raw_len = stored_len
+        if lz4:
+            raw_len = self.section(RAW_LEN).number(ordinal)
+            require(1 <= raw_len <= min(64 << 20, 255 * stored_len), f"{what}: raw length {raw_len} (RAW-2).")
+        return Entry(segment, offset, stored_len, raw_len, lz4, crc)
+
+    def long_len(self, ordinal):
+        """LNG-1."""
+        table = self.section(LONG)
+        for at in range(0, table.len, 16):
+            found, stored_len = struct.unpack("<QQ", table.read(at, 16))
+            if found == ordinal:
+                return stored_len
+        raise GrainError(f"{table.name} is damaged: it lacks sample {ordinal} (LNG-1).")
+
+    def key(self, ordinal):
+        """The key of a sample, or None in a keyless dataset."""
+        if self.keyed and self.group != ordinal // 64:
+            self.group_keys, self.group = self.read_key_group(ordinal // 64), ordinal // 64
+        return self.group_keys[ordinal % 64] if self.keyed else None
+
+    def read_key_group(self, group):
+        """KEY-7, CON-7: the keys of ordinals 64 g to 64 g + 63."""
+        begin, end = (self.section(KEY_GROUPS).number(g) for g in (group, group + 1))
+        data, found, at = self.section(KEYS).read(begin, end - begin), [], 0
+        while at < len(data):
+            length = shift = 0
+            more = True
+            while more:
+                require(at < len(data) and shift < 21, f"{self.name}: KEYS is damaged: a length (KEY-1).")
+                length, more = length | (data[at] & 127) << shift, data[at] >= 128
+                at, shift = at + 1, shift + 7
+            require(0 < length <= len(data) - at, f"{self.name}: KEYS is damaged: a key's length (KEY-1).")
+            found.append(data[at:at + length])
+            at += length
+        require(len(found) == min(64, self.n - 64 * group), f"{self.name}: KEYS is damaged: group {group} (KEY-7).")
+        return found
+
+    def find(self, key):
+        """KEY-2 to KEY-6: the ordinal of a key, or None."""
+        if not self.keyed:
+            return None
+        d, hash48 = self.bucket_bits, xxh64(key, self.hash_seed) >> 16
+        bucket, rest = hash48 >> 48 - d, hash48 & (1 << 48 - d) - 1
+        for i in range(self.section(BUCKETS).number(bucket), self.section(BUCKETS).number(bucket + 1)):
+            slot = int.from_bytes(self.section(SLOTS).read(7 * i, 7), "little")
+            ordinal = slot & (1 << 8 + d) - 1
+            require(ordinal < self.n, f"{self.name}: SLOTS is damaged: it names sample {ordinal} (KEY-4).")
+            if slot >> 8 + d == rest and self.key(ordinal) == key:
+                return ordinal
+        return None
+
+    def has(self, kind, item, ordinal):
+        """ATR-2, FLD-3, CON-6: without a bitmap all samples have it."""
+        bitmap = self.sections.get((kind, item))
+        return bitmap is None or bitmap.read(ordinal // 8, 1)[0] >> ordinal % 8 & 1
+
+    def attributes(self, ordinal):
+        """ATR-1, ATR-2: name -> value, None where the sample has not the attribute."""
+        found = {}
+        for i, column in enumerate(self.schema["attributes"]):
+            section, code = self.section(ATTRIBUTE, i), ATTRIBUTE_TYPES[column["type"]]
+            size = struct.calcsize(code)
+            require(section.len == size * self.n, f"{section.name} is damaged: its length is not its type's (DIR-5).")
+            data = section.read(size * ordinal, size)
+            value, = struct.unpack(code, data)
+            require(code != "<?" or data[0] <= 1, f"{section.name} is damaged: a bool of {data[0]} (ATR-1).")
+            found[column["name"]] = value if self.has(VALIDITY, i, ordinal) else None
+        return found
+
+    def fields(self, ordinal, payload):
+        """FLD-1 to FLD-3: name -> bytes, None where the sample has not the field."""
+        found, columns = {}, self.schema["fields"]
+        for i, column in enumerate(columns):
+            offset, length = 0, len(payload)
+            if len(columns) > 1 or (FIELD_OFFSET, 0) in self.sections:
+                offset, length = (self.section(kind, i).number(ordinal) for kind in (FIELD_OFFSET, FIELD_LEN))
+            require(offset + length <= len(payload), f"{self.name}: a field of sample {ordinal} is outside it (FLD-2).")
+            there = self.has(FIELD_VALIDITY, i, ordinal)
+            found[column["name"]] = payload[offset:offset + length] if there else None
+        return found
+
+
+# ---- the manifest -----------------------------------------------------------------------------------------------
+
+SEGMENT = {"kind": str, "path": str, "file_len": int, "sample_count": int, "fingerprint": str}
+EXTERNAL = {**SEGMENT, "index_file": str, "data_fingerprint": str}
+VERSIONS = {"format": str, "version": int, "incompatible_features": int, "compatible_features": int}
+MANIFEST = {**VERSIONS, "index": {"file": str, "fingerprint": str}, "segments": list,
+            "generations": [{"segment_count": int, "sample_count": int, "fingerprint": str}], "crc32": str}
+
+
+def read_manifest(path):
+    """MAN-1 to MAN-3, EXT-1."""
+    file = ByteFile(path)
+    with file.file:
+        data, what = file.read(0, file.length), file.name
+    document = parse_json(data, what)
+    check_shape(document, VERSIONS, what, more=True)
+    require(document["format"] == "grainstore", f"{what} is not grainstore's.")
+    check_newer(document["version"], document["incompatible_features"], what)
+    require(re.fullmatch(rb',\n  "crc32": "[0-9a-f]{8}"\n}\n', data[-26:]), f"{what} is damaged: its end (MAN-1).")
+    check_crc(data[:-26], int(data[-12:-4], 16), what)
+    more = document["compatible_features"] != 0  # MAN-2
+    check_shape(document, MANIFEST, what, more)
+    check_path(document["index"]["file"], what)
+    for segment in document["segments"]:
+        external = isinstance(segment, dict) and segment.get("kind") == "external"
+        check_shape(segment, EXTERNAL if external else SEGMENT, f"{what}: a segment", more)
+        check_path(segment["path"], what, external)
+        check_path(segment["index_file"] if external else "-", what)
+    check_generations(document, what)
+    return document
+
+
+def check_path(path, what, external=False):
+    """MAN-3: a plain name. EXT-1: the path of an external segment may have parts, and begin with one `..`."""
+    parts = path[3 * (external and path.startswith("../")):].split("/")
+    legal = all(part not in ("", ".", "..") and not re.search("[\0\ud800-\udfff]", part) for part in parts)
+    require(legal and (external or len(parts) == 1), f"{what}: {path!a} is not a path that it may name (MAN-3, EXT-1).")
+
+
+def check_generations(document, what):
+    """GEN-1, FPR-2."""
+    segments, count, samples, chained = document["segments"], 0, 0, f"{0:016x}"
+    for generation in document["generations"]:
+        require(count < generation["segment_count"] <= len(segments), f"{what}: a generation's segments (GEN-1).")
+        for segment in segments[count:generation["segment_count"]]:
+            chained = chain(chained, segment["fingerprint"], segment["sample_count"])
+            samples += segment["sample_count"]
+        count = generation["segment_count"]
+        require((generation["sample_count"], generation["fingerprint"]) == (samples, chained),
+                f"{what}: a generation does not match its segments (GEN-1, FPR-2).")
+    require(1 <= count == len(segments), f"{what}: the last generation does not cover all segments (GEN-1).")
+
+
+def chain(before, fingerprint, sample_count):
+    """FPR-2: one step, from text to text as the manifest writes fingerprints."""
+    require(re.fullmatch("[0-9a-f]{16}", fingerprint), f"{fingerprint!a} is not a fingerprint (MAN-2).")
+    return f"{xxh64(struct.pack('<QQQ', int(before, 16), int(fingerprint, 16), sample_count), 0):016x}"
+
+
+# ---- the dataset ------------------------------------------------------------------------------------------------
+
+class Dataset:
+    """A dataset's directory, one generation of it, or a lone native segment. Opened by open()."""
+
+    def __init__(self, path, generation=None):
+        self.path, self.files = os.fspath(path), {}
+        if os.path.isdir(self.path):
+            self.open_directory(generation)
+        else:  # FIL-2, FPR-2
+            self.segments, self.index, self.segment_count = [], Index(self.path), 1
+            self.fingerprint = int(chain("0", self.index.fingerprint, self.index.n), 16)
+            if not self.index.native or generation not in (None, 0):
+                raise NotPossible(f"{self.path} is an index without samples, or has no generation {generation}.")
+        self.schema, self.user, self.n = self.index.schema, self.index.user, self.index.starts[self.segment_count]
+
+    def open_directory(self, generation):
+        """MAN-3, MAN-4, GEN-1."""
+        manifest = read_manifest(os.path.join(self.path, "manifest.json"))
+        self.segments, generations = manifest["segments"], manifest["generations"]
+        number = len(generations) - 1 if generation is None else generation
+        if not 0 <= number < len(generations):
+            raise NotPossible(f"{self.path} has generations 0 to {len(generations) - 1}, not {generation}.")
+        self.segment_count = generations[number]["segment_count"]
+        self.fingerprint = int(generations[number]["fingerprint"], 16)
+        self.index = Index(os.path.join(self.path, manifest["index"]["file"]))
+        starts = [0, *itertools.accumulate(segment["sample_count"] for segment in self.segments)]
+        require(self.index.fingerprint == manifest["index"]["fingerprint"] and self.index.starts == starts,
+                f"{self.index.name} is not the index that the manifest names (MAN-3, MAN-4).")
+
+    def __len__(self):
+        return self.n
+
+    @functools.cached_property
+    def stored_bytes(self):
+        """Of the opened generation; the directory's sum counts the segments after it too (GEN-1)."""
+        if self.n == self.index.n:
+            return self.index.stored_bytes
+        return sum(self.entry(i).stored_len for i in range(self.n))
+
+    def check(self, ordinal):
+        if not 0 <= ordinal < self.n:
+            raise NotPossible(f"There is no sample {ordinal}: the dataset has {self.n}.")
+        return ordinal
+
+    def entry(self, ordinal):
+        return self.index.entry(self.check(ordinal))
+
+    def key(self, ordinal):
+        return self.index.key(self.check(ordinal))
+
+    def attributes(self, ordinal):
+        return self.index.attributes(self.check(ordinal))
+
+    def fields(self, ordinal):
+        return self.index.fields(ordinal, self.payload(ordinal))
+
+    def find(self, key):
+        """GEN-1: keys past the generation do not exist."""
+        ordinal = self.index.find(key)
+        return None if ordinal is None or ordinal >= self.n else ordinal
+
+    def payload(self, ordinal):
+        """Section 9, ENT-5, RD-1: the raw payload."""
+        entry = self.entry(ordinal)
+        data = self.data_file(entry.segment).read(entry.offset, entry.stored_len)
+        check_crc(data, entry.crc, f"Sample {ordinal}")
+        return lz4_decode(data, entry.raw_len) if entry.lz4 else data
+
+    def data_file(self, s):
+        """The file that holds segment s's samples, checked when it is opened (EXT-2)."""
+        if not self.segments:
+            return self.index.file
+        if s not in self.files:
+            segment = self.segments[s]
+            file = ByteFile(os.path.join(self.path, segment["path"]))
+            require(file.length == segment["file_len"], f"{file.name} should have {segment['file_len']} bytes.")
+            if segment["kind"] == "external":
+                size = min(65536, file.length)
+                ends = file.read(0, size) + file.read(file.length - size, size) + struct.pack("<Q", file.length)
+                require(f"{xxh64(ends, 0):016x}" == segment["data_fingerprint"], f"{file.name} has changed (EXT-2).")
+            if len(self.files) >= 128:
+                self.files.pop(next(iter(self.files))).file.close()
+            self.files[s] = file
+        return self.files[s]
+
+    def extents(self):
+        """CHK-1, PLN-2: the extents as pairs (first ordinal, end)."""
+        index, found, begin = self.index, [], 0
+        for s in range(self.segment_count):
+            for chunk in range(index.chunk_starts[s], index.chunk_starts[s + 1]):
+                end = begin + index.section(CHUNKS).number(chunk)
+                require(end <= index.starts[s + 1], f"{index.name}: CHUNKS is damaged: its sums (CHK-1).")
+                split = end - (end > begin and self.entry(end - 1).stored_len >= 8 * index.chunk_size)
+                for a, b in (begin, split), (split, end):
+                    found += [(first, min(first + 65536, b)) for first in range(a, b, 65536)]
+                begin = end
+            require(begin == index.starts[s + 1], f"{index.name}: CHUNKS is damaged: its sums (CHK-1).")
+        return found
+
+    def order(self, name, seed=0, epoch=0, window=WINDOW, lanes=None):
+        """PLN-3 to PLN-7."""
+        if not all(0 <= number <= MASK for number in (seed, epoch, window)):
+            raise NotPossible("Seed, epoch and window are unsigned numbers of 64 bits.")
+        if name == "auto":
+            name = "full" if self.stored_bytes >= 65536 * self.n else "chunked"
+        k = key(seed, epoch, self.fingerprint)
+        if name == "sequential":
+            return Order(name, 1, self.n, lambda position: position)
+        if name == "full":
+            return Order(name, 1, self.n, full(self.n, k))
+        extents = self.extents()
+        m = max(1, window // max(self.index.chunk_size, -(-self.stored_bytes // len(extents))))
+        if lanes is None:
+            lanes = next(count for count in LANE_COUNTS if count == 1 or count <= min(m, len(extents) // 2))
+        if not 1 <= lanes <= self.n:
+            raise NotPossible(f"There can be 1 to {self.n} lanes, not {lanes} (PLN-5).")
+        return Order(name, lanes, self.n, chunked(self.n, k, extents, lanes))
+
+    def verify(self):
+        """Yield a sentence for each problem: of every section of every index, and of every sample."""
+        own_indexes = range(min(len(self.segments), self.segment_count))  # a lone segment has none but index
+        for check, argument in itertools.chain([(self.verify_index, self.index)],
+                                               ((self.verify_segment, s) for s in own_indexes),
+                                               ((self.verify_sample, ordinal) for ordinal in range(self.n))):
+            try:
+                check(argument)
+            except GrainError as error:
+                yield str(error)
+
+    def verify_index(self, index):
+        """Loading a section checks it."""
+        for section in index.sections.values():
+            section.data
+
+    def verify_segment(self, s):
+        """FPR-1: a segment's own index."""
+        segment = self.segments[s]
+        own = Index(os.path.join(self.path, segment.get("index_file", segment["path"])))
+        require(own.fingerprint == segment["fingerprint"], f"{own.name} is not the manifest's (FPR-1).")
+        self.verify_index(own)
+        own.file.file.close()
+
+    def verify_sample(self, ordinal):
+        self.attributes(ordinal)
+        self.fields(ordinal)
+        name = self.key(ordinal)
+        require(name is None or self.find(name) == ordinal, f"Sample {ordinal} is not found by its key (KEY-4).")
+
+    def close(self):
+        for file in [self.index.file, *self.files.values()]:
+            file.file.close()
+
+
+def open(path, generation=None):
+    """Open a dataset's directory or a lone segment; generation counts from 0, the newest is the default (GEN-1)."""
+    return Dataset(path, generation)
+
+
+# ---- orders -----------------------------------------------------------------------------------------------------
+
+class Order:
+    """The ordinals of an epoch: iterate, or ask for the one at a position from 0 to n - 1."""
+
+    def __init__(self, name, lanes, n, at):
+        self.name, self.lanes, self.n, self.at = name, lanes, n, at
+
+    def __iter__(self):
+        return map(self.at, range(self.n))
+
+
+def mix(x):
+    """PLN-1: SplitMix64's finaliser."""
+    x = (x + 0x9E3779B97F4A7C15) & MASK
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & MASK
+    x = (x ^ x >> 27) * 0x94D049BB133111EB & MASK
+    return x ^ x >> 31
+
+
+def key(*parts):
+    """PLN-1."""
+    h = 0
+    for part in parts:
+        h = mix(h ^ part)
+    return h
+
+
+def below(k, i, n):
+    """PLN-1."""
+    return key(k, i) * n >> 64
+
+
+def shuffled(k, n):
+    """PLN-1: Fisher-Yates."""
+    items = list(range(n))
+    for i in range(n - 1, 0, -1):
+        j = below(k, i, i + 1)
+        items[i], items[j] = items[j], items[i]
+    return items
+
+
+def full(n, k):
+    """PLN-4: a Feistel network with cycle-walking, as a function from position to ordinal."""
+    half = max(3, -(-(n - 1).bit_length() // 2))
+    round_keys = [key(k, 6, i) for i in range(8)]
+
+    def place(position):
+        while True:
+            left, right = position >> half, position & (1 << half) - 1
+            for round_key in round_keys:
+                left, right = right, left ^ mix(round_key ^ right) >> 64 - half
+            position = left << half | right
+            if position < n:
+                return position
+
+    return place
+
+
+def chunked(n, k, extents, lanes):
+    """PLN-5, as a function from position to ordinal. Shifts may be negative; only mix and key wrap around."""
+    ring = shuffled(key(k, 1), len(extents))
+    start = [0, *itertools.accumulate(extents[e][1] - extents[e][0] for e in ring)]
+    turn = below(key(k, 2), 0, n)
+    # In an epoch the lanes take turns, so this keeps the current piece of each: never more than n numbers.
+    shuffled_piece = functools.lru_cache(lanes)(lambda low, count: shuffled(key(k, 4, low), count))
+
+    def place(position):
+        lane, step = position % lanes, position // lanes
+        q, x = divmod(n, lanes)
+        a = lane * q + min(lane, x)
+        b = a + q + (lane < x)
+        begin = a + below(key(k, 3), lane, b - a)
+        t = a + (begin - a + step) % (b - a)
+        u = (t + turn) % n
+        i = bisect.bisect_right(start, u) - 1
+        shift = t - u
+        low, high = max(a, start[i] + shift), min(b, start[i + 1] + shift)
+        if low < begin < high:
+            low, high = (low, begin) if t < begin else (begin, high)
+        first, end = extents[ring[i]]
+        w = low - shift - start[i] + shuffled_piece(low, high - low)[t - low]
+        return first + (w + below(key(k, 5), ring[i], end - first)) % (end - first)
+
+    return place
+
+
+# ---- command line -----------------------------------------------------------------------------------------------
+
+def run_ls(dataset, options):
+    """print a line for each sample: ordinal, key, length and CRC-32 of the payload, attributes"""
+    for i in range(len(dataset)):
+        name, payload = dataset.key(i), dataset.payload(i)
+        shown = None if name is None else name.decode("utf-8", "surrogateescape")
+        print(i, json.dumps(shown), len(payload), f"{zlib.crc32(payload):08x}", json.dumps(dataset.attributes(i)),
+              sep="\t")
+    return 0
+
+
+def run_get(dataset, options):
+    """write a sample's payload; status 1 where there is no such key"""
+    if (options.key is None) == (options.ordinal is None):
+        raise NotPossible("Name a key, or an ordinal with --ordinal.")
+    ordinal = options.ordinal if options.key is None else dataset.find(os.fsencode(options.key))
+    if ordinal is None:
+        print("There is no such key.", file=sys.stderr)
+        return 1
+    sys.stdout.buffer.write(dataset.payload(ordinal))
+    return 0
+
+
+def run_plan(dataset, options):
+    """print the ordinals of an epoch, one a line"""
+    for ordinal in dataset.order(options.order, options.seed, options.epoch, options.window, options.lanes):
+        print(ordinal)
+    return 0
+
+
+def run_verify(dataset, options):
+    """print a sentence for each problem; status 1 where there is one"""
+    found = list(dataset.verify())
+    print(*found, sep="\n", end="\n" * bool(found))
+    return int(bool(found))
+
+
+def parse_arguments(arguments):
+    parser = argparse.ArgumentParser(description="Read grainstore datasets and segments.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, run in ("ls", run_ls), ("get", run_get), ("plan", run_plan), ("verify", run_verify):
+        command = commands.add_parser(name, help=run.__doc__)
+        command.set_defaults(run=run)
+        command.add_argument("dst")
+        command.add_argument("--generation", type=int)
+        if name == "get":
+            command.add_argument("key", nargs="?")
+            command.add_argument("--ordinal", type=int)
+        if name == "plan":
+            command.add_argument("--order", required=True, choices=("full", "chunked", "sequential", "auto"))
+            command.add_argument("--seed", type=int, default=0)
+            command.add_argument("--epoch", type=int, default=0)
+            command.add_argument("--window", type=int, default=WINDOW)
+            command.add_argument("--lanes", type=int)
+    return parser.parse_args(arguments)
+
+
+def main(arguments=None):
+    """Exit status: 0, 1 (no such key, or verify found damage), 2 (cannot do it)."""
+    options = parse_arguments(arguments)
+    sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        dataset = open(options.dst, options.generation)
+        status = options.run(dataset, options)
+        dataset.close()
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 2
+    except GrainError as error:
+        damaged = options.command == "verify" and not isinstance(error, NotPossible)
+        print(error, file=sys.stdout if damaged else sys.stderr)
+        return 1 if damaged else 2
+    except (OSError, MemoryError) as error:
+        print(f"That cannot be done: {error or 'memory is short'}.", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
