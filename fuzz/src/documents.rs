@@ -1,0 +1,74 @@
+//! The two JSON documents: manifest and metadata.
+
+use std::path::{Component, Path};
+
+use grainstore_format::{FieldType, Manifest, Metadata, SegmentKind};
+
+use crate::strict_json::members_are_unique;
+
+/// `,\n  "crc32": "` and what follows it. MAN-1.
+const TAIL_LEN: usize = 26;
+
+/// MAN-1 to MAN-4, EXT-1, GEN-1, CON-8: the bytes as they stand, and with the checksum put right.
+pub fn manifest(data: &[u8]) {
+    check_manifest(data);
+    check_manifest(&sealed_manifest(data));
+}
+
+/// The document without its last 26 bytes, where those are a checksum; a right one in their place.
+pub(crate) fn sealed_manifest(data: &[u8]) -> Vec<u8> {
+    let tail_at = data.len().saturating_sub(TAIL_LEN);
+    let has_tail = data[tail_at..].starts_with(b",\n  \"crc32\": \"");
+    let body = if has_tail { &data[..tail_at] } else { data };
+    let tail = format!(",\n  \"crc32\": \"{:08x}\"\n}}\n", crc32fast::hash(body));
+    [body, tail.as_bytes()].concat()
+}
+
+fn check_manifest(bytes: &[u8]) {
+    let Ok(manifest) = Manifest::decode(bytes) else { return };
+    assert!(members_are_unique(bytes, None), "a member stands twice");
+    let encoded = manifest.encode().unwrap();
+    let again = Manifest::decode(&encoded).unwrap();
+    assert_eq!(again, manifest);
+    assert_eq!(again.encode().unwrap(), encoded);
+    assert_stays_inside(&manifest.index().file, 0);
+    for segment in manifest.segments() {
+        match &segment.kind {
+            SegmentKind::Native => assert_stays_inside(&segment.path, 0),
+            SegmentKind::External { index_file, .. } => {
+                assert_stays_inside(index_file, 0);
+                assert_stays_inside(&segment.path, 1);
+            }
+        }
+    }
+    let last = manifest.generations().last().unwrap();
+    assert_eq!(last.segment_count as usize, manifest.segments().len());
+    assert_eq!(last.sample_count, manifest.segments().iter().map(|segment| segment.sample_count).sum::<u64>());
+    assert_eq!(last.fingerprint, manifest.fingerprint());
+}
+
+/// The path climbs at most `parents` directories, and then goes down by plain names.
+fn assert_stays_inside(path: &str, parents: usize) {
+    let parts: Vec<Component<'_>> = Path::new(path).components().collect();
+    let climbs = parts.iter().take_while(|part| **part == Component::ParentDir).count();
+    let plain = parts[climbs..].iter().all(|part| matches!(part, Component::Normal(_)));
+    assert!(climbs <= parents && plain && climbs < parts.len() && !path.contains('\0'), "{path:?}");
+    assert!(parents > 0 || parts.len() == 1, "{path:?}");
+}
+
+/// MET-1, MET-2, FLD-4, CON-8
+pub fn metadata(data: &[u8]) {
+    let Ok(metadata) = Metadata::decode(data) else { return };
+    assert!(members_are_unique(data, Some("user")), "a member stands twice");
+    let encoded = metadata.encode().unwrap();
+    let again = Metadata::decode(&encoded).unwrap();
+    assert_eq!(again, metadata);
+    assert_eq!(again.encode().unwrap(), encoded);
+    for (number, attribute) in metadata.schema.attributes().iter().enumerate() {
+        assert_eq!(metadata.schema.attribute(&attribute.name), Some(number));
+    }
+    for (number, field) in metadata.schema.fields().iter().enumerate() {
+        assert_eq!(metadata.schema.field(&field.name), Some(number));
+        assert_eq!(FieldType::from_name(&field.kind.name()), Some(field.kind.clone()));
+    }
+}

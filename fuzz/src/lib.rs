@@ -1,0 +1,40 @@
+//! Properties of every parser, for the fuzzer and for the test that replays the corpus.
+//!
+//! Each function takes any bytes and panics where its property does not hold. Checksums are made right where the
+//! bytes would otherwise never get past them. See README.md for how to run them.
+
+mod bounded_allocator;
+mod documents;
+mod frame;
+mod input;
+mod lists;
+mod naive_lz4;
+mod open;
+mod order;
+mod payload;
+pub mod seeds;
+mod strict_json;
+
+pub use documents::{manifest, metadata};
+pub use frame::{directory, footer, header};
+pub use lists::{keys, sections};
+pub use open::open;
+pub use order::plan;
+pub use payload::payload;
+
+/// A function that panics where bytes break its property.
+pub type Property = fn(&[u8]);
+
+/// The property of every target, by the target's name.
+pub const TARGETS: [(&str, Property); 10] = [
+    ("header", header),
+    ("footer", footer),
+    ("directory", directory),
+    ("manifest", manifest),
+    ("metadata", metadata),
+    ("keys", keys),
+    ("sections", sections),
+    ("payload", payload),
+    ("plan", plan),
+    ("open", open),
+];

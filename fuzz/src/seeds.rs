@@ -1,0 +1,179 @@
+//! Seeds of the corpora: small inputs that a parser accepts, so that the fuzzer need not find them.
+
+use grainstore_format::{
+    Alignment, ChunkSize, EntryFields, FileKind, Footer, Geometry, Header, LONG_STORED_LEN, LongTable, SegmentRecord,
+    push_key,
+};
+
+use crate::open;
+
+/// A file of a corpus.
+pub struct Seed {
+    /// Whose corpus.
+    pub target: &'static str,
+    /// The file's name, without `.bin`.
+    pub name: String,
+    /// What is in it.
+    pub bytes: Vec<u8>,
+}
+
+/// Names and contents of the seeds of one target.
+pub(crate) type Named = Vec<(String, Vec<u8>)>;
+
+/// All seeds, the same at every call.
+pub fn seeds() -> Vec<Seed> {
+    let lists: [(&str, Named); 10] = [
+        ("header", headers()),
+        ("footer", footers()),
+        ("directory", open::directories()),
+        ("manifest", open::manifests()),
+        ("metadata", metadata()),
+        ("keys", keys()),
+        ("sections", sections()),
+        ("payload", payloads()),
+        ("plan", plans()),
+        ("open", opens()),
+    ];
+    let all = lists
+        .into_iter()
+        .flat_map(|(target, seeds)| seeds.into_iter().map(move |(name, bytes)| Seed { target, name, bytes }));
+    all.collect()
+}
+
+fn headers() -> Named {
+    let header = |kind, chunk_size, alignment| {
+        let geometry = Geometry { chunk_size: ChunkSize::new(chunk_size).unwrap(), alignment, hash_seed: 7 };
+        Header { kind, geometry }.encode()[..48].to_vec()
+    };
+    vec![
+        ("segment".into(), header(FileKind::Segment, 1 << 18, Alignment::Packed)),
+        ("index".into(), header(FileKind::Index, 4096, Alignment::NoEdges)),
+    ]
+}
+
+fn footers() -> Named {
+    let footer = |index_offset, directory_offset| {
+        Footer::new(index_offset, directory_offset, &[0; 224]).unwrap().encode().to_vec()
+    };
+    let other_len = [&footer(4096, 28672)[..], &28672_u64.to_le_bytes()].concat();
+    vec![
+        ("segment".into(), footer(1 << 20, (1 << 20) + 24576)),
+        ("index".into(), footer(4096, 28672)),
+        ("other_length".into(), other_len),
+    ]
+}
+
+fn metadata() -> Named {
+    let spec = r#"{"schema":{"attributes":[{"name":"label","type":"int64"}],"fields":[{"name":"image","type":"bytes"}]},"user":{"class_names":["cat","dog"]}}"#;
+    let arrays = r#"{"schema":{"attributes":[{"name":"a","type":"bool"},{"name":"b","type":"float64"}],"fields":[{"name":"x","type":"float32[3,224,224]"},{"name":"y","type":"str"}]},"user":{"n":-0.1e-7,"o":{"p":[null,true,18446744073709551615]}}}"#;
+    vec![("spec".into(), spec.into()), ("arrays".into(), arrays.into())]
+}
+
+fn keys() -> Named {
+    let list = |keys: &[&[u8]]| {
+        let mut bytes = Vec::new();
+        keys.iter().for_each(|key| push_key(&mut bytes, key).unwrap());
+        bytes
+    };
+    vec![
+        ("three".into(), list(&[b"a", b"bc", b"class/def.jpg"])),
+        ("two_byte_length".into(), list(&[&[b'k'; 300], b"a"])),
+        ("needless_byte".into(), vec![0x81, 0, b'a']),
+        ("one_too_many".into(), [list(&[b"a".as_slice(); 70]), vec![200, 1]].concat()),
+    ]
+}
+
+fn sections() -> Named {
+    let record = |sample_count, data_end| SegmentRecord { sample_count, data_end }.encode().to_vec();
+    let segments = [vec![1, 0, 0], vec![0; 8], record(3, 4097), record(1, 9000)].concat();
+    let long = [
+        vec![2],
+        10_u64.to_le_bytes().to_vec(),
+        LongTable::encode_record(3, 1 << 33).to_vec(),
+        LongTable::encode_record(9, LONG_STORED_LEN).to_vec(),
+    ];
+    // Chunks of 4096 bytes, width 1, one segment of 5 samples that ends at 12000: 2, 0 and 3 samples, one edge.
+    let chunks = vec![3, 0, 0, 0, 0, 5, 0, 0, 0xE0, 0x2E, 0, 2, 0, 3, 0b001];
+    let fields = EntryFields { segment: 3, offset: 4096, stored_len: 500, crc: 7, lz4: true };
+    let entry = grainstore_format::Entry::new(fields).map(|entry| entry_bytes(&entry)).unwrap();
+    vec![
+        ("bitmap".into(), vec![0, 10, 0, 0b1010_0101, 0b11]),
+        ("segments".into(), segments),
+        ("long".into(), long.concat()),
+        ("chunks".into(), chunks),
+        ("entries".into(), [&[4][..], &entry].concat()),
+        ("bool".into(), vec![5, 0, 1]),
+        ("float64".into(), [&[5, 10][..], &f64::NAN.to_le_bytes()].concat()),
+    ]
+}
+
+fn entry_bytes(entry: &grainstore_format::Entry) -> [u8; 16] {
+    let word0 = u64::from(entry.segment()) << 44 | entry.offset();
+    let len = match entry.stored_len() {
+        grainstore_format::StoredLen::Here(len) => u64::from(len),
+        grainstore_format::StoredLen::Long => LONG_STORED_LEN,
+    };
+    let word1 = u64::from(entry.crc()) << 32 | u64::from(entry.is_lz4()) << 31 | len;
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&word0.to_le_bytes());
+    bytes[8..].copy_from_slice(&word1.to_le_bytes());
+    bytes
+}
+
+fn payloads() -> Named {
+    let seed = |mode: u8, raw_len: u32, bytes: &[u8]| [&[mode][..], &raw_len.to_le_bytes(), bytes].concat();
+    let raw = b"abcabcabcabcabcabcabcabcabcabcabc and something else".repeat(8);
+    let block = lz4_flex::block::compress(&raw);
+    vec![
+        ("right_length".into(), seed(1, 0, &block)),
+        ("one_too_few".into(), seed(0, 415, &block)),
+        ("run".into(), seed(1, 0, &lz4_flex::block::compress(&[b'z'; 5000]))),
+        ("round_trip".into(), seed(2, 9, &raw)),
+        ("raw".into(), seed(3, 6, b"sample")),
+        ("offset_of_zero".into(), seed(0, 10, &[0x14, b'a', 0, 0, 0x10, b'b'])),
+        ("ends_with_a_match".into(), seed(0, 5, &[0x10, b'a', 1, 0])),
+        ("empty_last_literals".into(), seed(1, 0, &[0x10, b'a', 1, 0, 0])),
+    ]
+}
+
+fn plans() -> Named {
+    let seed = |order: u8, lanes: u16, start: u16, chunks: &[u8]| {
+        let numbers = [&7_u64.to_le_bytes()[..], &[1], &5_u32.to_le_bytes()].concat();
+        [&[order][..], &lanes.to_le_bytes(), &start.to_le_bytes(), &numbers, chunks].concat()
+    };
+    let chunks = [3, 9, 2, 0, 0, 0, 4, 255, 1, 170, 40, 3];
+    vec![
+        ("chunked".into(), seed(0, 3, 5, &chunks)),
+        ("full".into(), seed(1, 0, 5, &chunks)),
+        ("sequential".into(), seed(3, 0, 0, &chunks)),
+        ("many_lanes".into(), seed(2, 50, 49, &chunks)),
+        ("no_samples".into(), seed(2, 1, 0, &[0, 0])),
+    ]
+}
+
+/// Every fixture as it is, then each kind of change at each level.
+fn opens() -> Named {
+    let mut seeds: Named = (0..4).map(|fixture| (format!("whole_{fixture}"), vec![fixture])).collect();
+    for (name, file, place, at, value) in [
+        ("header_byte", 0, 1 << 3 | 4, 21_u16, &[3][..]),
+        ("footer_word", 0, 2 << 3 | 2, 20, &[1, 0, 0, 0]),
+        ("directory_number", 0, 3 << 3 | 3, 8, &[255, 255, 0, 0, 0, 0, 0, 0]),
+        ("data_byte", 0, 4 << 3 | 4, 1000, &[1]),
+        ("entry_length", 0, 6 << 3 | 1, 24, &[9, 0]),
+        ("entry_offset", 0, 6 << 3 | 2, 32, &[0, 0, 1, 0]),
+        // The last sample, moved a little: it ends past the data, or begins inside the one before.
+        ("last_entry_bit_0", 0, 6 << 3 | 4, 17 * 16, &[1]),
+        ("last_entry_bit_1", 0, 6 << 3 | 4, 17 * 16, &[2]),
+        ("key_byte", 0, 10 << 3 | 4, 3, &[1]),
+        ("cut", 0, 7, 0, &[1]),
+        ("grown", 1, 7, 0, &[5]),
+        ("last_file", 3, 4, 70, &[1]),
+    ] {
+        for (level, repair) in ["nothing", "index", "samples"].iter().enumerate() {
+            let first = (level as u8) << 2 | u8::from(file > 0);
+            let bytes = [&[first, file, place][..], &at.to_le_bytes(), value].concat();
+            seeds.push((format!("{name}_{repair}"), bytes));
+        }
+    }
+    seeds
+}
