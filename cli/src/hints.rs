@@ -8,6 +8,8 @@ use grainstore_format::FormatError;
 use grainstore_reader::ReadError;
 use grainstore_store::StoreError;
 
+use crate::printer::on_one_line;
+
 /// An error with a hint. It shows its whole chain itself, so it is the last link of the chain around it.
 #[derive(Debug)]
 struct Hinted {
@@ -17,7 +19,7 @@ struct Hinted {
 
 impl fmt::Display for Hinted {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:#}", self.error)
+        formatter.write_str(&on_one_line(&self.error))
     }
 }
 
@@ -48,6 +50,9 @@ pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
             return Some("upgrade grainstore".to_owned());
         }
         // A transparent error hides what it wraps from the chain.
+        if let Some(ReadError::NoMemory { .. }) = link.downcast_ref() {
+            return Some("a batch is held whole: a smaller `--batch-size` needs less".to_owned());
+        }
         let store = match link.downcast_ref() {
             Some(ReadError::Store(store)) => Some(store),
             _ => link.downcast_ref(),

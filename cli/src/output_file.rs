@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use grainstore_format::escape_bytes;
+use grainstore_format::{Manifest, escape_bytes};
 
 /// Writes `bytes` to the file `path` through a temporary name beside it. A file that stands there is replaced; what
 /// is no regular file, such as a pipe, is written to directly.
@@ -27,8 +27,15 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 
 fn replace(target: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = temporary_beside(target)?;
-    let mut file = File::options().write(true).create_new(true).open(&temporary)?;
-    let written = file.write_all(bytes).and_then(|()| fs::rename(&temporary, target));
+    if temporary.with_file_name(Manifest::FILE_NAME).exists() {
+        return Err(io::Error::other("it would lie inside a dataset"));
+    }
+    let file = File::options().write(true).create_new(true).open(&temporary)?;
+    let keep_mode = || match fs::metadata(target) {
+        Ok(replaced) => file.set_permissions(replaced.permissions()),
+        Err(_) => Ok(()),
+    };
+    let written = keep_mode().and_then(|()| (&file).write_all(bytes)).and_then(|()| fs::rename(&temporary, target));
     if written.is_err() {
         // The first error is the one to tell.
         let _ = fs::remove_file(&temporary);

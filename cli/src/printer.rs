@@ -163,7 +163,8 @@ impl Printer {
 }
 
 /// The chain of causes, outermost first. A cause that the text before it ends with already is not said again.
-fn on_one_line(error: &anyhow::Error) -> String {
+/// The chain of causes; what a link says already is not said again.
+pub(crate) fn on_one_line(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(|cause| cause.to_string().replace('\n', " ")) {
         if !text.ends_with(&cause) {

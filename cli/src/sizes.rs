@@ -1,5 +1,7 @@
 //! Sizes as people write them (`256K`, powers of 1024) and as they read them (`146.2 GB`, powers of 1000).
 
+use std::num::NonZeroUsize;
+
 /// What a suffix multiplies by, in powers of two.
 const SUFFIXES: [(&str, u32); 12] = [
     ("", 0),
@@ -58,6 +60,15 @@ pub(crate) fn shown_exact(bytes: u64) -> String {
     let units = [("P", 50), ("T", 40), ("G", 30), ("M", 20), ("K", 10)];
     let unit = units.iter().find(|(_, shift)| bytes >= 1 << shift && bytes.trailing_zeros() >= *shift);
     unit.map_or_else(|| bytes.to_string(), |(name, shift)| format!("{}{name}", bytes >> shift))
+}
+
+/// Threads: 1 to 1024. More would only wait for each other.
+///
+/// # Errors
+/// Where it is no such number.
+pub(crate) fn parse_jobs(text: &str) -> Result<NonZeroUsize, String> {
+    let jobs = text.parse().ok().filter(|jobs: &NonZeroUsize| jobs.get() <= 1024);
+    jobs.ok_or_else(|| "the number of threads is 1 to 1024".to_owned())
 }
 
 #[cfg(test)]

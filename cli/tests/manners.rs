@@ -140,3 +140,23 @@ fn ctrl_c_stops_an_epoch_with_130() {
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "grainstore: interrupted\n");
     assert!(rest.iter().filter(|&&byte| byte == b'\n').count() < 60_000, "it read on to the end");
 }
+
+#[test]
+fn a_payload_is_not_written_into_a_dataset() {
+    let fixture = Fixture::small();
+    let segment = fixture.file("00000.seg");
+    let before = std::fs::read(&segment).unwrap();
+    let run = fixture.run("get", ["--ordinal", "1", "-o", segment.to_str().unwrap()]);
+    assert_eq!(run.status, 2);
+    assert!(run.stderr.contains("it would lie inside a dataset"), "{}", run.stderr);
+    assert_eq!(std::fs::read(&segment).unwrap(), before);
+}
+
+#[test]
+fn more_threads_than_make_sense_are_refused() {
+    for jobs in ["0", "100000", "-1x"] {
+        let run = Fixture::small().run("verify", [format!("--jobs={jobs}")]);
+        assert_eq!(run.status, 2);
+        assert!(run.stderr.contains("the number of threads is 1 to 1024"), "{}", run.stderr);
+    }
+}

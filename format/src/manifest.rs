@@ -128,6 +128,9 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// A longer manifest is refused unread. What 2^20 segments need is half of it.
+    pub const MAX_LEN: u64 = 512 << 20;
+
     /// The file's name in the dataset's directory.
     pub const FILE_NAME: &'static str = "manifest.json";
 

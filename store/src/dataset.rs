@@ -123,7 +123,7 @@ impl Dataset {
             let what = format!("no segment {segment}: the dataset has {}", self.0.segments.len());
             StoreError::mismatch(&self.0.path, what)
         })?;
-        segment.check_file()
+        segment.check_file(self.path())
     }
 
     /// Bytes of the index read from the disk since it was opened.

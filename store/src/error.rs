@@ -102,6 +102,14 @@ impl StoreError {
         }
     }
 
+    /// Whether the system refused to let us look, which says nothing of what is there.
+    pub(crate) fn is_refusal(&self) -> bool {
+        const TOO_MANY_OPEN_FILES: [i32; 2] = [23, 24]; // ENFILE, EMFILE
+        let Self::Io { source, .. } = self else { return false };
+        matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::OutOfMemory)
+            || source.raw_os_error().is_some_and(|code| TOO_MANY_OPEN_FILES.contains(&code))
+    }
+
     pub(crate) fn format(path: &Path, source: FormatError) -> Self {
         Self::Format { path: path.to_owned(), source }
     }

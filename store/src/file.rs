@@ -14,8 +14,8 @@ use grainstore_format::{BLOCK_LEN, to_usize};
 use crate::StoreError;
 
 const TAIL_LEN: u64 = 64 << 10;
-/// Header, one block of sections, one block of directory and footer.
-const MIN_FILE_LEN: u64 = 3 * BLOCK_LEN;
+/// Header, five sections, directory and footer: a block each. spec.md: FIL-1.
+const MIN_FILE_LEN: u64 = 7 * BLOCK_LEN;
 
 /// Opens a regular file: its handle and its length in bytes.
 pub(crate) fn open_regular(path: &Path) -> Result<(File, u64), StoreError> {

@@ -7,7 +7,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use grainstore_format::{
-    BLOCK_LEN, DatasetFingerprint, FileKind, Fingerprint, Footer, Header, Manifest, SegmentKind, SegmentTable, round_up,
+    BLOCK_LEN, DatasetFingerprint, FileKind, Fingerprint, Footer, FormatError, Header, Manifest, SegmentKind,
+    SegmentTable, round_up,
 };
 
 use crate::StoreError;
@@ -69,7 +70,11 @@ pub(crate) fn open(path: &Path, generation: Option<usize>) -> Result<Opened, Sto
 /// Reads `manifest.json`.
 pub(crate) fn read_manifest(directory: &Path) -> Result<Manifest, StoreError> {
     let path = directory.join(Manifest::FILE_NAME);
-    open_regular(&path)?;
+    let (_, len) = open_regular(&path)?;
+    if len > Manifest::MAX_LEN {
+        let source = FormatError::Limit { what: "length of the manifest", found: len, limit: Manifest::MAX_LEN };
+        return Err(StoreError::format(&path, source));
+    }
     let bytes = std::fs::read(&path).map_err(|error| StoreError::io(&path, error))?;
     Manifest::decode(&bytes).map_err(|error| StoreError::format(&path, error))
 }
@@ -245,5 +250,5 @@ fn why_no_manifest(path: &Path) -> String {
 fn interrupted(partial: &Path) -> String {
     let name = partial.file_name().unwrap_or_default();
     let name = grainstore_format::escape_bytes(name.as_encoded_bytes());
-    format!("\"{name}\" is an interrupted conversion: run the same conversion again to resume it")
+    format!("\"{name}\" is an interrupted conversion: run the same conversion again; it takes it over")
 }

@@ -57,9 +57,9 @@ impl Segment {
     }
 
     /// Compares the file's length, and of an external one the fingerprint; once, then it is remembered.
-    pub(crate) fn check_file(&self) -> Result<(), StoreError> {
+    pub(crate) fn check_file(&self, directory: &Path) -> Result<(), StoreError> {
         if self.checked.get().is_none() {
-            check_data_file(&self.path, self.file_len, self.data_fingerprint)?;
+            check_data_file(directory, &self.path, self.file_len, self.data_fingerprint)?;
             self.checked.get_or_init(|| ());
         }
         Ok(())
@@ -67,7 +67,15 @@ impl Segment {
 }
 
 /// Compares a data file with what the manifest says of it.
-pub(crate) fn check_data_file(path: &Path, file_len: u64, expected: Option<Fingerprint>) -> Result<File, StoreError> {
+pub(crate) fn check_data_file(
+    directory: &Path,
+    path: &Path,
+    file_len: u64,
+    expected: Option<Fingerprint>,
+) -> Result<File, StoreError> {
+    if expected.is_some() {
+        check_stays_inside(path, directory)?;
+    }
     let (file, found_len) = open_regular(path)?;
     if found_len != file_len {
         return Err(StoreError::mismatch(path, format!("it has {found_len} bytes, the manifest says {file_len}")));
@@ -80,6 +88,17 @@ pub(crate) fn check_data_file(path: &Path, file_len: u64, expected: Option<Finge
         }
     }
     Ok(file)
+}
+
+/// Links may not lead an external segment out of the directory that the dataset lies in. spec.md: EXT-1.
+fn check_stays_inside(path: &Path, directory: &Path) -> Result<(), StoreError> {
+    let real = |path: &Path| std::fs::canonicalize(path).map_err(|error| StoreError::io(path, error));
+    let (found, home) = (real(path)?, real(directory)?);
+    let parent = home.parent().unwrap_or(&home);
+    if found.starts_with(parent) {
+        return Ok(());
+    }
+    Err(StoreError::mismatch(path, format!("it leads to {}, out of {}", found.display(), parent.display())))
 }
 
 fn fingerprint_of(file: &File, file_len: u64) -> io::Result<Fingerprint> {

@@ -149,6 +149,21 @@ fn refuses_external_paths_out_of_the_parent_directory() {
     assert_refused(&built.path, "is not a plain file name");
 }
 
+/// EXT-1
+#[test]
+fn refuses_a_link_that_leads_out_of_the_parent_directory() {
+    let (built, data) = external();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let moved = elsewhere.path().join("moved.tar");
+    std::fs::rename(&data, &moved).unwrap();
+    std::os::unix::fs::symlink(&moved, &data).unwrap();
+    assert_refused(&built.path, "it leads to");
+    std::fs::remove_file(&data).unwrap();
+    std::fs::copy(&moved, built.root.path().join("beside.tar")).unwrap();
+    std::os::unix::fs::symlink("beside.tar", &data).unwrap();
+    assert_eq!(use_all(&built.path).unwrap().len(), 10);
+}
+
 /// EXT-1, EXT-2
 #[test]
 fn refuses_external_data_that_have_changed() {

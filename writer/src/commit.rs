@@ -26,6 +26,8 @@ pub(crate) struct Workplace {
 impl Workplace {
     /// Makes `target.partial`, or takes over one that an interrupted writer left.
     pub(crate) fn create(storage: &Arc<dyn Storage>, target: &Path, overwrite: bool) -> Result<Self, WriteError> {
+        // Without `/` or `/.` at the end, which `file_name` passes over and the system does not.
+        let target = &target.components().collect::<PathBuf>();
         let replace = check_target(storage.as_ref(), target, overwrite)?;
         let path = partial_path(target)?;
         match storage.create_dir(&path) {

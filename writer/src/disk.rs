@@ -63,7 +63,12 @@ impl Storage for DiskStorage {
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
-        Ok(Box::new(DiskFile(File::open(path)?)))
+        // Non-blocking: opening a FIFO would wait for somebody to write to it.
+        let file = File::options().read(true).custom_flags(WITHOUT_WAITING).open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        Ok(Box::new(DiskFile(file)))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -96,6 +101,8 @@ impl Storage for DiskStorage {
     }
 }
 
+#[expect(clippy::cast_possible_wrap, reason = "open flags are bits")]
+const WITHOUT_WAITING: i32 = OFlags::NONBLOCK.bits() as i32;
 #[expect(clippy::cast_possible_wrap, reason = "open flags are bits")]
 const DIRECTORY_ITSELF: i32 = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).bits() as i32;
 

@@ -63,6 +63,11 @@ fn read_manifest(storage: &dyn Storage, directory: &Path) -> Result<Manifest, Wr
     let path = directory.join(Manifest::FILE_NAME);
     let file = storage.open(&path).map_err(WriteError::io("open", &path))?;
     let len = file.file_len().map_err(WriteError::io("look at", &path))?;
+    if len > Manifest::MAX_LEN {
+        let limit = Manifest::MAX_LEN;
+        let source = FormatError::Limit { what: "length of the manifest", found: len, limit };
+        return Err(WriteError::Damaged { path, source });
+    }
     let mut bytes = vec![0; grainstore_format::to_usize(len)];
     file.read_exact_at(&mut bytes, 0).map_err(WriteError::io("read", &path))?;
     Manifest::decode(&bytes).map_err(|source| WriteError::Damaged { path, source })

@@ -106,3 +106,37 @@ fn no_dataset_has_the_name_of_one_in_the_making() {
     let refused = DatasetWriter::create(&folder.path().join("set.partial"), overwrite()).err().unwrap();
     assert!(refused.to_string().contains("datasets in the making"), "{refused}");
 }
+
+#[test]
+fn a_pipe_in_place_of_a_file_is_refused_and_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = folder.path().join("set");
+    write(&set, &rich_samples(200, 2));
+    let storage: Arc<dyn Storage> = Arc::new(DiskStorage);
+    for name in ["00001.seg", "manifest.json"] {
+        std::fs::remove_file(set.join(name)).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(set.join(name)).status().unwrap().success());
+        let refused = rebuild_index(&storage, &set, 1 << 12).unwrap_err().to_string();
+        assert!(refused.contains(name) && refused.contains("not a regular file"), "{refused}");
+    }
+    let pipe = folder.path().join("other.partial");
+    assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
+    assert!(DatasetWriter::create(&folder.path().join("other"), overwrite()).is_err());
+}
+
+#[test]
+fn a_slash_or_a_dot_at_the_end_of_the_name_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for end in ["one/", "two/.", "three/./"] {
+        write(&folder.path().join(end), &rich_samples(3, 1));
+    }
+    let names = files_and_folders(folder.path());
+    assert_eq!(names, ["one", "three", "two"]);
+}
+
+fn files_and_folders(path: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}

@@ -21,7 +21,7 @@ use crate::Exit;
 use crate::hints::WithHint;
 use crate::interrupt;
 use crate::printer::{Counted, Printer};
-use crate::sizes::{parse_size, per_second, shown_size};
+use crate::sizes::{parse_jobs, parse_size, per_second, shown_size};
 
 /// Files that were left out and are named on stderr; `--json` names all.
 const SKIPPED_SHOWN_MAX: usize = 10;
@@ -65,7 +65,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "BYTES", default_value = "1")]
     align: Alignment,
     /// Threads that read files, and that checksum and compress (default: 16, and one for each core)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_jobs)]
     jobs: Option<NonZeroUsize>,
     /// Only the first N files of the order
     #[arg(long, value_name = "N")]

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anyhow::bail;
 use grainstore_store::Dataset;
-use grainstore_writer::{DiskStorage, Storage, WriterOptions, rebuild_index};
+use grainstore_writer::{DiskStorage, Storage, WriteError, WriterOptions, rebuild_index};
 
 use super::{counted, shown_path};
 use crate::Exit;
@@ -29,8 +30,14 @@ impl RebuildIndexArgs {
     /// Where the manifest or a segment's own index is damaged too.
     pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
         let storage: Arc<dyn Storage> = Arc::new(DiskStorage);
-        rebuild_index(&storage, &self.path, WriterOptions::DEFAULT_MEMORY_LEN)
-            .hint("`grainstore verify` lists everything that is damaged")?;
+        if !self.path.is_dir() {
+            bail!("{}: not a dataset's directory", shown_path(&self.path));
+        }
+        let rebuilt = rebuild_index(&storage, &self.path, WriterOptions::DEFAULT_MEMORY_LEN);
+        match rebuilt {
+            Err(WriteError::Damaged { .. }) => rebuilt.hint("`grainstore verify` lists everything that is damaged")?,
+            _ => rebuilt?,
+        }
         let dataset = Dataset::open(&self.path)?;
         let (samples, segments) = (dataset.sample_count(), dataset.segments().len() as u64);
         let path = shown_path(&self.path);

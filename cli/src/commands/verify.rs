@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::ls::key_members;
 use super::{counted, shown_path};
 use crate::printer::{ClosedPipe, Counted, Printer};
-use crate::sizes::{per_second, shown_size};
+use crate::sizes::{parse_jobs, per_second, shown_size};
 use crate::{Exit, interrupt};
 
 /// How long the printing thread waits for news before it looks whether the user wants to stop.
@@ -30,7 +30,7 @@ pub(crate) struct VerifyArgs {
     #[arg(value_name = "DATASET")]
     path: PathBuf,
     /// Threads that read and check (default: one for each core)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_jobs)]
     jobs: Option<NonZeroUsize>,
     /// Print one JSON document instead; damage is sorted by segment, ordinal and offset
     #[arg(long)]

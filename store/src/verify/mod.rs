@@ -101,11 +101,13 @@ fn verify_directory(reporter: &Reporter<'_>, path: &Path) -> Result<Counts, Stor
         ) => {
             return Err(error);
         }
+        Err(error) if error.is_refusal() => return Err(error),
         Err(error) => {
             reporter.file(Manifest::FILE_NAME, 0).damage(error.without_path());
             return verify_without_manifest(reporter, path);
         }
     };
+    check_access(path, &manifest)?;
     let merged = check_merged(reporter, path, &manifest);
     let firsts = manifest.segments().iter().scan(0, |sum, segment| {
         let first = *sum;
@@ -119,6 +121,23 @@ fn verify_directory(reporter: &Reporter<'_>, path: &Path) -> Result<Counts, Stor
     });
     let samples = segments.iter().map(|(_, segment)| segment.sample_count).sum();
     Ok((samples, segments.len() as u64))
+}
+
+/// What may not be read is not damaged: it could not be checked.
+fn check_access(path: &Path, manifest: &Manifest) -> Result<(), StoreError> {
+    let indexes = manifest.segments().iter().filter_map(|segment| match &segment.kind {
+        SegmentKind::External { index_file, .. } => Some(index_file),
+        _ => None,
+    });
+    let paths = manifest.segments().iter().map(|segment| &segment.path);
+    for name in paths.chain(indexes).chain([&manifest.index().file]) {
+        if let Err(error) = crate::file::open_regular(&path.join(name))
+            && error.is_refusal()
+        {
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 /// Without a manifest every native segment is checked by itself, with ordinals of its own.
@@ -171,7 +190,7 @@ fn check_segment(report: FileReport<'_>, path: &Path, (number, segment): (usize,
         SegmentKind::Native => (data_path.clone(), None),
         SegmentKind::External { index_file, data_fingerprint } => (path.join(index_file), Some(*data_fingerprint)),
     };
-    let whole = told(&report, check_data_file(&data_path, segment.file_len, data_fingerprint)).is_some();
+    let whole = told(&report, check_data_file(path, &data_path, segment.file_len, data_fingerprint)).is_some();
     let external = data_fingerprint.is_some();
     // A missing native segment has been told of; its index is gone with it.
     if !whole && !data_path.is_file() && !external {
