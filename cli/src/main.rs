@@ -31,7 +31,7 @@ struct Cli {
 }
 
 const EXIT_HELP: &str = "\
-Exit status: 0 done, 1 the answer is no (damage found, no such key), 2 could not do it, 130 interrupted.
+Exit status: 0 done, 1 the answer is no (verify found damage, get found no such key), 2 could not do it, 130 interrupted.
 Data goes to stdout, everything else to stderr. NO_COLOR is honoured.";
 
 /// How the process ends.

@@ -93,7 +93,7 @@ fn a_folder_becomes_a_dataset_that_is_whole_and_gives_back_its_files() {
     let place = Place::new();
     let run = place.convert("photos.grain", &[]);
     assert_eq!((run.status, run.stdout.as_str()), (0, "[PATH]/photos.grain: 3 samples, 1 segment, 13 B\n"));
-    assert_eq!(run.stderr, "packed 13 B in [TIME]\n");
+    assert_eq!(run.stderr, "labels: 2 classes (the folders)\npacked 13 B in [TIME]\n");
     assert_eq!(place.ask("get", "photos.grain", &["dog/1.JPEG"]), "woof!");
     assert!(place.ask("verify", "photos.grain", &["--quiet"]).ends_with(": ok\n"));
     let document: Value = serde_json::from_str(&place.ask("inspect", "photos.grain", &["--json"])).unwrap();
@@ -202,7 +202,10 @@ fn sources_that_are_no_folders_of_files_have_their_sentences() {
     for (source, said) in [
         ("nothing", "nothing: no such folder\n"),
         ("photos/cat/1.jpg", "1.jpg: not a folder\nhint: SRC is a folder of plain files\n"),
-        ("empty", "empty: no files in it or below it (other things passed over: 0)\nhint: links to folders"),
+        (
+            "empty",
+            "empty: no files in it or below it (other things passed over: 0)\nhint: SRC is a folder with files in it",
+        ),
     ] {
         let mut command = grainstore();
         command.arg("convert").arg(place.path(source)).arg(place.path("x.grain"));
@@ -328,4 +331,15 @@ fn a_full_disk_is_said_and_everything_written_is_removed() {
     assert!(run.stderr.contains("No space left on device"), "{run:?}");
     assert!(run.stderr.contains("\nhint: the disk is full: free space or choose a DST on another disk"), "{run:?}");
     assert!(names(&disk.path).is_empty());
+}
+
+#[test]
+fn what_costs_the_labels_and_links_that_are_left_out_are_said() {
+    let place = Place::new();
+    fs::write(place.path("photos/.DS_Store"), "x").unwrap();
+    std::os::unix::fs::symlink(place.path("photos/cat"), place.path("photos/lynx")).unwrap();
+    let run = place.convert("photos.grain", &[]);
+    assert_eq!(run.status, 0);
+    assert!(run.stderr.contains("no labels: not every file is at CLASS/FILE, such as .DS_Store\n"), "{}", run.stderr);
+    assert!(run.stderr.contains("1 link to folders NOT packed"), "{}", run.stderr);
 }

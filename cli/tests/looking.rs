@@ -25,7 +25,7 @@ fn inspect_tells_a_person_what_there_is() {
   alignment    1 (samples lie back to back)
   attributes   label int64, weight float32
   fields       image bytes, caption str
-  classes      2
+  classes      2: 0 cat, 1 dog
   generations  1
   fingerprint  ...
 

@@ -11,12 +11,12 @@ use grainstore_converters::folder::{FolderOptions, FolderSource, Order};
 use grainstore_converters::{
     ConvertError, ConvertOptions, ConvertSummary, Events, Progress, Source, check_destination, convert,
 };
-use grainstore_format::{Alignment, ChunkSize, MAX_OFFSET};
+use grainstore_format::{Alignment, ChunkSize, MAX_OFFSET, escape_bytes};
 use grainstore_writer::{Compression, WriteError};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::shown_path;
+use super::{counted, shown_path};
 use crate::Exit;
 use crate::hints::WithHint;
 use crate::interrupt;
@@ -212,8 +212,10 @@ impl ConvertArgs {
             printer.warn(format!("skipped {} more; --json lists them all", summary.skipped.len() - SKIPPED_SHOWN_MAX));
         }
         let listing = source.listing();
+        printer.note(labels(source));
         if listing.skipped_dir_links() > 0 {
-            printer.note(format!("links to folders, not followed: {}", listing.skipped_dir_links()));
+            let links = counted(listing.skipped_dir_links(), "link");
+            printer.warn(format!("{links} to folders NOT packed: only links to files are followed"));
         }
         if listing.skipped_special() > 0 {
             printer.note(format!("pipes, sockets and devices, passed over: {}", listing.skipped_special()));
@@ -295,7 +297,7 @@ fn with_hint(error: ConvertError) -> anyhow::Result<Exit> {
         ConvertError::SourceInsideDestination { .. } => "choose another DST",
         ConvertError::NoParent { .. } => "make the folder first",
         ConvertError::Listing(ListingError::NoFiles { .. }) => {
-            "links to folders are not followed; name the folder they lead to"
+            "SRC is a folder with files in it; links to folders are not followed, name the folder they lead to"
         }
         ConvertError::Listing(ListingError::NotAFolder { .. }) => "SRC is a folder of plain files",
         _ => return Err(error.into()),
@@ -318,8 +320,16 @@ fn parse_segment_size(text: &str) -> Result<u64, String> {
     if (1..=MAX_OFFSET).contains(&size) { Ok(size) } else { Err("a segment has 1 byte to 16T".to_owned()) }
 }
 
-fn counted(count: u64, thing: &str) -> String {
-    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
+/// Whether the samples have labels, and if not, why.
+fn labels(source: &FolderSource) -> String {
+    let listing = source.listing();
+    if let Some(classes) = source.class_count() {
+        return format!("labels: {} (the folders)", counted(classes as u64, "class"));
+    }
+    let is_class_file = |path: &[u8]| path.iter().filter(|&&byte| byte == b'/').count() == 1;
+    let other = (0..listing.len()).map(|index| listing.relative_path(index)).find(|path| !is_class_file(path));
+    let shown = other.map_or_else(String::new, |path| format!(", such as {}", escape_bytes(path)));
+    format!("no labels: not every file is at CLASS/FILE{shown}")
 }
 
 /// A path as JSON holds it: as it is where it is UTF-8, else escaped.
@@ -338,10 +348,5 @@ mod tests {
         assert_eq!(parse_segment_size("1G"), Ok(1 << 30));
         assert!(parse_segment_size("0").is_err());
         assert!(parse_segment_size("17T").is_err());
-    }
-
-    #[test]
-    fn counts_have_a_singular() {
-        assert_eq!((counted(1, "sample"), counted(2, "sample")), ("1 sample".to_owned(), "2 samples".to_owned()));
     }
 }

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use grainstore_format::{Alignment, Schema};
+use grainstore_format::{Alignment, Schema, escape_bytes};
 use grainstore_store::{Dataset, Facts};
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::{counted, shown_path};
 use crate::Exit;
@@ -46,6 +47,8 @@ struct Document<'a> {
     attributes: Vec<Item<'a>>,
     fields: Vec<Item<'a>>,
     classes: Option<u64>,
+    /// What the user keeps with the dataset, `class_names` among it.
+    user_metadata: &'a Map<String, Value>,
     generations: u64,
     fingerprint: String,
     payload_len_histogram: Vec<Bin>,
@@ -98,7 +101,8 @@ impl InspectArgs {
             alignment: alignment_name(facts.alignment),
             attributes: attributes(dataset.schema()),
             fields: fields(dataset.schema()),
-            classes: class_count(dataset),
+            classes: class_names(dataset).map(|names| names.len() as u64),
+            user_metadata: dataset.user_metadata(),
             generations: facts.generations,
             fingerprint: facts.fingerprint.to_string(),
             payload_len_histogram: sizes.bins(),
@@ -135,7 +139,7 @@ fn rows(dataset: &Dataset, facts: &Facts) -> Vec<(&'static str, String)> {
         ("attributes", listed(&attributes(dataset.schema()))),
         ("fields", listed(&fields(dataset.schema()))),
     ];
-    rows.extend(class_count(dataset).map(|count| ("classes", count.to_string())));
+    rows.extend(class_names(dataset).map(|names| ("classes", first_of(names))));
     rows.push(("generations", facts.generations.to_string()));
     rows.push(("fingerprint", facts.fingerprint.to_string()));
     rows
@@ -199,8 +203,16 @@ fn listed(items: &[Item<'_>]) -> String {
     if items.is_empty() { "none".to_owned() } else { items.join(", ") }
 }
 
-/// How many names `class_names` has; none where the dataset has no classes.
-fn class_count(dataset: &Dataset) -> Option<u64> {
-    let names = dataset.user_metadata().get("class_names")?.as_array()?;
-    Some(names.len() as u64)
+/// The names of the classes, by label; none where the dataset has no classes.
+fn class_names(dataset: &Dataset) -> Option<&[Value]> {
+    dataset.user_metadata().get("class_names")?.as_array().map(Vec::as_slice)
+}
+
+/// How many names, and the first few with their labels.
+fn first_of(names: &[Value]) -> String {
+    let text = |name: &Value| escape_bytes(name.as_str().unwrap_or("?").as_bytes());
+    let shown: Vec<String> =
+        names.iter().take(4).enumerate().map(|(label, name)| format!("{label} {}", text(name))).collect();
+    let more = if names.len() > 4 { ", ... (--json has all)" } else { "" };
+    format!("{}: {}{more}", names.len(), shown.join(", "))
 }

@@ -63,7 +63,12 @@ impl Command {
 
 /// `1 sample`, `2 samples`.
 fn counted(count: u64, thing: &str) -> String {
-    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+    let ending = match count {
+        1 => "",
+        _ if thing.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{count} {thing}{ending}")
 }
 
 /// A path, made safe for a terminal.

@@ -41,6 +41,10 @@ impl RebuildIndexArgs {
         let dataset = Dataset::open(&self.path)?;
         let (samples, segments) = (dataset.sample_count(), dataset.segments().len() as u64);
         let path = shown_path(&self.path);
+        if segments == 1 {
+            printer.line(format!("{path}: one segment, its index is inside it: nothing to rebuild"))?;
+            return Ok(Exit::Done);
+        }
         printer.line(format!("{path}: index of {} in {}", counted(samples, "sample"), counted(segments, "segment")))?;
         Ok(Exit::Done)
     }

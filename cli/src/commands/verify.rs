@@ -73,6 +73,8 @@ struct Listing<'a> {
     rows: Vec<DamageRow>,
     /// Whoever read the list has gone; the answer is still worth its exit status.
     closed: bool,
+    /// Something is wrong with the merged index, which can be made again.
+    index_damaged: bool,
 }
 
 impl VerifyArgs {
@@ -83,7 +85,7 @@ impl VerifyArgs {
     pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
         let started = Instant::now();
         let news = self.start();
-        let mut listing = Listing { printer, json: self.json, rows: Vec::new(), closed: false };
+        let mut listing = Listing { printer, json: self.json, rows: Vec::new(), closed: false, index_damaged: false };
         let Some(report) = self.follow(&news, printer, &mut listing)? else { return Ok(Exit::Interrupted) };
         let elapsed = started.elapsed();
         self.tell(printer, listing, &report, elapsed)?;
@@ -140,6 +142,9 @@ impl VerifyArgs {
             printer.line(format_args!("{}: {samples}, {segments}, {size}: {verdict}", shown_path(&self.path)))
         };
         unless_closed(result)?;
+        if listing.index_damaged {
+            printer.hint("`grainstore rebuild-index` makes the merged index again from the segments");
+        }
         printer.note(format_args!(
             "checked {size} in {:.1} s, {}, {} damaged",
             elapsed.as_secs_f64(),
@@ -168,6 +173,7 @@ impl VerifyArgs {
 
 impl Listing<'_> {
     fn add(&mut self, damage: Damage) -> anyhow::Result<()> {
+        self.index_damaged |= damage.segment.as_deref().is_some_and(|file| file.starts_with("index-"));
         if self.json {
             self.rows.push(row(damage));
         } else if !self.closed {

@@ -142,13 +142,13 @@ impl Report {
             format!("{} files, {}, on {}", self.samples, shown_size(self.payload_bytes), self.place()),
             format!("cold: {}", self.cold.text()),
             String::new(),
-            row(["", "s", "MB/s", "samples/s", "times as fast"].map(str::to_owned)),
+            row(["", "s", "MB/s", "samples/s", "epoch faster by"].map(str::to_owned)),
         ];
         lines.push(self.step("pack the files", &self.convert, None));
         lines.push(self.step("verify the dataset", &self.verify, None));
         let Rounds { epoch, files_one_by_one, files_16_threads, times_one_by_one, times_16_threads, .. } = &self.rounds;
         let name = format!("epoch, {} order, {}", epoch.order, epoch.io);
-        lines.push(self.step(&name, &epoch.rate, Some(1.0)));
+        lines.push(self.step(&name, &epoch.rate, None));
         lines.push(self.step("same files, one by one", files_one_by_one, Some(*times_one_by_one)));
         lines.push(self.step("same files, 16 threads", files_16_threads, Some(*times_16_threads)));
         lines.push(String::new());
@@ -179,13 +179,13 @@ impl Report {
             format!("{:.2}", rate.elapsed_s),
             format!("{:.1}", rate.mb_per_s),
             format!("{:.0}", rate.samples_per_s),
-            times.map_or_else(String::new, |times| format!("{times:.2}")),
+            times.map_or_else(String::new, |times| format!("{times:.2}x")),
         ])
     }
 }
 
 fn row([name, elapsed, mb, samples, times]: [String; 5]) -> String {
-    format!("{name:<44} {elapsed:>9} {mb:>9} {samples:>10} {times:>14}").trim_end().to_owned()
+    format!("{name:<44} {elapsed:>9} {mb:>9} {samples:>10} {times:>16}").trim_end().to_owned()
 }
 
 #[cfg(test)]
