@@ -13,7 +13,7 @@ use grainstore_converters::folder::FolderSource;
 use grainstore_converters::{ConvertError, ConvertOptions, ConvertSummary, Events, Progress, convert};
 use grainstore_format::to_usize;
 use grainstore_reader::engine::IoMode;
-use grainstore_reader::{EpochOptions, IoChoice, Reader, ReaderOptions};
+use grainstore_reader::{EpochOptions, Reader, ReaderOptions};
 use grainstore_store::{Dataset, VerifyOptions, VerifyReport, verify};
 use indicatif::ProgressBar;
 
@@ -77,13 +77,13 @@ pub(crate) fn check(path: &Path, payload_bytes: u64, bar: &ProgressBar) -> anyho
     Ok(Rate::new(report.samples, payload_bytes, started.elapsed()))
 }
 
-/// Reads the shuffled epoch `number` past the page cache where the file system allows, opening and loading the index included.
+/// Reads the shuffled epoch `number` as a user would who sets nothing, opening and loading the index included.
 ///
 /// # Errors
 /// Where it cannot be read, or the user wants to stop.
 pub(crate) fn read_epoch(path: &Path, number: u32, bar: &ProgressBar) -> anyhow::Result<EpochRead> {
     let started = Instant::now();
-    let reader = Reader::open(path, ReaderOptions { io: IoChoice::Direct, ..ReaderOptions::default() })?;
+    let reader = Reader::open(path, ReaderOptions::default())?;
     let mut ordinals = Vec::with_capacity(to_usize(reader.dataset().sample_count()));
     let mut epoch = reader.epoch(&EpochOptions { epoch: number.into(), ..EpochOptions::default() })?;
     while let Some(batch) = epoch.next_batch() {
