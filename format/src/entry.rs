@@ -94,15 +94,6 @@ impl Entry {
         }
     }
 
-    /// The same entry in another segment, for the merged index.
-    ///
-    /// # Errors
-    /// Where the number does not fit.
-    pub fn with_segment(&self, segment: u32) -> Result<Self, FormatError> {
-        limit("segment number", u64::from(segment), MAX_SEGMENTS - 1)?;
-        Ok(Self { word0: U64::new(u64::from(segment) << 44 | self.offset()), word1: self.word1 })
-    }
-
     /// The entries in `bytes`; a tail that is no whole entry is left out.
     pub fn slice_of(bytes: &[u8]) -> &[Self] {
         let whole = bytes.len() / Self::LEN * Self::LEN;
@@ -131,8 +122,6 @@ mod tests {
         assert_eq!((entry.segment(), entry.offset(), entry.crc()), (0xABCDE, 0x123_4567_89AB, 0xDEAD_BEEF));
         assert!(entry.is_lz4());
         assert_eq!(entry.stored_len(), StoredLen::Here(0x7654_3210));
-        assert_eq!(entry.with_segment(1).unwrap().segment(), 1);
-        assert_eq!(entry.with_segment(1).unwrap().offset(), entry.offset());
     }
 
     /// ENT-3
