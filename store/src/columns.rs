@@ -90,6 +90,11 @@ impl Dataset {
         Ok(Some(value))
     }
 
+    /// Whether the fields have columns in the index. Else there is one, and it is the whole payload.
+    pub fn has_field_columns(&self) -> bool {
+        has_field_sections(&self.0.index)
+    }
+
     /// Where the fields of sample `ordinal` lie in its raw payload of `payload_len` bytes, in the order of the
     /// schema; none where it has none.
     ///

@@ -48,7 +48,7 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::open`], and where there is no such generation.
     pub fn open_with(path: &Path, options: &OpenOptions) -> Result<Self, StoreError> {
-        let Opened { index, segments, external, fingerprint, table, manifest } = open(path, options.generation)?;
+        let Opened { index, segments, external, fingerprint, table, manifest } = open(path, options)?;
         let attributes = index.metadata.schema.attributes().iter().map(|_| OnceLock::new()).collect();
         Ok(Self(Arc::new(Inner {
             path: path.to_owned(),

@@ -1,4 +1,4 @@
-//! A file that holds an index, read with `pread`: nothing is mapped, every byte read is counted.
+//! A file that holds an index, read with `pread` or, where that is asked for, mapped. Every byte read is counted.
 //!
 //! The last 64 KiB are read when the file is opened and kept: they normally hold footer, directory and the small
 //! sections, so that opening costs one read. spec.md: FIL-1.
@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use grainstore_format::{BLOCK_LEN, to_usize};
 
-use crate::StoreError;
+use crate::map::Map;
+use crate::{IndexMemory, StoreError};
 
 const TAIL_LEN: u64 = 64 << 10;
 /// Header, five sections, directory and footer: a block each. spec.md: FIL-1.
@@ -38,19 +39,21 @@ pub(crate) struct IndexFile {
     path: PathBuf,
     file: File,
     len: u64,
+    memory: IndexMemory,
     tail: Vec<u8>,
     bytes_read: AtomicU64,
 }
 
 impl IndexFile {
-    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn open(path: &Path, memory: IndexMemory) -> Result<Self, StoreError> {
         let (file, len) = open_regular(path)?;
         if len < MIN_FILE_LEN || !len.is_multiple_of(BLOCK_LEN) {
             let what =
                 format!("{len} bytes are no whole file: expected a multiple of {BLOCK_LEN}, {MIN_FILE_LEN} or more");
             return Err(StoreError::damaged(path, "file", what));
         }
-        let mut opened = Self { path: path.to_owned(), file, len, tail: Vec::new(), bytes_read: AtomicU64::new(0) };
+        let (tail, bytes_read) = (Vec::new(), AtomicU64::new(0));
+        let mut opened = Self { path: path.to_owned(), file, len, memory, tail, bytes_read };
         opened.tail = opened.read(len - len.min(TAIL_LEN)..len)?;
         Ok(opened)
     }
@@ -64,7 +67,12 @@ impl IndexFile {
         self.len
     }
 
-    /// Bytes read from the disk so far.
+    /// Whether whole sections are to be mapped.
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.memory == IndexMemory::Mapped
+    }
+
+    /// Bytes read from the disk so far, those of maps among them.
     pub(crate) fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Ordering::Relaxed)
     }
@@ -78,6 +86,19 @@ impl IndexFile {
         let mut bytes = vec![0; to_usize(range.end - range.start)];
         self.read_into(range.start, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// A map of `range`, which must lie in the file now. Nothing of it is checked yet.
+    pub(crate) fn map(&self, range: Range<u64>) -> Result<Map, StoreError> {
+        let wrong = |error| StoreError::io(&self.path, error);
+        // Cut short since it was opened, it would map, and end the process at the first look.
+        let len = self.file.metadata().map_err(wrong)?.len();
+        if len != self.len {
+            let what = format!("it has {len} bytes, {} when it was opened", self.len);
+            return Err(StoreError::damaged(&self.path, "file", what));
+        }
+        self.bytes_read.fetch_add(range.end.saturating_sub(range.start), Ordering::Relaxed);
+        Map::of_file(&self.file, range).map_err(wrong)
     }
 
     /// Fills `bytes` from `offset` on.

@@ -13,9 +13,9 @@ use grainstore_format::{
     SectionRecord, SegmentTable, to_usize,
 };
 
-use crate::StoreError;
 use crate::file::IndexFile;
-use crate::section::Section;
+use crate::section::{Section, View};
+use crate::{IndexMemory, StoreError};
 
 const MAX_DIRECTORY_LEN: u64 = 64 + 32 * MAX_SECTIONS as u64;
 
@@ -27,12 +27,16 @@ pub(crate) struct Frame {
     pub(crate) directory: Directory,
     pub(crate) fingerprint: Fingerprint,
     sections: Vec<Section>,
+    places: Places,
 }
 
+/// For each kind of section, where the one of item 0 stands among all. Lookups come by here several times a key.
+type Places = [Option<usize>; SectionKind::ALL.len() + 1];
+
 impl Frame {
-    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn open(path: &Path, memory: IndexMemory) -> Result<Self, StoreError> {
         let wrong = |error| StoreError::format(path, error);
-        let file = IndexFile::open(path)?;
+        let file = IndexFile::open(path, memory)?;
         let len = file.len();
         let footer = Footer::decode(&file.read(len - Footer::LEN as u64..len)?, len).map_err(wrong)?;
         let directory_len = u64::from(footer.directory_len());
@@ -42,8 +46,9 @@ impl Frame {
         }
         let bytes = file.read(footer.directory_offset()..footer.directory_offset() + directory_len)?;
         let directory = Directory::decode(&bytes, &footer).map_err(wrong)?;
-        let sections = directory.sections().iter().map(|record| Section::new(*record)).collect();
-        Ok(Self { file, footer, directory, fingerprint: Fingerprint::of_directory(&bytes), sections })
+        let sections: Vec<Section> = directory.sections().iter().map(|record| Section::new(*record)).collect();
+        let places = places(&sections);
+        Ok(Self { file, footer, directory, fingerprint: Fingerprint::of_directory(&bytes), sections, places })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -55,6 +60,10 @@ impl Frame {
     }
 
     pub(crate) fn section(&self, kind: SectionKind, item: u16) -> Option<&Section> {
+        if item == 0 {
+            let place = self.places.get(kind as usize).copied().flatten()?;
+            return self.sections.get(place);
+        }
         let key = |section: &Section| (section.record().kind, section.record().item);
         let place = self.sections.binary_search_by_key(&(kind, item), key).ok()?;
         self.sections.get(place)
@@ -84,8 +93,8 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
-        Self::from_frame(Frame::open(path)?)
+    pub(crate) fn open(path: &Path, memory: IndexMemory) -> Result<Self, StoreError> {
+        Self::from_frame(Frame::open(path, memory)?)
     }
 
     pub(crate) fn from_frame(frame: Frame) -> Result<Self, StoreError> {
@@ -145,6 +154,12 @@ impl Index {
         Ok(little_endian(&section.read(&self.frame.file, from..from.saturating_add(width))?))
     }
 
+    /// A section that must be there, for several looks at it.
+    #[inline]
+    pub(crate) fn view(&self, kind: SectionKind) -> Result<View<'_>, StoreError> {
+        self.frame.required(kind, 0).map(|section| View::new(section, &self.frame.file))
+    }
+
     /// Bit `place` of a bitmap; true where the section is absent (all samples have it).
     pub(crate) fn bit(&self, kind: SectionKind, item: u16, place: u64) -> Result<bool, StoreError> {
         let Some(section) = self.section(kind, item) else { return Ok(true) };
@@ -177,8 +192,24 @@ impl Index {
 }
 
 /// A little-endian number of up to 8 bytes.
+#[inline]
 pub(crate) fn little_endian(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().take(8).fold(0, |value, &byte| value << 8 | u64::from(byte))
+    // The usual widths in one step each.
+    match (bytes.try_into(), bytes.try_into()) {
+        (Ok(bytes), _) => u64::from_le_bytes(bytes),
+        (_, Ok(bytes)) => u64::from(u32::from_le_bytes(bytes)),
+        _ => bytes.iter().rev().take(8).fold(0, |value, &byte| value << 8 | u64::from(byte)),
+    }
+}
+
+fn places(sections: &[Section]) -> Places {
+    let mut places = Places::default();
+    for (place, section) in sections.iter().enumerate().filter(|(_, section)| section.record().item == 0) {
+        if let Some(slot) = places.get_mut(section.record().kind as usize) {
+            *slot = Some(place);
+        }
+    }
+    places
 }
 
 /// The little-endian numbers of `width` bytes in `bytes`.

@@ -2,7 +2,8 @@
 //! of an attribute. Also verifies datasets.
 //!
 //! It knows files and what an index says. It does not read samples in bulk or in any order of an epoch (`reader`
-//! does), and it never writes. Nothing that it reads is trusted; every answer was checked. Nothing is mapped.
+//! does), and it never writes. Nothing that it reads is trusted; every answer was checked. Nothing is mapped unless
+//! [`IndexMemory::Mapped`] is asked for.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -14,7 +15,7 @@
 //! }
 //! # Ok::<(), grainstore_store::StoreError>(())
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod columns;
 mod dataset;
@@ -22,8 +23,14 @@ mod entries;
 mod error;
 mod facts;
 mod file;
+mod find;
+mod find_batch;
 mod index;
 mod keys;
+mod locate_all;
+#[allow(unsafe_code, reason = "a file is mapped here, and nowhere else")]
+mod map;
+mod memory;
 mod open;
 mod payload;
 mod sample_index;
@@ -36,8 +43,8 @@ pub use columns::Column;
 pub use dataset::Dataset;
 pub use error::StoreError;
 pub use facts::Facts;
-pub use open::OpenOptions;
-pub use payload::{PayloadError, check_and_decode};
+pub use open::{IndexMemory, OpenOptions};
+pub use payload::{PayloadError, check_and_decode, check_stored, decode_into};
 pub use sample_index::{Encoding, Location};
 pub use segment::Segment;
 pub use verify::{Damage, VerifyOptions, VerifyReport, verify};

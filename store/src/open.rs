@@ -21,6 +21,23 @@ use crate::segment::Segment;
 pub struct OpenOptions {
     /// Which generation, counted from 0, the oldest; none: the newest.
     pub generation: Option<usize>,
+    /// Where sections of the index lie once they are loaded.
+    pub index_memory: IndexMemory,
+}
+
+/// Where a section of the index lies once it is loaded whole. Until then it is read piece by piece, either way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum IndexMemory {
+    /// In memory of this process, read once: what happens to the file later changes nothing.
+    #[default]
+    Owned,
+    /// In a map of the file, which processes share and the system may drop and read again. All of it is checked once,
+    /// when it is mapped.
+    ///
+    /// Only for files that nobody touches while they are open: where one is cut short, reading ends the process with
+    /// SIGBUS; where one is written to, answers come from bytes that nobody checked.
+    Mapped,
 }
 
 /// What opening finds out.
@@ -60,10 +77,10 @@ pub(crate) fn place_of(path: &Path) -> Result<Place, StoreError> {
     }
 }
 
-pub(crate) fn open(path: &Path, generation: Option<usize>) -> Result<Opened, StoreError> {
+pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Opened, StoreError> {
     match place_of(path)? {
-        Place::Directory => open_directory(path, generation),
-        Place::LoneFile => open_lone(path, generation),
+        Place::Directory => open_directory(path, options),
+        Place::LoneFile => open_lone(path, options),
     }
 }
 
@@ -79,16 +96,16 @@ pub(crate) fn read_manifest(directory: &Path) -> Result<Manifest, StoreError> {
     Manifest::decode(&bytes).map_err(|error| StoreError::format(&path, error))
 }
 
-fn open_directory(path: &Path, generation: Option<usize>) -> Result<Opened, StoreError> {
+fn open_directory(path: &Path, options: &OpenOptions) -> Result<Opened, StoreError> {
     let manifest = read_manifest(path)?;
     let count = manifest.generations().len();
-    let number = generation.unwrap_or(count.saturating_sub(1));
+    let number = options.generation.unwrap_or(count.saturating_sub(1));
     let chosen = *manifest.generations().get(number).ok_or_else(|| StoreError::NoSuchGeneration {
         path: path.to_owned(),
         generation: number,
         count,
     })?;
-    let index = Index::open(&path.join(&manifest.index().file))?;
+    let index = Index::open(&path.join(&manifest.index().file), options.index_memory)?;
     check_index(&index, &manifest)?;
     let table = index.table.truncated(chosen.segment_count as usize);
     let segments = manifest.segments().iter().take(table.len()).enumerate().map(|(number, segment)| {
@@ -108,12 +125,12 @@ fn open_directory(path: &Path, generation: Option<usize>) -> Result<Opened, Stor
     })
 }
 
-fn open_lone(path: &Path, generation: Option<usize>) -> Result<Opened, StoreError> {
-    if let Some(generation) = generation.filter(|&generation| generation > 0) {
+fn open_lone(path: &Path, options: &OpenOptions) -> Result<Opened, StoreError> {
+    if let Some(generation) = options.generation.filter(|&generation| generation > 0) {
         return Err(StoreError::NoSuchGeneration { path: path.to_owned(), generation, count: 1 });
     }
     check_is_segment(path)?;
-    let index = Index::open(path)?;
+    let index = Index::open(path, options.index_memory)?;
     check_lone(&index)?;
     let mut fingerprint = DatasetFingerprint::new();
     fingerprint.push(index.frame.fingerprint, index.sample_count());

@@ -46,6 +46,41 @@ pub enum PayloadError {
         /// Raw length.
         expected: u64,
     },
+    /// The room handed in for the payload is too small or too large.
+    #[error("room for {found} raw bytes, the index says {expected}")]
+    Room {
+        /// Bytes of room handed in.
+        found: u64,
+        /// Raw length.
+        expected: u64,
+    },
+}
+
+/// Checks the stored bytes of a sample, whatever they encode: their length, then their checksum.
+///
+/// # Errors
+/// Where either is not what the entry says.
+pub fn check_stored(location: &Location, stored: &[u8]) -> Result<(), PayloadError> {
+    check_stored_len(location, stored)?;
+    let found = crc32fast::hash(stored);
+    if found == location.crc { Ok(()) } else { Err(wrong_crc(location, found)) }
+}
+
+/// Writes the raw payload of a sample into `raw`, whose length is [`Location::raw_len`]. The checksum is not looked
+/// at: [`check_stored`] comes first. On an error, what `raw` holds is of no use.
+///
+/// # Errors
+/// Where the bytes or the room are of another length, or the LZ4 block is damaged or of another length.
+pub fn decode_into(location: &Location, stored: &[u8], raw: &mut [u8]) -> Result<(), PayloadError> {
+    check_stored_len(location, stored)?;
+    if raw.len() as u64 != location.raw_len() {
+        return Err(PayloadError::Room { found: raw.len() as u64, expected: location.raw_len() });
+    }
+    match location.encoding {
+        Encoding::Raw => raw.copy_from_slice(stored),
+        Encoding::Lz4 { .. } => decode_lz4(location, stored, raw)?,
+    }
+    Ok(())
 }
 
 /// Checks the stored bytes of a sample and appends its raw payload to `out`, which is left as it was on an error.
@@ -53,21 +88,22 @@ pub enum PayloadError {
 /// # Errors
 /// Where the checksum fails, or the LZ4 block is damaged or of another length.
 pub fn check_and_decode(location: &Location, stored: &[u8], out: &mut Vec<u8>) -> Result<(), PayloadError> {
-    check_crc(location, stored)?;
-    match location.encoding {
-        Encoding::Raw => out.extend_from_slice(stored),
-        Encoding::Lz4 { raw_len } => decode_lz4(location, raw_len, stored, out)?,
+    check_stored(location, stored)?;
+    let Encoding::Lz4 { raw_len } = location.encoding else {
+        out.extend_from_slice(stored);
+        return Ok(());
+    };
+    // `locate` has refused longer ones; a location made by hand must not allocate more either.
+    if raw_len > MAX_LZ4_RAW_LEN {
+        return Err(PayloadError::RawLen { found: 0, expected: raw_len });
     }
-    Ok(())
-}
-
-/// Checks the stored bytes of a sample, whatever they encode.
-pub(crate) fn check_crc(location: &Location, stored: &[u8]) -> Result<(), PayloadError> {
-    if stored.len() as u64 != location.stored_len {
-        return Err(PayloadError::Length { found: stored.len() as u64, expected: location.stored_len });
+    let start = out.len();
+    out.resize(start + to_usize(raw_len), 0);
+    let decoded = decode_into(location, stored, out.get_mut(start..).unwrap_or_default());
+    if decoded.is_err() {
+        out.truncate(start);
     }
-    let found = crc32fast::hash(stored);
-    if found == location.crc { Ok(()) } else { Err(wrong_crc(location, found)) }
+    decoded
 }
 
 /// The error of a checksum that was made while the bytes streamed by.
@@ -76,24 +112,21 @@ pub(crate) fn wrong_crc(location: &Location, found: u32) -> PayloadError {
     PayloadError::Crc { offset: location.offset, end, found, expected: location.crc }
 }
 
-fn decode_lz4(location: &Location, raw_len: u64, stored: &[u8], out: &mut Vec<u8>) -> Result<(), PayloadError> {
-    // `locate` has refused longer ones; a location made by hand must not allocate more either.
-    if raw_len > MAX_LZ4_RAW_LEN {
-        return Err(PayloadError::RawLen { found: 0, expected: raw_len });
-    }
-    let start = out.len();
-    out.resize(start + to_usize(raw_len), 0);
-    let decoded = lz4_flex::block::decompress_into(stored, out.get_mut(start..).unwrap_or_default());
-    let error = match decoded {
-        Ok(len) if len as u64 == raw_len => return Ok(()),
-        Ok(len) => PayloadError::RawLen { found: len as u64, expected: raw_len },
+fn check_stored_len(location: &Location, stored: &[u8]) -> Result<(), PayloadError> {
+    let (found, expected) = (stored.len() as u64, location.stored_len);
+    if found == expected { Ok(()) } else { Err(PayloadError::Length { found, expected }) }
+}
+
+/// Decodes one LZ4 block that must fill `raw`.
+fn decode_lz4(location: &Location, stored: &[u8], raw: &mut [u8]) -> Result<(), PayloadError> {
+    match lz4_flex::block::decompress_into(stored, raw) {
+        Ok(len) if len == raw.len() => Ok(()),
+        Ok(len) => Err(PayloadError::RawLen { found: len as u64, expected: raw.len() as u64 }),
         Err(error) => {
             let end = location.offset.saturating_add(location.stored_len);
-            PayloadError::Lz4 { offset: location.offset, end, what: error.to_string() }
+            Err(PayloadError::Lz4 { offset: location.offset, end, what: error.to_string() })
         }
-    };
-    out.truncate(start);
-    Err(error)
+    }
 }
 
 #[cfg(test)]
@@ -132,5 +165,33 @@ mod tests {
         assert_eq!(out, raw);
         let cut = location(&stored[..stored.len() - 3], Encoding::Lz4 { raw_len: raw.len() as u64 });
         assert!(check_and_decode(&cut, &stored[..stored.len() - 3], &mut out).is_err());
+    }
+
+    /// RAW-2
+    #[test]
+    fn a_payload_is_decoded_only_into_room_of_its_raw_length() {
+        let payload = b"abcabcabcabcabcabcabcabc".repeat(10);
+        let block = lz4_flex::block::compress(&payload);
+        let lz4 = location(&block, Encoding::Lz4 { raw_len: payload.len() as u64 });
+        for (place, stored) in [(location(&payload, Encoding::Raw), &payload), (lz4, &block)] {
+            let mut room = vec![0xEE; payload.len() + 1];
+            for len in [0, payload.len() - 1, payload.len() + 1] {
+                let error = decode_into(&place, stored, &mut room[..len]).unwrap_err();
+                assert_eq!(error, PayloadError::Room { found: len as u64, expected: payload.len() as u64 });
+            }
+            assert!(decode_into(&place, &stored[1..], &mut room[..payload.len()]).is_err());
+            decode_into(&place, stored, &mut room[..payload.len()]).unwrap();
+            assert_eq!((&room[..payload.len()], room[payload.len()]), (&payload[..], 0xEE));
+        }
+    }
+
+    #[test]
+    fn an_lz4_block_that_does_not_fill_its_room_is_damaged() {
+        let block = lz4_flex::block::compress(&[7; 100]);
+        for raw_len in [99, 101] {
+            let place = location(&block, Encoding::Lz4 { raw_len });
+            check_stored(&place, &block).unwrap();
+            assert!(decode_into(&place, &block, &mut vec![0; to_usize(raw_len)]).is_err(), "{raw_len}");
+        }
     }
 }

@@ -77,13 +77,17 @@ impl Dataset {
     }
 
     /// The rules that can be checked of one entry by itself. spec.md: ENT-1 to ENT-3, ENT-6, SEG-2, LNG-1, RAW-2.
+    #[inline]
     fn check_location(&self, ordinal: u64, entry: &Entry) -> Result<Location, StoreError> {
         let index = &self.0.index;
-        let (segment, offset) = (self.0.table.segment_of(ordinal), entry.offset());
-        let wrong = |what: String| Err(self.damaged_sample(ordinal, segment, offset, what));
-        if entry.segment() as usize != segment {
-            return wrong(format!("entry says segment {}, it is in segment {segment}", entry.segment()));
+        let (segment, offset) = (entry.segment() as usize, entry.offset());
+        // Asked this way round, nothing has to be searched for.
+        if !self.0.table.ordinals(segment).contains(&ordinal) {
+            let expected = self.0.table.segment_of(ordinal);
+            let what = format!("entry says segment {segment}, it is in segment {expected}");
+            return Err(self.damaged_sample(ordinal, expected, offset, what));
         }
+        let wrong = |what: String| Err(self.damaged_sample(ordinal, segment, offset, what));
         let stored_len = match entry.stored_len() {
             StoredLen::Here(len) => u64::from(len),
             StoredLen::Long if entry.is_lz4() => return wrong("it is long and LZ4, which cannot be".into()),

@@ -12,6 +12,8 @@ use grainstore_format::{ChecksumList, FormatError, PIECE_LEN, SectionRecord, to_
 
 use crate::StoreError;
 use crate::file::IndexFile;
+use crate::index::little_endian;
+use crate::memory::{Memory, Owned};
 use crate::threads::share_out;
 
 /// Bytes that one thread reads and checks at a time while a section is loaded.
@@ -23,15 +25,58 @@ const ALONE_LEN: u64 = 8 * SHARE_LEN;
 pub(crate) struct Section {
     record: SectionRecord,
     checksums: OnceLock<ChecksumList>,
-    whole: OnceLock<Vec<u8>>,
+    whole: OnceLock<Memory>,
     loading: Mutex<()>,
+    /// The process that waits for its own threads to load it.
+    process: u32,
     pieces_read: AtomicU64,
+}
+
+/// A section and its file. Whether it is loaded is asked once, not at every look.
+pub(crate) struct View<'a> {
+    section: &'a Section,
+    file: &'a IndexFile,
+    whole: Option<&'a [u8]>,
+    width: u64,
+}
+
+impl<'a> View<'a> {
+    #[inline]
+    pub(crate) fn new(section: &'a Section, file: &'a IndexFile) -> Self {
+        let whole = section.whole.get().map(|whole| &**whole);
+        Self { section, file, whole, width: u64::from(section.record.width) }
+    }
+
+    /// The bytes of `range`, from memory where the section is loaded.
+    #[inline]
+    pub(crate) fn read(&self, range: Range<u64>) -> Result<Cow<'a, [u8]>, StoreError> {
+        match self.whole.and_then(|whole| whole.get(to_usize(range.start)..to_usize(range.end))) {
+            Some(bytes) => Ok(Cow::Borrowed(bytes)),
+            None => self.section.read(self.file, range),
+        }
+    }
+
+    /// Two little-endian numbers that follow each other: where an item starts and where it ends.
+    #[inline]
+    pub(crate) fn start_and_end(&self, place: u64) -> Result<(u64, u64), StoreError> {
+        let from = place.saturating_mul(self.width);
+        let both = self.read(from..from.saturating_add(2 * self.width))?;
+        let (start, end) = both.split_at_checked(to_usize(self.width)).unwrap_or_default();
+        Ok((little_endian(start), little_endian(end)))
+    }
 }
 
 impl Section {
     pub(crate) fn new(record: SectionRecord) -> Self {
         let (checksums, whole) = (OnceLock::new(), OnceLock::new());
-        Self { record, checksums, whole, loading: Mutex::new(()), pieces_read: AtomicU64::new(0) }
+        Self {
+            record,
+            checksums,
+            whole,
+            loading: Mutex::new(()),
+            process: std::process::id(),
+            pieces_read: AtomicU64::new(0),
+        }
     }
 
     pub(crate) fn record(&self) -> &SectionRecord {
@@ -39,9 +84,10 @@ impl Section {
     }
 
     /// The bytes of `range` of the section, from memory where it is loaded.
+    #[inline]
     pub(crate) fn read(&self, file: &IndexFile, range: Range<u64>) -> Result<Cow<'_, [u8]>, StoreError> {
         let all = match self.whole.get() {
-            Some(whole) => whole,
+            Some(whole) => &**whole,
             None if self.is_worth_loading(&range) => self.whole(file)?,
             None => return self.peek(file, range).map(Cow::Owned),
         };
@@ -54,7 +100,9 @@ impl Section {
             return Ok(whole);
         }
         // One thread loads, the others wait: a section may take gigabytes.
-        let _loading = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        // In a process forked meanwhile nobody would ever let go of the lock: it loads by itself.
+        let is_home = self.process == std::process::id();
+        let _loading = is_home.then(|| self.loading.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some(whole) = self.whole.get() {
             return Ok(whole);
         }
@@ -98,25 +146,41 @@ impl Section {
         all == 1 || read > (all / 8).max(8)
     }
 
-    fn load(&self, file: &IndexFile) -> Result<Vec<u8>, StoreError> {
-        let checksums = self.checksums(file)?;
+    fn load(&self, file: &IndexFile) -> Result<Memory, StoreError> {
         let len = self.record.len;
         if self.record.offset.saturating_add(len) > file.len() {
             return Err(self.outside(file, &(0..len)));
         }
-        let mut bytes = vec![0; to_usize(len)];
-        let fill = |(share, bytes): (usize, &mut [u8])| {
-            let from = share as u64 * SHARE_LEN;
-            file.read_into(self.record.offset + from, bytes)?;
-            self.check(file, checksums, from, bytes)
-        };
-        let share_len = to_usize(SHARE_LEN);
-        if len <= ALONE_LEN {
-            bytes.chunks_mut(share_len).enumerate().try_for_each(fill)?;
-        } else {
-            share_out(bytes.chunks_mut(share_len).enumerate(), fill)?;
-        }
-        Ok(bytes)
+        if file.is_mapped() && len > 0 { self.load_map(file) } else { self.load_owned(file) }
+    }
+
+    fn load_owned(&self, file: &IndexFile) -> Result<Memory, StoreError> {
+        let checksums = self.checksums(file)?;
+        let memory = Owned::zeroed(to_usize(self.record.len));
+        let mut memory = memory.map_err(|error| StoreError::io(file.path(), error))?;
+        self.for_each_share(memory.as_mut().chunks_mut(to_usize(SHARE_LEN)), |from, share| {
+            file.read_into(self.record.offset + from, share)?;
+            self.check(file, checksums, from, share)
+        })?;
+        Ok(Memory::Owned(memory))
+    }
+
+    fn load_map(&self, file: &IndexFile) -> Result<Memory, StoreError> {
+        let checksums = self.checksums(file)?;
+        let map = file.map(self.record.offset..self.record.offset + self.record.len)?;
+        self.for_each_share(map.chunks(to_usize(SHARE_LEN)), |from, share| self.check(file, checksums, from, share))?;
+        Ok(Memory::Mapped(map))
+    }
+
+    /// Hands each share and where it starts in the section to `work`, in threads where that is worth it.
+    fn for_each_share<S: Send>(
+        &self,
+        shares: impl Iterator<Item = S> + Send,
+        work: impl Fn(u64, S) -> Result<(), StoreError> + Sync,
+    ) -> Result<(), StoreError> {
+        let mut shares = (0..).step_by(to_usize(SHARE_LEN)).zip(shares);
+        let work = |(from, share)| work(from, share);
+        if self.record.len <= ALONE_LEN { shares.try_for_each(work) } else { share_out(shares, work) }
     }
 
     /// Checks whole pieces that start at `from`, a multiple of the piece's length.

@@ -66,7 +66,7 @@ fn a_native_segment_opens_by_itself() {
     assert_eq!(verify(&lone).unwrap().1, vec![]);
     let (lone, whole) = (Dataset::open(&lone).unwrap(), Dataset::open(&built.path).unwrap());
     assert_eq!(lone.fingerprint(), whole.fingerprint());
-    let second = OpenOptions { generation: Some(1) };
+    let second = OpenOptions { generation: Some(1), ..OpenOptions::default() };
     assert!(matches!(Dataset::open_with(lone.path(), &second), Err(StoreError::NoSuchGeneration { count: 1, .. })));
 }
 
@@ -122,7 +122,9 @@ fn an_older_generation_sees_its_own_segments_only() {
     let built = model.write();
     assert_whole(&model, &built);
     for (generation, samples) in [(0, 7), (1, 20), (2, 90)] {
-        let older = Dataset::open_with(&built.path, &OpenOptions { generation: Some(generation) }).unwrap();
+        let older =
+            Dataset::open_with(&built.path, &OpenOptions { generation: Some(generation), ..OpenOptions::default() })
+                .unwrap();
         let mut cut = model.clone();
         cut.segments.truncate(generation + 1);
         cut.earlier.truncate(generation);
@@ -150,7 +152,7 @@ fn an_older_generation_sees_its_own_segments_only() {
         );
         assert_eq!((older.facts().unwrap().generations, older.facts().unwrap().samples), (3, samples));
     }
-    let missing = Dataset::open_with(&built.path, &OpenOptions { generation: Some(3) });
+    let missing = Dataset::open_with(&built.path, &OpenOptions { generation: Some(3), ..OpenOptions::default() });
     assert!(matches!(missing, Err(StoreError::NoSuchGeneration { generation: 3, count: 3, .. })));
 }
 

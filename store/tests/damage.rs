@@ -11,7 +11,7 @@ use std::path::Path;
 
 use common::{Built, Model, Seen, read, verify};
 use grainstore_format::Alignment;
-use grainstore_store::Dataset;
+use grainstore_store::{Dataset, IndexMemory, OpenOptions};
 
 /// A small dataset of a native and an external segment.
 fn small() -> Built {
@@ -31,8 +31,9 @@ fn small() -> Built {
 }
 
 /// What is read of each sample that can be read; none: an error.
-fn readable(path: &Path) -> Vec<Option<Seen>> {
-    let Ok(dataset) = Dataset::open(path) else { return Vec::new() };
+fn readable(path: &Path, index_memory: IndexMemory) -> Vec<Option<Seen>> {
+    let options = OpenOptions { index_memory, ..OpenOptions::default() };
+    let Ok(dataset) = Dataset::open_with(path, &options) else { return Vec::new() };
     let all = (0..dataset.sample_count()).map(|ordinal| read(&dataset, ordinal).ok()).collect();
     // A load may fail; it must not panic.
     let _ = dataset.load();
@@ -41,9 +42,14 @@ fn readable(path: &Path) -> Vec<Option<Seen>> {
 }
 
 #[track_caller]
-fn assert_right_or_error(path: &Path, whole: &[Option<Seen>], what: &str) {
-    for (ordinal, seen) in readable(path).into_iter().enumerate() {
-        assert!(seen.is_none() || seen == whole[ordinal], "{what}: sample {ordinal} has other bytes: {seen:?}");
+fn assert_right_or_error(path: &Path, whole: &[Option<Seen>], place: usize, what: &str) {
+    // Both read by the same code; every seventh place, for time's sake.
+    let mapped = place.is_multiple_of(7).then_some(IndexMemory::Mapped);
+    for memory in [IndexMemory::Owned].into_iter().chain(mapped) {
+        for (ordinal, seen) in readable(path, memory).into_iter().enumerate() {
+            let right = seen.is_none() || seen == whole[ordinal];
+            assert!(right, "{what}, {memory:?}: sample {ordinal} has other bytes: {seen:?}");
+        }
     }
 }
 
@@ -73,14 +79,14 @@ fn flipped(bytes: &[u8], group: Range<usize>) -> Vec<u8> {
 #[test]
 fn a_flipped_byte_never_changes_what_is_read_and_is_always_told() {
     let built = small();
-    let whole = readable(&built.path);
+    let whole = readable(&built.path, IndexMemory::Owned);
     assert!(whole.iter().all(Option::is_some) && whole.len() == 5);
     for file in built.files() {
         let bytes = std::fs::read(&file).unwrap();
         for group in places(&bytes) {
             std::fs::write(&file, flipped(&bytes, group.clone())).unwrap();
             let what = format!("bytes {group:?} of {}", file.display());
-            assert_right_or_error(&built.path, &whole, &what);
+            assert_right_or_error(&built.path, &whole, group.start, &what);
             let told = verify(&built.path).map_or(1, |(report, _)| report.damaged);
             assert!(told > 0, "{what}: verification is silent");
         }
@@ -94,11 +100,11 @@ fn a_flipped_byte_never_changes_what_is_read_and_is_always_told() {
 fn a_flipped_byte_of_a_lone_segment_is_told() {
     let built = small();
     let file = built.path.join("00000.seg");
-    let whole = readable(&file);
+    let whole = readable(&file, IndexMemory::Owned);
     let bytes = std::fs::read(&file).unwrap();
     for group in places(&bytes) {
         std::fs::write(&file, flipped(&bytes, group.clone())).unwrap();
-        assert_right_or_error(&file, &whole, &format!("bytes {group:?}"));
+        assert_right_or_error(&file, &whole, group.start, &format!("bytes {group:?}"));
         let (report, _) = verify(&file).expect("still a file of ours");
         assert!(report.damaged > 0, "bytes {group:?}: verification is silent");
     }
@@ -108,14 +114,14 @@ fn a_flipped_byte_of_a_lone_segment_is_told() {
 #[test]
 fn a_file_cut_at_any_length_is_refused_and_told() {
     let built = small();
-    let whole = readable(&built.path);
+    let whole = readable(&built.path, IndexMemory::Owned);
     for file in built.files() {
         let bytes = std::fs::read(&file).unwrap();
         let handle = std::fs::File::options().write(true).open(&file).unwrap();
         for len in (0..bytes.len()).rev() {
             handle.set_len(len as u64).unwrap();
             let what = format!("{} cut at {len}", file.display());
-            assert_right_or_error(&built.path, &whole, &what);
+            assert_right_or_error(&built.path, &whole, len, &what);
             // Verification takes its time: at the borders of blocks, near the end, and here and there.
             if bytes.len() < 8192 || len % 4096 <= 1 || len % 211 == 0 || len + 80 > bytes.len() {
                 let told = verify(&built.path).map_or(1, |(report, _)| report.damaged);

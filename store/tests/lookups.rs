@@ -5,9 +5,9 @@
 
 mod common;
 
-use common::{Model, SEED};
+use common::{Built, Model, SEED};
 use grainstore_format::{KeyGeometry, SectionKind as Kind, hash48};
-use grainstore_store::Dataset;
+use grainstore_store::{Dataset, IndexMemory, OpenOptions};
 use proptest::prelude::*;
 
 /// Two keys with the same 48 bits under seed 7, found once by trying sixty million.
@@ -33,6 +33,30 @@ fn a_key_with_the_hash_of_another_is_still_absent() {
     assert_eq!(dataset.find(TWINS[0].as_bytes()).unwrap(), None);
     assert_eq!(dataset.find(b"").unwrap(), None);
     assert_eq!(dataset.find(&[0; 70_000]).unwrap(), None);
+}
+
+/// KEY-6
+#[test]
+fn a_batch_of_keys_with_equal_hashes_finds_each_sample_and_no_absent_twin() {
+    let both = Dataset::open(&Model::with_keys(&["a", TWINS[1], "b", TWINS[0]]).write().path).unwrap();
+    assert_eq!(both.find_batch(&[TWINS[0], "a", TWINS[1], TWINS[0]]).unwrap(), [Some(3), Some(0), Some(1), Some(3)]);
+    let one = Dataset::open(&Model::with_keys(&["a", TWINS[1], "b"]).write().path).unwrap();
+    assert_eq!(one.find_batch(&[TWINS[0], TWINS[1]]).unwrap(), [None, Some(1)]);
+}
+
+#[test]
+fn a_batch_in_a_dataset_without_keys_finds_nothing() {
+    let built = Model::plain(&[b"x".to_vec()]).write();
+    let dataset = Dataset::open(&built.path).unwrap();
+    assert_eq!(dataset.find_batch(&["x", ""]).unwrap(), [None, None]);
+}
+
+/// The same samples in segments of `len`, each of them a generation.
+fn in_generations(mut model: Model, len: usize) -> Built {
+    let samples = model.segments.remove(0).0;
+    model.segments = samples.chunks(len).map(|samples| (samples.to_vec(), false)).collect();
+    model.earlier = (1..model.segments.len() as u32).collect();
+    model.write()
 }
 
 /// KEY-5, DIR-6: two million samples; only the pieces that the answer needs are read.
@@ -119,5 +143,34 @@ proptest! {
         }
         prop_assert_eq!(dataset.find(absent.as_bytes()).unwrap(), None);
         prop_assert_eq!(common::verify(&built.path).unwrap().1, vec![]);
+    }
+
+    /// KEY-2, KEY-6, KEY-7, GEN-1
+    #[test]
+    fn a_batch_finds_what_single_lookups_find(
+        keys in prop::collection::btree_set(prop_oneof![9 => "[a-z]{1,6}", 1 => "[a-z]{100,300}"], 1..200),
+        asked in prop::collection::vec((any::<prop::sample::Index>(), 0..8), 0..300),
+        segment_len in 1_usize..300,
+    ) {
+        let mut keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        keys.extend(TWINS);
+        let built = in_generations(Model::with_keys(&keys), segment_len);
+        let asked: Vec<Vec<u8>> = asked.iter().map(|(which, how)| match *how {
+            0 => vec![],
+            1 => vec![b'x'; 70_000],
+            2 => which.get(&keys).to_uppercase().into_bytes(),
+            _ => which.get(&keys).as_bytes().to_vec(),
+        }).collect();
+        for generation in 0..keys.len().div_ceil(segment_len) {
+            for index_memory in [IndexMemory::Owned, IndexMemory::Mapped] {
+                let options = OpenOptions { generation: Some(generation), index_memory };
+                let dataset = Dataset::open_with(&built.path, &options).unwrap();
+                // First while the index is read piece by piece, then from memory.
+                let found = dataset.find_batch(&asked).unwrap();
+                let singly: Vec<_> = asked.iter().map(|key| dataset.find(key).unwrap()).collect();
+                prop_assert_eq!(&found, &singly);
+                prop_assert_eq!(dataset.find_batch(&asked).unwrap(), singly);
+            }
+        }
     }
 }

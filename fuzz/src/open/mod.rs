@@ -51,7 +51,7 @@ fn check(fixture: &Fixture, level: Repair, changed: bool) {
     assert!(!(whole && changed && level == Repair::Nothing), "verify finds nothing wrong");
     assert!(whole || changed, "verify finds damage in a dataset that was not changed");
     for (generation, &count) in fixture.generations.iter().enumerate() {
-        let opened = Dataset::open_with(&path, &OpenOptions { generation: Some(generation) });
+        let opened = Dataset::open_with(&path, &OpenOptions { generation: Some(generation), ..OpenOptions::default() });
         assert!(opened.is_ok() || !whole, "verify finds nothing wrong, but {:?}", opened.err());
         let Ok(dataset) = opened else { continue };
         let truth = Truth { samples: &fixture.samples[..count], all: level == Repair::Nothing };

@@ -7,10 +7,10 @@ use grainstore_format::{
 use rayon::prelude::*;
 
 use super::damage::FileReport;
-use crate::StoreError;
 use crate::index::Frame;
 use crate::open::{check_index_file, read_header};
 use crate::section::Section;
+use crate::{IndexMemory, StoreError};
 
 /// Pieces that one thread reads at a time: a mebibyte.
 const PIECES_AT_A_TIME: u64 = 16;
@@ -20,7 +20,7 @@ const FEATURES: std::ops::Range<usize> = 8..20;
 /// Opens a file and checks its frame; none where it cannot be opened, which is told.
 pub(super) fn check_frame(report: &FileReport<'_>, path: &std::path::Path, kind: FileKind) -> Option<Frame> {
     let header = check_header(report, path, kind);
-    let frame = match Frame::open(path) {
+    let frame = match Frame::open(path, IndexMemory::Owned) {
         Ok(frame) => frame,
         Err(error) => {
             report.damage(error.without_path());

@@ -15,7 +15,7 @@ use super::damage::FileReport;
 use super::slices::{key_of, locations, parallel_parts, parts};
 use crate::entries::{min_offset, raw_len_fits};
 use crate::index::Index;
-use crate::payload::{check_and_decode, check_crc, wrong_crc};
+use crate::payload::{check_and_decode, check_stored, wrong_crc};
 use crate::sample_index::{Encoding, Location};
 
 /// Bytes that one thread holds of a segment.
@@ -117,7 +117,7 @@ impl SegmentData<'_> {
             Encoding::Lz4 { raw_len } if !raw_len_fits(location.stored_len, raw_len) => return,
             Encoding::Raw if location.stored_len > WINDOW_LEN => self.check_long(window, location),
             Encoding::Raw => {
-                window.read(range).map(|stored| check_crc(location, stored).map_err(|error| error.to_string()))
+                window.read(range).map(|stored| check_stored(location, stored).map_err(|error| error.to_string()))
             }
             Encoding::Lz4 { .. } => window.read(range).map(|stored| {
                 raw.clear();
