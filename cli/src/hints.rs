@@ -6,6 +6,7 @@ use std::fmt;
 
 use grainstore_format::FormatError;
 use grainstore_reader::ReadError;
+use grainstore_reader::engine::{self, EngineError};
 use grainstore_store::StoreError;
 
 use crate::printer::on_one_line;
@@ -49,16 +50,47 @@ pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
         if let Some(FormatError::TooNew { .. } | FormatError::UnknownFeature { .. }) = link.downcast_ref() {
             return Some("upgrade grainstore".to_owned());
         }
-        // A transparent error hides what it wraps from the chain.
-        if let Some(ReadError::NoMemory { .. }) = link.downcast_ref() {
-            return Some("a batch is held whole: a smaller `--batch-size` needs less".to_owned());
+        // A transparent error hides what it wraps from the chain, so it is unwrapped here.
+        match link.downcast_ref() {
+            Some(ReadError::Store(store)) => hint_of_store(store),
+            Some(ReadError::Engine(engine)) => hint_of_engine(engine),
+            Some(read) => hint_of_read(read),
+            None => {
+                link.downcast_ref().and_then(hint_of_store).or_else(|| link.downcast_ref().and_then(hint_of_engine))
+            }
         }
-        let store = match link.downcast_ref() {
-            Some(ReadError::Store(store)) => Some(store),
-            _ => link.downcast_ref(),
-        };
-        store.and_then(hint_of_store)
     })
+}
+
+fn hint_of_read(error: &ReadError) -> Option<String> {
+    let hint = match error {
+        ReadError::NoMemory { .. } => "a smaller `--window` or `--batch-size` needs less",
+        ReadError::Option { what } => return hint_of_option(what),
+        ReadError::Stalled { .. } => {
+            "if the device or the network is only slow, a longer `--timeout` waits for it; the system's log (`dmesg`) \
+             tells of one that fails"
+        }
+        ReadError::Closed { source: engine::ReadError::Map { .. } } => "`--io auto` reads without mapping files",
+        ReadError::Unreadable { source: engine::ReadError::EndOfFile { .. }, .. } => {
+            "the file has been cut short: `grainstore verify` lists everything that is damaged"
+        }
+        _ => return None,
+    };
+    Some(hint.to_owned())
+}
+
+/// An option that cannot be is named by the first word.
+fn hint_of_option(what: &str) -> Option<String> {
+    let hint = match what.split(' ').next() {
+        Some("window") => "`--window` is 256M where it is not given; `--order full` needs none",
+        Some("queue") => "`--queue` is 8M where it is not given",
+        _ => return None,
+    };
+    Some(hint.to_owned())
+}
+
+fn hint_of_engine(error: &EngineError) -> Option<String> {
+    matches!(error, EngineError::Refused { .. }).then(|| "`--engine auto` reads with threads instead".to_owned())
 }
 
 fn hint_of_store(error: &StoreError) -> Option<String> {
@@ -78,6 +110,11 @@ fn hint_of_store(error: &StoreError) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::ErrorKind;
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::time::Duration;
+
     use anyhow::{Context, anyhow};
 
     use super::*;
@@ -94,6 +131,38 @@ mod tests {
     fn an_ordinal_out_of_range_is_answered_with_the_range() {
         let error = StoreError::NoSuchOrdinal { ordinal: 9, sample_count: 4 }.into();
         assert_eq!(hint_of(&error).as_deref(), Some("ordinals go from 0 to 3"));
+    }
+
+    #[test]
+    fn an_option_that_cannot_be_is_answered_with_its_flag() {
+        let hint = |what: &str| hint_of(&ReadError::Option { what: what.to_owned() }.into());
+        assert!(hint("window is 1 bytes, expected 9 or more").is_some_and(|hint| hint.starts_with("`--window` ")));
+        assert!(hint("queue is 0 bytes, expected 1 or more").is_some_and(|hint| hint.starts_with("`--queue` ")));
+        assert_eq!(hint("colour is red, expected blue"), None);
+    }
+
+    #[test]
+    fn a_read_that_does_not_come_is_answered_with_the_timeout() {
+        let error = ReadError::Stalled { path: "a.seg".into(), range: 0..1, timeout: Duration::from_secs(3) };
+        assert!(hint_of(&error.into()).is_some_and(|hint| hint.contains("`--timeout`")));
+    }
+
+    #[test]
+    fn a_refused_engine_is_answered_whether_the_reader_or_the_bench_asked_for_it() {
+        let refused = || EngineError::Refused { why: "no".to_owned() };
+        let hints = [hint_of(&refused().into()), hint_of(&ReadError::from(refused()).into())];
+        assert!(hints.iter().flatten().all(|hint| hint.starts_with("`--engine auto` ")));
+        assert_eq!(hints.iter().flatten().count(), 2);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_mapped_or_was_cut_short_is_answered() {
+        let path: Arc<Path> = Path::new("a.seg").into();
+        let source = engine::ReadError::Map { path: Arc::clone(&path), source: ErrorKind::OutOfMemory.into() };
+        assert!(hint_of(&ReadError::Closed { source }.into()).is_some_and(|hint| hint.starts_with("`--io auto`")));
+        let source = engine::ReadError::EndOfFile { path, range: 0..9, file_len: 5 };
+        let error = ReadError::Unreadable { ordinal: 1, key: None, source };
+        assert!(hint_of(&error.into()).is_some_and(|hint| hint.contains("`grainstore verify`")));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Ctrl-C: the first one asks the command to stop, the second one ends the process.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
@@ -8,6 +9,18 @@ use anyhow::Context;
 pub(crate) const STATUS: u8 = 130;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
+
+/// The user wants to stop. A command that is built of fallible steps ends with it, and takes away what it made.
+#[derive(Debug)]
+pub(crate) struct Interrupted;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("interrupted")
+    }
+}
+
+impl std::error::Error for Interrupted {}
 
 /// Takes charge of Ctrl-C. Called once, before the command runs.
 ///
@@ -26,4 +39,12 @@ pub(crate) fn install() -> anyhow::Result<()> {
 /// [`Exit::Interrupted`](crate::Exit::Interrupted).
 pub(crate) fn requested() -> bool {
     REQUESTED.load(Ordering::Relaxed)
+}
+
+/// Fails where the user asked to stop.
+///
+/// # Errors
+/// [`Interrupted`].
+pub(crate) fn check_interrupt() -> anyhow::Result<()> {
+    if requested() { Err(Interrupted.into()) } else { Ok(()) }
 }

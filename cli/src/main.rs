@@ -3,13 +3,19 @@
 //! stdout is data and can be piped; stderr is talk. A command is a file in `commands`: arguments, work, print.
 #![forbid(unsafe_code)]
 
+mod bench;
+mod clock;
+mod cold;
 mod commands;
 mod demo;
+mod epoch;
+mod filesystem;
 mod hints;
 mod histogram;
 mod interrupt;
 mod output_file;
 mod printer;
+mod random;
 mod sizes;
 
 use std::process::ExitCode;

@@ -37,6 +37,8 @@ pub(crate) enum Counted {
     Bytes,
     /// Things of this name, in the plural: "samples".
     Things(&'static str),
+    /// Steps that each take long, named by the message.
+    Steps,
 }
 
 /// Whoever reads stdout has gone away: an end, not a failure.
@@ -184,6 +186,8 @@ fn style(counted: Counted, has_total: bool) -> ProgressStyle {
         (Counted::Things(name), true) => {
             format!("{{msg}} [{{bar:30}}] {{pos}} of {{len}} {name}, {{per_sec}}, {{eta}} left")
         }
+        (Counted::Steps, true) => "[{bar:30}] {pos} of {len} done, {msg} {spinner}".to_owned(),
+        (Counted::Steps, false) => "{msg} {spinner}".to_owned(),
         (Counted::Things(name), false) => format!("{{msg}} {{spinner}} {{pos}} {name}, {{per_sec}}"),
     };
     // The templates are legal, which a test checks; a wrong one would only look different.
@@ -196,7 +200,7 @@ mod tests {
 
     #[test]
     fn every_bar_has_a_legal_template() {
-        for counted in [Counted::Bytes, Counted::Things("samples")] {
+        for counted in [Counted::Bytes, Counted::Things("samples"), Counted::Steps] {
             for has_total in [true, false] {
                 let bar = ProgressBar::with_draw_target(Some(9), ProgressDrawTarget::hidden());
                 bar.set_style(style(counted, has_total));

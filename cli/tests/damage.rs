@@ -155,7 +155,7 @@ fn damaged() -> (Fixture, u64) {
 }
 
 fn for_each_command(make: impl Fn(&mut Fixture), check: impl Fn(&str)) {
-    for command in [&["inspect"][..], &["ls"], &["get", "--ordinal", "0"], &["verify"], &["epoch"]] {
+    for command in [&["inspect"][..], &["ls"], &["get", "--ordinal", "0"], &["verify"], &["epoch"], &["bench"]] {
         let mut fixture = Fixture::small();
         make(&mut fixture);
         let run = fixture.run(command[0], &command[1..]);

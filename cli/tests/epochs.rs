@@ -5,32 +5,76 @@ mod common;
 
 use common::{Fixture, without_values};
 use grainstore_reader::{EpochOptions, Reader, ReaderOptions};
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[test]
 fn an_epoch_is_told_to_a_person() {
-    let run = Fixture::small().run("epoch", ["--io", "buffered", "--order", "sequential"]);
+    let run = Fixture::small().run("epoch", ["--io", "buffered", "--order", "sequential", "--engine", "pread"]);
     assert_eq!((run.status, run.stderr.as_str()), (0, ""));
     assert_eq!(
-        without_values(&run.stdout, &["memory"]),
+        without_values(&run.stdout, &["time", "memory"]),
         "\
 [PATH]/data.grain: 5 samples, 10.3 kB in [TIME] s: [RATE], [RATE]
-  order        sequential, seed 0, epoch 0
-  io           buffered, pread engine: it was asked for
-  read         10.3 kB in 2 reads, 1.000 for each stored byte
-  memory       ...
-  waited       [TIME] s for reads
+  time         ...
   cpu          [TIME] s, [TIME] s for each GB
+  read         10.3 kB in 2 reads of 5.1 kB, 1.000 for each stored byte
+  io           buffered, by pread: it was asked for
+  order        sequential, seed 0, epoch 0
+  memory       ...
   first batch  after [TIME] s, and [TIME] s to open and load the index
 "
     );
+    let time = run.stdout.lines().find(|line| line.starts_with("  time ")).unwrap();
+    assert!(time.starts_with("  time         [TIME] s waiting for reads, [TIME] s verifying, [TIME] s copying, on "));
 }
+
+/// The document's keys: whoever parses it relies on all of them. `document.rs` says what each means.
+const KEYS: [&str; 36] = [
+    "batch_size",
+    "batches",
+    "check_threads",
+    "complete",
+    "cpu_s",
+    "cpu_s_per_gb",
+    "dataset_samples",
+    "dont_cache",
+    "elapsed_s",
+    "engine",
+    "engine_remarks",
+    "epoch",
+    "first_batch_s",
+    "held_bytes_max",
+    "io",
+    "io_why",
+    "lanes",
+    "mb_per_s",
+    "mean_request_bytes",
+    "open_s",
+    "order",
+    "path",
+    "payload_bytes",
+    "queue_bytes",
+    "read_amplification",
+    "read_bytes",
+    "registered_bytes",
+    "requests",
+    "samples",
+    "samples_per_s",
+    "seed",
+    "slab_bytes",
+    "stages",
+    "stored_bytes",
+    "wait_s",
+    "window_bytes",
+];
 
 #[test]
 fn an_epoch_is_told_in_json() {
     let fixture = Fixture::keyless(1000);
-    let (status, document) = fixture.json("epoch", ["--batch-size", "300", "--seed", "7", "--io", "buffered"]);
+    let options = ["--batch-size", "300", "--seed", "7", "--io", "buffered", "--dont-cache", "--queue", "1M"];
+    let (status, document) = fixture.json("epoch", options);
     assert_eq!(status, 0);
+    assert_eq!(keys(&document), KEYS);
     for (key, value) in [
         ("complete", json!(true)),
         ("samples", json!(1000)),
@@ -43,8 +87,10 @@ fn an_epoch_is_told_in_json() {
         ("seed", json!(7)),
         ("epoch", json!(0)),
         ("window_bytes", json!(256 << 20)),
+        ("queue_bytes", json!(1 << 20)),
         ("batch_size", json!(300)),
         ("io", json!("buffered")),
+        ("dont_cache", json!(true)),
     ] {
         assert_eq!(document[key], value, "{key}");
     }
@@ -53,12 +99,40 @@ fn an_epoch_is_told_in_json() {
     for key in times.into_iter().chain(["read_amplification"]) {
         assert!(document[key].as_f64().is_some_and(|number| number >= 0.0), "{key}: {}", document[key]);
     }
-    for key in ["read_bytes", "requests"] {
+    for key in ["read_bytes", "requests", "mean_request_bytes", "check_threads", "held_bytes_max", "slab_bytes"] {
         assert!(document[key].as_u64().is_some_and(|number| number > 0), "{key}: {}", document[key]);
     }
     assert!(document["first_batch_s"].as_f64() <= document["elapsed_s"].as_f64());
-    assert!(document["engine"].as_str().is_some_and(|name| !name.is_empty()));
-    assert!(document["io_why"].is_string());
+    assert!(["io_uring", "pread"].contains(&document["engine"].as_str().unwrap()));
+    assert!(document["io_why"].is_string() && document["engine_remarks"].is_array());
+    let stages = &document["stages"];
+    assert_eq!(keys(stages), ["copy_s", "post_s", "prepare_s", "verify_s", "wait_for_caller_s", "wait_for_reads_s"]);
+    assert!(keys(stages).iter().all(|key| stages[*key].as_f64().is_some_and(|seconds| seconds >= 0.0)), "{stages}");
+}
+
+#[test]
+fn mapped_files_are_read_in_every_order_with_no_other_engine() {
+    let fixture = Fixture::small();
+    for order in ["full", "chunked", "sequential"] {
+        let (status, document) = fixture.json("epoch", ["--io", "mapped", "--order", order]);
+        assert_eq!((status, &document["samples"], &document["complete"]), (0, &json!(5), &json!(true)));
+        assert_eq!((&document["io"], &document["engine"]), (&json!("mapped"), &json!("mapped")));
+    }
+    let run = fixture.run("epoch", ["--io", "mapped"]);
+    assert!(run.stdout.contains("\n  io           mapped: it was asked for\n"), "{}", run.stdout);
+}
+
+#[test]
+fn each_engine_reads_where_it_is_asked_for() {
+    let fixture = Fixture::small();
+    for io in ["direct", "buffered"] {
+        let (status, document) = fixture.json("epoch", ["--io", io, "--engine", "pread"]);
+        assert_eq!((status, &document["engine"], &document["samples"]), (0, &json!("pread"), &json!(5)));
+    }
+}
+
+fn keys(document: &Value) -> Vec<&str> {
+    document.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
 #[test]

@@ -10,7 +10,8 @@ use common::{Fixture, finish, grainstore};
 
 #[test]
 fn the_help_of_every_command_names_its_flags() {
-    let flags: [(&str, &[&str]); 5] = [
+    let flags: [(&str, &[&str]); 6] = [
+        ("bench", &["<DATASET>", "--seconds <S>", "[default: 2]", "--seed <N>", "--engine <ENGINE>", "--json"]),
         ("inspect", &["<DATASET>", "--json"]),
         ("ls", &["<DATASET>", "--limit <N>", "--json", "key_hex"]),
         ("get", &["[KEY]", "--ordinal <N>", "--field <NAME>", "-o, --output <FILE>"]),
@@ -25,6 +26,14 @@ fn the_help_of_every_command_names_its_flags() {
                 "[default: 256M]",
                 "--batch-size <N>",
                 "--io <IO>",
+                "direct, buffered, mapped or auto",
+                "--engine <ENGINE>",
+                "uring, pread or auto",
+                "--queue <SIZE>",
+                "[default: 8M]",
+                "--dont-cache",
+                "--timeout <S>",
+                "[default: 120]",
                 "--limit-seconds <S>",
                 "--print-ordinals",
                 "--json",
@@ -48,7 +57,7 @@ fn the_help_lists_the_commands_and_the_exit_statuses() {
     let mut process = grainstore();
     process.arg("--help");
     let run = finish(process);
-    for command in ["convert", "inspect", "ls", "get", "verify", "epoch", "demo"] {
+    for command in ["convert", "inspect", "ls", "get", "verify", "epoch", "bench", "demo"] {
         assert!(run.stdout.contains(&format!("\n  {command} ")), "{}", run.stdout);
     }
     assert!(run.stdout.contains("Exit status: 0 done, 1 the answer is no"), "{}", run.stdout);
@@ -60,9 +69,10 @@ fn a_usage_error_exits_with_2_and_leaves_stdout_empty() {
     for (command, rest, text) in [
         ("epoch", ["--window", "4KB"], "expected a size such as 4096, 256K, 1MiB or 4G"),
         ("epoch", ["--order", "random"], "expected auto, full, chunked or sequential"),
-        ("epoch", ["--io", "mmap"], "expected auto, direct or buffered"),
+        ("epoch", ["--io", "mmap"], "expected auto, direct, buffered or mapped"),
         ("epoch", ["--limit-seconds", "soon"], "expected seconds such as 10 or 0.5"),
         ("epoch", ["--batch-size", "0"], "--batch-size"),
+        ("bench", ["--seconds", "soon"], "expected seconds such as 10 or 0.5"),
         ("verify", ["--jobs", "0"], "--jobs"),
         ("epoch", ["--json", "--print-ordinals"], "cannot be used with"),
     ] {

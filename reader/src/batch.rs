@@ -1,21 +1,47 @@
-//! A batch: the payloads of several samples in one block of memory, and the builder that checks what goes into it.
+//! A batch: the payloads of several samples in one block of memory.
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
-use grainstore_format::to_usize;
-use grainstore_store::{Dataset, Location, check_and_decode};
+use grainstore_store::Dataset;
 
+use crate::engine::{Buffer, BufferPool};
 use crate::{ReadError, fields};
 
-/// Several samples. Their payloads lie in one block; a sample that was asked for twice lies there once.
+/// Several samples. Their payloads lie in one block; a sample that was asked for twice lies there once. Cloning it
+/// copies no payload.
 #[derive(Clone)]
 pub struct Batch {
-    dataset: Dataset,
-    block: Vec<u8>,
-    ordinals: Vec<u64>,
-    views: Vec<Range<usize>>,
-    first_position: Option<u64>,
+    pub(crate) dataset: Dataset,
+    pub(crate) block: Arc<Block>,
+    pub(crate) ordinals: Vec<u64>,
+    pub(crate) views: Vec<Range<usize>>,
+    pub(crate) first_position: Option<u64>,
+}
+
+/// The memory of a batch. It serves another one afterwards.
+pub(crate) struct Block {
+    buffer: Buffer,
+    len: usize,
+    pool: Arc<BufferPool>,
+}
+
+impl Block {
+    /// The first `len` bytes of the buffer, which goes to the pool in the end.
+    pub(crate) fn new(buffer: Buffer, len: usize, pool: Arc<BufferPool>) -> Self {
+        Self { buffer, len, pool }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.buffer.as_slice()[..self.len]
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        self.pool.give(std::mem::replace(&mut self.buffer, Buffer::with_capacity(0)));
+    }
 }
 
 impl Batch {
@@ -49,12 +75,13 @@ impl Batch {
     /// If `i` is not below [`len`](Self::len).
     #[must_use]
     pub fn payload(&self, i: usize) -> &[u8] {
-        &self.block[self.view(i)]
+        &self.block.bytes()[self.view(i)]
     }
 
     /// The raw payloads, one after the other.
     pub fn payloads(&self) -> impl ExactSizeIterator<Item = &[u8]> + '_ {
-        self.views.iter().map(|view| &self.block[view.clone()])
+        let block = self.block.bytes();
+        self.views.iter().map(|view| &block[view.clone()])
     }
 
     /// Raw bytes of all payloads; a sample that was asked for twice counts twice.
@@ -63,10 +90,11 @@ impl Batch {
         self.views.iter().map(|view| view.len() as u64).sum()
     }
 
-    /// The bytes that hold all payloads: in the order of an epoch back to back, else in any order.
+    /// The bytes that hold all payloads. Payloads that were copied lie at its start, back to back in an epoch's
+    /// order; those that the device put there itself begin anywhere. What lies between payloads is arbitrary.
     #[must_use]
     pub fn block(&self) -> &[u8] {
-        &self.block
+        self.block.bytes()
     }
 
     /// Where in the block the payload of sample `i` lies.
@@ -108,46 +136,7 @@ impl fmt::Debug for Batch {
         f.debug_struct("Batch")
             .field("ordinals", &self.ordinals)
             .field("first_position", &self.first_position)
-            .field("block_len", &self.block.len())
+            .field("block_len", &self.block.len)
             .finish_non_exhaustive()
-    }
-}
-
-/// Takes stored bytes, and lets into the block only what has passed its checksum and been decoded.
-pub(crate) struct BatchBuilder<'a> {
-    dataset: &'a Dataset,
-    block: Vec<u8>,
-}
-
-impl<'a> BatchBuilder<'a> {
-    /// With room for the raw payloads of all `locations`, so that no payload is moved once it is there.
-    pub(crate) fn with_room_for<'l>(
-        dataset: &'a Dataset,
-        locations: impl Iterator<Item = &'l Location>,
-    ) -> Result<Self, ReadError> {
-        // Raw lengths are bounded by stored ones, and those by the files' lengths.
-        let len = locations.map(Location::raw_len).fold(0, u64::saturating_add);
-        let mut block = Vec::new();
-        block.try_reserve_exact(to_usize(len)).map_err(|_| ReadError::NoMemory { len })?;
-        Ok(Self { dataset, block })
-    }
-
-    /// Checks and decodes the stored bytes of a sample, and says where its payload lies in the block.
-    pub(crate) fn push(&mut self, ordinal: u64, location: &Location, stored: &[u8]) -> Result<Range<usize>, ReadError> {
-        let start = self.block.len();
-        check_and_decode(location, stored, &mut self.block)
-            .map_err(|error| ReadError::damaged(self.dataset, ordinal, location, &error))?;
-        Ok(start..self.block.len())
-    }
-
-    /// The payload of the only sample.
-    pub(crate) fn into_payload(self) -> Vec<u8> {
-        self.block
-    }
-
-    /// A batch of these samples; the views are those that `push` returned for them.
-    pub(crate) fn finish(self, ordinals: Vec<u64>, views: Vec<Range<usize>>, first_position: Option<u64>) -> Batch {
-        debug_assert_eq!(ordinals.len(), views.len());
-        Batch { dataset: self.dataset.clone(), block: self.block, ordinals, views, first_position }
     }
 }

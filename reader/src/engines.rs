@@ -2,75 +2,208 @@
 //!
 //! An engine serves one caller at a time: whoever waits for a completion would otherwise hold the lock that another
 //! needs to submit. So a call takes an idle engine or starts one and gives it back, an epoch has its own, and no
-//! two threads that share a reader wait for each other. A single read takes an engine of one thread, so that many
-//! threads that call `get` do not each start sixteen.
+//! two threads that share a reader wait for each other.
 
+use std::fmt;
 use std::num::NonZeroUsize;
-use std::sync::{Mutex, PoisonError};
+use std::str::FromStr;
+use std::sync::OnceLock;
+use std::thread::{self, ThreadId};
 
 use crate::ReadError;
-use crate::engine::{Engine, EngineError, PreadEngine};
+use crate::engine::{
+    Engine, EngineError, Home, IoMode, MappedEngine, PreadEngine, Shared, UringEngine, UringOptions, UringOwner,
+};
 
-/// Idle engines kept of either width.
+/// Idle engines kept.
 const IDLE_MAX: usize = 16;
 
-/// How many reads a call does at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Width {
-    /// One.
-    Single,
-    /// As many as the reader has threads.
-    Wide,
+/// Which engine is to read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum EngineChoice {
+    /// io_uring, or threads where the system refuses it.
+    #[default]
+    Auto,
+    /// io_uring, or an error.
+    Uring,
+    /// Threads that call `pread`.
+    Pread,
+}
+
+/// A name that is none of the three.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("engine is {found:?}, expected auto, uring or pread")]
+pub struct ParseEngineError {
+    found: String,
+}
+
+impl fmt::Display for EngineChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Auto => "auto",
+            Self::Uring => "uring",
+            Self::Pread => "pread",
+        })
+    }
+}
+
+impl FromStr for EngineChoice {
+    type Err = ParseEngineError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "auto" => Ok(Self::Auto),
+            "uring" => Ok(Self::Uring),
+            "pread" => Ok(Self::Pread),
+            _ => Err(ParseEngineError { found: name.to_owned() }),
+        }
+    }
+}
+
+/// What engines are to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EngineSpec {
+    pub(crate) mode: IoMode,
+    pub(crate) choice: EngineChoice,
+    pub(crate) threads: NonZeroUsize,
+    pub(crate) queue_len: u64,
 }
 
 /// Starts engines and keeps idle ones.
 pub(crate) struct Engines {
-    threads: NonZeroUsize,
-    single: Idle,
-    wide: Idle,
+    spec: EngineSpec,
+    idle: Shared<Vec<Idle>>,
+    /// Why threads read where io_uring was to.
+    refused: OnceLock<String>,
 }
 
-type Idle = Mutex<Vec<Box<dyn Engine>>>;
+/// An engine, the process that it was started in, since no other can use it, and the thread that used it last.
+struct Idle {
+    engine: Box<dyn Engine>,
+    home: Home,
+    thread: ThreadId,
+}
 
 impl Engines {
-    pub(crate) fn new(threads: NonZeroUsize) -> Self {
-        Self { threads, single: Idle::default(), wide: Idle::default() }
+    /// Starts none yet, unless io_uring was asked for: a refusal is an error from the start then.
+    pub(crate) fn new(spec: EngineSpec) -> Result<Self, EngineError> {
+        let engines = Self { spec, idle: Shared::default(), refused: OnceLock::new() };
+        if spec.choice == EngineChoice::Uring && spec.mode != IoMode::Mapped {
+            let engine = engines.start()?;
+            engines.keep(engine);
+        }
+        Ok(engines)
     }
 
-    /// An engine for one owner.
-    pub(crate) fn start(&self, width: Width) -> Result<Box<dyn Engine>, EngineError> {
-        let threads = match width {
-            Width::Single => NonZeroUsize::MIN,
-            Width::Wide => self.threads,
-        };
-        Ok(Box::new(PreadEngine::new(threads)?))
+    /// An engine for one owner, and one thread at a time.
+    pub(crate) fn start(&self) -> Result<Box<dyn Engine>, EngineError> {
+        if self.spec.mode == IoMode::Mapped {
+            return Ok(Box::new(MappedEngine::new()));
+        }
+        let (in_flight_len_max, owner) = (self.spec.queue_len, UringOwner::OneThread);
+        let uring = || UringEngine::new(UringOptions { in_flight_len_max, owner, ..UringOptions::default() });
+        match self.spec.choice {
+            EngineChoice::Uring => Ok(Box::new(uring()?)),
+            EngineChoice::Auto if self.refused.get().is_none() => match uring() {
+                Ok(engine) => Ok(Box::new(engine)),
+                Err(EngineError::Refused { why }) => {
+                    self.refused.get_or_init(|| why);
+                    self.pread()
+                }
+                // Of descriptors, say, or memory: the next may be had.
+                Err(EngineError::Start { .. }) => self.pread(),
+                Err(error) => Err(error),
+            },
+            EngineChoice::Auto | EngineChoice::Pread => self.pread(),
+        }
+    }
+
+    /// What a user should be told once, as a sentence.
+    pub(crate) fn notice(&self) -> Option<String> {
+        let why = self.refused.get()?;
+        Some(format!("{why}; reading with {} threads instead", self.spec.threads))
     }
 
     /// Lends an engine to `work`. One that comes back with reads in flight, or not at all, is not lent again.
-    pub(crate) fn lend<T>(
-        &self,
-        width: Width,
-        work: impl FnOnce(&mut dyn Engine) -> Result<T, ReadError>,
-    ) -> Result<T, ReadError> {
-        let idle = self.idle(width).lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut engine = match idle {
+    pub(crate) fn lend<T>(&self, work: impl FnOnce(&mut dyn Engine) -> Result<T, ReadError>) -> Result<T, ReadError> {
+        let mut engine = match self.take_idle() {
             Some(engine) => engine,
-            None => self.start(width)?,
+            None => self.start()?,
         };
         let result = work(engine.as_mut());
         if engine.in_flight() == 0 && !matches!(result, Err(ReadError::Engine(_))) {
-            let mut idle = self.idle(width).lock().unwrap_or_else(PoisonError::into_inner);
-            if idle.len() < IDLE_MAX {
-                idle.push(engine);
-            }
+            self.keep(engine);
         }
         result
     }
 
-    fn idle(&self, width: Width) -> &Idle {
-        match width {
-            Width::Single => &self.single,
-            Width::Wide => &self.wide,
+    /// The engine that this thread used last. Another thread's would have to make itself a new ring, so it is taken only
+    /// where there are no rings, or too many of them already: then the one that has waited longest. In a forked process,
+    /// those of its parent go.
+    fn take_idle(&self) -> Option<Box<dyn Engine>> {
+        let mut idle = self.idle.lock()?;
+        idle.retain(|idle| idle.home.is_here());
+        let here = thread::current().id();
+        let own = idle.iter().rposition(|idle| idle.thread == here);
+        let any = (!idle.is_empty() && (idle.len() == IDLE_MAX || !self.has_rings())).then_some(0);
+        Some(idle.remove(own.or(any)?).engine)
+    }
+
+    fn has_rings(&self) -> bool {
+        let may_have = self.spec.mode != IoMode::Mapped && self.spec.choice != EngineChoice::Pread;
+        may_have && self.refused.get().is_none()
+    }
+
+    fn keep(&self, engine: Box<dyn Engine>) {
+        let Some(mut idle) = self.idle.lock() else { return };
+        if idle.len() < IDLE_MAX {
+            idle.push(Idle { engine, thread: thread::current().id(), home: Home::here() });
         }
+    }
+
+    fn pread(&self) -> Result<Box<dyn Engine>, EngineError> {
+        Ok(Box::new(PreadEngine::new(self.spec.threads)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_of_an_engine_is_read_back() {
+        for name in ["auto", "uring", "pread"] {
+            assert_eq!(name.parse::<EngineChoice>().unwrap().to_string(), name);
+        }
+        let error = "aio".parse::<EngineChoice>().unwrap_err();
+        assert_eq!(error.to_string(), "engine is \"aio\", expected auto, uring or pread");
+    }
+
+    #[test]
+    fn an_engine_comes_back_and_is_lent_again() {
+        let engines = engines(EngineChoice::Pread);
+        let names: Vec<&str> = (0..3).map(|_| engines.lend(|engine| Ok(engine.name())).unwrap()).collect();
+        assert_eq!(names, ["pread"; 3]);
+        assert_eq!(engines.idle.lock().map(|idle| idle.len()), Some(1));
+        assert_eq!(engines.notice(), None);
+    }
+
+    #[test]
+    fn threads_of_an_engine_serve_every_caller_and_each_caller_has_its_own_ring() {
+        for choice in [EngineChoice::Pread, EngineChoice::Auto] {
+            let engines = engines(choice);
+            let lend = || engines.lend(|engine| Ok(engine.name())).unwrap();
+            let name = lend();
+            let most = if name == "pread" { 1 } else { IDLE_MAX };
+            for count in 2..IDLE_MAX + 3 {
+                thread::scope(|scope| scope.spawn(|| (lend(), lend())).join().unwrap());
+                assert_eq!(engines.idle.lock().map(|idle| idle.len()), Some(count.min(most)), "{name}");
+            }
+        }
+    }
+
+    fn engines(choice: EngineChoice) -> Engines {
+        let (mode, threads) = (IoMode::Buffered, NonZeroUsize::MIN);
+        Engines::new(EngineSpec { mode, choice, threads, queue_len: 1 }).unwrap()
     }
 }

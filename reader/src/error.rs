@@ -1,5 +1,9 @@
 //! What can go wrong while samples are read.
 
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+
 use grainstore_format::escape_bytes;
 use grainstore_store::{Dataset, Location, PayloadError, StoreError};
 
@@ -29,6 +33,25 @@ pub enum ReadError {
         /// Which file, and what the system said.
         source: engine::ReadError,
     },
+    /// A read has been waited for in vain.
+    #[error("{}: bytes {}..{} have not arrived after {} s", path.display(), range.start, range.end, timeout.as_secs_f64())]
+    Stalled {
+        /// The file.
+        path: PathBuf,
+        /// The bytes wanted.
+        range: Range<u64>,
+        /// How long they were waited for.
+        timeout: Duration,
+    },
+    /// An option that cannot be.
+    #[error("{what}")]
+    Option {
+        /// Which option, what it is and what was expected.
+        what: String,
+    },
+    /// The epoch was begun by the process that this one was forked from.
+    #[error("the epoch belongs to the process that this one was forked from: begin one here")]
+    Forked,
     /// Nothing can be fetched any more, or nothing from the start.
     #[error(transparent)]
     Engine(#[from] EngineError),

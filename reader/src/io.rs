@@ -16,6 +16,15 @@ pub enum IoChoice {
     Direct,
     /// Through the page cache.
     Buffered,
+    /// Straight from the page cache: segments are mapped into memory, which many processes share. The fastest way where
+    /// the dataset is in memory, a slow one where it is not: small samples are read one by one, when they are touched.
+    /// `Auto` never chooses it.
+    ///
+    /// **A segment that is truncated while it is mapped ends the process** by the signal `SIGBUS` when a page past its
+    /// new end is touched, and so does a device that cannot read a page; a segment that is written to may yield bytes
+    /// that fail no checksum. The same holds of the index, which is mapped and checked once where the dataset is opened
+    /// by `Reader::open`. Only for files that nobody cuts or changes; with the other choices both are errors.
+    Mapped,
 }
 
 /// How files of samples are read, and why.
@@ -27,9 +36,9 @@ pub struct Io {
     pub why: String,
 }
 
-/// A name that is none of the three.
+/// A name that is none of the four.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("io is {found:?}, expected auto, direct or buffered")]
+#[error("io is {found:?}, expected auto, direct, buffered or mapped")]
 pub struct ParseIoError {
     found: String,
 }
@@ -40,6 +49,7 @@ impl Io {
         match choice {
             IoChoice::Direct => Self { mode: IoMode::Direct, why: "it was asked for".into() },
             IoChoice::Buffered => Self { mode: IoMode::Buffered, why: "it was asked for".into() },
+            IoChoice::Mapped => Self { mode: IoMode::Mapped, why: "it was asked for".into() },
             IoChoice::Auto => Self::fitting(data_len, memory()),
         }
     }
@@ -57,11 +67,7 @@ impl Io {
 
 impl fmt::Display for Io {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match self.mode {
-            IoMode::Direct => "direct",
-            IoMode::Buffered => "buffered",
-        };
-        write!(f, "{name}: {}", self.why)
+        write!(f, "{}: {}", self.mode.name(), self.why)
     }
 }
 
@@ -71,6 +77,7 @@ impl fmt::Display for IoChoice {
             Self::Auto => "auto",
             Self::Direct => "direct",
             Self::Buffered => "buffered",
+            Self::Mapped => "mapped",
         })
     }
 }
@@ -83,6 +90,7 @@ impl FromStr for IoChoice {
             "auto" => Ok(Self::Auto),
             "direct" => Ok(Self::Direct),
             "buffered" => Ok(Self::Buffered),
+            "mapped" => Ok(Self::Mapped),
             _ => Err(ParseIoError { found: name.to_owned() }),
         }
     }
@@ -118,10 +126,11 @@ mod tests {
     #[test]
     fn a_choice_is_kept_and_every_name_is_read_back() {
         assert_eq!(Io::decide(IoChoice::Direct, 0, FreeMemory::default).mode, IoMode::Direct);
-        for name in ["auto", "direct", "buffered"] {
+        assert_eq!(Io::decide(IoChoice::Mapped, 0, FreeMemory::default).to_string(), "mapped: it was asked for");
+        for name in ["auto", "direct", "buffered", "mapped"] {
             assert_eq!(name.parse::<IoChoice>().unwrap().to_string(), name);
         }
         let error = "mmap".parse::<IoChoice>().unwrap_err();
-        assert_eq!(error.to_string(), "io is \"mmap\", expected auto, direct or buffered");
+        assert_eq!(error.to_string(), "io is \"mmap\", expected auto, direct, buffered or mapped");
     }
 }

@@ -30,10 +30,13 @@
 //! while it is copied from the read's buffer into its batch. Batches that have been handed out are the caller's, and
 //! no bound counts them. What the index says (keys, attributes, facts) is asked of [`Reader::dataset`].
 //!
-//! Limits: Linux and other Unix systems, 64 bits; a reader must not be used on both sides of a `fork`.
-#![forbid(unsafe_code)]
+//! Limits: Linux and other Unix systems, 64 bits. A process that was forked may go on with the reader and the batches that
+//! it inherits; an epoch stays with the process that began it, and ends with an error elsewhere.
+#![deny(unsafe_code)]
 
 mod batch;
+mod check;
+mod draft;
 pub mod engine;
 mod engines;
 mod epoch;
@@ -42,14 +45,17 @@ mod fields;
 mod free_memory;
 mod gather;
 mod io;
+mod patience;
 pub mod plan;
 mod reader;
 mod run;
 mod sample;
+mod single;
 mod sources;
 
 pub use batch::Batch;
-pub use epoch::{Epoch, EpochOptions, EpochStats};
+pub use engines::{EngineChoice, ParseEngineError};
+pub use epoch::{Epoch, EpochOptions, EpochStats, Stages};
 pub use error::ReadError;
 pub use io::{Io, IoChoice, ParseIoError};
 pub use reader::{Reader, ReaderOptions};

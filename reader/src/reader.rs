@@ -3,74 +3,125 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use grainstore_store::Dataset;
+use grainstore_store::{Dataset, IndexMemory, OpenOptions};
 
-use crate::engine::{BufferPool, IoMode};
-use crate::engines::{Engines, Width};
-use crate::epoch::{Epoch, EpochOptions};
+use crate::engine::{self, BufferPool, IoMode};
+use crate::engines::{EngineChoice, EngineSpec, Engines};
+use crate::epoch::{Epoch, EpochOptions, NextEpoch, Origin};
 use crate::free_memory::FreeMemory;
 use crate::gather::Gather;
 use crate::io::{Io, IoChoice};
+use crate::patience::Patience;
 use crate::plan::{Extents, ExtentsBuilder};
-use crate::sources::Sources;
+use crate::single::Single;
+use crate::sources::{Opening, Sources};
 use crate::{Batch, ReadError, Sample};
 
 /// Bytes of buffers kept for the next `get` or `get_batch`.
-const POOL_LEN: usize = 16 << 20;
+const POOL_LEN: usize = 64 << 20;
 
 /// How a dataset is read.
 #[derive(Clone, Debug)]
 pub struct ReaderOptions {
-    /// Past the page cache or through it.
+    /// Past the page cache, through it, or mapped.
     pub io: IoChoice,
-    /// Threads that read, for each batch or epoch that is being read; 0 counts as 1.
+    /// What reads.
+    pub engine: EngineChoice,
+    /// Threads that read, for each batch or epoch that is being read, where the engine is one of threads; 0 counts
+    /// as 1.
     pub threads: usize,
+    /// Bytes that are asked of each device at a time by io_uring, for each batch or epoch that is being read.
+    pub queue_len: u64,
+    /// Whether buffered reads leave nothing behind in the page cache. What it holds already stays, and serves them.
+    /// Where the kernel (before Linux 6.14) or the file system cannot do so, reads go on without it, and
+    /// [`Reader::notices`] says so. Direct reads never leave anything, mapped ones always do.
+    pub dont_cache: bool,
+    /// How long a read of a batch or an epoch may take before it is given up with an error that names it. A single
+    /// `get` reads in the caller's thread and waits as long as the system does.
+    pub timeout: Duration,
 }
 
 impl Default for ReaderOptions {
-    /// I/O as it suits the dataset and this machine, 16 threads.
+    /// I/O as it suits the dataset and this machine, 8 MiB in flight or 16 threads, two minutes for a read.
     fn default() -> Self {
-        Self { io: IoChoice::Auto, threads: 16 }
+        Self {
+            io: IoChoice::Auto,
+            engine: EngineChoice::Auto,
+            threads: 16,
+            queue_len: 8 << 20,
+            dont_cache: false,
+            timeout: Duration::from_secs(120),
+        }
     }
 }
 
 /// Reads the samples of a dataset, from any number of threads at a time.
 ///
-/// Calls do not wait for each other: each takes an engine of its own for as long as it lasts (an engine serves one
-/// caller, since waiting for its completions needs it whole). Engines, buffers and open files are kept for the next
-/// call.
+/// Calls do not wait for each other: `get` reads in the caller's thread, any other call takes an engine of its own for
+/// as long as it lasts (an engine serves one caller, since waiting for its completions needs it whole). Engines,
+/// buffers and open files are kept for the next call.
 pub struct Reader {
     dataset: Dataset,
     io: Io,
     sources: Arc<Sources>,
     engines: Engines,
-    pool: BufferPool,
+    pool: Arc<BufferPool>,
     extents: OnceLock<Arc<Extents>>,
+    patience: Patience,
+    next: Arc<NextEpoch>,
 }
 
 impl Reader {
     /// Opens the newest generation of the dataset, or the native segment, at `path`.
     ///
     /// # Errors
-    /// Where there is no dataset there, or it is damaged.
+    /// Where there is no dataset there, or it is damaged; where its files are to be mapped and cannot be; where an
+    /// option cannot be, or the engine asked for cannot be started.
     pub fn open(path: impl AsRef<Path>, options: ReaderOptions) -> Result<Self, ReadError> {
-        Ok(Self::new(Dataset::open(path.as_ref())?, options))
+        let index_memory = match options.io {
+            IoChoice::Mapped => IndexMemory::Mapped,
+            IoChoice::Auto | IoChoice::Direct | IoChoice::Buffered => IndexMemory::Owned,
+        };
+        let index = OpenOptions { index_memory, ..OpenOptions::default() };
+        let reader = Self::new(Dataset::open_with(path.as_ref(), &index)?, options)?;
+        match reader.sources.of(0) {
+            // Known from the start. Any other failure is told by the call that needs the file.
+            Err(ReadError::Closed { source: source @ engine::ReadError::Map { .. } }) => {
+                Err(ReadError::Closed { source })
+            }
+            _ => Ok(reader),
+        }
     }
 
     /// Reads from an opened dataset. Nothing is read yet.
-    #[must_use]
-    pub fn new(dataset: Dataset, options: ReaderOptions) -> Self {
+    ///
+    /// # Errors
+    /// Where an option cannot be, or the engine asked for cannot be started.
+    pub fn new(dataset: Dataset, options: ReaderOptions) -> Result<Self, ReadError> {
+        if options.queue_len == 0 {
+            let what = "queue is 0 bytes, expected 1 or more: nothing would ever be read".into();
+            return Err(ReadError::Option { what });
+        }
+        if options.timeout.is_zero() {
+            let what = "timeout is 0 s, expected more: no read would ever be in time".into();
+            return Err(ReadError::Option { what });
+        }
         let data_len = dataset.segments().iter().map(|segment| segment.file_len()).fold(0, u64::saturating_add);
         let io = Io::decide(options.io, data_len, FreeMemory::now);
-        let sources = Arc::new(Sources::new(dataset.clone(), io.mode));
+        let opening = Opening { mode: io.mode, dont_cache: options.dont_cache };
+        let sources = Arc::new(Sources::new(dataset.clone(), opening));
         if io.mode == IoMode::Direct {
             // So that a refusal is known from the start. Any other failure is told by the call that needs the file.
             drop(sources.of(0));
         }
         let threads = NonZeroUsize::new(options.threads).unwrap_or(NonZeroUsize::MIN);
-        let pool = BufferPool::new(POOL_LEN);
-        Self { dataset, io, sources, engines: Engines::new(threads), pool, extents: OnceLock::new() }
+        let pool = Arc::new(BufferPool::new(POOL_LEN));
+        let patience = Patience::new(options.timeout);
+        let spec = EngineSpec { mode: io.mode, choice: options.engine, threads, queue_len: options.queue_len };
+        let engines = Engines::new(spec)?;
+        Ok(Self { dataset, io, sources, engines, pool, extents: OnceLock::new(), patience, next: Arc::default() })
     }
 
     /// The dataset: its schema, keys, attributes and facts.
@@ -91,7 +142,12 @@ impl Reader {
     /// What a user should be told once, as sentences; none most of the time. More may come while samples are read.
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
-        self.refusal().map(|why| format!("{why}; reading through the page cache instead")).into_iter().collect()
+        let direct = self.refusal().map(|why| format!("{why}; reading through the page cache instead"));
+        let caching = self.sources.caching().map(|path| {
+            let shown = shown(path);
+            format!("{shown}: the system cannot read without caching here; what is read stays in the page cache")
+        });
+        direct.into_iter().chain(caching).chain(self.engines.notice()).collect()
     }
 
     /// Reads one sample.
@@ -99,7 +155,7 @@ impl Reader {
     /// # Errors
     /// Where there is no such sample, or its bytes cannot be read or are damaged.
     pub fn get(&self, ordinal: u64) -> Result<Sample, ReadError> {
-        self.gather().sample(ordinal)
+        Single { dataset: &self.dataset, sources: &self.sources, pool: &self.pool }.sample(ordinal)
     }
 
     /// Reads the sample of a key; `None` where no sample has it.
@@ -124,9 +180,15 @@ impl Reader {
     /// # Errors
     /// Where the index is damaged, the number of lanes does not suit the dataset, or no thread can be started.
     pub fn epoch(&self, options: &EpochOptions) -> Result<Epoch, ReadError> {
-        let extents = self.extents()?;
-        let engine = self.engines.start(Width::Wide)?;
-        Epoch::new(options, &self.dataset, Arc::clone(&self.sources), extents, engine)
+        let origin = Origin {
+            dataset: &self.dataset,
+            sources: &self.sources,
+            extents: self.extents()?,
+            engines: &self.engines,
+            patience: self.patience.clone(),
+            next: &self.next,
+        };
+        Epoch::new(options, origin)
     }
 
     /// The dataset's extents, computed once for all epochs. Loads the index, where that has not been done.
@@ -142,13 +204,17 @@ impl Reader {
     }
 
     fn gather(&self) -> Gather<'_> {
-        Gather { dataset: &self.dataset, sources: &self.sources, engines: &self.engines, pool: &self.pool }
+        Gather {
+            dataset: &self.dataset,
+            sources: &self.sources,
+            engines: &self.engines,
+            pool: &self.pool,
+            patience: &self.patience,
+        }
     }
 
     fn refusal(&self) -> Option<String> {
-        let path = self.sources.refused()?;
-        let shown = grainstore_format::escape_bytes(path.as_os_str().as_encoded_bytes());
-        Some(format!("{shown}: the file system refuses direct I/O"))
+        Some(format!("{}: the file system refuses direct I/O", shown(self.sources.refused()?)))
     }
 }
 
@@ -156,6 +222,11 @@ impl std::fmt::Debug for Reader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reader").field("path", &self.dataset.path()).field("io", &self.io).finish_non_exhaustive()
     }
+}
+
+/// A path, made safe for a terminal.
+fn shown(path: &Path) -> String {
+    grainstore_format::escape_bytes(path.as_os_str().as_encoded_bytes())
 }
 
 fn extents_of(dataset: &Dataset) -> Result<Extents, ReadError> {

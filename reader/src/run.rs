@@ -1,16 +1,20 @@
 //! A run: consecutive samples of one segment, fetched with one read.
 
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use grainstore_format::to_usize;
 use grainstore_store::{Dataset, Location};
 
 use crate::ReadError;
-use crate::engine::{Buffer, Filled, ReadRequest, Source};
+use crate::engine::{BLOCK_LEN, Buffer, Filled, ReadRequest, Source};
+
+/// A gap between samples that is read over rather than around: about what a device reads anyway.
+pub(crate) const GAP_LEN_MAX: u64 = 4 << 10;
 
 /// Bytes of a segment's file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) segment: usize,
     pub(crate) offset: u64,
@@ -37,6 +41,19 @@ impl Run {
         self.offset.saturating_add(self.len)
     }
 
+    /// File and bytes, for a message.
+    pub(crate) fn shown(&self, dataset: &Dataset) -> (PathBuf, Range<u64>) {
+        let path = dataset.segments().get(self.segment).map_or_else(|| dataset.path(), |segment| segment.path());
+        (path.to_owned(), self.offset..self.end())
+    }
+
+    /// This run and the one that follows it on the device, with at most a small gap between them.
+    pub(crate) fn joined(&self, next: &Self) -> Option<Self> {
+        let gap = next.offset.checked_sub(self.end())?;
+        let len = next.end().checked_sub(self.offset)?;
+        (self.segment == next.segment && gap <= GAP_LEN_MAX).then_some(Self { len, ..*self })
+    }
+
     /// Makes the run end where a later sample of the segment ends.
     pub(crate) fn extend_to(&mut self, location: &Location) {
         self.len = Self::of_sample(location).end().saturating_sub(self.offset);
@@ -48,10 +65,14 @@ impl Run {
         self.segment == sample.segment && self.offset <= sample.offset && sample.end() <= self.end()
     }
 
-    /// Bytes of memory that its buffer takes, at most: whole blocks at both ends, and the slack that aligns it.
-    pub(crate) fn memory_len_max(&self) -> u64 {
-        const BLOCK: u64 = crate::engine::BLOCK_LEN as u64;
-        if self.len == 0 { 0 } else { self.len.saturating_add(3 * BLOCK) }
+    /// Bytes of the whole blocks that it lies in: what a direct read needs.
+    pub(crate) fn blocks_len(&self) -> u64 {
+        const BLOCK: u64 = BLOCK_LEN as u64;
+        if self.len == 0 {
+            return 0;
+        }
+        let end = self.end().checked_next_multiple_of(BLOCK).unwrap_or(u64::MAX);
+        end - self.offset / BLOCK * BLOCK
     }
 
     /// The read that fetches it, into the buffer that `take` finds for so many bytes.
@@ -72,18 +93,4 @@ impl Run {
         let end = start.saturating_add(location.stored_len);
         filled.bytes().get(to_usize(start)..to_usize(end)).unwrap_or_default()
     }
-}
-
-/// Refuses an allocation that the system cannot serve, before a caller that cannot be told makes it.
-pub(crate) fn check_memory(len: usize) -> Result<(), ReadError> {
-    const SURELY_THERE: usize = 64 << 20;
-    if len <= SURELY_THERE {
-        return Ok(());
-    }
-    let no_memory = |_| ReadError::NoMemory { len: len as u64 };
-    let mut probe = Vec::<u8>::new();
-    probe.try_reserve_exact(len).map_err(no_memory)?;
-    // Else the optimiser may leave out an allocation that nobody uses.
-    std::hint::black_box(&probe);
-    Ok(())
 }

@@ -13,20 +13,36 @@ pub struct Sample {
     pub ordinal: u64,
     /// The raw payload.
     pub payload: Vec<u8>,
-    fields: Vec<Option<Range<u64>>>,
+    fields: Fields,
     dataset: Dataset,
+}
+
+/// Where the fields lie.
+#[derive(Clone, Debug)]
+enum Fields {
+    /// The only one is the payload: nothing to look up, nothing to allocate.
+    Payload([Option<Range<u64>>; 1]),
+    /// As the index says.
+    Listed(Vec<Option<Range<u64>>>),
 }
 
 impl Sample {
     pub(crate) fn new(dataset: &Dataset, ordinal: u64, payload: Vec<u8>) -> Result<Self, ReadError> {
-        let fields = dataset.fields(ordinal, payload.len() as u64)?;
+        let payload_len = payload.len() as u64;
+        let fields = match dataset.has_field_columns() {
+            false => Fields::Payload([Some(0..payload_len)]),
+            true => Fields::Listed(dataset.fields(ordinal, payload_len)?),
+        };
         Ok(Self { ordinal, payload, fields, dataset: dataset.clone() })
     }
 
     /// Where each field lies in the payload, in the schema's order; `None` where the sample lacks it.
     #[must_use]
     pub fn fields(&self) -> &[Option<Range<u64>>] {
-        &self.fields
+        match &self.fields {
+            Fields::Payload(field) => field,
+            Fields::Listed(fields) => fields,
+        }
     }
 
     /// The bytes of a field; `None` where the sample lacks it.
@@ -35,6 +51,6 @@ impl Sample {
     /// Where the schema has no field of this name.
     pub fn field(&self, name: &str) -> Result<Option<&[u8]>, ReadError> {
         let schema = self.dataset.schema();
-        fields::cut(schema, &self.fields, fields::number_of(schema, name)?, &self.payload)
+        fields::cut(schema, self.fields(), fields::number_of(schema, name)?, &self.payload)
     }
 }

@@ -1,93 +1,181 @@
 //! The open files of a dataset's segments, shared by everything that reads from them.
 //!
-//! A file is opened when it is first needed and checked then. No more than [`OPEN_MAX`] are kept open, whatever the
-//! number of segments: the oldest makes room, and closes when the last request to it is done.
+//! A file is opened when it is first needed and checked then. No more than [`open_max`] are kept open. Where the dataset
+//! has no more segments than that, each has its place and is found without a lock; else the oldest makes room, and
+//! closes when the last request to it is done.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use grainstore_format::to_usize;
 use grainstore_store::Dataset;
+use rustix::process::{Resource, getrlimit};
 
 use crate::ReadError;
-use crate::engine::{IoMode, Source};
+use crate::draft::IN_PLACE_LEN_MIN;
+use crate::engine::{IoMode, Shared, Source};
 
 /// A quarter of the usual limit of 1024 descriptors; requests in flight may hold as many again.
-pub(crate) const OPEN_MAX: usize = 256;
+const OPEN_MAX: usize = 256;
+
+/// How files are opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opening {
+    pub(crate) mode: IoMode,
+    /// Whether buffered reads leave nothing in the page cache.
+    pub(crate) dont_cache: bool,
+}
 
 /// Opens segments' files and remembers them.
 pub(crate) struct Sources {
     dataset: Dataset,
-    mode: IoMode,
-    open: Mutex<Open>,
+    opening: Opening,
+    open: Open,
+    open_max: usize,
     /// The first file that direct I/O was refused for.
     refused: OnceLock<PathBuf>,
+    /// The first file whose reads stay in the page cache though they were not to.
+    caching: OnceLock<PathBuf>,
+}
+
+/// Files that are open.
+enum Open {
+    /// Of few segments: a place for each.
+    Each(Vec<OnceLock<Arc<Source>>>),
+    /// Of many: the latest.
+    Latest(Shared<Latest>),
 }
 
 #[derive(Default)]
-struct Open {
+struct Latest {
     by_segment: HashMap<usize, Arc<Source>>,
     oldest_first: VecDeque<usize>,
 }
 
 impl Sources {
-    pub(crate) fn new(dataset: Dataset, mode: IoMode) -> Self {
-        Self { dataset, mode, open: Mutex::default(), refused: OnceLock::new() }
+    pub(crate) fn new(dataset: Dataset, opening: Opening) -> Self {
+        let open_max = open_max();
+        let open = Open::new(dataset.segments().len(), open_max);
+        Self { dataset, opening, open, open_max, refused: OnceLock::new(), caching: OnceLock::new() }
     }
 
-    /// The open file of a segment.
+    /// The open file of a segment, for a request to own.
     pub(crate) fn of(&self, segment: usize) -> Result<Arc<Source>, ReadError> {
-        if let Some(source) = self.lock().by_segment.get(&segment) {
-            return Ok(Arc::clone(source));
+        self.borrowed(segment).map(Cow::into_owned)
+    }
+
+    /// The open file of a segment, for a look: most of the time nothing is counted, so that threads do not meet.
+    pub(crate) fn borrowed(&self, segment: usize) -> Result<Cow<'_, Arc<Source>>, ReadError> {
+        if let Some(source) = self.open.find(segment) {
+            return Ok(source);
         }
-        // Without the lock: on a slow file system others go on. Two may open the same file; one is dropped.
+        // Without a lock: on a slow file system others go on. Two may open the same file; one is dropped.
         let source = Arc::new(self.open(segment)?);
-        let dropped = self.lock().put(segment, &source);
+        let dropped = self.open.put(segment, &source, self.open_max);
         dropped.iter().chain([&source]).for_each(|source| self.note(source));
-        Ok(source)
+        Ok(self.open.find(segment).unwrap_or(Cow::Owned(source)))
     }
 
     /// How files are read: buffered as soon as direct I/O was refused for one of them.
     pub(crate) fn mode(&self) -> IoMode {
-        if self.refused().is_some() { IoMode::Buffered } else { self.mode }
+        if self.refused().is_some() { IoMode::Buffered } else { self.opening.mode }
     }
 
-    /// The most requests that may be in flight at once, so that their files do not exhaust the descriptors.
+    /// The most requests that one call or epoch may have in flight, so that its files do not exhaust the descriptors.
     pub(crate) fn requests_max(&self) -> usize {
-        if self.dataset.segments().len() <= OPEN_MAX { usize::MAX } else { OPEN_MAX }
+        if self.dataset.segments().len() <= self.open_max { usize::MAX } else { self.open_max }
+    }
+
+    /// Raw samples from this many bytes on may be read straight into their batch.
+    pub(crate) fn in_place_len_min(&self) -> u64 {
+        match self.opening.mode {
+            IoMode::Direct | IoMode::Buffered => IN_PLACE_LEN_MIN,
+            // No read brings them anywhere.
+            IoMode::Mapped => u64::MAX,
+        }
     }
 
     /// A file that direct I/O was asked for and refused, at opening or by a read since.
     pub(crate) fn refused(&self) -> Option<&Path> {
-        self.lock().by_segment.values().for_each(|source| self.note(source));
+        self.open.each(|source| self.note(source));
         self.refused.get().map(PathBuf::as_path)
+    }
+
+    /// A file whose reads were to leave nothing in the page cache, and do.
+    pub(crate) fn caching(&self) -> Option<&Path> {
+        self.open.each(|source| self.note(source));
+        self.caching.get().map(PathBuf::as_path)
     }
 
     fn open(&self, segment: usize) -> Result<Source, ReadError> {
         self.dataset.segment_file(segment)?;
         let path = self.dataset.segments().get(segment).map_or_else(|| self.dataset.path(), |segment| segment.path());
-        Source::open(path, self.mode).map_err(|source| ReadError::Closed { source })
+        let source = Source::open(path, self.opening.mode).map_err(|source| ReadError::Closed { source })?;
+        Ok(if self.opening.dont_cache { source.with_dont_cache() } else { source })
     }
 
     fn note(&self, source: &Source) {
         if source.fell_back() {
             self.refused.get_or_init(|| source.path().to_owned());
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        // Nothing under the lock leaves it half done, so what a panicking thread left is whole.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        if source.caches_after_all() {
+            self.caching.get_or_init(|| source.path().to_owned());
+        }
     }
 }
 
+/// Files that are kept open: fewer where the process may not open many.
+fn open_max() -> usize {
+    let limit = getrlimit(Resource::Nofile).current;
+    limit.map_or(OPEN_MAX, |limit| to_usize(limit / 4).clamp(1, OPEN_MAX))
+}
+
 impl Open {
+    fn new(segment_count: usize, open_max: usize) -> Self {
+        match segment_count <= open_max {
+            true => Self::Each((0..segment_count).map(|_| OnceLock::new()).collect()),
+            false => Self::Latest(Shared::default()),
+        }
+    }
+
+    fn find(&self, segment: usize) -> Option<Cow<'_, Arc<Source>>> {
+        match self {
+            Self::Each(places) => places.get(segment)?.get().map(Cow::Borrowed),
+            Self::Latest(latest) => latest.lock()?.by_segment.get(&segment).cloned().map(Cow::Owned),
+        }
+    }
+
     /// Returns what had to make room.
-    fn put(&mut self, segment: usize, source: &Arc<Source>) -> Option<Arc<Source>> {
+    fn put(&self, segment: usize, source: &Arc<Source>, open_max: usize) -> Option<Arc<Source>> {
+        match self {
+            Self::Each(places) => {
+                places.get(segment)?.get_or_init(|| Arc::clone(source));
+                None
+            }
+            Self::Latest(latest) => latest.lock()?.put(segment, source, open_max),
+        }
+    }
+
+    fn each(&self, mut look: impl FnMut(&Source)) {
+        match self {
+            Self::Each(places) => places.iter().filter_map(OnceLock::get).for_each(|source| look(source)),
+            Self::Latest(latest) => {
+                let latest = latest.lock();
+                latest.iter().flat_map(|latest| latest.by_segment.values()).for_each(|source| look(source));
+            }
+        }
+    }
+}
+
+impl Latest {
+    /// Returns what had to make room.
+    fn put(&mut self, segment: usize, source: &Arc<Source>, open_max: usize) -> Option<Arc<Source>> {
         if self.by_segment.insert(segment, Arc::clone(source)).is_none() {
             self.oldest_first.push_back(segment);
         }
-        if self.by_segment.len() <= OPEN_MAX {
+        if self.by_segment.len() <= open_max {
             return None;
         }
         self.oldest_first.pop_front().and_then(|oldest| self.by_segment.remove(&oldest))

@@ -30,7 +30,7 @@ fn a_flipped_byte_is_an_error_that_names_the_sample_and_the_others_still_read() 
     for ordinal in [0, 57, 119] {
         made.flip(ordinal, 0);
     }
-    for io in [IoChoice::Direct, IoChoice::Buffered] {
+    for io in [IoChoice::Direct, IoChoice::Buffered, IoChoice::Mapped] {
         let reader = made.reader(io);
         for ordinal in 0..120 {
             match reader.get(ordinal) {
@@ -62,7 +62,7 @@ fn the_error_says_file_key_and_both_checksums() {
 fn an_epoch_ends_with_the_damaged_sample_after_the_batches_before_it() {
     let made = made();
     made.flip(57, 0);
-    for io in [IoChoice::Direct, IoChoice::Buffered] {
+    for io in [IoChoice::Direct, IoChoice::Buffered, IoChoice::Mapped] {
         for order in ORDERS {
             let options = EpochOptions { batch_size: 10.try_into().unwrap(), ..common::epoch_options(order) };
             let mut epoch = made.reader(io).epoch(&options).unwrap();

@@ -34,9 +34,16 @@ fn memory_is_bounded_by_the_window_and_the_read_ahead() {
             let options = EpochOptions { window_len, ..common::epoch_options(order) };
             let stats = run(&made, IoChoice::Buffered, &options);
             // Extents are a little longer than a chunk: their edge sample, the block that aligns them.
-            let window = if order == Order::Chunked { window_len * 9 / 8 } else { 0 };
+            let window = match order {
+                Order::Chunked => window_len * 9 / 8,
+                Order::Sequential => MIB,
+                Order::Full => 0,
+            };
             let ahead = window_len;
-            let bound = window + ahead + ahead / 4 + 128 * KIB;
+            // Units that a batch has finished with are let go a megabyte of samples at a time.
+            // In the full order each of them lies in blocks of its own.
+            let group = if order == Order::Full { 2 * MIB } else { MIB };
+            let bound = window + ahead + group + 128 * KIB;
             assert!(stats.held_bytes_max <= bound, "{order}: {} of {bound}", stats.held_bytes_max);
             assert!(stats.held_bytes_max >= ahead / 2, "{order}: it reads ahead");
         }
@@ -58,18 +65,26 @@ fn buffered_epochs_read_each_byte_once() {
     for order in ORDERS {
         let options = EpochOptions { window_len: MIB, ..common::epoch_options(order) };
         let stats = run(&made, IoChoice::Buffered, &options);
-        assert_eq!(stats.read_bytes, stats.stored_bytes, "{order}");
-        assert_eq!((stats.engine, stats.samples), ("pread", 5600));
+        // In the full order a small gap between two neighbours that happen to follow each other is read too.
+        let gaps = if order == Order::Full { stats.stored_bytes / 100 } else { 0 };
+        let exact = stats.stored_bytes..=stats.stored_bytes + gaps;
+        assert!(exact.contains(&stats.read_bytes), "{order}: {} of {exact:?}", stats.read_bytes);
+        assert_eq!(stats.samples, 5600);
     }
 }
 
 #[test]
-fn a_whole_extent_is_one_read() {
+fn extents_are_read_whole_and_a_megabyte_at_a_time_where_they_follow_each_other() {
     let made = small_samples();
     let reader = made.reader(IoChoice::Buffered);
     let extent_count = u64::from(reader.extents().unwrap().count());
     let sequential = run(&made, IoChoice::Buffered, &common::epoch_options(Order::Sequential));
-    assert_eq!(sequential.request_count, extent_count);
+    let megabytes = sequential.stored_bytes / MIB;
+    assert!(
+        (megabytes..=megabytes + megabytes / 8 + 1).contains(&sequential.request_count),
+        "{}",
+        sequential.request_count
+    );
     // A lane cuts two extents at most at its ends and one at its phase; a piece of a rotated extent may be two reads.
     let options = EpochOptions { lanes: Some(6), ..common::epoch_options(Order::Chunked) };
     let chunked = run(&made, IoChoice::Buffered, &options);
@@ -87,19 +102,16 @@ fn direct_epochs_read_two_blocks_more_for_each_request_at_most() {
 }
 
 #[test]
-fn lone_samples_are_outside_the_window_and_pass_one_at_a_time() {
+fn lone_samples_are_outside_the_window_and_not_copied() {
     // Samples of 8 to 16 chunks, each larger than what may be read ahead.
     let mut random = Random(9);
     let payload_lens: Vec<usize> = (0..60).map(|_| to_usize(512 * KIB + random.below(512 * KIB))).collect();
-    let largest = *payload_lens.iter().max().unwrap() as u64;
     let made = Shape::plain(64 * KIB, payload_lens).write();
     for order in ORDERS {
         let options = EpochOptions { window_len: 256 * KIB, ..common::epoch_options(order) };
         let stats = run(&made, IoChoice::Buffered, &options);
-        // The one that is visited, and the one that is read meanwhile.
-        let bound = 2 * (largest + 4 * 4096);
-        assert!(stats.held_bytes_max <= bound, "{order}: {} of {bound}", stats.held_bytes_max);
-        assert_eq!(stats.read_bytes, stats.stored_bytes);
+        assert_eq!((stats.held_bytes_max, stats.slab_bytes), (0, 0), "{order}: they are read into their batch");
+        assert_eq!((stats.read_bytes, stats.request_count), (stats.stored_bytes, 60));
     }
 }
 

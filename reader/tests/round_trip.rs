@@ -67,11 +67,16 @@ fn check_singles(made: &Made, reader: &Reader) {
 
 fn check_batches(made: &Made, reader: &Reader, random: &mut Random) {
     let count = made.samples.len() as u64;
+    assert!(reader.dataset().locate_all(&[0, count], &mut Vec::new()).is_err());
     for len in [0, 1, 7, 3 * count] {
         let ordinals: Vec<u64> = (0..len).map(|_| random.below(count)).collect();
         let batch = reader.get_batch(&ordinals).unwrap();
         assert_eq!((batch.ordinals(), batch.first_position()), (&ordinals[..], None));
         made.check(&batch);
+        let mut locations = Vec::new();
+        reader.dataset().locate_all(&ordinals, &mut locations).unwrap();
+        let each: Vec<_> = ordinals.iter().map(|&ordinal| reader.dataset().locate(ordinal).unwrap()).collect();
+        assert_eq!(locations, each);
         let asked: u64 = ordinals.iter().map(|&ordinal| made.payload(ordinal).len() as u64).sum();
         assert_eq!(batch.payload_bytes(), asked);
         if let Some(&ordinal) = ordinals.first() {
@@ -124,13 +129,15 @@ proptest! {
     ) {
         let made = shape.write();
         let lanes = lanes.map(|lanes| 1 + lanes.index(made.samples.len()) as u64);
-        for io in [IoChoice::Direct, IoChoice::Buffered] {
+        for io in [IoChoice::Direct, IoChoice::Buffered, IoChoice::Mapped] {
             let reader = made.reader(io);
+            // No window is smaller than an extent.
+            let window_len = window_len.max(reader.dataset().geometry().chunk_size.bytes());
             check_singles(&made, &reader);
             check_batches(&made, &reader, &mut Random(seed));
             for order in ORDERS.map(OrderChoice::Fixed).into_iter().chain([OrderChoice::Auto]) {
                 let batch_size = NonZeroUsize::new(batch_size).unwrap();
-                check_epoch(&made, &reader, &EpochOptions { order, seed, epoch: 2, window_len, lanes, batch_size });
+                check_epoch(&made, &reader, &EpochOptions { order, seed, epoch: 2, window_len, lanes, batch_size, followed: false });
             }
             // An index that is loaded gives the same answers.
             check_batches(&made, &reader, &mut Random(seed.wrapping_add(1)));

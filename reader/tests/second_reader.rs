@@ -90,7 +90,7 @@ fn number(random: &mut Random) -> u64 {
     [0, 1, random.next(), u64::MAX][to_usize(random.below(4))]
 }
 
-fn epoch_options(sample_count: u64, random: &mut Random) -> EpochOptions {
+fn epoch_options(sample_count: u64, chunk_size: u64, random: &mut Random) -> EpochOptions {
     let orders = [
         OrderChoice::Auto,
         OrderChoice::Fixed(Order::Full),
@@ -100,7 +100,8 @@ fn epoch_options(sample_count: u64, random: &mut Random) -> EpochOptions {
         OrderChoice::Fixed(Order::Sequential),
     ];
     let lanes = [None, None, Some(1), Some(sample_count), Some(1 + random.below(sample_count))];
-    let windows = [EpochOptions::DEFAULT_WINDOW_LEN, 0, 4096 << random.below(12)];
+    // Not below an extent, which the Rust reader refuses.
+    let windows = [EpochOptions::DEFAULT_WINDOW_LEN, chunk_size, chunk_size << random.below(8)];
     EpochOptions {
         order: orders[to_usize(random.below(6))],
         seed: number(random),
@@ -112,11 +113,12 @@ fn epoch_options(sample_count: u64, random: &mut Random) -> EpochOptions {
 }
 
 fn check_plans(python: &mut Python, path: &Path, count: u32) {
-    let reader = Reader::open(path, ReaderOptions { io: IoChoice::Buffered, threads: 1 }).unwrap();
+    let reader =
+        Reader::open(path, ReaderOptions { io: IoChoice::Buffered, threads: 1, ..ReaderOptions::default() }).unwrap();
     let sample_count = reader.dataset().sample_count();
     let mut random = Random(sample_count);
     for _ in 0..count {
-        let options = epoch_options(sample_count, &mut random);
+        let options = epoch_options(sample_count, reader.dataset().geometry().chunk_size.bytes(), &mut random);
         let mut question = Question::new("plan", path)
             .option("--order", options.order)
             .option("--seed", options.seed)

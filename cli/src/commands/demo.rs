@@ -12,15 +12,15 @@ use grainstore_converters::folder::{FolderOptions, FolderSource};
 
 use super::shown_path;
 use crate::Exit;
-use crate::demo::cold::{Cold, make_cold};
+use crate::cold::{Cold, make_cold};
 use crate::demo::files::{FileReading, read_files};
-use crate::demo::filesystem::{FileSystem, free_bytes};
 use crate::demo::images::{ImageSpec, MEDIAN_LEN, make_images};
 use crate::demo::report::{Rate, Report, Round, Rounds};
 use crate::demo::steps::{check, dataset_files, files_of, pack, read_epoch};
 use crate::demo::workplace::Workplace;
-use crate::demo::{Interrupted, check_interrupt};
+use crate::filesystem::{FileSystem, free_bytes};
 use crate::hints::WithHint;
+use crate::interrupt::{Interrupted, check_interrupt};
 use crate::printer::{Counted, Printer};
 use crate::sizes::shown_size;
 

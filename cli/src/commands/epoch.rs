@@ -4,16 +4,18 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use grainstore_reader::engine::IoMode;
 use grainstore_reader::plan::OrderChoice;
-use grainstore_reader::{Epoch, EpochOptions, EpochStats, IoChoice, Reader, ReaderOptions};
-use rustix::time::{ClockId, clock_gettime};
-use serde::Serialize;
+use grainstore_reader::{EngineChoice, Epoch, EpochOptions, EpochStats, IoChoice, Reader, ReaderOptions};
 
-use super::{counted, shown_path};
+use super::shown_path;
+use crate::clock::{parse_seconds, process_cpu};
+use crate::epoch::document::{Document, Times};
 use crate::printer::{Counted, Printer};
-use crate::sizes::{parse_size, per_second, shown_exact, shown_size};
+use crate::sizes::parse_size;
 use crate::{Exit, interrupt};
+
+/// How long the user may have to wait for a look at Ctrl-C.
+const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// Read an epoch in shuffled order and tell how fast it came
 ///
@@ -44,9 +46,34 @@ pub(crate) struct EpochArgs {
     /// Samples of a batch
     #[arg(long, default_value_t = EpochOptions::DEFAULT_BATCH_SIZE, value_name = "N")]
     batch_size: NonZeroUsize,
-    /// Read past the page cache (direct), through it (buffered), or as it suits data and memory (auto)
+    /// How files are read: direct, buffered, mapped or auto
+    ///
+    /// direct reads past the page cache, as suits a dataset larger than memory. buffered reads through it, so that the
+    /// next epoch may come from memory. mapped takes samples from where the page cache has them: fastest where all of
+    /// the dataset is there, slowest where it is not, and a file that is truncated meanwhile kills the command. auto is
+    /// buffered where the dataset fits in half of the free memory, else direct.
     #[arg(long, default_value_t, value_name = "IO")]
     io: IoChoice,
+    /// What reads: uring, pread or auto
+    ///
+    /// uring is io_uring, and an error where the system refuses it, as containers often do. pread is 16 threads that
+    /// read one request each, which works everywhere. auto is uring where it can be had, else pread. Mapped files need
+    /// neither.
+    #[arg(long, default_value_t, value_name = "ENGINE")]
+    engine: EngineChoice,
+    /// Bytes that io_uring asks of each device at a time; storage across a network may need more
+    #[arg(long, default_value = "8M", value_parser = parse_size, value_name = "SIZE")]
+    queue: u64,
+    /// Leave nothing in the page cache, so that other programs keep there what they need
+    ///
+    /// Only buffered reads need it: direct ones never leave anything, mapped ones always do. What the page cache holds
+    /// already stays and is used. Needs Linux 6.14 and a file system that can do it; elsewhere a warning says so, and
+    /// reads go on without it.
+    #[arg(long)]
+    dont_cache: bool,
+    /// Give up with an error that names the read when one takes longer than this many seconds
+    #[arg(long, default_value = "120", value_parser = parse_seconds, value_name = "S")]
+    timeout: Duration,
     /// Stop after this many seconds, between two batches, and say so
     #[arg(long, value_parser = parse_seconds, value_name = "S")]
     limit_seconds: Option<Duration>,
@@ -58,50 +85,7 @@ pub(crate) struct EpochArgs {
     pub(super) json: bool,
 }
 
-/// What was measured, and how the epoch was read.
-#[derive(Serialize)]
-struct Document {
-    path: String,
-    complete: bool,
-    samples: u64,
-    dataset_samples: u64,
-    batches: u64,
-    payload_bytes: u64,
-    stored_bytes: u64,
-    read_bytes: u64,
-    requests: u64,
-    open_s: f64,
-    elapsed_s: f64,
-    first_batch_s: f64,
-    wait_s: f64,
-    cpu_s: f64,
-    samples_per_s: f64,
-    mb_per_s: f64,
-    /// Of the stored bytes of the samples delivered; none where they have no bytes.
-    read_amplification: Option<f64>,
-    cpu_s_per_gb: Option<f64>,
-    held_bytes_max: u64,
-    order: String,
-    lanes: Option<u64>,
-    seed: u64,
-    epoch: u64,
-    window_bytes: u64,
-    batch_size: usize,
-    io: &'static str,
-    io_why: String,
-    engine: &'static str,
-}
-
-/// Times of a run.
-#[derive(Default)]
-struct Times {
-    open: Duration,
-    first_batch: Duration,
-    elapsed: Duration,
-    cpu: Duration,
-}
-
-/// A run that was not interrupted.
+/// What an epoch that was not interrupted came to.
 struct Run {
     times: Times,
     batches: u64,
@@ -117,7 +101,7 @@ impl EpochArgs {
     /// Where the dataset cannot be opened or read, or a sample is damaged.
     pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
         let opening = Instant::now();
-        let reader = Reader::open(&self.path, ReaderOptions { io: self.io, ..ReaderOptions::default() })?;
+        let reader = Reader::open(&self.path, self.reader_options())?;
         reader.extents()?;
         let open = opening.elapsed();
         let run = self.read(&reader, open, printer)?;
@@ -125,11 +109,11 @@ impl EpochArgs {
             printer.warn(notice);
         }
         let Some(run) = run else { return Ok(Exit::Interrupted) };
-        let document = self.document(&reader, &run);
+        let document = self.document(&reader, run);
         if self.json {
             printer.json(&document)?;
         } else {
-            for line in self.summary(&document) {
+            for line in document.lines() {
                 if self.print_ordinals { printer.note(line) } else { printer.line(line)? }
             }
         }
@@ -144,8 +128,17 @@ impl EpochArgs {
         let mut times = Times { open, ..Times::default() };
         let mut epoch = reader.epoch(&self.options())?;
         let mut batches = 0;
-        while let Some(batch) = epoch.next_batch() {
-            let batch = batch?;
+        loop {
+            while !epoch.is_ready_within(LOOK_UP) {
+                if interrupt::requested() {
+                    return left_behind(epoch, Ok(None));
+                }
+            }
+            let batch = match epoch.next_batch() {
+                Some(Ok(batch)) => batch,
+                Some(Err(error)) => return left_behind(epoch, Err(error.into())),
+                None => break,
+            };
             times.elapsed = started.elapsed();
             if batches == 0 {
                 times.first_batch = times.elapsed;
@@ -156,7 +149,7 @@ impl EpochArgs {
                 batch.ordinals().iter().try_for_each(|ordinal| printer.line(ordinal))?;
             }
             if interrupt::requested() {
-                return Ok(None);
+                return left_behind(epoch, Ok(None));
             }
             if self.limit_seconds.is_some_and(|limit| times.elapsed >= limit) {
                 break;
@@ -164,6 +157,17 @@ impl EpochArgs {
         }
         times.cpu = process_cpu().saturating_sub(cpu_before);
         Ok(Some(Run::of(times, batches, &epoch)))
+    }
+
+    fn reader_options(&self) -> ReaderOptions {
+        ReaderOptions {
+            io: self.io,
+            engine: self.engine,
+            queue_len: self.queue,
+            dont_cache: self.dont_cache,
+            timeout: self.timeout,
+            ..ReaderOptions::default()
+        }
     }
 
     fn options(&self) -> EpochOptions {
@@ -174,83 +178,27 @@ impl EpochArgs {
             window_len: self.window,
             lanes: None,
             batch_size: self.batch_size,
+            followed: false,
         }
     }
 
-    fn document(&self, reader: &Reader, run: &Run) -> Document {
-        let Run { times, stats, .. } = run;
-        let elapsed_s = times.elapsed.as_secs_f64();
-        let dataset_samples = reader.dataset().sample_count();
-        Document {
+    fn document(&self, reader: &Reader, run: Run) -> Document {
+        let asked = Document {
             path: shown_path(&self.path),
-            complete: stats.samples == dataset_samples,
-            samples: stats.samples,
-            dataset_samples,
+            dataset_samples: reader.dataset().sample_count(),
             batches: run.batches,
-            payload_bytes: stats.payload_bytes,
-            stored_bytes: stats.stored_bytes,
-            read_bytes: stats.read_bytes,
-            requests: stats.request_count,
-            open_s: times.open.as_secs_f64(),
-            elapsed_s,
-            first_batch_s: times.first_batch.as_secs_f64(),
-            wait_s: stats.wait.as_secs_f64(),
-            cpu_s: times.cpu.as_secs_f64(),
-            samples_per_s: ratio(stats.samples as f64, elapsed_s).unwrap_or(0.0),
-            mb_per_s: ratio(stats.payload_bytes as f64 / 1e6, elapsed_s).unwrap_or(0.0),
-            read_amplification: ratio(stats.read_bytes as f64, stats.stored_bytes as f64),
-            cpu_s_per_gb: ratio(times.cpu.as_secs_f64(), stats.payload_bytes as f64 / 1e9),
-            held_bytes_max: stats.held_bytes_max,
-            order: run.order.clone(),
+            order: run.order,
             lanes: run.lanes,
             seed: self.seed,
             epoch: self.epoch,
             window_bytes: self.window,
             batch_size: self.batch_size.get(),
-            io: match stats.io {
-                IoMode::Direct => "direct",
-                IoMode::Buffered => "buffered",
-            },
             io_why: reader.io().why,
-            engine: stats.engine,
-        }
-    }
-
-    /// What a person is told.
-    fn summary(&self, document: &Document) -> Vec<String> {
-        let elapsed = Duration::from_secs_f64(document.elapsed_s);
-        let rate = per_second(document.payload_bytes, elapsed);
-        let mut lines = vec![format!(
-            "{}: {}, {} in {:.2} s: {rate}, {:.0} samples/s",
-            document.path,
-            counted(document.samples, "sample"),
-            shown_size(document.payload_bytes),
-            document.elapsed_s,
-            document.samples_per_s
-        )];
-        let mut row = |name: &str, text: String| lines.push(format!("  {name:<12} {text}"));
-        if !document.complete {
-            let (read, all) = (document.samples, document.dataset_samples);
-            row("stopped", format!("after {read} of {all} samples, by --limit-seconds"));
-        }
-        row("order", self.shown_order(document));
-        row("io", format!("{}, {} engine: {}", document.io, document.engine, document.io_why));
-        row("read", shown_reads(document));
-        row("memory", format!("{} of buffers at most", shown_size(document.held_bytes_max)));
-        row("waited", format!("{:.2} s for reads", document.wait_s));
-        row("cpu", shown_cpu(document));
-        let (open, first) = (document.open_s, document.first_batch_s);
-        row("first batch", format!("after {first:.3} s, and {open:.3} s to open and load the index"));
-        lines
-    }
-
-    fn shown_order(&self, document: &Document) -> String {
-        let chosen = if self.order == OrderChoice::Auto { " (chosen by the mean sample length)" } else { "" };
-        let lanes = match document.lanes {
-            Some(lanes) => format!(", {} in a window of {}", counted(lanes, "lane"), shown_exact(self.window)),
-            None => String::new(),
+            dont_cache: self.dont_cache,
+            queue_bytes: self.queue,
+            ..Document::default()
         };
-        format!("{}{chosen}, seed {}, epoch {}{lanes}", document.order, self.seed, self.epoch)
+        asked.with(&run.times, &run.stats)
     }
 }
 
@@ -260,52 +208,8 @@ impl Run {
     }
 }
 
-fn shown_reads(document: &Document) -> String {
-    let reads = format!("{} in {}", shown_size(document.read_bytes), counted(document.requests, "read"));
-    match document.read_amplification {
-        Some(amplification) => format!("{reads}, {amplification:.3} for each stored byte"),
-        None => reads,
-    }
-}
-
-fn shown_cpu(document: &Document) -> String {
-    match document.cpu_s_per_gb {
-        Some(per_gb) => format!("{:.2} s, {per_gb:.2} s for each GB", document.cpu_s),
-        None => format!("{:.2} s", document.cpu_s),
-    }
-}
-
-/// None where it would divide by zero.
-fn ratio(part: f64, whole: f64) -> Option<f64> {
-    (whole > 0.0).then(|| part / whole)
-}
-
-/// Time that all threads of the process have worked.
-fn process_cpu() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
-}
-
-fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    seconds.ok_or_else(|| "expected seconds such as 10 or 0.5".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn seconds_are_read_with_a_fraction_and_never_negative() {
-        assert_eq!(parse_seconds("0.5"), Ok(Duration::from_millis(500)));
-        for text in ["", "-1", "nan", "inf", "10s"] {
-            assert_eq!(parse_seconds(text).unwrap_err(), "expected seconds such as 10 or 0.5", "{text}");
-        }
-    }
-
-    #[test]
-    fn a_ratio_to_nothing_is_none() {
-        assert_eq!(ratio(1.0, 0.0), None);
-        assert_eq!(ratio(3.0, 2.0), Some(1.5));
-    }
+/// The process ends with this: a device that does not answer is not waited for, as it would be where an epoch is dropped.
+fn left_behind<T>(epoch: Epoch, result: anyhow::Result<T>) -> anyhow::Result<T> {
+    std::mem::forget(epoch);
+    result
 }

@@ -44,8 +44,8 @@ impl GetArgs {
     /// Where the dataset cannot be opened, there is no such ordinal or field, the sample cannot be read or is
     /// damaged, or the output cannot be written.
     pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
-        // One sample is one read: direct I/O and many threads gain nothing.
-        let reader = Reader::open(&self.path, ReaderOptions { io: IoChoice::Buffered, threads: 1 })?;
+        // One sample is one read: direct I/O gains nothing.
+        let reader = Reader::open(&self.path, ReaderOptions { io: IoChoice::Buffered, ..ReaderOptions::default() })?;
         let Some(sample) = self.find(&reader, printer)? else { return Ok(Exit::No) };
         let bytes = match &self.field {
             None => Some(sample.payload.as_slice()),

@@ -1,5 +1,6 @@
 //! The commands, a file each: arguments (whose doc comments are the help), work, print.
 
+mod bench;
 mod convert;
 mod demo;
 mod epoch;
@@ -26,6 +27,7 @@ pub(crate) enum Command {
     Verify(verify::VerifyArgs),
     RebuildIndex(rebuild_index::RebuildIndexArgs),
     Epoch(epoch::EpochArgs),
+    Bench(bench::BenchArgs),
     Demo(demo::DemoArgs),
 }
 
@@ -39,6 +41,7 @@ impl Command {
             Self::Get(_) | Self::RebuildIndex(_) => false,
             Self::Verify(args) => args.json,
             Self::Epoch(args) => args.json,
+            Self::Bench(args) => args.json,
             Self::Demo(args) => args.json,
         }
     }
@@ -56,13 +59,14 @@ impl Command {
             Self::Verify(args) => args.run(printer),
             Self::RebuildIndex(args) => args.run(printer),
             Self::Epoch(args) => args.run(printer),
+            Self::Bench(args) => args.run(printer),
             Self::Demo(args) => args.run(printer),
         }
     }
 }
 
 /// `1 sample`, `2 samples`.
-fn counted(count: u64, thing: &str) -> String {
+pub(crate) fn counted(count: u64, thing: &str) -> String {
     let ending = match count {
         1 => "",
         _ if thing.ends_with('s') => "es",
@@ -72,6 +76,6 @@ fn counted(count: u64, thing: &str) -> String {
 }
 
 /// A path, made safe for a terminal.
-fn shown_path(path: &Path) -> String {
+pub(crate) fn shown_path(path: &Path) -> String {
     escape_bytes(path.as_os_str().as_encoded_bytes())
 }

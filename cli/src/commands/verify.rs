@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use grainstore_store::{Damage, Dataset, StoreError, VerifyOptions, VerifyReport};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -84,7 +84,7 @@ impl VerifyArgs {
     /// Where there is no dataset, it was written by a newer version, or there are no threads.
     pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
         let started = Instant::now();
-        let news = self.start();
+        let news = self.start()?;
         let mut listing = Listing { printer, json: self.json, rows: Vec::new(), closed: false, index_damaged: false };
         let Some(report) = self.follow(&news, printer, &mut listing)? else { return Ok(Exit::Interrupted) };
         let elapsed = started.elapsed();
@@ -93,11 +93,12 @@ impl VerifyArgs {
     }
 
     /// Checks on threads of its own. Nothing is written, so they can be left behind when the user wants to stop.
-    fn start(&self) -> Receiver<News> {
+    fn start(&self) -> anyhow::Result<Receiver<News>> {
         let (sender, receiver) = mpsc::channel();
         let (path, options) = (self.path.clone(), VerifyOptions { threads: self.jobs.map(NonZeroUsize::get) });
-        std::thread::spawn(move || check(&path, &options, &sender));
-        receiver
+        let started = std::thread::Builder::new().spawn(move || check(&path, &options, &sender));
+        started.context("cannot start a thread to work with")?;
+        Ok(receiver)
     }
 
     /// The report; none where the user wants to stop.

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use indicatif::ProgressBar;
 
-use super::check_interrupt;
 use super::report::Rate;
+use crate::interrupt::check_interrupt;
 
 /// How files are read.
 #[derive(Clone, Copy, Debug)]

@@ -18,6 +18,8 @@ use anyhow::{Context, ensure};
 use jpeg_encoder::{Encoder, ImageBuffer, JpegColorType, SamplingFactor};
 use rayon::prelude::*;
 
+use crate::random::{SplitMix64, mix};
+
 /// Median of the sizes drawn, in bytes: about that of an ImageNet training image.
 pub(crate) const MEDIAN_LEN: f64 = 95_000.0;
 /// Standard deviation of the logarithm of the sizes drawn.
@@ -151,7 +153,7 @@ struct Picture {
 
 impl Picture {
     fn draw(seed: u64, number: u64) -> Self {
-        let mut random = SplitMix64(mix(mix(seed).wrapping_add(number)));
+        let mut random = SplitMix64::new(mix(mix(seed).wrapping_add(number)));
         let (width, height) = dimensions(draw_len(&mut random), &mut random);
         let longest = width.max(height);
         Self {
@@ -165,7 +167,7 @@ impl Picture {
 
     /// Brightness is a floor, two waves and the noise: at most 20 + 42 + 42 + 127, so a byte holds it.
     fn fill_luma(&self, y: u16, row: &mut Vec<u8>) {
-        let mut random = SplitMix64(mix(self.noise_key.wrapping_add(u64::from(y))));
+        let mut random = SplitMix64::new(mix(self.noise_key.wrapping_add(u64::from(y))));
         let mut phases = self.waves.map(|wave| wave.phase_at_row(y));
         let mut left = usize::from(self.width);
         while left > 0 {
@@ -263,32 +265,6 @@ fn side(pixels: f64) -> u16 {
     pixels.round().clamp(1.0, 65_535.0) as u16
 }
 
-/// The SplitMix64 generator: a counter and a finaliser.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
-    }
-
-    fn half(&mut self) -> u32 {
-        (self.next() >> 32) as u32
-    }
-
-    /// A number in [0, 1), of 53 random bits.
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
-
-/// SplitMix64's finaliser: every bit of the input moves every bit of the output.
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -358,7 +334,7 @@ mod tests {
         let mut picture = Picture::draw(1, 1);
         (picture.width, picture.height) = (1, 1);
         assert_eq!(parse(&encoded(&picture)).width, 1);
-        (picture.width, picture.height) = dimensions(LEN_LIMITS.0, &mut SplitMix64(5));
+        (picture.width, picture.height) = dimensions(LEN_LIMITS.0, &mut SplitMix64::new(5));
         let file = encoded(&picture);
         assert_eq!(parse(&file).height, picture.height);
         assert!((3_500..5_000).contains(&file.len()), "{} bytes", file.len());
@@ -380,7 +356,7 @@ mod tests {
     fn an_encoded_length_is_near_the_length_drawn() {
         for (number, len) in [6_000.0, 30_000.0, 95_000.0, 400_000.0, 1_500_000.0].into_iter().enumerate() {
             let mut picture = Picture::draw(2, number as u64);
-            (picture.width, picture.height) = dimensions(len, &mut SplitMix64(number as u64));
+            (picture.width, picture.height) = dimensions(len, &mut SplitMix64::new(number as u64));
             let ratio = encoded(&picture).len() as f64 / len;
             assert!((ratio - 1.0).abs() < 0.1, "{len} bytes wanted, {ratio} of it made");
         }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::cold::Cold;
-use super::filesystem::FileSystem;
+use crate::cold::Cold;
+use crate::filesystem::FileSystem;
 use crate::sizes::shown_size;
 
 /// How fast a step was.

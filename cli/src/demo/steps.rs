@@ -12,14 +12,12 @@ use anyhow::{Context, anyhow, bail, ensure};
 use grainstore_converters::folder::FolderSource;
 use grainstore_converters::{ConvertError, ConvertOptions, ConvertSummary, Events, Progress, convert};
 use grainstore_format::to_usize;
-use grainstore_reader::engine::IoMode;
 use grainstore_reader::{EpochOptions, Reader, ReaderOptions};
 use grainstore_store::{Dataset, VerifyOptions, VerifyReport, verify};
 use indicatif::ProgressBar;
 
 use super::report::{EpochStep, Rate};
-use super::{Interrupted, check_interrupt};
-use crate::interrupt;
+use crate::interrupt::{self, Interrupted, check_interrupt};
 
 /// How long to wait for the checking thread before the user is asked for again.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -97,10 +95,7 @@ pub(crate) fn read_epoch(path: &Path, number: u32, bar: &ProgressBar) -> anyhow:
     let step = EpochStep {
         rate: Rate::new(stats.samples, stats.payload_bytes, elapsed),
         order: epoch.order().to_string(),
-        io: match stats.io {
-            IoMode::Direct => "direct",
-            IoMode::Buffered => "buffered",
-        },
+        io: stats.io.name(),
         engine: stats.engine,
         read_bytes: stats.read_bytes,
     };

@@ -1,40 +1,51 @@
 //! The engine that runs everywhere: a pool of threads, each of which takes a request, reads it with
 //! `pread` until it is whole, and hands it back.
 //!
-//! Requests start in the order submitted and end in any. Submitting takes no system call but the
-//! waking of a thread; depth on the device is the number of threads.
+//! Requests start in the order submitted and end in any; depth on the device is the number of threads.
+//! A short read of what the page cache holds is done at once by the thread that submits it: to hand it over
+//! would take longer. Otherwise submitting is the waking of a thread.
 
 use std::collections::VecDeque;
-use std::io;
+use std::mem;
 use std::num::NonZeroUsize;
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 
-use super::{
-    BLOCK_LEN, Completion, Engine, EngineError, EngineStats, Failed, Filled, IoMode, ReadError, ReadRequest, Span,
-    Wait, is_refusal,
-};
+use super::job::{Job, Step};
+use super::process::Home;
+use super::{Completion, DRAIN_MAX, Engine, EngineError, EngineStats, ReadError, ReadRequest, Wait};
 
 const NAME: &str = "pread";
+
+/// Bytes of a read that the thread that submits it may do itself: about as many as are copied while another wakes up.
+/// Longer ones are better copied by several threads at a time.
+const AT_ONCE_LEN_MAX: usize = 64 << 10;
 
 /// Reads with a fixed number of threads.
 #[derive(Debug)]
 pub struct PreadEngine {
-    /// `None` only while dropping: without a sender the threads end.
-    queue: Option<Sender<ReadRequest>>,
-    /// The threads' end of the queue, so that dropping can empty it.
-    queued: Receiver<ReadRequest>,
-    done: Receiver<Completion>,
+    /// `None` only while dropping.
+    pool: Option<Pool>,
     /// Completed without a read.
     ready: VecDeque<Completion>,
     in_flight: usize,
-    threads: Vec<JoinHandle<()>>,
+    home: Home,
     counters: Arc<Counters>,
+}
+
+/// The threads, and the channels to and from them.
+#[derive(Debug)]
+struct Pool {
+    queue: Sender<Job>,
+    /// The threads' end of the queue, so that dropping can empty it.
+    queued: Receiver<Job>,
+    done: Receiver<Completion>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 /// Written by the threads before they hand a request back, so that who has it sees it counted.
@@ -46,32 +57,45 @@ struct Counters {
 }
 
 impl PreadEngine {
-    /// Starts the threads.
+    /// Starts the threads, or as many as the system allows.
     ///
     /// # Errors
-    /// Where the system refuses a thread.
+    /// Where the system refuses the first thread.
     pub fn new(threads: NonZeroUsize) -> Result<Self, EngineError> {
-        let (queue, queued) = unbounded();
-        let (done_sender, done) = unbounded();
-        let mut engine = Self {
-            queue: Some(queue),
-            queued,
-            done,
-            ready: VecDeque::new(),
-            in_flight: 0,
-            threads: Vec::new(),
-            counters: Arc::default(),
+        let counters = Arc::default();
+        let pool = Some(Pool::start(threads, &counters)?);
+        Ok(Self { pool, ready: VecDeque::new(), in_flight: 0, home: Home::here(), counters })
+    }
+
+    /// The pool, where it still has threads: a forked process has none of them.
+    fn pool(&self) -> Result<&Pool, EngineError> {
+        self.home.check(NAME)?;
+        self.pool.as_ref().ok_or_else(|| self.stopped())
+    }
+
+    /// Takes what is done, and waits for one if there is nothing and `wait` says so.
+    fn take_done(&self, wait: Wait, out: &mut Vec<Completion>) -> Result<(), EngineError> {
+        let done = &self.pool()?.done;
+        let wanted = out.len() + wait.count(self.in_flight).saturating_sub(self.ready.len());
+        let deadline = match wait {
+            Wait::Within { timeout, .. } => Instant::now().checked_add(timeout),
+            Wait::None | Wait::One | Wait::Many(_) => None,
         };
-        for number in 0..threads.get() {
-            let worker = Worker {
-                queued: engine.queued.clone(),
-                done: done_sender.clone(),
-                counters: Arc::clone(&engine.counters),
+        out.extend(done.try_iter());
+        while out.len() < wanted {
+            // It ends with an error, not never, should all threads be gone.
+            let completion = match deadline {
+                Some(deadline) => done.recv_deadline(deadline),
+                None => done.recv().map_err(RecvTimeoutError::from),
             };
-            let thread = Builder::new().name(format!("grain-pread-{number}")).spawn(move || worker.run());
-            engine.threads.push(thread.map_err(|source| EngineError::Start { engine: NAME, source })?);
+            match completion {
+                Ok(completion) => out.push(completion),
+                Err(RecvTimeoutError::Timeout) => return Ok(()),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.stopped()),
+            }
+            out.extend(done.try_iter());
         }
-        Ok(engine)
+        Ok(())
     }
 
     fn stopped(&self) -> EngineError {
@@ -81,13 +105,11 @@ impl PreadEngine {
 
 impl Engine for PreadEngine {
     fn submit(&mut self, request: ReadRequest) -> Result<(), EngineError> {
+        let pool = self.pool()?;
         add(&self.counters.request_count, 1);
-        if request.len == 0 {
-            let result = Ok(Filled::new(request.buffer, 0..0));
-            self.ready.push_back(Completion { token: request.token, result });
-        } else {
-            let queue = self.queue.as_ref().ok_or_else(|| self.stopped())?;
-            queue.send(request).map_err(|_| self.stopped())?;
+        match self.counters.begin(request) {
+            Ok(job) => pool.queue.send(job).map_err(|_| self.stopped())?,
+            Err(completion) => self.ready.push_back(completion),
         }
         self.in_flight += 1;
         Ok(())
@@ -95,15 +117,10 @@ impl Engine for PreadEngine {
 
     fn complete(&mut self, wait: Wait, out: &mut Vec<Completion>) -> Result<(), EngineError> {
         let before = out.len();
+        let taken = self.take_done(wait, out);
         out.extend(self.ready.drain(..));
-        out.extend(self.done.try_iter());
-        if out.len() == before && wait == Wait::One && self.in_flight > 0 {
-            // It ends with an error, not never, should all threads be gone.
-            out.push(self.done.recv().map_err(|_| self.stopped())?);
-            out.extend(self.done.try_iter());
-        }
         self.in_flight -= out.len() - before;
-        Ok(())
+        taken
     }
 
     fn in_flight(&self) -> usize {
@@ -115,6 +132,7 @@ impl Engine for PreadEngine {
             request_count: self.counters.request_count.load(Ordering::Relaxed),
             wanted_bytes: self.counters.wanted_bytes.load(Ordering::Relaxed),
             read_bytes: self.counters.read_bytes.load(Ordering::Relaxed),
+            registered_bytes: 0,
         }
     }
 
@@ -126,108 +144,110 @@ impl Engine for PreadEngine {
 impl Drop for PreadEngine {
     /// Drops what is queued and waits for the reads that have begun.
     fn drop(&mut self) {
-        self.queue = None;
-        self.queued.try_iter().for_each(drop);
-        for thread in self.threads.drain(..) {
+        let Some(pool) = self.pool.take() else { return };
+        if self.home.is_here() {
+            pool.stop();
+        } else {
+            // A forked process has neither the threads nor, for sure, whole channels to them.
+            mem::forget(pool);
+        }
+    }
+}
+
+impl Pool {
+    fn start(threads: NonZeroUsize, counters: &Arc<Counters>) -> Result<Self, EngineError> {
+        let (queue, queued) = unbounded();
+        let (done_sender, done) = unbounded();
+        let mut pool = Self { queue, queued, done, threads: Vec::new() };
+        for number in 0..threads.get() {
+            let worker =
+                Worker { queued: pool.queued.clone(), done: done_sender.clone(), counters: Arc::clone(counters) };
+            let thread = Builder::new().name(format!("grain-pread-{number}")).spawn(move || worker.run());
+            match thread {
+                Ok(thread) => pool.threads.push(thread),
+                // Fewer do as well.
+                Err(_) if number > 0 => break,
+                Err(source) => {
+                    drop(done_sender);
+                    pool.stop();
+                    return Err(EngineError::Start { engine: NAME, source });
+                }
+            }
+        }
+        Ok(pool)
+    }
+
+    /// A thread that the device does not answer keeps its request, and ends when it has.
+    fn stop(self) {
+        let Self { queue, queued, done, threads } = self;
+        drop(queue);
+        queued.try_iter().for_each(drop);
+        let patience = Instant::now() + DRAIN_MAX;
+        // Without a sender the threads end, and with the last of them this channel.
+        while let Ok(completion) = done.recv_deadline(patience) {
+            drop(completion);
+        }
+        if Instant::now() < patience {
             // A panic has been told by the panic hook; there is nobody to hand it on to.
-            drop(thread.join());
+            threads.into_iter().for_each(|thread| drop(thread.join()));
         }
     }
 }
 
 /// What a thread of the pool has.
 struct Worker {
-    queued: Receiver<ReadRequest>,
+    queued: Receiver<Job>,
     done: Sender<Completion>,
     counters: Arc<Counters>,
 }
 
 impl Worker {
     fn run(&self) {
-        for request in &self.queued {
-            if self.done.send(self.serve(request)).is_err() {
+        for job in &self.queued {
+            if self.done.send(self.serve(job)).is_err() {
                 return;
             }
         }
     }
 
-    fn serve(&self, mut request: ReadRequest) -> Completion {
-        let (token, range, path) = (request.token, request.range(), Arc::clone(&request.source.path));
+    fn serve(&self, mut job: Job) -> Completion {
+        let count = |read_len| self.counters.count_read(read_len);
         // A panic must not lose the request: nobody would ever complete it. The buffer stays whole,
         // since it is only lent, and its bytes are arbitrary after a failure anyhow.
-        let result = catch_unwind(AssertUnwindSafe(|| self.read(&mut request)))
-            .unwrap_or(Err(ReadError::Panicked { path, range }));
-        let buffer = request.buffer;
-        let result = match result {
-            Ok(wanted) => Ok(Filled::new(buffer, wanted)),
-            Err(error) => Err(Failed { error, buffer }),
-        };
-        Completion { token, result }
-    }
-
-    /// Fills the request's buffer and says where the wanted bytes lie.
-    fn read(&self, request: &mut ReadRequest) -> Result<Range<usize>, ReadError> {
-        let span = request.span()?;
-        let mut progress = Progress { filled: 0, mode: span.mode };
-        while progress.filled < span.wanted.end {
-            self.step(request, &span, &mut progress)?;
-        }
-        add(&self.counters.wanted_bytes, request.len as u64);
-        Ok(span.wanted)
-    }
-
-    /// One `pread`, and what follows from its result.
-    fn step(&self, request: &mut ReadRequest, span: &Span, progress: &mut Progress) -> Result<(), ReadError> {
-        let from = span.offset + progress.filled as u64;
-        let range = request.range();
-        let source = &request.source;
-        let failed =
-            |error| ReadError::Io { path: source.path.clone(), range: range.clone(), failed_at: from, source: error };
-        match source.read_at(&mut request.buffer.as_mut_slice()[progress.filled..span.len], from) {
-            Ok(0) => Err(source.end_of_file(range, source.end_seen_at(from))),
-            Ok(read_len) => {
-                add(&self.counters.read_bytes, read_len as u64);
-                if progress.advance(read_len, span) {
-                    return Ok(());
-                }
-                let end = source.end_seen_at(range.end);
-                if end < range.end {
-                    return Err(source.end_of_file(range, end));
-                }
-                progress.mode = IoMode::Buffered;
-                source.fall_back().map_err(failed)
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            Err(error) if progress.mode == IoMode::Direct && is_refusal(&error) => {
-                progress.mode = IoMode::Buffered;
-                source.fall_back().map_err(failed)
-            }
-            Err(error) => Err(failed(error)),
-        }
+        let result = catch_unwind(AssertUnwindSafe(|| job.read_rest(count))).unwrap_or_else(|_| Err(job.panicked()));
+        self.counters.finish(job, result)
     }
 }
 
-/// How far a request is.
-struct Progress {
-    /// Bytes of the span, from its start, that are in the buffer; whole blocks while direct.
-    filled: usize,
-    /// How the next read is done. A source that falls back meanwhile does not change it: it takes
-    /// direct reads all the same.
-    mode: IoMode,
-}
+impl Counters {
+    /// Begins a request, and ends it where that takes no device.
+    fn begin(&self, request: ReadRequest) -> Result<Job, Completion> {
+        let mut job = Job::begin(request).inspect_err(|done| self.count_lent(done))?;
+        if job.request().len > AT_ONCE_LEN_MAX {
+            return Ok(job);
+        }
+        match job.read_cached(|read_len| self.count_read(read_len)) {
+            Step::More => Ok(job),
+            Step::Done(result) => Err(self.finish(job, result)),
+        }
+    }
 
-impl Progress {
-    /// Counts what a read delivered. A direct read that ended inside a block is repeated from that
-    /// block on; `false` where this would repeat the same read for ever.
-    fn advance(&mut self, read_len: usize, span: &Span) -> bool {
-        let reached = self.filled + read_len;
-        let next = match self.mode {
-            IoMode::Direct if reached < span.wanted.end => reached - reached % BLOCK_LEN,
-            _ => reached,
-        };
-        let advances = next > self.filled;
-        self.filled = next;
-        advances
+    fn finish(&self, job: Job, result: Result<(), ReadError>) -> Completion {
+        if result.is_ok() {
+            add(&self.wanted_bytes, job.request().len as u64);
+        }
+        job.finish(result)
+    }
+
+    /// Counts a completion that no read was made for.
+    fn count_lent(&self, completion: &Completion) {
+        let lent_len = completion.result.as_ref().map_or(0, |filled| filled.bytes().len());
+        add(&self.wanted_bytes, lent_len as u64);
+        self.count_read(lent_len);
+    }
+
+    fn count_read(&self, read_len: usize) {
+        add(&self.read_bytes, read_len as u64);
     }
 }
 

@@ -1,115 +1,107 @@
 //! An epoch: every sample once, in the order of its plan, batch by batch.
 //!
-//! ```text
-//! plan -> units -> fetch: engine, units held -> stored bytes -> checked and decoded -> batch
-//! ```
-//!
-//! The plan says which bytes are needed when, so they are read ahead as far as memory allows; the thread that asks
-//! for batches submits reads, checks and decodes.
+//! The plan says which bytes are needed when, so they are read ahead as far as memory allows. A thread of the epoch's
+//! own reads, verifies and copies ([`runner`]); who asks for batches finds them in a queue.
 
 use std::iter::FusedIterator;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
 
 use grainstore_format::to_usize;
-use grainstore_store::{Dataset, Location};
+use grainstore_store::Dataset;
 
+mod arena;
+mod drafts;
 mod fetch;
-mod spares;
+mod handoff;
+mod lane;
+mod options;
+mod planned;
+mod planning;
+mod runner;
 mod stats;
+#[cfg(test)]
+mod tests;
 mod units;
 
-pub use self::stats::EpochStats;
+pub use self::options::EpochOptions;
+pub use self::stats::{EpochStats, Stages};
 
-use self::fetch::Fetch;
-use self::units::Units;
+use self::drafts::Drafts;
+use self::fetch::{Fetch, FetchBounds};
+use self::handoff::{Bounds, Handoff};
+use self::planning::Planning;
+use self::runner::{Item, Progress, Runner};
 use crate::ReadError;
-use crate::batch::{Batch, BatchBuilder};
-use crate::engine::Engine;
-use crate::plan::{Extents, LaneBudget, Order, OrderChoice, Ordinals, Plan, PlanSpec, StoredSize, default_lanes};
+use crate::batch::Batch;
+use crate::check::Checkers;
+use crate::engine::{BufferPool, Engine, EngineError, Shared};
+use crate::engines::Engines;
+use crate::patience::Patience;
+use crate::plan::{Extents, Order, Plan, PlanError};
 use crate::sources::Sources;
 
-/// What an epoch is to be.
-#[derive(Clone, Debug)]
-pub struct EpochOptions {
-    /// The order of the samples.
-    pub order: OrderChoice,
-    /// The seed of the shuffle.
-    pub seed: u64,
-    /// The epoch's number: another one gives another order.
-    pub epoch: u64,
-    /// Bytes of memory for the extents that samples are drawn from; more mixes better. It decides the default
-    /// number of lanes, and so the order.
-    pub window_len: u64,
-    /// Lanes of the chunked order; `None`: as many as the window holds extents for.
-    pub lanes: Option<u64>,
-    /// Samples of a batch; the last one may have fewer.
-    pub batch_size: NonZeroUsize,
-}
-
-impl EpochOptions {
-    /// 256 MiB.
-    pub const DEFAULT_WINDOW_LEN: u64 = 256 << 20;
-    /// 256 samples.
-    pub const DEFAULT_BATCH_SIZE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(255);
-}
-
-impl Default for EpochOptions {
-    /// Epoch 0 of seed 0 in the order that suits the dataset, a window of 256 MiB, batches of 256.
-    fn default() -> Self {
-        Self {
-            order: OrderChoice::Auto,
-            seed: 0,
-            epoch: 0,
-            window_len: Self::DEFAULT_WINDOW_LEN,
-            lanes: None,
-            batch_size: Self::DEFAULT_BATCH_SIZE,
-        }
-    }
-}
+/// Batches that wait for the caller: so many, or so many bytes, but two of any size.
+const QUEUE: Bounds = Bounds { count_max: 64, len_max: 8 << 20 };
+/// Bytes of batches' memory that are kept for later ones.
+const POOL_LEN: usize = 64 << 20;
+/// A sample of so many chunks or more is an extent of its own. spec.md: PLN-2.
+const LONE_SAMPLE_CHUNKS: u64 = 8;
 
 /// One epoch on its way: an iterator of batches. It ends after the last one, or after an error.
 ///
-/// Dropping it stops it: reads that have begun are waited for, the others are forgotten.
+/// Dropping it stops it: reads that have begun are waited for, the others are forgotten. In a process that was forked
+/// from the one that began it, it ends with an error.
 pub struct Epoch {
-    dataset: Dataset,
     plan: Plan,
-    ordinals: Ordinals,
-    fetch: Fetch,
     batch_size: NonZeroUsize,
     position: u64,
-    failed: bool,
     stats: EpochStats,
+    wait: Duration,
+    /// `None` once it has ended.
+    run: Option<Run>,
+    failed: bool,
+    /// Where the run waits for the next epoch, and what that has to be.
+    next: Option<(Arc<NextEpoch>, EpochOptions)>,
 }
 
-/// A sample of the next batch.
-struct Due {
-    ordinal: u64,
-    location: Location,
+/// What an epoch reads from, and with.
+pub(crate) struct Origin<'a> {
+    pub(crate) dataset: &'a Dataset,
+    pub(crate) sources: &'a Arc<Sources>,
+    pub(crate) extents: Arc<Extents>,
+    pub(crate) engines: &'a Engines,
+    pub(crate) patience: Patience,
+    /// Where a run of the epoch before waits, if there is one.
+    pub(crate) next: &'a Arc<NextEpoch>,
+}
+
+/// A run that has gone on to the next epoch, until that is asked for.
+#[derive(Default)]
+pub(crate) struct NextEpoch(Shared<Option<(EpochOptions, Run)>>);
+
+/// The thread that makes batches, and the queue that they come through.
+struct Run {
+    handoff: Arc<Handoff<Item>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Epoch {
-    pub(crate) fn new(
-        options: &EpochOptions,
-        dataset: &Dataset,
-        sources: Arc<Sources>,
-        extents: Arc<Extents>,
-        engine: Box<dyn Engine>,
-    ) -> Result<Self, ReadError> {
-        let plan = plan_of(options, dataset, extents)?;
-        let budget = prefetch_len(plan.order(), options.window_len);
-        let stats = EpochStats { engine: engine.name(), ..EpochStats::default() };
-        let fetch = Fetch::new(dataset.clone(), sources, engine, Units::of(&plan), budget);
-        Ok(Self {
-            dataset: dataset.clone(),
-            ordinals: plan.ordinals_from(0),
-            plan,
-            fetch,
-            batch_size: options.batch_size,
-            position: 0,
-            failed: false,
-            stats,
-        })
+    pub(crate) fn new(options: &EpochOptions, origin: Origin<'_>) -> Result<Self, ReadError> {
+        let mut planning = Planning::new(origin.dataset, Arc::clone(&origin.extents), options)?;
+        let plan = planning.next()?.ok_or(PlanError::NoSamples)?;
+        let next = options.followed.then(|| (Arc::clone(origin.next), options.next()));
+        let run = match origin.next.take(options) {
+            Some(run) => run,
+            None => {
+                let engine = origin.engines.start()?;
+                Run::start(options, origin, engine, planning, plan.clone())?
+            }
+        };
+        let (stats, wait) = (EpochStats::default(), Duration::ZERO);
+        Ok(Self { plan, batch_size: options.batch_size, position: 0, stats, wait, run: Some(run), failed: false, next })
     }
 
     /// Batches of the whole epoch.
@@ -140,45 +132,56 @@ impl Epoch {
     /// What has been done so far.
     #[must_use]
     pub fn stats(&self) -> EpochStats {
-        let mut stats = self.stats.clone();
-        self.fetch.count_into(&mut stats);
-        stats
+        EpochStats { wait: self.wait, ..self.stats.clone() }
+    }
+
+    /// Waits until [`next_batch`](Self::next_batch) would answer at once, but no longer than `timeout`; for who has to
+    /// look up now and then.
+    pub fn is_ready_within(&mut self, timeout: Duration) -> bool {
+        let begin = Instant::now();
+        let is_ready = match &self.run {
+            Some(run) if run.handoff.is_home() => run.handoff.is_ready_within(timeout),
+            _ => true,
+        };
+        self.wait += begin.elapsed();
+        is_ready
     }
 
     /// The next batch; `None` after the last one, and after an error.
     pub fn next_batch(&mut self) -> Option<Result<Batch, ReadError>> {
-        if self.failed || self.position >= self.plan.len() {
-            return None;
+        let run = self.run.as_ref().filter(|_| !self.failed)?;
+        if !run.handoff.is_home() {
+            self.run = None;
+            return Some(Err(ReadError::Forked));
         }
-        let batch = self.assemble();
-        self.failed = batch.is_err();
-        Some(batch)
+        let (item, waited) = run.handoff.take();
+        self.wait += waited;
+        match item {
+            Some(Item::Batch(batch, stats)) => {
+                self.position += batch.len() as u64;
+                self.stats = *stats;
+                Some(Ok(batch))
+            }
+            Some(Item::End) => {
+                self.end();
+                None
+            }
+            Some(Item::Failed(error)) => {
+                // The run goes with the epoch: it may have to wait for a device, and the error should not.
+                self.failed = true;
+                Some(Err(error))
+            }
+            None => {
+                self.run = None;
+                Some(Err(EngineError::Stopped { engine: "epoch", in_flight: 0 }.into()))
+            }
+        }
     }
 
-    fn assemble(&mut self) -> Result<Batch, ReadError> {
-        let due = self.due()?;
-        let first_position = self.position;
-        // Its own handle, so that the builder does not borrow the epoch.
-        let dataset = self.dataset.clone();
-        let mut builder = BatchBuilder::with_room_for(&dataset, due.iter().map(|due| &due.location))?;
-        let mut views = Vec::with_capacity(due.len());
-        let lane_count = self.lanes().unwrap_or(1);
-        for Due { ordinal, location } in &due {
-            let stored = self.fetch.stored(self.position % lane_count, *ordinal, location)?;
-            views.push(builder.push(*ordinal, location, stored)?);
-            self.fetch.leave(self.position % lane_count);
-            self.position += 1;
-            self.stats.count_sample(location);
-        }
-        let ordinals = due.into_iter().map(|due| due.ordinal).collect();
-        Ok(builder.finish(ordinals, views, Some(first_position)))
-    }
-
-    /// The samples of the next batch.
-    fn due(&mut self) -> Result<Vec<Due>, ReadError> {
-        let count = (self.plan.len() - self.position).min(self.batch_size.get() as u64);
-        let ordinals = self.ordinals.by_ref().take(to_usize(count));
-        ordinals.map(|ordinal| Ok(Due { ordinal, location: self.dataset.locate(ordinal)? })).collect()
+    /// Leaves the run to the next epoch, if there is to be one.
+    fn end(&mut self) {
+        let (Some(run), Some((place, options))) = (self.run.take(), self.next.take()) else { return };
+        place.put(options, run);
     }
 }
 
@@ -203,18 +206,91 @@ impl std::fmt::Debug for Epoch {
     }
 }
 
-fn plan_of(options: &EpochOptions, dataset: &Dataset, extents: Arc<Extents>) -> Result<Plan, ReadError> {
-    let stored_bytes = dataset.stored_bytes()?;
-    let order = options.order.resolve(StoredSize { stored_bytes, sample_count: dataset.sample_count() });
-    let budget = LaneBudget {
-        window_len: options.window_len,
-        chunk_size: dataset.geometry().chunk_size.bytes(),
-        stored_bytes,
-        extent_count: extents.count(),
-    };
-    let lanes = options.lanes.unwrap_or_else(|| default_lanes(budget));
-    let fingerprint = dataset.fingerprint().0;
-    Ok(Plan::new(PlanSpec { extents, seed: options.seed, epoch: options.epoch, fingerprint, order, lanes })?)
+impl NextEpoch {
+    fn put(&self, options: EpochOptions, run: Run) {
+        let replaced = self.0.lock().map(|mut waiting| waiting.replace((options, run)));
+        drop(replaced);
+    }
+
+    /// The run, if it is for these options; else it is stopped.
+    fn take(&self, options: &EpochOptions) -> Option<Run> {
+        let (waiting_for, run) = self.0.lock()?.take()?;
+        // Whether yet another follows makes no difference to this one.
+        let waiting_for = EpochOptions { followed: options.followed, ..waiting_for };
+        run.handoff.set_followed(options.followed);
+        (waiting_for == *options && run.handoff.is_home()).then_some(run)
+    }
+}
+
+impl Run {
+    fn start(
+        options: &EpochOptions,
+        origin: Origin<'_>,
+        engine: Box<dyn Engine>,
+        planning: Planning,
+        plan: Plan,
+    ) -> Result<Self, ReadError> {
+        let Origin { dataset, sources, patience, .. } = origin;
+        let handoff = Arc::new(Handoff::new(QUEUE));
+        handoff.set_followed(options.followed);
+        let pool = Arc::new(BufferPool::new(POOL_LEN));
+        let in_place_len_min = in_place_len_min(planning.order(), dataset).max(sources.in_place_len_min());
+        let drafts = Drafts::new(dataset.clone(), pool, options.batch_size.get() as u64, in_place_len_min);
+        let bounds = FetchBounds {
+            ahead_len_max: prefetch_len(plan.order(), options.window_len),
+            window_len: window_len(options, &plan),
+        };
+        let before_wait = {
+            let handoff = Arc::clone(&handoff);
+            Box::new(move || handoff.flush())
+        };
+        let patience = patience.until(handoff.stop_flag());
+        let fetch = Fetch::new(dataset.clone(), Arc::clone(sources), engine, bounds, patience, before_wait);
+        let (checkers, progress) = (Checkers::new(), Progress::default());
+        let runner = Runner {
+            dataset: dataset.clone(),
+            planning,
+            fetch,
+            drafts,
+            handoff: Arc::clone(&handoff),
+            checkers,
+            progress,
+        };
+        let thread = Builder::new().name("grain-epoch".into()).spawn(move || runner.run(plan));
+        let thread = thread.map_err(|source| EngineError::Start { engine: "epoch", source })?;
+        Ok(Self { handoff, thread: Some(thread) })
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        if self.handoff.is_home() {
+            self.handoff.stop();
+            // A panic has been told by the panic hook, and the queue has ended.
+            drop(thread.join());
+        } else {
+            // A forked process has no such thread, and its lock may be held for ever.
+            std::mem::forget(thread);
+            std::mem::forget(Arc::clone(&self.handoff));
+        }
+    }
+}
+
+/// Raw samples from this many bytes on are units of their own.
+fn in_place_len_min(order: Order, dataset: &Dataset) -> u64 {
+    match order {
+        Order::Full => 0,
+        Order::Chunked | Order::Sequential => dataset.geometry().chunk_size.bytes().saturating_mul(LONE_SAMPLE_CHUNKS),
+    }
+}
+
+/// Bytes of units that are visited at a time, about.
+fn window_len(options: &EpochOptions, plan: &Plan) -> u64 {
+    match plan.order() {
+        Order::Chunked => options.window_len,
+        Order::Full | Order::Sequential => 0,
+    }
 }
 
 /// Bytes that may be read ahead of what is being visited: an eighth of the window, which is enough for any device

@@ -13,14 +13,16 @@ use crate::plan::{Extents, Order, Ordinals, Piece, Plan, Schedule};
 pub(super) struct UnitSpec {
     /// The lane that visits it.
     pub(super) lane: u64,
+    /// The position in the epoch of the first sample that is visited.
+    pub(super) position: u64,
     /// Its samples: one or two ranges that do not touch, none empty, all of one segment.
     pub(super) ordinals: Vec<Range<u64>>,
 }
 
 impl UnitSpec {
     /// A unit of one range in the only lane.
-    fn sole(ordinals: Range<u64>) -> Self {
-        Self { lane: 0, ordinals: vec![ordinals] }
+    fn sole(position: u64, ordinals: Range<u64>) -> Self {
+        Self { lane: 0, position, ordinals: vec![ordinals] }
     }
 
     /// Samples of the unit.
@@ -31,17 +33,17 @@ impl UnitSpec {
 
 /// The units of an epoch, one after the other.
 pub(super) enum Units {
-    Chunked(Schedule),
-    Full(Ordinals),
+    Chunked { schedule: Schedule, lane_count: u64 },
+    Full { ordinals: Ordinals, position: u64 },
     Sequential { extents: Arc<Extents>, next: u32 },
 }
 
 impl Units {
     pub(super) fn of(plan: &Plan) -> Self {
         match (plan.lanes(), plan.order()) {
-            (Some(lanes), _) => Self::Chunked(lanes.schedule()),
+            (Some(lanes), _) => Self::Chunked { schedule: lanes.schedule(), lane_count: lanes.lane_count() },
             (None, Order::Sequential) => Self::Sequential { extents: Arc::clone(plan.extents()), next: 0 },
-            (None, _) => Self::Full(plan.ordinals_from(0)),
+            (None, _) => Self::Full { ordinals: plan.ordinals_from(0), position: 0 },
         }
     }
 }
@@ -51,15 +53,22 @@ impl Iterator for Units {
 
     fn next(&mut self) -> Option<UnitSpec> {
         match self {
-            Self::Chunked(schedule) => {
-                schedule.next().map(|piece| UnitSpec { lane: piece.lane, ordinals: ranges_of(&piece) })
+            Self::Chunked { schedule, lane_count } => schedule.next().map(|piece| UnitSpec {
+                lane: piece.lane,
+                position: piece.first_round * *lane_count + piece.lane,
+                ordinals: ranges_of(&piece),
+            }),
+            Self::Full { ordinals, position } => {
+                let ordinal = ordinals.next()?;
+                *position += 1;
+                Some(UnitSpec::sole(*position - 1, ordinal..ordinal + 1))
             }
-            Self::Full(ordinals) => ordinals.next().map(|ordinal| UnitSpec::sole(ordinal..ordinal + 1)),
             Self::Sequential { extents, next } => {
                 let extent = *next;
                 (extent < extents.count()).then(|| {
                     *next += 1;
-                    UnitSpec::sole(extents.samples(extent))
+                    let samples = extents.samples(extent);
+                    UnitSpec::sole(samples.start, samples)
                 })
             }
         }

@@ -142,7 +142,7 @@ impl Made {
     }
 
     pub(crate) fn reader(&self, io: IoChoice) -> Reader {
-        Reader::open(&self.path, ReaderOptions { io, threads: 3 }).unwrap()
+        Reader::open(&self.path, ReaderOptions { io, threads: 3, ..ReaderOptions::default() }).unwrap()
     }
 
     pub(crate) fn payload(&self, ordinal: u64) -> &[u8] {

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use rustix::fs::{Advice, fadvise, sync};
+use rustix::fs::{Advice, fadvise, fdatasync, sync};
 use serde::Serialize;
 
 /// Where root empties all caches of the machine.
@@ -43,9 +43,22 @@ pub(crate) fn make_cold<P: AsRef<Path>>(files: impl Iterator<Item = P>) -> Cold 
     }
     for path in files {
         if let Ok(file) = File::open(path) {
-            // Advice that is not taken leaves the file warm, which no caller could change.
-            let _ = fadvise(&file, 0, None, Advice::DontNeed);
+            drop_pages(&file);
         }
     }
     Cold::Fadvise
+}
+
+/// Takes a file out of the page cache, what is not written yet included.
+pub(crate) fn make_file_cold(path: &Path) {
+    if let Ok(file) = File::open(path) {
+        // Where it cannot be synced some pages stay, as with advice that is not taken.
+        let _ = fdatasync(&file);
+        drop_pages(&file);
+    }
+}
+
+fn drop_pages(file: &File) {
+    // Advice that is not taken leaves the file warm, which no caller could change.
+    let _ = fadvise(file, 0, None, Advice::DontNeed);
 }

@@ -1,0 +1,104 @@
+//! The files that the device is measured on: the dataset's own, read past the page cache, at random places.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use grainstore_reader::engine::{BLOCK_LEN, IoMode, Source};
+
+use crate::random::SplitMix64;
+
+/// Files kept open: a quarter of the usual limit of descriptors. Of more files, these are taken evenly.
+const OPEN_MAX: usize = 64;
+const BLOCK: u64 = BLOCK_LEN as u64;
+
+/// The files that are read.
+pub(crate) struct Area {
+    sources: Vec<Arc<Source>>,
+    /// Where each file would end if they lay one behind the other.
+    ends: Vec<u64>,
+}
+
+/// A read to be done.
+pub(super) struct Place {
+    pub(super) source: Arc<Source>,
+    pub(super) offset: u64,
+    pub(super) len: u64,
+}
+
+impl Area {
+    /// Opens files for direct reads. Empty ones are left out.
+    ///
+    /// # Errors
+    /// Where one cannot be opened.
+    pub(crate) fn open<P: AsRef<Path>>(files: &[P]) -> anyhow::Result<Self> {
+        let step = files.len().div_ceil(OPEN_MAX).max(1);
+        let (mut sources, mut ends, mut end) = (Vec::new(), Vec::new(), 0_u64);
+        for path in files.iter().step_by(step) {
+            let source = Source::open(path, IoMode::Direct)?;
+            if source.file_len() > 0 {
+                end = end.saturating_add(source.file_len());
+                sources.push(Arc::new(source));
+                ends.push(end);
+            }
+        }
+        Ok(Self { sources, ends })
+    }
+
+    /// How they are read now: buffered as soon as direct I/O was refused for one of them.
+    pub(crate) fn mode(&self) -> IoMode {
+        if self.refused().is_some() { IoMode::Buffered } else { IoMode::Direct }
+    }
+
+    /// A file for which direct I/O was refused.
+    pub(crate) fn refused(&self) -> Option<&Path> {
+        self.sources.iter().find(|source| source.fell_back()).map(|source| source.path())
+    }
+
+    /// A random read of `len` bytes, or of a whole file that is shorter; none where there is nothing to read. It begins
+    /// at a block, and files are drawn as they are long.
+    pub(super) fn draw(&self, len: u64, random: &mut SplitMix64) -> Option<Place> {
+        let all_len = self.ends.last().copied()?;
+        let drawn = random.below(all_len);
+        let source = self.sources.get(self.ends.partition_point(|&end| end <= drawn))?;
+        let file_len = source.file_len();
+        let len = len.min(file_len);
+        let block_count = (file_len - len) / BLOCK + 1;
+        Some(Place { source: Arc::clone(source), offset: random.below(block_count) * BLOCK, len })
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Files of these lengths, in a folder that goes away.
+    pub(in super::super) fn files(lens: &[usize]) -> (tempfile::TempDir, Area) {
+        let folder = tempfile::tempdir().unwrap();
+        let paths: Vec<_> = (0..lens.len()).map(|number| folder.path().join(number.to_string())).collect();
+        paths.iter().zip(lens).for_each(|(path, len)| fs::write(path, vec![1; *len]).unwrap());
+        let area = Area::open(&paths).unwrap();
+        (folder, area)
+    }
+
+    #[test]
+    fn reads_are_aligned_lie_inside_and_go_to_files_as_they_are_long() {
+        let (_folder, area) = files(&[1, 90_000, 0, 10_000]);
+        let mut random = SplitMix64::new(3);
+        let (mut short, mut tiny) = (0, 0);
+        for _ in 0..2000 {
+            let Place { source, offset, len } = area.draw(4096, &mut random).unwrap();
+            assert!(offset % BLOCK == 0 && offset + len <= source.file_len());
+            short += u32::from(source.file_len() == 10_000);
+            tiny += u32::from(source.file_len() == 1);
+        }
+        assert!((120..280).contains(&short) && tiny <= 2, "{short} {tiny}");
+    }
+
+    #[test]
+    fn there_is_nothing_to_draw_from_no_bytes() {
+        let mut random = SplitMix64::new(3);
+        assert!(files(&[]).1.draw(1, &mut random).is_none() && files(&[0, 0]).1.draw(1, &mut random).is_none());
+    }
+}

@@ -1,0 +1,133 @@
+//! What was done in a stretch of time, and the watch that says so.
+
+use std::iter::Sum;
+use std::time::{Duration, Instant};
+
+use grainstore_reader::EpochStats;
+
+use crate::clock::process_cpu;
+
+/// What was done in a stretch of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Work {
+    /// Samples delivered.
+    pub(crate) samples: u64,
+    /// Their bytes, decoded.
+    pub(crate) payload_bytes: u64,
+    /// Their bytes, as stored.
+    pub(crate) stored_bytes: u64,
+    /// Bytes that files delivered; 0 where it is not known.
+    pub(crate) read_bytes: u64,
+    /// Reads; 0 where it is not known.
+    pub(crate) requests: u64,
+    /// How long it took.
+    pub(crate) elapsed: Duration,
+    /// How long the process's threads worked for it.
+    pub(crate) cpu: Duration,
+}
+
+impl Work {
+    /// What was done after an earlier moment of the same stretch.
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        Self {
+            samples: self.samples.saturating_sub(earlier.samples),
+            payload_bytes: self.payload_bytes.saturating_sub(earlier.payload_bytes),
+            stored_bytes: self.stored_bytes.saturating_sub(earlier.stored_bytes),
+            read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
+            requests: self.requests.saturating_sub(earlier.requests),
+            elapsed: self.elapsed.saturating_sub(earlier.elapsed),
+            cpu: self.cpu.saturating_sub(earlier.cpu),
+        }
+    }
+
+    /// So many of something in a second; finite.
+    pub(crate) fn per_second(self, count: u64) -> f64 {
+        count as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+
+    /// Seconds of all threads for each 10^9 bytes; none where there are no bytes.
+    pub(crate) fn cpu_s_per_gb(self) -> Option<f64> {
+        (self.payload_bytes > 0).then(|| self.cpu.as_secs_f64() / (self.payload_bytes as f64 / 1e9))
+    }
+}
+
+impl Sum for Work {
+    fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
+        parts.fold(Self::default(), |sum, part| Self {
+            samples: sum.samples + part.samples,
+            payload_bytes: sum.payload_bytes + part.payload_bytes,
+            stored_bytes: sum.stored_bytes + part.stored_bytes,
+            read_bytes: sum.read_bytes + part.read_bytes,
+            requests: sum.requests + part.requests,
+            elapsed: sum.elapsed + part.elapsed,
+            cpu: sum.cpu + part.cpu,
+        })
+    }
+}
+
+/// Runs from its start.
+pub(crate) struct Watch {
+    started: Instant,
+    cpu_before: Duration,
+}
+
+impl Watch {
+    pub(crate) fn start() -> Self {
+        Self { started: Instant::now(), cpu_before: process_cpu() }
+    }
+
+    /// How long it has run.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// The times until now, with nothing done.
+    pub(crate) fn work(&self) -> Work {
+        let cpu = process_cpu().saturating_sub(self.cpu_before);
+        Work { elapsed: self.elapsed(), cpu, ..Work::default() }
+    }
+
+    /// What reads have done until now.
+    pub(crate) fn work_of_reads(&self, done: Work) -> Work {
+        Work { requests: done.requests, read_bytes: done.read_bytes, ..self.work() }
+    }
+
+    /// What an epoch has done until now.
+    pub(crate) fn work_of(&self, stats: &EpochStats) -> Work {
+        Work {
+            samples: stats.samples,
+            payload_bytes: stats.payload_bytes,
+            stored_bytes: stats.stored_bytes,
+            read_bytes: stats.read_bytes,
+            requests: stats.request_count,
+            ..self.work()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_work_since_a_moment_and_the_work_before_it_are_all_of_it() {
+        let work = |n: u32| Work {
+            samples: n.into(),
+            payload_bytes: u64::from(n) * 10,
+            stored_bytes: u64::from(n) * 9,
+            read_bytes: u64::from(n) * 11,
+            requests: u64::from(n) * 2,
+            elapsed: Duration::from_secs(n.into()),
+            cpu: Duration::from_millis(n.into()),
+        };
+        assert_eq!([work(3), work(7).since(work(3))].into_iter().sum::<Work>(), work(7));
+        assert_eq!(work(4).per_second(10), 2.5);
+    }
+
+    #[test]
+    fn nothing_in_no_time_divides_by_nothing() {
+        assert_eq!(Work::default().per_second(0), 0.0);
+        assert!(Work::default().per_second(1).is_finite());
+        assert_eq!(Work::default().cpu_s_per_gb(), None);
+    }
+}

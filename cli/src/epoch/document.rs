@@ -1,0 +1,151 @@
+//! What an epoch's reading came to, as a document for programs. `summary` tells it to people.
+
+use std::time::Duration;
+
+use grainstore_reader::{EpochStats, Stages};
+use serde::Serialize;
+
+/// Everything that is known when an epoch has been read. Rates and sizes of samples are those of the payloads, decoded.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Document {
+    pub(crate) path: String,
+    /// Whether the epoch was read to its end.
+    pub(crate) complete: bool,
+    pub(crate) samples: u64,
+    pub(crate) dataset_samples: u64,
+    pub(crate) batches: u64,
+    pub(crate) payload_bytes: u64,
+    pub(crate) stored_bytes: u64,
+    /// Bytes that files delivered.
+    pub(crate) read_bytes: u64,
+    pub(crate) requests: u64,
+    pub(crate) mean_request_bytes: u64,
+    /// To open the dataset and load its index.
+    pub(crate) open_s: f64,
+    /// From the first request to the last batch.
+    pub(crate) elapsed_s: f64,
+    pub(crate) first_batch_s: f64,
+    /// That this command waited for batches.
+    pub(crate) wait_s: f64,
+    pub(crate) stages: StagesDocument,
+    /// Threads that verify and copy.
+    pub(crate) check_threads: usize,
+    /// Of all threads, from the first request on.
+    pub(crate) cpu_s: f64,
+    pub(crate) samples_per_s: f64,
+    /// Payload, in 10^6 bytes.
+    pub(crate) mb_per_s: f64,
+    /// Bytes read for each stored byte of the samples delivered; none where they have no bytes.
+    pub(crate) read_amplification: Option<f64>,
+    /// For 10^9 bytes of payload.
+    pub(crate) cpu_s_per_gb: Option<f64>,
+    /// Of samples being read and drawn from, the most at once.
+    pub(crate) held_bytes_max: u64,
+    /// Memory that these were cut from.
+    pub(crate) slab_bytes: u64,
+    /// Memory that the kernel was told of beforehand.
+    pub(crate) registered_bytes: u64,
+    /// `auto` resolved.
+    pub(crate) order: String,
+    /// Of the chunked order alone.
+    pub(crate) lanes: Option<u64>,
+    pub(crate) seed: u64,
+    pub(crate) epoch: u64,
+    pub(crate) window_bytes: u64,
+    pub(crate) batch_size: usize,
+    /// `direct`, `buffered` or `mapped`: `auto` resolved.
+    pub(crate) io: &'static str,
+    pub(crate) io_why: String,
+    pub(crate) dont_cache: bool,
+    /// `io_uring`, `pread` or `mapped`: `auto` resolved.
+    pub(crate) engine: &'static str,
+    /// What the engine has to do without, as sentences.
+    pub(crate) engine_remarks: Vec<String>,
+    pub(crate) queue_bytes: u64,
+}
+
+/// Where the time of the thread that makes the batches went; of verifying and copying, the sum over threads.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct StagesDocument {
+    /// Which samples, where they lie, where they go.
+    pub(crate) prepare_s: f64,
+    /// Handing reads to the engine.
+    pub(crate) post_s: f64,
+    pub(crate) wait_for_reads_s: f64,
+    /// Until this command took a batch.
+    pub(crate) wait_for_caller_s: f64,
+    pub(crate) verify_s: f64,
+    pub(crate) copy_s: f64,
+}
+
+/// Times of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Times {
+    pub(crate) open: Duration,
+    pub(crate) first_batch: Duration,
+    pub(crate) elapsed: Duration,
+    pub(crate) cpu: Duration,
+}
+
+impl Document {
+    /// The same, with what was measured.
+    pub(crate) fn with(self, times: &Times, stats: &EpochStats) -> Self {
+        let elapsed_s = times.elapsed.as_secs_f64();
+        Self {
+            complete: stats.samples == self.dataset_samples,
+            samples: stats.samples,
+            payload_bytes: stats.payload_bytes,
+            stored_bytes: stats.stored_bytes,
+            read_bytes: stats.read_bytes,
+            requests: stats.request_count,
+            mean_request_bytes: stats.mean_request_bytes(),
+            open_s: times.open.as_secs_f64(),
+            elapsed_s,
+            first_batch_s: times.first_batch.as_secs_f64(),
+            wait_s: stats.wait.as_secs_f64(),
+            stages: StagesDocument::of(&stats.stages),
+            check_threads: stats.check_threads,
+            cpu_s: times.cpu.as_secs_f64(),
+            samples_per_s: ratio(stats.samples as f64, elapsed_s).unwrap_or(0.0),
+            mb_per_s: ratio(stats.payload_bytes as f64 / 1e6, elapsed_s).unwrap_or(0.0),
+            read_amplification: ratio(stats.read_bytes as f64, stats.stored_bytes as f64),
+            cpu_s_per_gb: ratio(times.cpu.as_secs_f64(), stats.payload_bytes as f64 / 1e9),
+            held_bytes_max: stats.held_bytes_max,
+            slab_bytes: stats.slab_bytes,
+            registered_bytes: stats.registered_bytes,
+            io: stats.io.name(),
+            engine: stats.engine,
+            engine_remarks: stats.remarks.clone(),
+            ..self
+        }
+    }
+}
+
+impl StagesDocument {
+    fn of(stages: &Stages) -> Self {
+        Self {
+            prepare_s: stages.prepare.as_secs_f64(),
+            post_s: stages.post.as_secs_f64(),
+            wait_for_reads_s: stages.wait_for_reads.as_secs_f64(),
+            wait_for_caller_s: stages.wait_for_caller.as_secs_f64(),
+            verify_s: stages.verify.as_secs_f64(),
+            copy_s: stages.copy.as_secs_f64(),
+        }
+    }
+}
+
+/// None where it would divide by zero.
+fn ratio(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_to_nothing_is_none() {
+        assert_eq!(ratio(1.0, 0.0), None);
+        assert_eq!(ratio(3.0, 2.0), Some(1.5));
+    }
+}

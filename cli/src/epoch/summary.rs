@@ -1,0 +1,77 @@
+//! What an epoch's reading came to, in words: how fast first, then what the time went to, then how it was read.
+
+use std::time::Duration;
+
+use super::document::Document;
+use crate::commands::counted;
+use crate::sizes::{per_second, shown_exact, shown_size};
+
+impl Document {
+    /// The lines for a person.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let mut lines = vec![self.headline()];
+        let mut row = |name: &str, text: String| lines.push(format!("  {name:<12} {text}"));
+        if !self.complete {
+            row("stopped", format!("after {} of {} samples, by --limit-seconds", self.samples, self.dataset_samples));
+        }
+        row("time", self.shown_time());
+        row("cpu", self.shown_cpu());
+        row("read", self.shown_reads());
+        row("io", self.shown_io());
+        row("order", self.shown_order());
+        if self.slab_bytes > 0 {
+            let (held, slabs) = (shown_size(self.held_bytes_max), shown_size(self.slab_bytes));
+            row("memory", format!("{held} for samples at most, of {slabs} set aside"));
+        }
+        let (first, open) = (self.first_batch_s, self.open_s);
+        row("first batch", format!("after {first:.3} s, and {open:.3} s to open and load the index"));
+        self.engine_remarks.iter().for_each(|remark| row("remark", remark.clone()));
+        lines
+    }
+
+    fn headline(&self) -> String {
+        let rate = per_second(self.payload_bytes, Duration::from_secs_f64(self.elapsed_s));
+        let (samples, size) = (counted(self.samples, "sample"), shown_size(self.payload_bytes));
+        let (elapsed_s, samples_per_s) = (self.elapsed_s, self.samples_per_s);
+        format!("{}: {samples}, {size} in {elapsed_s:.2} s: {rate}, {samples_per_s:.0} samples/s", self.path)
+    }
+
+    /// What to look at where it was slow: the device, or the work on its bytes.
+    fn shown_time(&self) -> String {
+        let stages = &self.stages;
+        let threads = counted(self.check_threads as u64, "thread");
+        format!(
+            "{:.2} s waiting for reads, {:.2} s verifying, {:.2} s copying, on {threads}",
+            stages.wait_for_reads_s, stages.verify_s, stages.copy_s
+        )
+    }
+
+    fn shown_cpu(&self) -> String {
+        match self.cpu_s_per_gb {
+            Some(per_gb) => format!("{:.2} s, {per_gb:.2} s for each GB", self.cpu_s),
+            None => format!("{:.2} s", self.cpu_s),
+        }
+    }
+
+    fn shown_reads(&self) -> String {
+        let (bytes, mean) = (shown_size(self.read_bytes), shown_size(self.mean_request_bytes));
+        let reads = format!("{bytes} in {} of {mean}", counted(self.requests, "read"));
+        match self.read_amplification {
+            Some(amplification) => format!("{reads}, {amplification:.3} for each stored byte"),
+            None => reads,
+        }
+    }
+
+    fn shown_io(&self) -> String {
+        let by = if self.engine == self.io { String::new() } else { format!(", by {}", self.engine) };
+        format!("{}{by}: {}", self.io, self.io_why)
+    }
+
+    fn shown_order(&self) -> String {
+        let lanes = match self.lanes {
+            Some(lanes) => format!(", {} in a window of {}", counted(lanes, "lane"), shown_exact(self.window_bytes)),
+            None => String::new(),
+        };
+        format!("{}, seed {}, epoch {}{lanes}", self.order, self.seed, self.epoch)
+    }
+}

@@ -1,0 +1,139 @@
+//! The batches that are being filled: the one that is made next, and those ahead of it that reads go straight into.
+//!
+//! Batches are numbered through all epochs of a run. A batch is laid out when the first sample that is read in place
+//! is asked for, or when it is its turn; so mostly there is one.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use grainstore_format::to_usize;
+use grainstore_store::{Dataset, Location};
+
+use crate::ReadError;
+use crate::draft::{Draft, Due, is_in_place};
+use crate::engine::{Buffer, BufferPool};
+use crate::plan::{Ordinals, Plan};
+
+/// Lays out batches in order.
+pub(super) struct Drafts {
+    dataset: Dataset,
+    pool: Arc<BufferPool>,
+    batch_size: u64,
+    in_place_len_min: u64,
+    /// What is to be laid out yet, epoch by epoch.
+    orders: VecDeque<Ordinals>,
+    /// Laid out and not taken. One that failed tells why when it is its turn.
+    ahead: VecDeque<Result<Draft, ReadError>>,
+    /// The number of the first of them.
+    next_batch: u64,
+    prepare: Duration,
+}
+
+impl Drafts {
+    pub(super) fn new(dataset: Dataset, pool: Arc<BufferPool>, batch_size: u64, in_place_len_min: u64) -> Self {
+        Self {
+            dataset,
+            pool,
+            batch_size,
+            in_place_len_min,
+            orders: VecDeque::new(),
+            ahead: VecDeque::new(),
+            next_batch: 0,
+            prepare: Duration::ZERO,
+        }
+    }
+
+    /// Goes on with another epoch after those it knows.
+    pub(super) fn append(&mut self, plan: &Plan) {
+        self.orders.push_back(plan.ordinals_from(0));
+    }
+
+    /// Lays out the next batch, where that has not been done; `false` after the last. It stays here, so that reads find
+    /// their slots in it, until it is taken.
+    pub(super) fn begin_next(&mut self) -> Result<bool, ReadError> {
+        // Those that are laid out for a read are counted where reads are prepared.
+        let begin = Instant::now();
+        if self.ahead.is_empty() && self.lay_out().is_none() {
+            return Ok(false);
+        }
+        self.prepare += begin.elapsed();
+        match self.ahead.front_mut() {
+            Some(Err(_)) => self.take_current().map(|_| true),
+            Some(Ok(_)) => Ok(true),
+            None => Ok(false),
+        }
+    }
+
+    /// The batch that is being made; `None` where none was begun.
+    pub(super) fn current(&mut self) -> Option<&mut Draft> {
+        self.ahead.front_mut()?.as_mut().ok()
+    }
+
+    /// The batch that is being made, all of whose samples are there.
+    pub(super) fn take_current(&mut self) -> Result<Option<Draft>, ReadError> {
+        self.next_batch += u64::from(!self.ahead.is_empty());
+        self.ahead.pop_front().transpose()
+    }
+
+    /// Whether a sample that is a unit of its own is read into its batch.
+    pub(super) fn is_in_place(&self, location: &Location) -> bool {
+        is_in_place(location, self.in_place_len_min)
+    }
+
+    /// The batch of the epoch that has this position, and the place in it.
+    pub(super) fn place_of(&self, position: u64) -> (u64, usize) {
+        (position / self.batch_size, to_usize(position % self.batch_size))
+    }
+
+    /// Lends the slot of sample `index` of a batch to a read. `None` where there is none: the batch failed.
+    pub(super) fn lend_slot(&mut self, batch: u64, index: usize) -> Option<Buffer> {
+        let ahead = to_usize(batch.checked_sub(self.next_batch)?);
+        while self.ahead.len() <= ahead {
+            self.lay_out()?;
+        }
+        self.ahead.get_mut(ahead)?.as_mut().ok()?.lend_slot(index)
+    }
+
+    /// Memory of a batch that has not been taken, where engines want to know of it.
+    pub(super) fn memory(&self, batch: u64) -> Option<&Buffer> {
+        let ahead = to_usize(batch.checked_sub(self.next_batch)?);
+        self.ahead.get(ahead)?.as_ref().ok().and_then(Draft::memory)
+    }
+
+    /// Batches of an epoch of so many samples.
+    pub(super) fn batch_count(&self, sample_count: u64) -> u64 {
+        sample_count.div_ceil(self.batch_size)
+    }
+
+    /// Time spent so far.
+    pub(super) fn prepare(&self) -> Duration {
+        self.prepare
+    }
+
+    fn lay_out(&mut self) -> Option<()> {
+        let due = self.next_due()?;
+        let in_place = |_: usize, due: &Due| is_in_place(&due.location, self.in_place_len_min);
+        let draft = due.and_then(|due| Draft::new(due, in_place, Arc::clone(&self.pool)));
+        self.ahead.push_back(draft);
+        Some(())
+    }
+
+    /// The samples of the next batch, which is of one epoch.
+    fn next_due(&mut self) -> Option<Result<Vec<Due>, ReadError>> {
+        let count = to_usize(self.batch_size);
+        let ordinals: Vec<u64> = loop {
+            let ordinals: Vec<u64> = self.orders.front_mut()?.by_ref().take(count).collect();
+            if !ordinals.is_empty() {
+                break ordinals;
+            }
+            self.orders.pop_front();
+        };
+        let mut locations = Vec::new();
+        if let Err(error) = self.dataset.locate_all(&ordinals, &mut locations) {
+            return Some(Err(error.into()));
+        }
+        let due = ordinals.into_iter().zip(locations).map(|(ordinal, location)| Due { ordinal, location });
+        Some(Ok(due.collect()))
+    }
+}

@@ -1,0 +1,144 @@
+//! Buffered reads that leave nothing behind in the page cache, where the system can do so; and where not, it is said.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail, and says what it could not run")]
+
+mod common;
+
+use std::fs::File;
+use std::io::{self, IoSliceMut};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use common::{Made, ORDERS, Shape};
+use grainstore_format::{Alignment, to_usize};
+use grainstore_reader::engine::{Buffer, IoMode, ReadAt, ReadRequest, Source, read_now};
+use grainstore_reader::{IoChoice, Reader, ReaderOptions};
+use rustix::fs::{Advice, fadvise};
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
+
+const PAGE_LEN: u64 = 4096;
+/// Of the payloads, in pages: before them is the header, behind them the index, which is read as always.
+const DATA: Range<u64> = 1..600;
+
+fn made() -> Made {
+    Shape { alignment: Alignment::Packed, ..Shape::plain(1 << 18, vec![3073; 1000]) }.write()
+}
+
+fn reader(made: &Made, dont_cache: bool) -> Reader {
+    let options = ReaderOptions { io: IoChoice::Buffered, threads: 3, dont_cache, ..ReaderOptions::default() };
+    Reader::open(made.path(), options).unwrap()
+}
+
+/// Drops the file's pages from the page cache.
+fn evict(path: &Path) {
+    let file = File::open(path).unwrap();
+    file.sync_all().unwrap();
+    fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+}
+
+/// How many of some pages the page cache holds; `None` where the file system does not tell. Each is asked for once: the
+/// question brings in that one, not others.
+fn cached_count(path: &Path, pages: Range<u64>) -> Option<usize> {
+    let file = File::open(path).unwrap();
+    fadvise(&file, 0, None, Advice::Random).unwrap();
+    let is_cached = |page: u64| {
+        let mut byte = [0];
+        match preadv2(&file, &mut [IoSliceMut::new(&mut byte)], page * PAGE_LEN, ReadWriteFlags::NOWAIT) {
+            Ok(read_len) => Some(read_len),
+            Err(Errno::AGAIN) => Some(0),
+            Err(error) => {
+                eprintln!("what is in the page cache is not to be had here: {error}");
+                None
+            }
+        }
+    };
+    pages.map(is_cached).sum()
+}
+
+/// Reads what lies in `DATA` in every way.
+fn read_all(made: &Made, reader: &Reader) {
+    (0..1000).for_each(|ordinal| assert!(reader.get(ordinal).unwrap().payload == made.payload(ordinal)));
+    made.check(&reader.get_batch(&(0..1000).step_by(3).collect::<Vec<_>>()).unwrap());
+    for order in ORDERS {
+        reader.epoch(&common::epoch_options(order)).unwrap().for_each(|batch| made.check(&batch.unwrap()));
+    }
+}
+
+#[test]
+fn reads_leave_no_page_behind_where_that_is_asked_for() {
+    let made = made();
+    let path = made.path().join("00000.seg");
+    evict(&path);
+    let reader = reader(&made, true);
+    read_all(&made, &reader);
+    if let [notice] = reader.notices().as_slice() {
+        return eprintln!("what stays in the page cache is not checked here: {notice}");
+    }
+    assert!(matches!(cached_count(&path, DATA), None | Some(0)));
+}
+
+#[test]
+fn reads_leave_their_pages_behind_else() {
+    let made = made();
+    let path = made.path().join("00000.seg");
+    evict(&path);
+    let reader = reader(&made, false);
+    read_all(&made, &reader);
+    assert!(reader.notices().is_empty());
+    let cached_count = cached_count(&path, DATA);
+    assert!(cached_count.is_none_or(|count| count == DATA.count()), "{cached_count:?}");
+}
+
+/// A file system that refuses reads that are not cached.
+struct Refusing {
+    errno: i32,
+    refused_count: Arc<AtomicUsize>,
+    reads: Arc<Mutex<Vec<u64>>>,
+}
+
+impl ReadAt for Refusing {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.reads.lock().unwrap().push(offset);
+        bytes.fill(7);
+        Ok(bytes.len())
+    }
+
+    fn read_uncached_at(&self, _bytes: &mut [u8], _offset: u64) -> io::Result<usize> {
+        self.refused_count.fetch_add(1, Ordering::SeqCst);
+        Err(io::Error::from_raw_os_error(self.errno))
+    }
+
+    fn file_len(&self) -> io::Result<u64> {
+        Ok(10_000)
+    }
+}
+
+#[test]
+fn a_source_that_is_refused_goes_on_without_says_so_and_does_not_ask_again() {
+    for errno in [Errno::OPNOTSUPP, Errno::INVAL].map(Errno::raw_os_error) {
+        let (refused_count, reads) = (Arc::new(AtomicUsize::new(0)), Arc::default());
+        let device = Refusing { errno, refused_count: Arc::clone(&refused_count), reads: Arc::clone(&reads) };
+        let source = Source::from_reader("device.seg", device, IoMode::Buffered).unwrap().with_dont_cache();
+        let source = Arc::new(source);
+        assert!(source.dont_cache() && !source.caches_after_all());
+        for offset in [0, 5000] {
+            let buffer = Buffer::with_capacity(4096);
+            let request = ReadRequest { source: Arc::clone(&source), offset, len: 100, buffer, token: 0 };
+            assert_eq!(read_now(request).result.unwrap().bytes(), [7; 100]);
+        }
+        assert!(!source.dont_cache() && source.caches_after_all());
+        assert_eq!((refused_count.load(Ordering::SeqCst), to_usize(reads.lock().unwrap()[1])), (1, 5000));
+    }
+}
+
+#[test]
+fn other_errors_of_such_reads_are_errors() {
+    let device = Refusing { errno: 5, refused_count: Arc::default(), reads: Arc::default() };
+    let source = Arc::new(Source::from_reader("device.seg", device, IoMode::Buffered).unwrap().with_dont_cache());
+    let request =
+        ReadRequest { source: Arc::clone(&source), offset: 0, len: 100, buffer: Buffer::with_capacity(100), token: 0 };
+    assert!(read_now(request).result.is_err());
+    assert!(source.dont_cache());
+}
