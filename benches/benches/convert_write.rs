@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use grainstore_benches::{Filling, Fixture, directory, scaled};
+use grainstore_benches::{Filling, Fixture, Lengths, directory, scaled};
 use grainstore_reader::{IoChoice, Reader, ReaderOptions};
 use grainstore_writer::{Compression, Sample};
 
@@ -16,7 +16,14 @@ fn convert_write(c: &mut Criterion) {
         for (name, compression, filling) in
             [("raw", Compression::None, Filling::Noise), ("lz4", Compression::Lz4, Filling::Half)]
         {
-            let fixture = Fixture { samples: scaled(count), payload_len, filling, compression, seed: 7 };
+            let fixture = Fixture {
+                samples: scaled(count),
+                lengths: Lengths::Same(payload_len),
+                filling,
+                compression,
+                keyed: true,
+                seed: 7,
+            };
             let mut group = c.benchmark_group(format!("convert_write/{length}/{name}"));
             group.sample_size(10);
             write(&mut group, &fixture);

@@ -1,4 +1,4 @@
-//! Datasets from a seed, written to a directory that is removed with them.
+//! Datasets from a seed, written to a directory that is removed with them, or kept for the next run.
 #![expect(clippy::unwrap_used, reason = "a benchmark without its dataset fails, by panicking")]
 
 use std::path::{Path, PathBuf};
@@ -7,7 +7,10 @@ use grainstore_format::to_usize;
 use grainstore_writer::{Compression, DatasetWriter, Sample, Summary, WriterOptions};
 use tempfile::TempDir;
 
-use crate::Random;
+use crate::{Random, is_test_run};
+
+/// One segment, so that `fio` finds all samples in one file.
+const SEGMENT_SIZE: u64 = 8 << 40;
 
 /// What payloads are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,26 +21,38 @@ pub enum Filling {
     Half,
 }
 
-/// A dataset to be made: samples of one length, each from the seed and its ordinal. Keys are `sample-ORDINAL`.
+/// How long payloads are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lengths {
+    /// All the same.
+    Same(u64),
+    /// Any length of these is equally likely, the ends too.
+    Between(u64, u64),
+}
+
+/// A dataset to be made: samples from the seed and their ordinals. Keys are `sample-ORDINAL`.
 #[derive(Debug, Clone, Copy)]
 pub struct Fixture {
     /// Samples.
     pub samples: u64,
     /// Bytes a payload.
-    pub payload_len: u64,
+    pub lengths: Lengths,
     /// What payloads are made of.
     pub filling: Filling,
     /// Whether samples are compressed.
     pub compression: Compression,
+    /// Whether samples have keys.
+    pub keyed: bool,
     /// Of the payloads.
     pub seed: u64,
 }
 
-/// A dataset on disk. It goes when this does.
+/// A dataset on disk. It goes when this does, unless it is kept.
 #[derive(Debug)]
 pub struct Dataset {
     fixture: Fixture,
-    directory: TempDir,
+    path: PathBuf,
+    _directory: Option<TempDir>,
 }
 
 /// A directory for datasets: in `GRAINSTORE_BENCH_DIR`, or where temporary files are.
@@ -46,15 +61,39 @@ pub struct Dataset {
 /// Where none can be made.
 #[must_use]
 pub fn directory() -> TempDir {
-    let parent = std::env::var_os("GRAINSTORE_BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    let parent = kept_directory().unwrap_or_else(std::env::temp_dir);
     tempfile::Builder::new().prefix("grainstore-bench-").tempdir_in(parent).unwrap()
 }
 
 impl Fixture {
+    /// Samples with keys, of bytes that nothing compresses.
+    #[must_use]
+    pub fn noise(samples: u64, lengths: Lengths) -> Self {
+        Self { samples, lengths, filling: Filling::Noise, compression: Compression::None, keyed: true, seed: 7 }
+    }
+
     /// Bytes of all payloads.
     #[must_use]
     pub fn payload_bytes(&self) -> u64 {
-        self.samples * self.payload_len
+        match self.lengths {
+            Lengths::Same(len) => self.samples * len,
+            Lengths::Between(..) => (0..self.samples).map(|ordinal| self.payload_len(ordinal)).sum(),
+        }
+    }
+
+    /// Bytes of a payload, in the mean.
+    #[must_use]
+    pub fn mean_len(&self) -> u64 {
+        self.payload_bytes() / self.samples
+    }
+
+    /// Bytes of a sample's payload.
+    #[must_use]
+    pub fn payload_len(&self, ordinal: u64) -> u64 {
+        match self.lengths {
+            Lengths::Same(len) => len,
+            Lengths::Between(least, most) => least + Random::new(self.seed ^ ordinal << 24).below(most - least + 1),
+        }
     }
 
     /// The key of a sample.
@@ -66,7 +105,7 @@ impl Fixture {
     /// The payload of a sample.
     #[must_use]
     pub fn payload(&self, ordinal: u64) -> Vec<u8> {
-        let mut payload = vec![0; to_usize(self.payload_len)];
+        let mut payload = vec![0; to_usize(self.payload_len(ordinal))];
         // One step apart on the generator's walk would be the same noise, shifted.
         let mut random = Random::new(Random::new(self.seed ^ ordinal << 20).next_u64());
         match self.filling {
@@ -82,16 +121,34 @@ impl Fixture {
         (0..self.samples).map(|ordinal| self.sample(ordinal)).collect()
     }
 
-    /// Writes the dataset.
+    /// Writes the dataset, to go with what is returned.
     ///
     /// # Panics
     /// Where it cannot be written.
     #[must_use]
     pub fn build(&self) -> Dataset {
         let directory = directory();
-        let summary = self.write(&directory.path().join(Dataset::NAME), (0..self.samples).map(|i| self.sample(i)));
-        assert_eq!((summary.samples, summary.payload_bytes), (self.samples, self.payload_bytes()));
-        Dataset { fixture: *self, directory }
+        let path = directory.path().join("bench.grain");
+        self.write_all(&path);
+        Dataset { fixture: *self, path, _directory: Some(directory) }
+    }
+
+    /// The dataset as an earlier run left it in `GRAINSTORE_BENCH_DIR`, else written there and kept. Where that is not
+    /// set, and in a test run, it goes with what is returned.
+    ///
+    /// # Panics
+    /// Where it cannot be written, or another dataset stands in its place.
+    #[must_use]
+    pub fn kept(&self) -> Dataset {
+        let Some(parent) = kept_directory().filter(|_| !is_test_run()) else { return self.build() };
+        let path = parent.join(self.file_name());
+        if !path.exists() {
+            crate::say(&format!("writing {}", path.display()));
+            self.write_all(&path);
+        }
+        let found = grainstore_store::Dataset::open(&path).unwrap();
+        assert_eq!((found.sample_count(), found.is_keyed()), (self.samples, self.keyed), "{}", path.display());
+        Dataset { fixture: *self, path, _directory: None }
     }
 
     /// Writes `samples` as the dataset `target`.
@@ -99,24 +156,44 @@ impl Fixture {
     /// # Panics
     /// Where it cannot be written.
     pub fn write(&self, target: &Path, samples: impl IntoIterator<Item = Sample>) -> Summary {
-        let options = WriterOptions { compression: self.compression, ..WriterOptions::default() };
+        let options = WriterOptions {
+            compression: self.compression,
+            keyed: self.keyed,
+            segment_size: SEGMENT_SIZE,
+            ..WriterOptions::default()
+        };
         let mut writer = DatasetWriter::create(target, options).unwrap();
         samples.into_iter().for_each(|sample| writer.write(sample).unwrap());
         writer.finish().unwrap()
     }
 
+    fn write_all(&self, target: &Path) {
+        let summary = self.write(target, (0..self.samples).map(|ordinal| self.sample(ordinal)));
+        assert_eq!((summary.samples, summary.payload_bytes), (self.samples, self.payload_bytes()));
+    }
+
     fn sample(&self, ordinal: u64) -> Sample {
-        Sample::new(Self::key(ordinal), self.payload(ordinal))
+        let key = if self.keyed { Self::key(ordinal) } else { Vec::new() };
+        Sample::new(key, self.payload(ordinal))
+    }
+
+    /// Says all that the bytes depend on.
+    fn file_name(&self) -> String {
+        let lengths = match self.lengths {
+            Lengths::Same(len) => len.to_string(),
+            Lengths::Between(least, most) => format!("{least}-{most}"),
+        };
+        let Self { samples, filling, compression, seed, .. } = self;
+        let keys = if self.keyed { "keyed" } else { "keyless" };
+        format!("bench-{samples}x{lengths}-{filling:?}-{compression:?}-{keys}-seed{seed}.grain").to_lowercase()
     }
 }
 
 impl Dataset {
-    const NAME: &str = "bench.grain";
-
     /// Where it is.
     #[must_use]
     pub fn path(&self) -> PathBuf {
-        self.directory.path().join(Self::NAME)
+        self.path.clone()
     }
 
     /// What it was made from.
@@ -124,4 +201,8 @@ impl Dataset {
     pub fn fixture(&self) -> &Fixture {
         &self.fixture
     }
+}
+
+fn kept_directory() -> Option<PathBuf> {
+    std::env::var_os("GRAINSTORE_BENCH_DIR").map(PathBuf::from)
 }

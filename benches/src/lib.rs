@@ -1,31 +1,49 @@
-//! What the benchmarks share: datasets made from a seed, and how large they are in this run.
+//! What the benchmarks share: datasets made from a seed, what the device can do at the moment, and the table at the end.
 //!
-//! A benchmark is a file of `benches/`, named for a claim that its first line states; it checks its answers. The
-//! datasets stand in `GRAINSTORE_BENCH_DIR`, or in the system's directory for temporary files. Run with `--test`,
-//! as `cargo bench -p grainstore-benches -- --test`, every benchmark runs once on a tiny dataset.
+//! A benchmark is a file of `benches/`, named for a claim that its first line states; it checks its answers. Those on
+//! Criterion time the processor's work. The others compare with the device:
+//!
+//! ```text
+//! baseline | measured | baseline | measured | baseline ...      a round: one measured thing and its two neighbours
+//! ```
+//!
+//! The device drifts by a factor of two within a minute, so each measured thing is divided by the mean of the
+//! baselines right before and after it, and the median of five rounds is told. The baseline is `fio` on the same
+//! blocks; without `fio` only absolute numbers are told. No benchmark fails for speed, and a verdict is worth as much as
+//! the machine was idle.
+//!
+//! - `-- --test`: once, on tiny datasets (`cargo bench -p grainstore-benches -- --test`).
+//! - `-- --json PATH` or `GRAINSTORE_BENCH_JSON`: the table as JSON too; into a directory as `NAME.json`. Cargo starts
+//!   benchmarks in `benches/`, so an absolute path is best.
+//! - `-- WORD`: only the cases that have the word in their name, such as `512B`.
+//! - `GRAINSTORE_BENCH_DIR`: where the datasets stand, on the device to be measured; large ones are kept there for
+//!   the next run. Else they lie with the temporary files, and go.
+//! - `GRAINSTORE_BENCH_ROUNDS`: another number of rounds. `GRAINSTORE_BENCH_LARGE=1`: the cases of 50,000,000
+//!   samples and more too.
 #![forbid(unsafe_code)]
 
+mod arguments;
+mod baseline;
+mod check;
+mod cold;
+mod datasets;
+mod fio;
 mod fixture;
+mod meter;
+mod proc_io;
 mod random;
+mod report;
+mod rounds;
 
-pub use fixture::{Dataset, Filling, Fixture, directory};
-pub use random::Random;
-
-/// Whether each benchmark is only to run once, to see that it still works.
-#[must_use]
-pub fn is_test_run() -> bool {
-    let mut arguments = std::env::args();
-    // Criterion's own rule: what `cargo bench` starts has `--bench`, and `--test` overrides it.
-    let mut measured = false;
-    let tested = arguments.any(|argument| {
-        measured |= argument == "--bench";
-        argument == "--test"
-    });
-    tested || !measured
-}
-
-/// `count` in a measured run, a hundredth of it (at least 16) in a test run.
-#[must_use]
-pub fn scaled(count: u64) -> u64 {
-    if is_test_run() { (count / 100).max(16) } else { count }
-}
+pub use arguments::{child_argument, is_large_run, is_selected, is_test_run, scaled};
+pub use baseline::{AgainstFio, Ceiling, FioBaseline};
+pub use check::{check_batch, check_contents};
+pub use cold::drop_caches;
+pub use datasets::{Shape, epoch_options, index_range, open_direct, open_direct_at};
+pub use fio::{BlockSizes, Fio, FioEngine, FioRun, Job};
+pub use fixture::{Dataset, Filling, Fixture, Lengths, directory};
+pub use meter::{Effort, Meter};
+pub use proc_io::{peak_memory_len, reset_peak_memory};
+pub use random::{Ordinals, Random};
+pub use report::{Report, Row, Target, say};
+pub use rounds::{Round, Rounds, Spread, bracketed, round_count};

@@ -44,9 +44,36 @@ impl Random {
     }
 }
 
+/// Ordinals in random order, each once before any comes again.
+#[derive(Debug, Clone)]
+pub struct Ordinals {
+    order: Vec<u64>,
+    next: usize,
+}
+
+impl Ordinals {
+    /// Those below `count`, which is not 0.
+    #[must_use]
+    pub fn new(seed: u64, count: u64) -> Self {
+        Self { order: Random::new(seed).shuffled(count), next: 0 }
+    }
+
+    /// The next ordinal.
+    pub fn take_one(&mut self) -> u64 {
+        let ordinal = self.order[self.next];
+        self.next = (self.next + 1) % self.order.len();
+        ordinal
+    }
+
+    /// The next `count` ordinals.
+    pub fn take_many(&mut self, count: usize) -> Vec<u64> {
+        (0..count).map(|_| self.take_one()).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Random;
+    use super::{Ordinals, Random};
 
     #[test]
     fn a_seed_gives_the_same_permutation_each_time() {
@@ -56,6 +83,15 @@ mod tests {
         let mut sorted = order;
         sorted.sort_unstable();
         assert!(sorted.into_iter().eq(0..1000));
+    }
+
+    #[test]
+    fn ordinals_come_again_only_after_all_others() {
+        let mut ordinals = Ordinals::new(7, 10);
+        let mut first = ordinals.take_many(10);
+        assert_eq!(ordinals.take_one(), first[0]);
+        first.sort_unstable();
+        assert!(first.into_iter().eq(0..10));
     }
 
     #[test]
