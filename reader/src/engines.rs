@@ -53,7 +53,7 @@ impl FromStr for EngineChoice {
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         match name {
             "auto" => Ok(Self::Auto),
-            "uring" => Ok(Self::Uring),
+            "uring" | "io_uring" => Ok(Self::Uring),
             "pread" => Ok(Self::Pread),
             _ => Err(ParseEngineError { found: name.to_owned() }),
         }
@@ -175,6 +175,7 @@ mod tests {
         for name in ["auto", "uring", "pread"] {
             assert_eq!(name.parse::<EngineChoice>().unwrap().to_string(), name);
         }
+        assert_eq!("io_uring".parse::<EngineChoice>().unwrap(), EngineChoice::Uring, "its name in the statistics");
         let error = "aio".parse::<EngineChoice>().unwrap_err();
         assert_eq!(error.to_string(), "engine is \"aio\", expected auto, uring or pread");
     }

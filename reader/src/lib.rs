@@ -18,11 +18,17 @@
 //! assert_eq!(reader.get_by_key(b"c")?.map(|sample| sample.ordinal), Some(2));
 //! assert_eq!(reader.get_batch(&[2, 0, 2])?.payload(0), b"ccc");
 //!
-//! let mut seen = 0;
-//! for batch in reader.epoch(&EpochOptions { seed: 7, epoch: 1, ..EpochOptions::default() })? {
-//!     seen += batch?.len();
+//! for number in 0..2 {
+//!     // While the first ends, the first batches of the second are made.
+//!     let options = EpochOptions { seed: 7, epoch: number, followed: number < 1, ..EpochOptions::default() };
+//!     let mut epoch = reader.epoch(&options)?;
+//!     let mut seen = 0;
+//!     for batch in epoch.by_ref() {
+//!         let batch = batch?;
+//!         seen += batch.ordinals().iter().zip(batch.payloads()).count();
+//!     }
+//!     assert_eq!((seen, epoch.stats().samples), (3, 3));
 //! }
-//! assert_eq!(seen, 3);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

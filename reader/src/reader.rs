@@ -178,7 +178,8 @@ impl Reader {
     /// Begins an epoch, with a plan and an engine of its own. Loads the index first, where that has not been done.
     ///
     /// # Errors
-    /// Where the index is damaged, the number of lanes does not suit the dataset, or no thread can be started.
+    /// Where the index is damaged, the dataset is empty, the number of lanes does not suit it, the window is smaller
+    /// than an extent, or no engine or thread can be started.
     pub fn epoch(&self, options: &EpochOptions) -> Result<Epoch, ReadError> {
         let origin = Origin {
             dataset: &self.dataset,

@@ -17,7 +17,7 @@ use crate::printer::Printer;
 /// Write the payload of one sample to stdout, or to a file
 ///
 /// The sample is found by its key or by its ordinal. Its checksum is checked first: nothing is written of a damaged
-/// sample. Exits with 1 where no sample has the key, or the sample does not have the field.
+/// sample. Exits with 1 where no sample has the key, or the sample lacks a field of the schema.
 #[derive(clap::Args)]
 pub(crate) struct GetArgs {
     /// Dataset directory, or one segment

@@ -347,8 +347,11 @@ impl Fetch {
             Some(slot) => Ok(slot),
             None => self.buffer(len),
         })?;
-        // Mapped bytes take no buffer; memory they take all the same.
-        let len = run.blocks_len().max(request.buffer.capacity() as u64);
+        let len = match request.buffer.capacity() as u64 {
+            // Mapped bytes take no buffer; memory they take all the same.
+            0 => run.blocks_len(),
+            capacity => capacity,
+        };
         let begin = Instant::now();
         let submitted = self.engine.submit(request);
         self.times.post += begin.elapsed();

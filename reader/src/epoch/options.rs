@@ -13,15 +13,18 @@ pub struct EpochOptions {
     pub seed: u64,
     /// The epoch's number: another one gives another order.
     pub epoch: u64,
-    /// Bytes of memory for the extents that samples are drawn from; more mixes better. It decides the default
-    /// number of lanes, and so the order.
+    /// In the chunked order, bytes of memory for the extents that samples are drawn from, one extent at least; more
+    /// mixes better. It decides the default number of lanes, and so the order. In the other orders it only bounds how
+    /// far is read ahead.
     pub window_len: u64,
     /// Lanes of the chunked order; `None`: as many as the window holds extents for.
     pub lanes: Option<u64>,
     /// Samples of a batch; the last one may have fewer.
     pub batch_size: NonZeroUsize,
     /// Whether another epoch follows: the next number, all else equal. Then its first batches are made before this
-    /// one ends, and wait for the call of [`Reader::epoch`](crate::Reader::epoch) that asks for it.
+    /// one ends, and wait for the call of [`Reader::epoch`](crate::Reader::epoch) that asks for it. Set it for all
+    /// epochs but the last, and take batches until there is none: only then they are handed on. The reader holds them
+    /// until that call (one with other options throws them away) or until it is dropped.
     pub followed: bool,
 }
 
