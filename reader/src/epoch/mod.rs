@@ -40,15 +40,13 @@ use crate::check::Checkers;
 use crate::engine::{BufferPool, Engine, EngineError, Shared};
 use crate::engines::Engines;
 use crate::patience::Patience;
-use crate::plan::{Extents, Order, Plan, PlanError};
+use crate::plan::{Extents, LONE_SAMPLE_CHUNKS, Order, Plan, PlanError};
 use crate::sources::Sources;
 
 /// Batches that wait for the caller: so many, or so many bytes, but two of any size.
 const QUEUE: Bounds = Bounds { count_max: 64, len_max: 8 << 20 };
 /// Bytes of batches' memory that are kept for later ones.
 const POOL_LEN: usize = 64 << 20;
-/// A sample of so many chunks or more is an extent of its own. spec.md: PLN-2.
-const LONE_SAMPLE_CHUNKS: u64 = 8;
 
 /// One epoch on its way: an iterator of batches. It ends after the last one, or after an error.
 ///

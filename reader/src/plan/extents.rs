@@ -13,7 +13,7 @@ use super::{PlanError, in_memory};
 pub const EXTENT_SAMPLES_MAX: u64 = 65_536;
 
 /// A sample this many chunks long, or longer, is an extent of its own.
-const LONE_SAMPLE_CHUNKS: u64 = 8;
+pub(crate) const LONE_SAMPLE_CHUNKS: u64 = 8;
 
 /// The extents of a dataset, 8 bytes each; shared by the plans of all its epochs.
 #[derive(Clone, PartialEq, Eq)]

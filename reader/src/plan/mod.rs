@@ -36,6 +36,7 @@ mod ring;
 mod walk;
 
 pub use self::budget::{LaneBudget, default_lanes};
+pub(crate) use self::extents::LONE_SAMPLE_CHUNKS;
 pub use self::extents::{EXTENT_SAMPLES_MAX, Extents, ExtentsBuilder};
 pub use self::lanes::Lanes;
 pub use self::order::{Order, OrderChoice, ParseOrderError, StoredSize};
