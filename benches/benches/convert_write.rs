@@ -60,10 +60,10 @@ fn write_once(fixture: &Fixture, target: &Path, samples: &[Sample]) -> Duration 
 
 fn check(target: &Path, samples: &[Sample]) {
     let reader = Reader::open(target, ReaderOptions { io: IoChoice::Buffered, ..ReaderOptions::default() }).unwrap();
-    assert_eq!(reader.dataset().sample_count(), samples.len() as u64);
+    assert_eq!(reader.collection().sample_count(), samples.len() as u64);
     for (ordinal, sample) in (0..).zip(samples).step_by(61) {
         assert_eq!(reader.get(ordinal).unwrap().payload, sample.payload);
-        assert_eq!(reader.dataset().find(&sample.key).unwrap(), Some(ordinal));
+        assert_eq!(reader.collection().find(&sample.key).unwrap(), Some(ordinal));
     }
 }
 

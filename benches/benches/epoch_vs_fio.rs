@@ -50,7 +50,8 @@ fn main() {
 fn add_case(report: &mut Report, case: &str, dataset: &Dataset, order: Order, sizes: BlockSizes, targets: &Targets) {
     let reader = open_direct(dataset);
     check_contents(&reader, dataset.fixture());
-    let mut fio = FioBaseline::new(Job { engine: FioEngine::IoUring(DEPTH), sizes }, reader.dataset());
+    let mut fio =
+        FioBaseline::new(Job { engine: FioEngine::IoUring(DEPTH), sizes }, reader.collection().member(0).unwrap());
     let rounds = bracketed(|| fio.measure(), |number| run(&reader, dataset, order, number));
     add_rows(report, case, order, &rounds, targets);
 }

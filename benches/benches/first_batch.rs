@@ -37,7 +37,7 @@ fn add_case(report: &mut Report, case: &str, dataset: &Dataset) {
     let reader = open_direct(dataset);
     check_contents(&reader, dataset.fixture());
     let job = Job { engine: FioEngine::IoUring(32), sizes: BlockSizes::same(256 << 10) };
-    let mut fio = FioBaseline::new(job, reader.dataset());
+    let mut fio = FioBaseline::new(job, reader.collection().member(0).unwrap());
     let epochs = if is_test_run() { 1 } else { EPOCHS };
     let rounds = bracketed(
         || fio.measure(),
@@ -73,7 +73,7 @@ fn touched_bytes(reader: &Reader, ordinals: &[u64]) -> u64 {
     let touched: BTreeSet<u32> = ordinals.iter().map(|&ordinal| extent_of(&extents, ordinal)).collect();
     let bytes = touched.into_iter().map(|extent| {
         let samples = extents.samples(extent);
-        let (first, last) = (reader.dataset().locate(samples.start), reader.dataset().locate(samples.end - 1));
+        let (first, last) = (reader.collection().locate(samples.start), reader.collection().locate(samples.end - 1));
         let (first, last) = (first.unwrap(), last.unwrap());
         last.offset + last.stored_len - first.offset
     });

@@ -43,7 +43,7 @@ fn add_case(
     sizes: BlockSizes,
 ) {
     let engine = FioEngine::IoUringBatches(BATCH);
-    let mut fio = FioBaseline::new(Job { engine, sizes }, reader.dataset());
+    let mut fio = FioBaseline::new(Job { engine, sizes }, reader.collection().member(0).unwrap());
     let seconds = if is_test_run() { 0.0 } else { 2.0 };
     let rounds = bracketed(|| fio.measure(), |_| run(reader, dataset, ordinals, seconds));
     let rate = |run: &Run| run.samples as f64 / run.effort.wall_s;

@@ -39,7 +39,7 @@ fn add_case(
     ordinals: &mut Ordinals,
     sizes: BlockSizes,
 ) {
-    let mut fio = FioBaseline::new(Job { engine: FioEngine::Psync, sizes }, reader.dataset());
+    let mut fio = FioBaseline::new(Job { engine: FioEngine::Psync, sizes }, reader.collection().member(0).unwrap());
     let seconds = if is_test_run() { 0.0 } else { 2.0 };
     let rounds = bracketed(|| fio.measure(), |_| run(reader, dataset, ordinals, seconds));
     let latency = |run: &Run| run.effort.wall_s / run.samples as f64;

@@ -25,7 +25,7 @@ fn main() {
 
 fn add_case(report: &mut Report, name: &str, dataset: &Dataset, io: IoChoice, least: f64) {
     let reader = Reader::open(dataset.path(), ReaderOptions { io, ..ReaderOptions::default() }).unwrap();
-    reader.extents().unwrap();
+    reader.load().unwrap();
     check_contents(&reader, dataset.fixture());
     let mut ordinals = Ordinals::new(3, dataset.fixture().samples);
     let gets = dataset.fixture().samples * if is_test_run() { 1 } else { 4 };

@@ -114,14 +114,14 @@ fn read_some(path: &Path) -> Told {
         number += 1;
     }
     let cpu_s_per_gb = meter.stop().cpu_s_per_gb(bytes);
-    let index_bytes = reader.dataset().index_bytes_read();
+    let index_bytes = reader.collection().member(0).unwrap().index_bytes_read();
     let beyond_index_bytes = peak_memory_len().map(|peak| peak.saturating_sub(index_bytes));
     Told { cpu_s_per_gb, index_bytes, beyond_index_bytes }
 }
 
 /// Reads an epoch, or `samples_max` of it: samples and bytes.
 fn read_epoch(reader: &Reader, number: u64, samples_max: u64) -> (u64, u64) {
-    let dataset = reader.dataset();
+    let dataset = reader.collection();
     let sample_len = dataset.payload_bytes().unwrap() / dataset.sample_count();
     let options = EpochOptions { lanes: Some(LANES), window_len: WINDOW_LEN, ..epoch_options(Order::Chunked, number) };
     let (mut samples, mut bytes) = (0, 0);

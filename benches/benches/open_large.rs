@@ -100,5 +100,5 @@ fn look_up(dataset: &Dataset, ordinal: u64) -> (u64, Effort) {
     let sample = reader.get_by_key(&Fixture::key(ordinal)).unwrap().unwrap();
     let effort = meter.stop();
     assert_eq!((sample.ordinal, &sample.payload), (ordinal, &dataset.fixture().payload(ordinal)));
-    (reader.dataset().index_bytes_read(), effort)
+    (reader.collection().member(0).unwrap().index_bytes_read(), effort)
 }

@@ -67,6 +67,7 @@ pub fn open_direct(dataset: &Dataset) -> Reader {
 pub fn open_direct_at(path: &Path) -> Reader {
     let options = ReaderOptions { io: IoChoice::Direct, ..ReaderOptions::default() };
     let reader = Reader::open(path, options).unwrap();
+    reader.load().unwrap();
     reader.extents().unwrap();
     reader.notices().iter().for_each(|notice| crate::say(notice));
     reader

@@ -21,7 +21,7 @@ fn an_epoch_is_told_to_a_person() {
   io           buffered, by pread: it was asked for
   order        sequential, seed 0, epoch 0
   memory       ...
-  first batch  after [TIME] s, and [TIME] s to open and load the index
+  first batch  after [TIME] s, and [TIME] s to open
 "
     );
     let time = run.stdout.lines().find(|line| line.starts_with("  time ")).unwrap();

@@ -29,6 +29,16 @@ impl<'a> Bitmap<'a> {
         byte >> (index % 8) & 1 == 1
     }
 
+    /// Bits `64 * index` to `64 * index + 63`, the first the least significant; zeros past the end.
+    pub fn word(&self, index: u64) -> u64 {
+        let from = usize::try_from(index).ok().and_then(|index| index.checked_mul(8));
+        let bytes = from.and_then(|from| self.bytes.get(from..)).unwrap_or_default();
+        match bytes.first_chunk() {
+            Some(bytes) => u64::from_le_bytes(*bytes),
+            None => bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+        }
+    }
+
     /// The number of bits.
     pub fn len(&self) -> u64 {
         self.len
@@ -85,6 +95,9 @@ mod tests {
         let bitmap = Bitmap::decode(&bytes, 10).unwrap();
         assert!(bits.iter().enumerate().all(|(i, &bit)| bitmap.get(i as u64) == bit));
         assert_eq!((bitmap.count_ones(), bitmap.get(10), bitmap.get(u64::MAX)), (4, false, false));
+        assert_eq!((bitmap.word(0), bitmap.word(1), bitmap.word(u64::MAX)), (0b11_0000_1001, 0, 0));
+        let long = Bitmap::decode(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], 80).unwrap();
+        assert_eq!((long.word(0), long.word(1)), (0x0706_0504_0302_0100, 0x0908));
         assert!(Bitmap::decode(&[0, 0b100], 10).is_err());
         assert!(Bitmap::decode(&[0], 10).is_err());
     }

@@ -31,7 +31,7 @@ impl std::str::FromStr for Fingerprint {
     }
 }
 
-/// Chains the fingerprints of segments to that of a dataset.
+/// Chains the fingerprints of segments to that of a dataset, or of datasets to that of all of them as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatasetFingerprint(u64);
 
@@ -41,7 +41,7 @@ impl DatasetFingerprint {
         Self(0)
     }
 
-    /// Adds the next segment.
+    /// Adds the next segment, or dataset.
     pub fn push(&mut self, segment: Fingerprint, sample_count: u64) {
         let mut hasher = Xxh64::new(0);
         for word in [self.0, segment.0, sample_count] {
@@ -50,7 +50,7 @@ impl DatasetFingerprint {
         self.0 = hasher.digest();
     }
 
-    /// The fingerprint of the segments added so far.
+    /// The fingerprint of what was added so far.
     pub fn get(self) -> Fingerprint {
         Fingerprint(self.0)
     }

@@ -19,7 +19,7 @@ pub const fn round_up(value: u64, multiple: u64) -> u64 {
 }
 
 /// The size of a chunk, a power of two from 4 KiB to 1 GiB. spec.md: HDR-2.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChunkSize {
     log2: u8,
 }

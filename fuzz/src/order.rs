@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use grainstore_reader::plan::{ExtentsBuilder, LaneBudget, Order, Plan, PlanError, PlanSpec, default_lanes};
+use grainstore_reader::plan::{ExtentsBuilder, LaneBudget, Order, Plan, PlanError, PlanSpec, default_lanes, Visits};
 
 use crate::input::Input;
 
@@ -79,9 +79,9 @@ fn check_plan(plan: &Plan, expected: &[u64], start: u64) {
     }
     let Some(lanes) = plan.lanes() else { return };
     let mut from_pieces = vec![None; ordinals.len()];
-    for piece in lanes.schedule() {
+    for Visits { piece, .. } in lanes.schedule() {
         let extent = plan.extents().samples(piece.extent);
-        for (round, ordinal) in (piece.first_round..).zip(piece.ordinals()) {
+        for (round, ordinal) in (piece.first_round..).zip(piece.indices()) {
             assert!(extent.contains(&ordinal));
             let position = round * lanes.lane_count() + piece.lane;
             assert_eq!(from_pieces[position as usize].replace(ordinal), None);
@@ -93,6 +93,7 @@ fn check_plan(plan: &Plan, expected: &[u64], start: u64) {
 fn check_default_lanes(input: &mut Input<'_>) {
     let extent_count = input.u32();
     let (window_len, chunk_size, stored_bytes) = (input.u64(), input.u64(), input.u64());
-    let lanes = default_lanes(LaneBudget { window_len, chunk_size, stored_bytes, extent_count });
-    assert!(lanes == 1 || (lanes <= 768 && lanes <= u64::from(extent_count) / 2));
+    let visited_count = input.u32() % extent_count.saturating_add(1);
+    let lanes = default_lanes(LaneBudget { window_len, chunk_size, stored_bytes, extent_count, visited_count });
+    assert!(lanes == 1 || (lanes <= 768 && lanes <= u64::from(visited_count) / 2));
 }

@@ -4,8 +4,9 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use grainstore_store::Dataset;
+use grainstore_store::Collection;
 
+use crate::damage::SkippedSample;
 use crate::engine::{Buffer, BufferPool};
 use crate::{ReadError, fields};
 
@@ -13,11 +14,14 @@ use crate::{ReadError, fields};
 /// copies no payload.
 #[derive(Clone)]
 pub struct Batch {
-    pub(crate) dataset: Dataset,
+    pub(crate) dataset: Collection,
     pub(crate) block: Arc<Block>,
     pub(crate) ordinals: Vec<u64>,
     pub(crate) views: Vec<Range<usize>>,
-    pub(crate) first_position: Option<u64>,
+    /// None where it is of no epoch.
+    pub(crate) positions: Vec<u64>,
+    pub(crate) padded_count: usize,
+    pub(crate) skipped: Arc<[SkippedSample]>,
 }
 
 /// The memory of a batch. It serves another one afterwards.
@@ -51,7 +55,7 @@ impl Batch {
         self.ordinals.len()
     }
 
-    /// Whether it has no samples: only where none was asked for.
+    /// Whether it has no samples: where none was asked for, or the epoch had none left for this rank.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ordinals.is_empty()
@@ -63,10 +67,24 @@ impl Batch {
         &self.ordinals
     }
 
-    /// The position in the epoch of the first sample; the others follow. `None` for a batch of no epoch.
+    /// The samples' positions in the epoch, ascending; none where the batch is of no epoch.
     #[must_use]
-    pub fn first_position(&self) -> Option<u64> {
-        self.first_position
+    pub fn positions(&self) -> &[u64] {
+        &self.positions
+    }
+
+    /// Samples of this place in the epoch that the batch lacks, since they cannot be read or are damaged and the epoch
+    /// goes on without them ([`OnDamage::Skip`](crate::OnDamage::Skip)).
+    #[must_use]
+    pub fn skipped(&self) -> &[SkippedSample] {
+        &self.skipped
+    }
+
+    /// How many samples at the end of the batch are padding: they repeat samples of the epoch's start, and their
+    /// positions lie past its end.
+    #[must_use]
+    pub fn padded_count(&self) -> usize {
+        self.padded_count
     }
 
     /// The raw payload of sample `i` of the batch.
@@ -135,7 +153,7 @@ impl fmt::Debug for Batch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batch")
             .field("ordinals", &self.ordinals)
-            .field("first_position", &self.first_position)
+            .field("first_position", &self.positions.first())
             .field("block_len", &self.block.len)
             .finish_non_exhaustive()
     }

@@ -32,8 +32,9 @@ pub(crate) struct CheckTimes {
 /// Why a check failed, and its place in the list.
 pub(crate) type Failure = (usize, PayloadError);
 
-/// Does all `checks`, or tells the first that fails.
-pub(crate) fn run(checks: &mut [Check<'_>], times: &mut CheckTimes) -> Result<(), Failure> {
+/// Does all `checks`. Returns those that fail, in order; nothing that fails is copied.
+pub(crate) fn run(checks: &mut [Check<'_>], times: &mut CheckTimes) -> Vec<Failure> {
+    let mut failures = Vec::new();
     let mut start = 0;
     while start < checks.len() {
         let end = group_end(checks, start);
@@ -43,19 +44,26 @@ pub(crate) fn run(checks: &mut [Check<'_>], times: &mut CheckTimes) -> Result<()
             if let Some(later) = checks.get(index + prefetch_distance(stored.len())) {
                 prefetch(later.stored);
             }
-            check_stored(location, stored).map_err(|error| (index, error))?;
+            if let Err(error) = check_stored(location, stored) {
+                failures.push((index, error));
+                checks[index].raw = None;
+            }
         }
         let verified = Instant::now();
         for (index, check) in checks.iter_mut().enumerate().take(end).skip(start) {
-            if let Some(raw) = &mut check.raw {
-                decode_into(check.location, check.stored, raw).map_err(|error| (index, error))?;
+            if let Some(raw) = &mut check.raw
+                && let Err(error) = decode_into(check.location, check.stored, raw)
+            {
+                failures.push((index, error));
             }
         }
         times.verify += verified - begin;
         times.copy += verified.elapsed();
         start = end;
     }
-    Ok(())
+    // Those of a group that cannot be decoded follow those that are not what was stored.
+    failures.sort_by_key(|(index, _)| *index);
+    failures
 }
 
 /// How many samples ahead the CPU fetches into its cache: as many as it can have on their way at a time.
@@ -106,7 +114,7 @@ impl Checkers {
     }
 
     /// As [`run`], with all threads.
-    pub(crate) fn run(&self, checks: &mut [Check<'_>], times: &mut CheckTimes) -> Result<(), Failure> {
+    pub(crate) fn run(&self, checks: &mut [Check<'_>], times: &mut CheckTimes) -> Vec<Failure> {
         let Some(pool) = &self.pool else { return run(checks, times) };
         let mut shares: Vec<Share<'_, '_>> = shares(checks, self.count);
         pool.in_place_scope(|scope| {
@@ -118,7 +126,9 @@ impl Checkers {
             times.verify += share.times.verify;
             times.copy += share.times.copy;
         }
-        shares.into_iter().try_for_each(|share| share.result.map_err(|(index, error)| (share.start + index, error)))
+        let of_all =
+            |share: Share<'_, '_>| share.failures.into_iter().map(move |(index, error)| (share.start + index, error));
+        shares.into_iter().flat_map(of_all).collect()
     }
 }
 
@@ -127,12 +137,12 @@ struct Share<'l, 'a> {
     start: usize,
     checks: &'l mut [Check<'a>],
     times: CheckTimes,
-    result: Result<(), Failure>,
+    failures: Vec<Failure>,
 }
 
 impl Share<'_, '_> {
     fn run(&mut self) {
-        self.result = run(self.checks, &mut self.times);
+        self.failures = run(self.checks, &mut self.times);
     }
 }
 
@@ -151,7 +161,7 @@ fn shares<'l, 'a>(checks: &'l mut [Check<'a>], count: usize) -> Vec<Share<'l, 'a
         let taken = rest.iter().take_while(within).count() + 1;
         let taken = if shares.len() + 1 == count { rest.len() } else { taken.min(rest.len()) };
         let (checks, others) = rest.split_at_mut(taken);
-        shares.push(Share { start, checks, times: CheckTimes::default(), result: Ok(()) });
+        shares.push(Share { start, checks, times: CheckTimes::default(), failures: Vec::new() });
         (rest, start) = (others, start + taken);
     }
     shares
@@ -172,29 +182,34 @@ mod tests {
         (0..count).map(sample).collect()
     }
 
-    fn checked(checkers: &Checkers, samples: &[(Location, Vec<u8>)]) -> Result<Vec<Vec<u8>>, Failure> {
+    fn checked(checkers: &Checkers, samples: &[(Location, Vec<u8>)]) -> (Vec<Vec<u8>>, Vec<usize>) {
         let mut raw: Vec<Vec<u8>> = samples.iter().map(|(_, stored)| vec![0; stored.len()]).collect();
         let lists = samples.iter().zip(&mut raw);
         let mut checks: Vec<Check<'_>> =
             lists.map(|((location, stored), raw)| Check { location, stored, raw: Some(raw) }).collect();
-        checkers.run(&mut checks, &mut CheckTimes::default())?;
-        Ok(raw)
+        let failures = checkers.run(&mut checks, &mut CheckTimes::default());
+        (raw, failures.into_iter().map(|(index, _)| index).collect())
     }
 
     #[test]
-    fn every_number_of_threads_copies_the_same_and_tells_the_first_failure() {
+    fn every_number_of_threads_copies_the_same_and_tells_what_fails() {
         let mut checkers = Checkers { count: 1, count_max: 4, pool: None };
         for threads in [1, 2, 4] {
             assert_eq!(checkers.count(), threads);
             for (count, len) in [(0, 1), (1, 100_000), (3, 0), (700, 512), (50, 70_000)] {
                 let mut samples = samples(count, len);
-                let expected: Vec<Vec<u8>> = samples.iter().map(|(_, stored)| stored.clone()).collect();
-                assert_eq!(checked(&checkers, &samples).unwrap(), expected);
+                let mut expected: Vec<Vec<u8>> = samples.iter().map(|(_, stored)| stored.clone()).collect();
+                assert_eq!(checked(&checkers, &samples), (expected.clone(), vec![]));
+                let mut all_broken = Vec::new();
                 for broken in [count / 2, count.saturating_sub(1)] {
                     if let Some(byte) = samples.get_mut(broken).and_then(|(_, stored)| stored.first_mut()) {
                         *byte = byte.wrapping_add(1);
-                        let (index, error) = checked(&checkers, &samples).unwrap_err();
-                        assert_eq!(index, count / 2, "{error}");
+                        all_broken.push(broken);
+                        all_broken.dedup();
+                        expected[broken].fill(0);
+                        let (raw, failures) = checked(&checkers, &samples);
+                        assert_eq!(failures, all_broken);
+                        assert!(raw == expected, "nothing that fails is copied");
                     }
                 }
             }

@@ -12,12 +12,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use grainstore_format::to_usize;
-use grainstore_store::{Dataset, Encoding, Location};
+use grainstore_store::{Collection, Encoding, Location};
 
 use crate::ReadError;
 use crate::batch::{Batch, Block};
 use crate::check::Check;
+use crate::damage::SkippedSample;
 use crate::engine::{BLOCK_LEN, Buffer, BufferPool, Filled};
+use crate::plan::Positions;
 use crate::run::Run;
 
 /// Raw samples from this many bytes on are not copied where they are read by themselves.
@@ -167,19 +169,48 @@ impl Draft {
     }
 
     /// The batch, all of whose samples are in their places.
-    pub(crate) fn finish(self, dataset: &Dataset, first_position: u64) -> Batch {
-        let ordinals = self.samples.iter().map(|due| due.ordinal).collect();
-        let (block, views) = self.into_block();
-        Batch { dataset: dataset.clone(), block, ordinals, views, first_position: Some(first_position) }
+    /// The samples stand at `positions` of an epoch of `epoch_len`; those at the places of `skipped` are left out.
+    pub(crate) fn finish(
+        self,
+        dataset: &Collection,
+        positions: Positions,
+        epoch_len: u64,
+        skipped: Vec<(usize, ReadError)>,
+    ) -> Batch {
+        let (mut ordinals, mut positions): (Vec<u64>, Vec<u64>) =
+            (self.samples.iter().map(|due| due.ordinal).collect(), positions.collect());
+        let (block, mut views) = self.into_block();
+        let of_skipped = |(place, error): &mut (usize, Option<ReadError>)| {
+            let (ordinal, position) = (*ordinals.get(*place)?, *positions.get(*place)?);
+            Some(SkippedSample { ordinal, position, error: Arc::new(error.take()?) })
+        };
+        let mut skipped: Vec<_> = skipped.into_iter().map(|(place, error)| (place, Some(error))).collect();
+        skipped.sort_by_key(|(place, _)| *place);
+        let lacking: Arc<[SkippedSample]> = skipped.iter_mut().filter_map(of_skipped).collect();
+        for (place, _) in skipped.into_iter().rev() {
+            ordinals.remove(place);
+            positions.remove(place);
+            views.remove(place);
+        }
+        let padded_count = positions.len() - positions.partition_point(|&position| position < epoch_len);
+        Batch { dataset: dataset.clone(), block, ordinals, views, positions, padded_count, skipped: lacking }
     }
 
     /// A batch of `ordinals`, each of which is one of the samples; these ascend.
-    pub(crate) fn finish_as(self, dataset: &Dataset, ordinals: Vec<u64>) -> Batch {
+    pub(crate) fn finish_as(self, dataset: &Collection, ordinals: Vec<u64>) -> Batch {
         let places = ordinals.iter().map(|ordinal| self.samples.partition_point(|due| due.ordinal < *ordinal));
         let places: Vec<usize> = places.collect();
         let (block, views) = self.into_block();
         let views = places.into_iter().map(|place| views[place].clone()).collect();
-        Batch { dataset: dataset.clone(), block, ordinals, views, first_position: None }
+        Batch {
+            dataset: dataset.clone(),
+            block,
+            ordinals,
+            views,
+            positions: Vec::new(),
+            padded_count: 0,
+            skipped: Arc::default(),
+        }
     }
 
     fn into_block(self) -> (Arc<Block>, Vec<Range<usize>>) {

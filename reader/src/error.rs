@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use grainstore_format::escape_bytes;
-use grainstore_store::{Dataset, Location, PayloadError, StoreError};
+use grainstore_store::{Collection, Location, PayloadError, StoreError};
 
 use crate::engine::{self, EngineError};
 use crate::plan::PlanError;
+use crate::state::StateError;
 
 /// Why samples could not be read, or an epoch not begun.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +21,7 @@ pub enum ReadError {
     /// The bytes of a sample could not be fetched.
     #[error("sample {ordinal}{}: its bytes cannot be read", shown_key(.key.as_deref()))]
     Unreadable {
-        /// The sample's ordinal.
+        /// The sample's ordinal in what the reader reads, one dataset or several.
         ordinal: u64,
         /// Its key, where it has one that can be read.
         key: Option<Vec<u8>>,
@@ -55,6 +56,9 @@ pub enum ReadError {
     /// Nothing can be fetched any more, or nothing from the start.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// The state to resume from is none, or of another epoch.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// The epoch has no order.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -76,18 +80,18 @@ pub enum ReadError {
 
 impl ReadError {
     /// A sample whose stored bytes are not what its entry says.
-    pub(crate) fn damaged(dataset: &Dataset, ordinal: u64, location: &Location, error: &PayloadError) -> Self {
+    pub(crate) fn damaged(dataset: &Collection, ordinal: u64, location: &Location, error: &PayloadError) -> Self {
         Self::Store(dataset.payload_error(ordinal, location, error))
     }
 
     /// A sample whose bytes did not arrive.
-    pub(crate) fn unreadable(dataset: &Dataset, ordinal: u64, source: engine::ReadError) -> Self {
+    pub(crate) fn unreadable(dataset: &Collection, ordinal: u64, source: engine::ReadError) -> Self {
         Self::Unreadable { ordinal, key: key_of(dataset, ordinal), source }
     }
 }
 
 /// The key, for a message: a key that cannot be read must not hide the error that is being told.
-fn key_of(dataset: &Dataset, ordinal: u64) -> Option<Vec<u8>> {
+fn key_of(dataset: &Collection, ordinal: u64) -> Option<Vec<u8>> {
     dataset.key(ordinal).ok().flatten()
 }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use grainstore_format::to_usize;
-use grainstore_store::{Dataset, Location};
+use grainstore_store::{Collection, Location};
 
 use crate::ReadError;
 use crate::batch::Batch;
@@ -29,7 +29,7 @@ const ROUND_LEN_MAX: u64 = 32 << 20;
 
 /// What reading needs.
 pub(crate) struct Gather<'a> {
-    pub(crate) dataset: &'a Dataset,
+    pub(crate) dataset: &'a Collection,
     pub(crate) sources: &'a Sources,
     pub(crate) engines: &'a Engines,
     pub(crate) pool: &'a Arc<BufferPool>,
@@ -44,7 +44,7 @@ struct Share {
 
 /// What has come of the shares so far.
 struct Arrivals<'a> {
-    dataset: &'a Dataset,
+    dataset: &'a Collection,
     draft: &'a mut Draft,
     /// The first failure, by ordinal: the error told is the same whatever the order in which reads arrive.
     failed: Option<(u64, ReadError)>,
@@ -181,15 +181,10 @@ impl Arrivals<'_> {
     }
 
     fn check<'f>(&mut self, share: &Share, stored: impl Fn(&Location) -> &'f [u8]) {
-        let mut start = share.wanted.start;
-        // After a failure, the samples that follow it.
-        while start < share.wanted.end {
-            let mut checks = self.draft.checks(start..share.wanted.end, |due| stored(&due.location));
-            let failed = check::run(&mut checks, &mut CheckTimes::default());
-            let Err((index, error)) = failed else { return };
-            let Due { ordinal, location } = self.draft.samples()[start + index];
+        let mut checks = self.draft.checks(share.wanted.clone(), |due| stored(&due.location));
+        for (index, error) in check::run(&mut checks, &mut CheckTimes::default()) {
+            let Due { ordinal, location } = self.draft.samples()[share.wanted.start + index];
             self.note(ordinal, ReadError::damaged(self.dataset, ordinal, &location, &error));
-            start += index + 1;
         }
     }
 
@@ -294,7 +289,7 @@ mod tests {
         let mut writer = DatasetWriter::create(&path, WriterOptions::default()).unwrap();
         (0..20).for_each(|i| writer.write(Sample::new(format!("{i}"), vec![i; 5000])).unwrap());
         writer.finish().unwrap();
-        let dataset = Dataset::open(&path).unwrap();
+        let dataset = Collection::from(grainstore_store::Dataset::open(&path).unwrap());
         let (mode, choice, threads) = (IoMode::Buffered, EngineChoice::Pread, NonZeroUsize::MIN);
         let gather = Gather {
             dataset: &dataset,

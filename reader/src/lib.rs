@@ -34,7 +34,7 @@
 //!
 //! It is not a cache, and does not turn payloads into images or tensors. A sample is held in memory whole, twice
 //! while it is copied from the read's buffer into its batch. Batches that have been handed out are the caller's, and
-//! no bound counts them. What the index says (keys, attributes, facts) is asked of [`Reader::dataset`].
+//! no bound counts them. What the index says (keys, attributes, sizes) is asked of [`Reader::collection`].
 //!
 //! Limits: Linux and other Unix systems, 64 bits. A process that was forked may go on with the reader and the batches that
 //! it inherits; an epoch stays with the process that began it, and ends with an error elsewhere.
@@ -42,11 +42,13 @@
 
 mod batch;
 mod check;
+mod damage;
 mod draft;
 pub mod engine;
 mod engines;
 mod epoch;
 mod error;
+mod extents;
 mod fields;
 mod free_memory;
 mod gather;
@@ -58,11 +60,17 @@ mod run;
 mod sample;
 mod single;
 mod sources;
+mod state;
+mod subset;
 
 pub use batch::Batch;
+pub use damage::{OnDamage, SkippedSample};
 pub use engines::{EngineChoice, ParseEngineError};
-pub use epoch::{Epoch, EpochOptions, EpochStats, Stages};
+pub use epoch::{Epoch, EpochOptions, EpochPlan, EpochStats, Stages};
 pub use error::ReadError;
 pub use io::{Io, IoChoice, ParseIoError};
+pub use plan::{Subset, SubsetError};
 pub use reader::{Reader, ReaderOptions};
 pub use sample::Sample;
+pub use state::{EpochState, StateError};
+pub use subset::{Expression, ExpressionError, SelectError};

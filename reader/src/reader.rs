@@ -1,20 +1,21 @@
-//! The reader: a dataset, and how its samples are fetched.
+//! The reader: a dataset or several, and how their samples are fetched.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use grainstore_store::{Dataset, IndexMemory, OpenOptions};
+use grainstore_store::{Collection, IndexMemory, OpenOptions};
 
 use crate::engine::{self, BufferPool, IoMode};
 use crate::engines::{EngineChoice, EngineSpec, Engines};
-use crate::epoch::{Epoch, EpochOptions, NextEpoch, Origin};
+use crate::epoch::{Epoch, EpochOptions, EpochPlan, NextEpoch, Origin};
+use crate::extents::extents_of;
 use crate::free_memory::FreeMemory;
 use crate::gather::Gather;
 use crate::io::{Io, IoChoice};
 use crate::patience::Patience;
-use crate::plan::{Extents, ExtentsBuilder};
+use crate::plan::Extents;
 use crate::single::Single;
 use crate::sources::{Opening, Sources};
 use crate::{Batch, ReadError, Sample};
@@ -57,13 +58,13 @@ impl Default for ReaderOptions {
     }
 }
 
-/// Reads the samples of a dataset, from any number of threads at a time.
+/// Reads the samples of a dataset, or of several end to end, from any number of threads at a time.
 ///
 /// Calls do not wait for each other: `get` reads in the caller's thread, any other call takes an engine of its own for
 /// as long as it lasts (an engine serves one caller, since waiting for its completions needs it whole). Engines,
 /// buffers and open files are kept for the next call.
 pub struct Reader {
-    dataset: Dataset,
+    dataset: Collection,
     io: Io,
     sources: Arc<Sources>,
     engines: Engines,
@@ -80,12 +81,21 @@ impl Reader {
     /// Where there is no dataset there, or it is damaged; where its files are to be mapped and cannot be; where an
     /// option cannot be, or the engine asked for cannot be started.
     pub fn open(path: impl AsRef<Path>, options: ReaderOptions) -> Result<Self, ReadError> {
+        Self::open_all(&[path], options)
+    }
+
+    /// Opens the newest generations of several datasets, to be read end to end as one. All but the first are looked at and
+    /// closed again; each is opened when something of it is first needed.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open) and [`Collection::open`].
+    pub fn open_all(paths: &[impl AsRef<Path>], options: ReaderOptions) -> Result<Self, ReadError> {
         let index_memory = match options.io {
             IoChoice::Mapped => IndexMemory::Mapped,
             IoChoice::Auto | IoChoice::Direct | IoChoice::Buffered => IndexMemory::Owned,
         };
         let index = OpenOptions { index_memory, ..OpenOptions::default() };
-        let reader = Self::new(Dataset::open_with(path.as_ref(), &index)?, options)?;
+        let reader = Self::new(Collection::open(paths, &index)?, options)?;
         match reader.sources.of(0) {
             // Known from the start. Any other failure is told by the call that needs the file.
             Err(ReadError::Closed { source: source @ engine::ReadError::Map { .. } }) => {
@@ -95,11 +105,12 @@ impl Reader {
         }
     }
 
-    /// Reads from an opened dataset. Nothing is read yet.
+    /// Reads from an opened dataset, or from several. Nothing is read yet.
     ///
     /// # Errors
     /// Where an option cannot be, or the engine asked for cannot be started.
-    pub fn new(dataset: Dataset, options: ReaderOptions) -> Result<Self, ReadError> {
+    pub fn new(dataset: impl Into<Collection>, options: ReaderOptions) -> Result<Self, ReadError> {
+        let dataset = dataset.into();
         if options.queue_len == 0 {
             let what = "queue is 0 bytes, expected 1 or more: nothing would ever be read".into();
             return Err(ReadError::Option { what });
@@ -108,8 +119,7 @@ impl Reader {
             let what = "timeout is 0 s, expected more: no read would ever be in time".into();
             return Err(ReadError::Option { what });
         }
-        let data_len = dataset.segments().iter().map(|segment| segment.file_len()).fold(0, u64::saturating_add);
-        let io = Io::decide(options.io, data_len, FreeMemory::now);
+        let io = Io::decide(options.io, dataset.segment_bytes(), FreeMemory::now);
         let opening = Opening { mode: io.mode, dont_cache: options.dont_cache };
         let sources = Arc::new(Sources::new(dataset.clone(), opening));
         if io.mode == IoMode::Direct {
@@ -124,9 +134,9 @@ impl Reader {
         Ok(Self { dataset, io, sources, engines, pool, extents: OnceLock::new(), patience, next: Arc::default() })
     }
 
-    /// The dataset: its schema, keys, attributes and facts.
+    /// What is read, one dataset or several: its schema, keys, attributes and sizes.
     #[must_use]
-    pub fn dataset(&self) -> &Dataset {
+    pub fn collection(&self) -> &Collection {
         &self.dataset
     }
 
@@ -158,7 +168,7 @@ impl Reader {
         Single { dataset: &self.dataset, sources: &self.sources, pool: &self.pool }.sample(ordinal)
     }
 
-    /// Reads the sample of a key; `None` where no sample has it.
+    /// Reads the sample of a key; `None` where no sample has it. Of several datasets, the first that has it gives it.
     ///
     /// # Errors
     /// As [`get`](Self::get), and where the index of keys cannot be read or is damaged.
@@ -175,12 +185,17 @@ impl Reader {
         self.gather().batch(ordinals)
     }
 
-    /// Begins an epoch, with a plan and an engine of its own. Loads the index first, where that has not been done.
+    /// Begins an epoch, with a plan and an engine of its own. The first one begins to load the index, too, and does not
+    /// wait for it where it is large: a thread of its own loads it, and until then samples are located piece by piece.
+    /// Where it turns out to be damaged, the epoch ends with that error once it is known; no byte is handed out that
+    /// fails a checksum either way.
     ///
     /// # Errors
-    /// Where the index is damaged, the dataset is empty, the number of lanes does not suit it, the window is smaller
-    /// than an extent, or no engine or thread can be started.
+    /// Where the index is damaged; the dataset or the subset is empty; there is no such rank; the state to resume from is
+    /// of another epoch; the number of lanes does not suit; the window is smaller than an extent; or no engine or thread
+    /// can be started.
     pub fn epoch(&self, options: &EpochOptions) -> Result<Epoch, ReadError> {
+        self.dataset.load_ahead()?;
         let origin = Origin {
             dataset: &self.dataset,
             sources: &self.sources,
@@ -192,10 +207,27 @@ impl Reader {
         Epoch::new(options, origin)
     }
 
-    /// The dataset's extents, computed once for all epochs. Loads the index, where that has not been done.
+    /// What an epoch is going to be: its order and this rank's share of it, to be looked at or audited without reading
+    /// any data. The index is read only as far as the order needs it.
+    ///
+    /// # Errors
+    /// As [`epoch`](Self::epoch), but for the engine.
+    pub fn plan(&self, options: &EpochOptions) -> Result<EpochPlan, ReadError> {
+        EpochPlan::of(&self.dataset, self.extents()?, options)
+    }
+
+    /// Loads the index whole, where that has not been done: afterwards no call waits for it, nor reads of it.
     ///
     /// # Errors
     /// Where the index is damaged.
+    pub fn load(&self) -> Result<(), ReadError> {
+        Ok(self.dataset.load()?)
+    }
+
+    /// The extents of what is read, computed once for all epochs. Needs little of the index: where a chunk starts.
+    ///
+    /// # Errors
+    /// Where what it needs of the index is damaged.
     pub fn extents(&self) -> Result<Arc<Extents>, ReadError> {
         if let Some(extents) = self.extents.get() {
             return Ok(Arc::clone(extents));
@@ -221,24 +253,11 @@ impl Reader {
 
 impl std::fmt::Debug for Reader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reader").field("path", &self.dataset.path()).field("io", &self.io).finish_non_exhaustive()
+        f.debug_struct("Reader").field("dataset", &self.dataset).field("io", &self.io).finish_non_exhaustive()
     }
 }
 
 /// A path, made safe for a terminal.
 fn shown(path: &Path) -> String {
     grainstore_format::escape_bytes(path.as_os_str().as_encoded_bytes())
-}
-
-fn extents_of(dataset: &Dataset) -> Result<Extents, ReadError> {
-    dataset.load()?;
-    let chunks = dataset.chunks()?;
-    let mut builder = ExtentsBuilder::new(dataset.geometry().chunk_size.bytes());
-    for chunk in 0..chunks.len() {
-        let samples = chunks.samples(chunk);
-        // Only a sample that crosses out of its chunk can be long; the lengths of the others do not matter.
-        let last_len = if chunks.edge(chunk) { dataset.locate(samples.end - 1)?.stored_len } else { 0 };
-        builder.chunk(samples.end - samples.start, last_len)?;
-    }
-    Ok(builder.finish())
 }

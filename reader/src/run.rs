@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use grainstore_format::to_usize;
-use grainstore_store::{Dataset, Location};
+use grainstore_store::{Collection, Location};
 
 use crate::ReadError;
 use crate::engine::{BLOCK_LEN, Buffer, Filled, ReadRequest, Source};
@@ -24,7 +24,7 @@ pub(crate) struct Run {
 impl Run {
     /// From the start of the first sample of `ordinals` to the end of the last, gaps between them included. They
     /// are not empty, and lie in one segment.
-    pub(crate) fn of_samples(dataset: &Dataset, ordinals: &Range<u64>) -> Result<Self, ReadError> {
+    pub(crate) fn of_samples(dataset: &Collection, ordinals: &Range<u64>) -> Result<Self, ReadError> {
         let first = dataset.locate(ordinals.start)?;
         let mut run = Self::of_sample(&first);
         if ordinals.end - ordinals.start > 1 {
@@ -42,9 +42,8 @@ impl Run {
     }
 
     /// File and bytes, for a message.
-    pub(crate) fn shown(&self, dataset: &Dataset) -> (PathBuf, Range<u64>) {
-        let path = dataset.segments().get(self.segment).map_or_else(|| dataset.path(), |segment| segment.path());
-        (path.to_owned(), self.offset..self.end())
+    pub(crate) fn shown(&self, dataset: &Collection) -> (PathBuf, Range<u64>) {
+        (dataset.segment_path(self.segment).to_owned(), self.offset..self.end())
     }
 
     /// This run and the one that follows it on the device, with at most a small gap between them.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use grainstore_store::Dataset;
+use grainstore_store::Collection;
 
 use crate::{ReadError, fields};
 
@@ -14,7 +14,7 @@ pub struct Sample {
     /// The raw payload.
     pub payload: Vec<u8>,
     fields: Fields,
-    dataset: Dataset,
+    dataset: Collection,
 }
 
 /// Where the fields lie.
@@ -27,7 +27,7 @@ enum Fields {
 }
 
 impl Sample {
-    pub(crate) fn new(dataset: &Dataset, ordinal: u64, payload: Vec<u8>) -> Result<Self, ReadError> {
+    pub(crate) fn new(dataset: &Collection, ordinal: u64, payload: Vec<u8>) -> Result<Self, ReadError> {
         let payload_len = payload.len() as u64;
         let fields = match dataset.has_field_columns() {
             false => Fields::Payload([Some(0..payload_len)]),

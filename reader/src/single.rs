@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use grainstore_format::to_usize;
-use grainstore_store::{Dataset, Encoding, Location, PayloadError, check_and_decode, check_stored};
+use grainstore_store::{Collection, Encoding, Location, PayloadError, check_and_decode, check_stored};
 
 use crate::engine::{self, BufferPool, HUGE_LEN, IoMode, ReadRequest, Source, append_now, read_now};
 use crate::sources::Sources;
@@ -18,7 +18,7 @@ const HUGE_FROM: usize = 32 << 10;
 
 /// What reading one sample needs.
 pub(crate) struct Single<'a> {
-    pub(crate) dataset: &'a Dataset,
+    pub(crate) dataset: &'a Collection,
     pub(crate) sources: &'a Sources,
     pub(crate) pool: &'a BufferPool,
 }

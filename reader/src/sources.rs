@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use grainstore_format::to_usize;
-use grainstore_store::Dataset;
+use grainstore_store::Collection;
 use rustix::process::{Resource, getrlimit};
 
 use crate::ReadError;
@@ -30,7 +30,7 @@ pub(crate) struct Opening {
 
 /// Opens segments' files and remembers them.
 pub(crate) struct Sources {
-    dataset: Dataset,
+    dataset: Collection,
     opening: Opening,
     open: Open,
     open_max: usize,
@@ -55,9 +55,9 @@ struct Latest {
 }
 
 impl Sources {
-    pub(crate) fn new(dataset: Dataset, opening: Opening) -> Self {
+    pub(crate) fn new(dataset: Collection, opening: Opening) -> Self {
         let open_max = open_max();
-        let open = Open::new(dataset.segments().len(), open_max);
+        let open = Open::new(dataset.segment_count(), open_max);
         Self { dataset, opening, open, open_max, refused: OnceLock::new(), caching: OnceLock::new() }
     }
 
@@ -85,7 +85,7 @@ impl Sources {
 
     /// The most requests that one call or epoch may have in flight, so that its files do not exhaust the descriptors.
     pub(crate) fn requests_max(&self) -> usize {
-        if self.dataset.segments().len() <= self.open_max { usize::MAX } else { self.open_max }
+        if self.dataset.segment_count() <= self.open_max { usize::MAX } else { self.open_max }
     }
 
     /// Raw samples from this many bytes on may be read straight into their batch.
@@ -111,8 +111,8 @@ impl Sources {
 
     fn open(&self, segment: usize) -> Result<Source, ReadError> {
         self.dataset.segment_file(segment)?;
-        let path = self.dataset.segments().get(segment).map_or_else(|| self.dataset.path(), |segment| segment.path());
-        let source = Source::open(path, self.opening.mode).map_err(|source| ReadError::Closed { source })?;
+        let source = Source::open(self.dataset.segment_path(segment), self.opening.mode)
+            .map_err(|source| ReadError::Closed { source })?;
         Ok(if self.opening.dont_cache { source.with_dont_cache() } else { source })
     }
 

@@ -109,7 +109,7 @@ fn a_file_cut_while_an_epoch_runs_is_told_with_its_place_after_whole_batches() {
             let mut epoch = reader.epoch(&options(order, 20)).unwrap();
             let plan = epoch.plan().clone();
             made.check(&epoch.next_batch().unwrap().unwrap());
-            let last = reader.dataset().segments().last().unwrap();
+            let last = reader.collection().member(0).unwrap().segments().last().unwrap();
             let cut = 1 << 20;
             // In another order some of it may be open no sooner than now, and be told by its length.
             made.check(&reader.get_batch(&[last.ordinals().start]).unwrap());
@@ -118,7 +118,7 @@ fn a_file_cut_while_an_epoch_runs_is_told_with_its_place_after_whole_batches() {
             let error = loop {
                 match epoch.next_batch().unwrap() {
                     Ok(batch) => {
-                        assert_eq!(batch.first_position(), Some(position));
+                        assert_eq!(batch.positions().first(), Some(&position));
                         made.check(&batch);
                         position += 20;
                     }
@@ -234,7 +234,7 @@ fn read_with_few_files() {
     limit(Resource::Nofile, 64);
     for way in WAYS {
         let reader = reader(&made, way);
-        assert!(reader.dataset().segments().len() >= 100);
+        assert!(reader.collection().segment_count() >= 100);
         for order in ORDERS {
             let epoch = reader.epoch(&options(order, 20)).unwrap();
             let seen: usize =

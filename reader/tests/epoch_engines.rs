@@ -53,7 +53,7 @@ fn order_and_contents_are_the_plans_with_every_engine() {
                 let mut position = 0;
                 while let Some(batch) = epoch.next_batch() {
                     let batch = batch.unwrap();
-                    assert_eq!(batch.first_position(), Some(position));
+                    assert_eq!(batch.positions().first(), Some(&position));
                     let planned = (position..plan.len()).take(batch_size.get()).map(|position| plan.at(position));
                     assert!(batch.ordinals().iter().copied().eq(planned), "{order}, {reader_options:?}");
                     made.check(&batch);

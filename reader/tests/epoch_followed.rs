@@ -138,7 +138,7 @@ fn what_fails_in_the_next_epoch_is_told_there() {
             made.check(&first.next_batch().unwrap().unwrap());
         }
         // All of it has been read for the epoch at hand; some is still needed by the next.
-        let path = reader.dataset().segments().last().unwrap().path();
+        let path = reader.collection().member(0).unwrap().segments().last().unwrap().path();
         std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(4096).unwrap();
         let last = first.next_batch().unwrap();
         if let Ok(batch) = last {

@@ -77,7 +77,7 @@ fn the_index_need_not_be_loaded_and_may_be() {
     let reader = made.reader(IoChoice::Buffered);
     let ordinals = asked(&mut Random(3), 600);
     made.check(&reader.get_batch(&ordinals).unwrap());
-    reader.dataset().load().unwrap();
+    reader.collection().load().unwrap();
     made.check(&reader.get_batch(&ordinals).unwrap());
 }
 
@@ -100,7 +100,7 @@ fn more_than_is_read_at_a_time_comes_whole_and_each_sample_where_it_belongs() {
 fn of_several_samples_that_fail_in_different_ways_the_lowest_is_told() {
     let made = mixed();
     let sound = made.reader(IoChoice::Buffered);
-    let segments = sound.dataset().segments();
+    let segments = sound.collection().member(0).unwrap().segments();
     assert!(segments.len() >= 3, "{} segments", segments.len());
     let second = segments[1].ordinals();
     let damaged: Vec<u64> =

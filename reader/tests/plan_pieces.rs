@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use grainstore_reader::plan::{EXTENT_SAMPLES_MAX, ExtentsBuilder, Lanes, Order, Piece, Plan, PlanSpec};
+use grainstore_reader::plan::{EXTENT_SAMPLES_MAX, ExtentsBuilder, Lanes, Order, Piece, Plan, PlanSpec, Visits};
 use proptest::prelude::*;
 
 fn chunked(sizes: &[u64], seed: u64, lanes: u64) -> Plan {
@@ -45,7 +45,7 @@ proptest! {
             let mut round = 0;
             for piece in lanes.pieces(lane) {
                 prop_assert_eq!((piece.lane, piece.first_round), (lane, round));
-                let ordinals = piece.ordinals();
+                let ordinals = piece.indices();
                 prop_assert_eq!(piece.len(), ordinals.len() as u64);
                 for ordinal in ordinals {
                     prop_assert_eq!(plan.at(round * lane_count + lane), ordinal);
@@ -60,15 +60,15 @@ proptest! {
     #[test]
     fn ranges_of_a_piece_hold_its_ordinals_and_lie_in_its_extent((sizes, lane_count) in shape(), seed: u64) {
         let plan = chunked(&sizes, seed, lane_count);
-        for piece in plan.lanes().unwrap().schedule() {
+        for Visits { piece, .. } in plan.lanes().unwrap().schedule() {
             let extent = plan.extents().samples(piece.extent);
             let ranges: Vec<Range<u64>> = piece.ranges().collect();
             prop_assert!(ranges.iter().all(|range| extent.start <= range.start && range.end <= extent.end));
             prop_assert!(ranges.len() == 1 || (ranges.len() == 2 && ranges[1].start == extent.start && ranges[0].end == extent.end));
-            let mut ordinals = piece.ordinals();
+            let mut ordinals = piece.indices();
             let mut slots = vec![7; 3];
             piece.slots_into(&mut slots);
-            prop_assert!(slots.iter().map(|&slot| piece.ordinal_of(slot)).eq(ordinals.iter().copied()));
+            prop_assert!(slots.iter().map(|&slot| piece.index_of(slot)).eq(ordinals.iter().copied()));
             ordinals.sort_unstable();
             let mut covered: Vec<u64> = ranges.into_iter().flatten().collect();
             covered.sort_unstable();
@@ -83,7 +83,7 @@ proptest! {
         let lanes = plan.lanes().unwrap();
         let mut sorted: Vec<Piece> = (0..lane_count).flat_map(|lane| lanes.pieces(lane)).collect();
         sorted.sort_by_key(|piece| first_position(lanes, piece));
-        let schedule: Vec<Piece> = lanes.schedule().collect();
+        let schedule: Vec<Piece> = lanes.schedule().map(|visits| visits.piece).collect();
         prop_assert_eq!(&schedule, &sorted);
         prop_assert_eq!(schedule.iter().map(Piece::len).sum::<u64>(), plan.len());
     }

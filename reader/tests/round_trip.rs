@@ -47,7 +47,7 @@ fn check_singles(made: &Made, reader: &Reader) {
     for (sample, ordinal) in made.samples.iter().zip(0..) {
         let found = reader.get(ordinal).unwrap();
         assert_eq!((found.ordinal, &found.payload), (ordinal, &sample.payload));
-        let names: Vec<_> = reader.dataset().schema().fields().iter().map(|field| field.name.clone()).collect();
+        let names: Vec<_> = reader.collection().schema().fields().iter().map(|field| field.name.clone()).collect();
         for (place, name) in names.iter().enumerate() {
             let whole = Some(0..sample.payload.len() as u64);
             let range = if sample.fields.is_empty() { &whole } else { &sample.fields[place] };
@@ -56,32 +56,32 @@ fn check_singles(made: &Made, reader: &Reader) {
             assert_eq!(found.field(name).unwrap(), bytes);
         }
         if sample.key.is_empty() {
-            assert_eq!(reader.dataset().key(ordinal).unwrap(), None);
+            assert_eq!(reader.collection().key(ordinal).unwrap(), None);
         } else {
             let by_key = reader.get_by_key(&sample.key).unwrap().unwrap();
             assert_eq!((by_key.ordinal, by_key.payload), (ordinal, found.payload));
         }
-        assert_eq!(reader.dataset().attributes(ordinal).unwrap(), sample.attributes);
+        assert_eq!(reader.collection().attributes(ordinal).unwrap(), sample.attributes);
     }
 }
 
 fn check_batches(made: &Made, reader: &Reader, random: &mut Random) {
     let count = made.samples.len() as u64;
-    assert!(reader.dataset().locate_all(&[0, count], &mut Vec::new()).is_err());
+    assert!(reader.collection().locate_all(&[0, count], &mut Vec::new()).is_err());
     for len in [0, 1, 7, 3 * count] {
         let ordinals: Vec<u64> = (0..len).map(|_| random.below(count)).collect();
         let batch = reader.get_batch(&ordinals).unwrap();
-        assert_eq!((batch.ordinals(), batch.first_position()), (&ordinals[..], None));
+        assert_eq!((batch.ordinals(), batch.positions()), (&ordinals[..], &[][..]));
         made.check(&batch);
         let mut locations = Vec::new();
-        reader.dataset().locate_all(&ordinals, &mut locations).unwrap();
-        let each: Vec<_> = ordinals.iter().map(|&ordinal| reader.dataset().locate(ordinal).unwrap()).collect();
+        reader.collection().locate_all(&ordinals, &mut locations).unwrap();
+        let each: Vec<_> = ordinals.iter().map(|&ordinal| reader.collection().locate(ordinal).unwrap()).collect();
         assert_eq!(locations, each);
         let asked: u64 = ordinals.iter().map(|&ordinal| made.payload(ordinal).len() as u64).sum();
         assert_eq!(batch.payload_bytes(), asked);
         if let Some(&ordinal) = ordinals.first() {
             let sample = reader.get(ordinal).unwrap();
-            for (place, field) in reader.dataset().schema().fields().iter().enumerate() {
+            for (place, field) in reader.collection().schema().fields().iter().enumerate() {
                 assert_eq!(batch.field(0, place).unwrap(), sample.field(&field.name).unwrap());
                 assert_eq!(batch.field_named(0, &field.name).unwrap(), sample.field(&field.name).unwrap());
             }
@@ -98,7 +98,7 @@ fn check_epoch(made: &Made, reader: &Reader, options: &EpochOptions) {
     while let Some(batch) = epoch.next_batch() {
         let batch = batch.unwrap();
         batch_count += 1;
-        assert_eq!(batch.first_position(), Some(position));
+        assert_eq!(batch.positions().first(), Some(&position));
         let expected: Vec<u64> = (position..position + batch.len() as u64).map(|position| plan.at(position)).collect();
         assert_eq!(batch.ordinals(), expected);
         made.check(&batch);
@@ -112,7 +112,7 @@ fn check_epoch(made: &Made, reader: &Reader, options: &EpochOptions) {
     assert!(visited.into_iter().eq(0..made.samples.len() as u64), "each sample once");
     let stats = epoch.stats();
     assert_eq!((stats.samples, stats.payload_bytes), (plan.len(), made.payload_bytes()));
-    assert_eq!(stats.stored_bytes, reader.dataset().stored_bytes().unwrap());
+    assert_eq!(stats.stored_bytes, reader.collection().stored_bytes().unwrap());
     assert!(stats.read_bytes >= stats.stored_bytes);
 }
 
@@ -132,12 +132,12 @@ proptest! {
         for io in [IoChoice::Direct, IoChoice::Buffered, IoChoice::Mapped] {
             let reader = made.reader(io);
             // No window is smaller than an extent.
-            let window_len = window_len.max(reader.dataset().geometry().chunk_size.bytes());
+            let window_len = window_len.max(reader.collection().chunk_size().bytes());
             check_singles(&made, &reader);
             check_batches(&made, &reader, &mut Random(seed));
             for order in ORDERS.map(OrderChoice::Fixed).into_iter().chain([OrderChoice::Auto]) {
                 let batch_size = NonZeroUsize::new(batch_size).unwrap();
-                check_epoch(&made, &reader, &EpochOptions { order, seed, epoch: 2, window_len, lanes, batch_size, followed: false });
+                check_epoch(&made, &reader, &EpochOptions { order, seed, epoch: 2, window_len, lanes, batch_size, ..EpochOptions::default() });
             }
             // An index that is loaded gives the same answers.
             check_batches(&made, &reader, &mut Random(seed.wrapping_add(1)));
@@ -149,7 +149,7 @@ proptest! {
 fn more_segments_than_files_are_kept_open_are_read_all_the_same() {
     let made = Shape { segment_size: 4096 + 600, ..Shape::plain(4096, vec![500; 700]) }.write();
     let reader = made.reader(IoChoice::Buffered);
-    assert_eq!(reader.dataset().segments().len(), 700);
+    assert_eq!(reader.collection().segment_count(), 700);
     for order in ORDERS {
         check_epoch(&made, &reader, &common::epoch_options(order));
     }

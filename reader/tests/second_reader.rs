@@ -115,10 +115,10 @@ fn epoch_options(sample_count: u64, chunk_size: u64, random: &mut Random) -> Epo
 fn check_plans(python: &mut Python, path: &Path, count: u32) {
     let reader =
         Reader::open(path, ReaderOptions { io: IoChoice::Buffered, threads: 1, ..ReaderOptions::default() }).unwrap();
-    let sample_count = reader.dataset().sample_count();
+    let sample_count = reader.collection().sample_count();
     let mut random = Random(sample_count);
     for _ in 0..count {
-        let options = epoch_options(sample_count, reader.dataset().geometry().chunk_size.bytes(), &mut random);
+        let options = epoch_options(sample_count, reader.collection().chunk_size().bytes(), &mut random);
         let mut question = Question::new("plan", path)
             .option("--order", options.order)
             .option("--seed", options.seed)

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use grainstore_format::{Fingerprint, Geometry, Manifest, Schema, SegmentTable};
+use grainstore_format::{ChunkList, Fingerprint, Geometry, Manifest, Schema, SegmentTable};
 
 use crate::StoreError;
 use crate::columns::AttributeState;
 use crate::index::Index;
+use crate::loading::{Loaded, Loading};
 use crate::open::{OpenOptions, Opened, open};
-use crate::sample_index::Loaded;
 use crate::segment::Segment;
 
 /// An opened dataset: a directory, or a native segment by itself. A cheap clone shares everything.
@@ -30,7 +30,10 @@ pub(crate) struct Inner {
     /// For every segment of the index, the opened generation's and later ones.
     pub(crate) external: Vec<bool>,
     pub(crate) attributes: Vec<OnceLock<AttributeState>>,
+    /// Of the opened generation.
+    pub(crate) chunks: OnceLock<ChunkList>,
     pub(crate) loaded: OnceLock<Loaded>,
+    pub(crate) loading: Loading,
 }
 
 impl Dataset {
@@ -59,7 +62,9 @@ impl Dataset {
             segments,
             external,
             attributes,
+            chunks: OnceLock::new(),
             loaded: OnceLock::new(),
+            loading: Loading::new(),
         })))
     }
 

@@ -73,6 +73,27 @@ pub enum StoreError {
         /// How many there are.
         count: usize,
     },
+    /// Several datasets were to be read as one, and none was named.
+    #[error("no dataset to read, expected 1 or more")]
+    NoMembers,
+    /// Datasets that cannot be read as one.
+    #[error("{} and {} cannot be read as one: {what}", shown(.first), shown(.second))]
+    Unlike {
+        /// The first dataset.
+        first: PathBuf,
+        /// The one that differs from it.
+        second: PathBuf,
+        /// The first difference.
+        what: String,
+    },
+    /// There is no such dataset among several.
+    #[error("no dataset {member}: there are {member_count}, numbered from 0")]
+    NoSuchMember {
+        /// The dataset asked for.
+        member: usize,
+        /// How many there are.
+        member_count: usize,
+    },
     /// One sample is damaged, or what the index says of it.
     #[error("{}: sample {ordinal}{}: {what}", shown(.path), shown_key(.key.as_deref()))]
     Sample {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use grainstore_format::{KeyGroups, MAX_KEY_LEN, SectionKind};
+use grainstore_format::{FormatError, KeyGroups, MAX_KEY_LEN, SectionKind};
 
 use crate::index::Index;
 use crate::section::View;
@@ -62,6 +62,15 @@ impl<'a> KeyList<'a> {
     #[inline]
     pub(crate) fn group(&self, bounds: Range<u64>) -> Result<Cow<'a, [u8]>, StoreError> {
         self.keys.read(bounds)
+    }
+
+    /// Bytes of the list, not kept unless all of it is.
+    pub(crate) fn pass(&self, range: Range<u64>) -> Result<Cow<'a, [u8]>, StoreError> {
+        self.keys.pass(range)
+    }
+
+    pub(crate) fn wrong(&self, error: FormatError) -> StoreError {
+        self.index.wrong(error)
     }
 }
 

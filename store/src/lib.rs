@@ -17,6 +17,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod collection;
 mod columns;
 mod dataset;
 mod entries;
@@ -26,23 +27,29 @@ mod file;
 mod find;
 mod find_batch;
 mod index;
+mod kept;
+mod key_scan;
 mod keys;
+mod loading;
 mod locate_all;
 #[allow(unsafe_code, reason = "a file is mapped here, and nowhere else")]
 mod map;
 mod memory;
 mod open;
 mod payload;
+mod place;
 mod sample_index;
 mod section;
 mod segment;
 mod threads;
 mod verify;
 
+pub use collection::Collection;
 pub use columns::Column;
 pub use dataset::Dataset;
 pub use error::StoreError;
 pub use facts::Facts;
+pub use key_scan::KeyScan;
 pub use open::{IndexMemory, OpenOptions};
 pub use payload::{PayloadError, check_and_decode, check_stored, decode_into};
 pub use sample_index::{Encoding, Location};

@@ -1,7 +1,8 @@
 //! One section of an index: read piece by piece, or whole. No byte leaves unchecked. spec.md: DIR-6.
 //!
-//! A single question reads only the pieces of 64 KiB that cover the answer. Who asks often is served from memory:
-//! after `max(8, pieces / 8)` pieces the whole section is loaded, so that reading on costs at most an eighth more.
+//! A single question reads only the pieces of 64 KiB that cover the answer; the last ones are kept. Who asks often is
+//! served from memory: after `max(8, pieces / 8)` pieces the whole section is loaded, so that reading on costs at most
+//! an eighth more.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,6 +14,7 @@ use grainstore_format::{ChecksumList, FormatError, PIECE_LEN, SectionRecord, to_
 use crate::StoreError;
 use crate::file::IndexFile;
 use crate::index::little_endian;
+use crate::kept::Kept;
 use crate::memory::{Memory, Owned};
 use crate::threads::share_out;
 
@@ -30,6 +32,7 @@ pub(crate) struct Section {
     /// The process that waits for its own threads to load it.
     process: u32,
     pieces_read: AtomicU64,
+    kept: Kept,
 }
 
 /// A section and its file. Whether it is loaded is asked once, not at every look.
@@ -56,6 +59,14 @@ impl<'a> View<'a> {
         }
     }
 
+    /// The bytes of `range`, from memory where the section is loaded, else from the disk and not kept.
+    pub(crate) fn pass(&self, range: Range<u64>) -> Result<Cow<'a, [u8]>, StoreError> {
+        match self.whole.and_then(|whole| whole.get(to_usize(range.start)..to_usize(range.end))) {
+            Some(bytes) => Ok(Cow::Borrowed(bytes)),
+            None => self.section.peek(self.file, range).map(Cow::Owned),
+        }
+    }
+
     /// Two little-endian numbers that follow each other: where an item starts and where it ends.
     #[inline]
     pub(crate) fn start_and_end(&self, place: u64) -> Result<(u64, u64), StoreError> {
@@ -76,6 +87,7 @@ impl Section {
             loading: Mutex::new(()),
             process: std::process::id(),
             pieces_read: AtomicU64::new(0),
+            kept: Kept::default(),
         }
     }
 
@@ -88,8 +100,10 @@ impl Section {
     pub(crate) fn read(&self, file: &IndexFile, range: Range<u64>) -> Result<Cow<'_, [u8]>, StoreError> {
         let all = match self.whole.get() {
             Some(whole) => &**whole,
-            None if self.is_worth_loading(&range) => self.whole(file)?,
-            None => return self.peek(file, range).map(Cow::Owned),
+            None => match self.read_pieces(file, &range)? {
+                Some(bytes) => return Ok(Cow::Owned(bytes)),
+                None => self.whole(file)?,
+            },
         };
         all.get(to_usize(range.start)..to_usize(range.end)).map(Cow::Borrowed).ok_or_else(|| self.outside(file, &range))
     }
@@ -107,7 +121,11 @@ impl Section {
             return Ok(whole);
         }
         let bytes = self.load(file)?;
-        Ok(self.whole.get_or_init(|| bytes))
+        let whole = self.whole.get_or_init(|| bytes);
+        if is_home {
+            self.kept.clear();
+        }
+        Ok(whole)
     }
 
     /// The bytes of `range`, read from the disk and not kept.
@@ -137,6 +155,27 @@ impl Section {
         let bytes = file.read(start..start + 4 * self.record.piece_count())?;
         let list = ChecksumList::decode(bytes, self.record.checksums_crc).map_err(|error| self.wrong(file, error))?;
         Ok(self.checksums.get_or_init(|| list))
+    }
+
+    /// The bytes of `range`; none where so many pieces were read that it is time to load all.
+    fn read_pieces(&self, file: &IndexFile, range: &Range<u64>) -> Result<Option<Vec<u8>>, StoreError> {
+        let piece = range.start / PIECE_LEN;
+        let from = piece * PIECE_LEN;
+        let within = to_usize(range.start - from)..to_usize(range.end.saturating_sub(from));
+        if let Some(bytes) = self.kept.read(piece, within.clone()) {
+            return Ok(Some(bytes));
+        }
+        if self.is_worth_loading(range) {
+            return Ok(None);
+        }
+        let to = from.saturating_add(PIECE_LEN).min(self.record.len);
+        if range.end > to {
+            return self.peek(file, range.clone()).map(Some);
+        }
+        let bytes = self.peek(file, from..to)?;
+        let asked = bytes.get(within).map(<[u8]>::to_vec).ok_or_else(|| self.outside(file, range))?;
+        self.kept.keep(piece, bytes);
+        Ok(Some(asked))
     }
 
     fn is_worth_loading(&self, range: &Range<u64>) -> bool {

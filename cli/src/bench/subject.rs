@@ -61,6 +61,7 @@ impl Subject {
     pub(crate) fn open(path: &Path, options: BenchOptions) -> anyhow::Result<Self> {
         let dataset = Dataset::open(path)?;
         let samples = dataset.sample_count();
+        dataset.load()?;
         let extent_count = Reader::new(dataset.clone(), ReaderOptions::default())?.extents()?.count();
         (0..dataset.segments().len()).try_for_each(|segment| dataset.segment_file(segment))?;
         let stored_bytes = dataset.stored_bytes()?;

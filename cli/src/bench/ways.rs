@@ -204,6 +204,7 @@ impl Bench {
     pub(crate) fn run(&self, way: &Way) -> anyhow::Result<Outcome> {
         let options = ReaderOptions { io: way.io, engine: self.engine, ..ReaderOptions::default() };
         let reader = Reader::new(self.dataset.clone(), options)?;
+        reader.load()?;
         reader.extents()?;
         self.make_cold();
         let (work, latency) = match way.call {

@@ -122,7 +122,7 @@ impl EpochArgs {
 
     /// Reads the epoch, or as much of it as there is time for; none where the user wants to stop.
     fn read(&self, reader: &Reader, open: Duration, printer: &Printer) -> anyhow::Result<Option<Run>> {
-        let bar = printer.progress(Counted::Bytes, Some(reader.dataset().payload_bytes()?));
+        let bar = printer.progress(Counted::Bytes, Some(reader.collection().payload_bytes()?));
         bar.set_message("reading");
         let (started, cpu_before) = (Instant::now(), process_cpu());
         let mut times = Times { open, ..Times::default() };
@@ -178,14 +178,14 @@ impl EpochArgs {
             window_len: self.window,
             lanes: None,
             batch_size: self.batch_size,
-            followed: false,
+            ..EpochOptions::default()
         }
     }
 
     fn document(&self, reader: &Reader, run: Run) -> Document {
         let asked = Document {
             path: shown_path(&self.path),
-            dataset_samples: reader.dataset().sample_count(),
+            dataset_samples: reader.collection().sample_count(),
             batches: run.batches,
             order: run.order,
             lanes: run.lanes,

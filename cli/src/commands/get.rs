@@ -69,7 +69,7 @@ impl GetArgs {
             (Some(key), _) => key.as_bytes(),
             (None, ordinal) => return Ok(Some(reader.get(ordinal.unwrap_or_default())?)),
         };
-        if !reader.dataset().is_keyed() {
+        if !reader.collection().is_keyed() {
             let error = anyhow!("{}: its samples have no keys", shown_path(&self.path));
             return Err(error).hint("--ordinal takes a sample by its number");
         }

@@ -82,7 +82,7 @@ pub(crate) fn check(path: &Path, payload_bytes: u64, bar: &ProgressBar) -> anyho
 pub(crate) fn read_epoch(path: &Path, number: u32, bar: &ProgressBar) -> anyhow::Result<EpochRead> {
     let started = Instant::now();
     let reader = Reader::open(path, ReaderOptions::default())?;
-    let mut ordinals = Vec::with_capacity(to_usize(reader.dataset().sample_count()));
+    let mut ordinals = Vec::with_capacity(to_usize(reader.collection().sample_count()));
     let mut epoch = reader.epoch(&EpochOptions { epoch: number.into(), ..EpochOptions::default() })?;
     while let Some(batch) = epoch.next_batch() {
         let batch = batch?;

@@ -20,7 +20,7 @@ pub(crate) struct Document {
     pub(crate) read_bytes: u64,
     pub(crate) requests: u64,
     pub(crate) mean_request_bytes: u64,
-    /// To open the dataset and load its index.
+    /// To open the dataset and find its extents. A large index is loaded while batches are made.
     pub(crate) open_s: f64,
     /// From the first request to the last batch.
     pub(crate) elapsed_s: f64,

@@ -24,7 +24,7 @@ impl Document {
             row("memory", format!("{held} for samples at most, of {slabs} set aside"));
         }
         let (first, open) = (self.first_batch_s, self.open_s);
-        row("first batch", format!("after {first:.3} s, and {open:.3} s to open and load the index"));
+        row("first batch", format!("after {first:.3} s, and {open:.3} s to open"));
         self.engine_remarks.iter().for_each(|remark| row("remark", remark.clone()));
         lines
     }

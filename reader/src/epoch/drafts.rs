@@ -8,34 +8,39 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use grainstore_format::to_usize;
-use grainstore_store::{Dataset, Location};
+use grainstore_store::{Collection, Location};
 
+use super::epoch_plan::EpochPlan;
 use crate::ReadError;
 use crate::draft::{Draft, Due, is_in_place};
 use crate::engine::{Buffer, BufferPool};
-use crate::plan::{Ordinals, Plan};
+use crate::plan::{Positions, Step, Steps};
 
 /// Lays out batches in order.
 pub(super) struct Drafts {
-    dataset: Dataset,
+    dataset: Collection,
     pool: Arc<BufferPool>,
-    batch_size: u64,
     in_place_len_min: u64,
     /// What is to be laid out yet, epoch by epoch.
-    orders: VecDeque<Ordinals>,
+    orders: VecDeque<Steps>,
     /// Laid out and not taken. One that failed tells why when it is its turn.
-    ahead: VecDeque<Result<Draft, ReadError>>,
+    ahead: VecDeque<Result<LaidOut, ReadError>>,
     /// The number of the first of them.
     next_batch: u64,
     prepare: Duration,
 }
 
+/// A batch in the making, and where in the epoch its samples stand.
+pub(super) struct LaidOut {
+    pub(super) draft: Draft,
+    pub(super) positions: Positions,
+}
+
 impl Drafts {
-    pub(super) fn new(dataset: Dataset, pool: Arc<BufferPool>, batch_size: u64, in_place_len_min: u64) -> Self {
+    pub(super) fn new(dataset: Collection, pool: Arc<BufferPool>, in_place_len_min: u64) -> Self {
         Self {
             dataset,
             pool,
-            batch_size,
             in_place_len_min,
             orders: VecDeque::new(),
             ahead: VecDeque::new(),
@@ -45,8 +50,8 @@ impl Drafts {
     }
 
     /// Goes on with another epoch after those it knows.
-    pub(super) fn append(&mut self, plan: &Plan) {
-        self.orders.push_back(plan.ordinals_from(0));
+    pub(super) fn append(&mut self, epoch: &EpochPlan) {
+        self.orders.push_back(epoch.steps(0));
     }
 
     /// Lays out the next batch, where that has not been done; `false` after the last. It stays here, so that reads find
@@ -66,12 +71,12 @@ impl Drafts {
     }
 
     /// The batch that is being made; `None` where none was begun.
-    pub(super) fn current(&mut self) -> Option<&mut Draft> {
+    pub(super) fn current(&mut self) -> Option<&mut LaidOut> {
         self.ahead.front_mut()?.as_mut().ok()
     }
 
     /// The batch that is being made, all of whose samples are there.
-    pub(super) fn take_current(&mut self) -> Result<Option<Draft>, ReadError> {
+    pub(super) fn take_current(&mut self) -> Result<Option<LaidOut>, ReadError> {
         self.next_batch += u64::from(!self.ahead.is_empty());
         self.ahead.pop_front().transpose()
     }
@@ -81,29 +86,19 @@ impl Drafts {
         is_in_place(location, self.in_place_len_min)
     }
 
-    /// The batch of the epoch that has this position, and the place in it.
-    pub(super) fn place_of(&self, position: u64) -> (u64, usize) {
-        (position / self.batch_size, to_usize(position % self.batch_size))
-    }
-
     /// Lends the slot of sample `index` of a batch to a read. `None` where there is none: the batch failed.
     pub(super) fn lend_slot(&mut self, batch: u64, index: usize) -> Option<Buffer> {
         let ahead = to_usize(batch.checked_sub(self.next_batch)?);
         while self.ahead.len() <= ahead {
             self.lay_out()?;
         }
-        self.ahead.get_mut(ahead)?.as_mut().ok()?.lend_slot(index)
+        self.ahead.get_mut(ahead)?.as_mut().ok()?.draft.lend_slot(index)
     }
 
     /// Memory of a batch that has not been taken, where engines want to know of it.
     pub(super) fn memory(&self, batch: u64) -> Option<&Buffer> {
         let ahead = to_usize(batch.checked_sub(self.next_batch)?);
-        self.ahead.get(ahead)?.as_ref().ok().and_then(Draft::memory)
-    }
-
-    /// Batches of an epoch of so many samples.
-    pub(super) fn batch_count(&self, sample_count: u64) -> u64 {
-        sample_count.div_ceil(self.batch_size)
+        self.ahead.get(ahead)?.as_ref().ok().and_then(|laid_out| laid_out.draft.memory())
     }
 
     /// Time spent so far.
@@ -112,28 +107,31 @@ impl Drafts {
     }
 
     fn lay_out(&mut self) -> Option<()> {
-        let due = self.next_due()?;
-        let in_place = |_: usize, due: &Due| is_in_place(&due.location, self.in_place_len_min);
-        let draft = due.and_then(|due| Draft::new(due, in_place, Arc::clone(&self.pool)));
-        self.ahead.push_back(draft);
+        let Step { positions, ordinals } = self.next_step()?;
+        let laid_out = self.due(ordinals).and_then(|due| {
+            let in_place = |_: usize, due: &Due| is_in_place(&due.location, self.in_place_len_min);
+            let draft = Draft::new(due, in_place, Arc::clone(&self.pool))?;
+            Ok(LaidOut { draft, positions })
+        });
+        self.ahead.push_back(laid_out);
         Some(())
     }
 
     /// The samples of the next batch, which is of one epoch.
-    fn next_due(&mut self) -> Option<Result<Vec<Due>, ReadError>> {
-        let count = to_usize(self.batch_size);
-        let ordinals: Vec<u64> = loop {
-            let ordinals: Vec<u64> = self.orders.front_mut()?.by_ref().take(count).collect();
-            if !ordinals.is_empty() {
-                break ordinals;
+    fn next_step(&mut self) -> Option<Step> {
+        loop {
+            match self.orders.front_mut()?.next() {
+                Some(step) => return Some(step),
+                None => drop(self.orders.pop_front()),
             }
-            self.orders.pop_front();
-        };
-        let mut locations = Vec::new();
-        if let Err(error) = self.dataset.locate_all(&ordinals, &mut locations) {
-            return Some(Err(error.into()));
         }
-        let due = ordinals.into_iter().zip(locations).map(|(ordinal, location)| Due { ordinal, location });
-        Some(Ok(due.collect()))
+    }
+
+    fn due(&self, ordinals: Vec<u64>) -> Result<Vec<Due>, ReadError> {
+        // The index may still be on its way from the disk, or may have turned out to be damaged.
+        self.dataset.check_load()?;
+        let mut locations = Vec::new();
+        self.dataset.locate_all(&ordinals, &mut locations)?;
+        Ok(ordinals.into_iter().zip(locations).map(|(ordinal, location)| Due { ordinal, location }).collect())
     }
 }

@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use grainstore_format::to_usize;
-use grainstore_store::{Dataset, Location};
+use grainstore_store::{Collection, Location};
 
 use super::arena::{Arena, Taken};
 use super::drafts::Drafts;
+use super::epoch_plan::EpochPlan;
 use super::lane::Lane;
 use super::planned::{Planned, Planner};
 use super::stats::EpochStats;
-use super::units::Units;
 use crate::ReadError;
 use crate::engine::{self, Buffer, Completion, Engine, EngineError, Filled, Wait};
 use crate::patience::Patience;
@@ -30,7 +30,7 @@ const REFILL_LEN_MAX: u64 = 2 << 20;
 
 /// Fetches units and lends the stored bytes of their samples.
 pub(super) struct Fetch {
-    dataset: Dataset,
+    dataset: Collection,
     sources: Arc<Sources>,
     engine: Box<dyn Engine>,
     planner: Planner,
@@ -70,8 +70,11 @@ struct Unit {
     sample_count: u32,
     /// Whether its buffers are its batch's.
     in_place: bool,
-    part_count: u8,
+    part_count: u32,
+    /// The first of its reads: nearly always all of them.
     parts: [Part; 2],
+    /// The others, ascending by place like the first: there are some where only few samples of an extent are wanted.
+    more: Vec<Part>,
     /// Bytes of memory of its buffers.
     len: u64,
     /// Why it is not whole. Told when it is visited, so that what comes before it is handed out.
@@ -88,30 +91,80 @@ enum State {
     /// Not there yet, or no more: it is lent to the engine or the batch.
     Away,
     Filled(Filled),
-    Failed(Box<engine::ReadError>),
+    /// With the read's buffer.
+    Failed(Box<(engine::ReadError, Buffer)>),
 }
 
-/// A sample whose bytes are there.
+/// A sample whose bytes are there, or will never be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Visit {
     unit: u32,
-    part: u8,
+    part: u32,
     /// Whether they are in its batch.
     pub(super) in_place: bool,
+    /// Whether they are not there: the read failed.
+    pub(super) failed: bool,
 }
 
 impl Unit {
     fn of(sample_count: u32) -> Self {
         let part = || Part { run: Run::default(), state: State::Away };
-        let (part_count, parts) = (0, [part(), part()]);
-        Self { left_count: sample_count, sample_count, in_place: false, part_count, parts, len: 0, failed: None }
+        let (parts, more) = ([part(), part()], Vec::new());
+        Self {
+            left_count: sample_count,
+            sample_count,
+            in_place: false,
+            part_count: 0,
+            parts,
+            more,
+            len: 0,
+            failed: None,
+        }
+    }
+
+    fn push(&mut self, part: Part) {
+        match self.parts.get_mut(self.part_count as usize) {
+            Some(place) => *place = part,
+            None => self.more.push(part),
+        }
+        self.part_count += 1;
+    }
+
+    fn part(&self, number: u32) -> Option<&Part> {
+        let number = number as usize;
+        self.parts.get(number).or_else(|| self.more.get(number - self.parts.len()))
+    }
+
+    fn part_mut(&mut self, number: u32) -> Option<&mut Part> {
+        let (number, first_count) = (number as usize, self.parts.len());
+        self.parts.get_mut(number).or_else(|| self.more.get_mut(number - first_count))
+    }
+
+    /// The part that has a sample.
+    fn part_of(&self, location: &Location) -> u32 {
+        match self.part_count {
+            0 | 1 => 0,
+            2 => u32::from(!self.parts[0].run.holds(location)),
+            _ => self.part_of_many(location),
+        }
+    }
+
+    #[cold]
+    fn part_of_many(&self, location: &Location) -> u32 {
+        let begins_before = |part: &Part| part.run.offset <= location.offset;
+        let first_count = self.parts.iter().take_while(|part| begins_before(part)).count();
+        let count = match first_count == self.parts.len() {
+            true => first_count + self.more.partition_point(begins_before),
+            false => first_count,
+        };
+        u32::try_from(count.saturating_sub(1)).unwrap_or(u32::MAX)
     }
 }
 
 impl Fetch {
     /// Fetches with at most `ahead_len_max` bytes ahead of their need. Nothing is read yet.
     pub(super) fn new(
-        dataset: Dataset,
+        dataset: Collection,
         sources: Arc<Sources>,
         engine: Box<dyn Engine>,
         bounds: FetchBounds,
@@ -139,8 +192,8 @@ impl Fetch {
     }
 
     /// Goes on with the units of another epoch, whose first batch has this number.
-    pub(super) fn append(&mut self, units: Units, first_batch: u64) {
-        self.planner.append(units, first_batch);
+    pub(super) fn append(&mut self, epoch: &EpochPlan, first_batch: u64) {
+        self.planner.append(epoch, first_batch);
     }
 
     /// Whether all units that it knows are submitted.
@@ -150,14 +203,14 @@ impl Fetch {
 
     /// Waits for the next sample of a lane, and submits what has room meanwhile. A visit is to be followed by
     /// [`leave`](Self::leave).
-    pub(super) fn visit(&mut self, lane: u64, due: (u64, &Location), drafts: &mut Drafts) -> Result<Visit, ReadError> {
+    pub(super) fn visit(&mut self, lane: u64, location: &Location, drafts: &mut Drafts) -> Result<Visit, ReadError> {
         let unit = self.enter(lane, drafts)?;
-        self.arrival(unit, due)
+        self.arrival(unit, location)
     }
 
     /// The stored bytes of a sample that was visited and not left; none where they lie in its batch.
     pub(super) fn stored(&self, visit: Visit, location: &Location) -> &[u8] {
-        match self.unit(visit.unit).and_then(|unit| unit.parts.get(usize::from(visit.part))) {
+        match self.unit(visit.unit).and_then(|unit| unit.part(visit.part)) {
             Some(Part { run, state: State::Filled(filled) }) => run.stored(filled, location),
             _ => &[],
         }
@@ -166,10 +219,36 @@ impl Fetch {
     /// Hands over the slot of a sample that was read into its batch.
     pub(super) fn take_in_place(&mut self, visit: Visit) -> Option<Filled> {
         let unit = self.unit_mut(visit.unit).filter(|unit| unit.in_place)?;
-        match mem::replace(&mut unit.parts.get_mut(usize::from(visit.part))?.state, State::Away) {
+        match mem::replace(&mut unit.part_mut(visit.part)?.state, State::Away) {
             State::Filled(filled) => Some(filled),
             _ => None,
         }
+    }
+
+    /// Why the bytes of a visited sample are not there, and the buffer that they were to go to.
+    pub(super) fn take_failure(&mut self, visit: Visit) -> Option<(engine::ReadError, Buffer)> {
+        match mem::replace(&mut self.unit_mut(visit.unit)?.part_mut(visit.part)?.state, State::Away) {
+            State::Failed(failed) => Some(*failed),
+            _ => None,
+        }
+    }
+
+    /// Whether a visited sample was read by itself.
+    pub(super) fn is_alone(&self, visit: Visit) -> bool {
+        self.unit(visit.unit).is_some_and(|unit| unit.sample_count == 1)
+    }
+
+    /// Takes back the buffer of a read that failed.
+    pub(super) fn give(&mut self, buffer: Buffer) {
+        self.arena.give(buffer);
+    }
+
+    /// Reads a sample by itself.
+    pub(super) fn read_alone(&self, ordinal: u64, location: &Location) -> Result<Filled, ReadError> {
+        let source = self.sources.of(location.segment)?;
+        let request = Run::of_sample(location)
+            .request(source, 0, |len| Buffer::try_with_capacity(len).ok_or(ReadError::NoMemory { len: len as u64 }))?;
+        engine::read_now(request).result.map_err(|failed| ReadError::unreadable(&self.dataset, ordinal, failed.error))
     }
 
     /// Says that a visited sample is done with.
@@ -183,9 +262,11 @@ impl Fetch {
         self.free_numbers.push(visit.unit);
         let Some(unit) = slot.take() else { return };
         self.held_len -= if unit.in_place { 0 } else { unit.len };
-        for part in unit.parts {
-            if let State::Filled(filled) = part.state {
-                self.arena.give(filled.into_buffer());
+        for part in unit.parts.into_iter().chain(unit.more) {
+            match part.state {
+                State::Filled(filled) => self.arena.give(filled.into_buffer()),
+                State::Failed(failed) => self.arena.give(failed.1),
+                State::Away => {}
             }
         }
     }
@@ -321,17 +402,17 @@ impl Fetch {
         number: u32,
         mut slot: Option<Buffer>,
     ) -> Result<(), ReadError> {
-        for (part, run) in runs.into_iter().enumerate().take(unit.parts.len()) {
-            match self.submit_run(run, u64::from(number) << 1 | part as u64, slot.take()) {
+        for run in runs {
+            match self.submit_run(run, token_of(number, unit.part_count), slot.take()) {
                 Ok(len) => unit.len += len,
                 Err(ReadError::Engine(error)) => return Err(error.into()),
                 Err(error) => unit.failed = unit.failed.take().or(Some(Box::new(error))),
             }
-            unit.parts[part].run = run;
-            if run.len == 0 {
-                unit.parts[part].state = State::Filled(Filled::new(Buffer::with_capacity(0), 0..0));
-            }
-            unit.part_count += 1;
+            let state = match run.len {
+                0 => State::Filled(Filled::new(Buffer::with_capacity(0), 0..0)),
+                _ => State::Away,
+            };
+            unit.push(Part { run, state });
         }
         Ok(())
     }
@@ -370,7 +451,7 @@ impl Fetch {
     }
 
     /// Waits for the part of the unit that has the sample.
-    fn arrival(&mut self, number: u32, due: (u64, &Location)) -> Result<Visit, ReadError> {
+    fn arrival(&mut self, number: u32, location: &Location) -> Result<Visit, ReadError> {
         loop {
             let Some(unit) = self.units.get_mut(number as usize).and_then(Option::as_mut) else {
                 return Err(self.stopped());
@@ -378,19 +459,14 @@ impl Fetch {
             if unit.failed.is_some() {
                 return Err(unit.failed.take().map_or_else(|| self.stopped(), |error| *error));
             }
-            let index = u8::from(unit.part_count > 1 && !unit.parts[0].run.holds(due.1));
-            let part = &mut unit.parts[usize::from(index)];
+            let (index, in_place) = (unit.part_of(location), unit.in_place);
+            let Some(part) = unit.part_mut(index) else { return Err(self.stopped()) };
             match &part.state {
-                State::Filled(_) => return Ok(Visit { unit: number, part: index, in_place: unit.in_place }),
+                State::Filled(_) => return Ok(Visit { unit: number, part: index, in_place, failed: false }),
+                State::Failed(_) => return Ok(Visit { unit: number, part: index, in_place, failed: true }),
                 State::Away => {
                     let run = part.run;
                     self.absorb_one(run)?;
-                }
-                State::Failed(_) => {
-                    // The epoch ends with this error, so nobody waits for the part again.
-                    if let State::Failed(error) = mem::replace(&mut part.state, State::Away) {
-                        return Err(ReadError::unreadable(&self.dataset, due.0, *error));
-                    }
                 }
             }
         }
@@ -418,12 +494,13 @@ impl Fetch {
 
     fn distribute(&mut self) {
         for Completion { token, result } in self.completions.drain(..) {
-            let unit = self.units.get_mut(to_usize(token >> 1)).and_then(Option::as_mut);
+            let (number, part) = place_of(token);
+            let unit = self.units.get_mut(number as usize).and_then(Option::as_mut);
             // A unit is held until its last sample is done with, so until all of its parts have arrived.
-            let Some(part) = unit.and_then(|unit| unit.parts.get_mut(to_usize(token & 1))) else { continue };
+            let Some(part) = unit.and_then(|unit| unit.part_mut(part)) else { continue };
             part.state = match result {
                 Ok(filled) => State::Filled(filled),
-                Err(failed) => State::Failed(Box::new(failed.error)),
+                Err(failed) => State::Failed(Box::new((failed.error, failed.buffer))),
             };
         }
     }
@@ -447,6 +524,16 @@ impl Fetch {
     pub(super) fn stopped(&self) -> ReadError {
         EngineError::Stopped { engine: self.engine.name(), in_flight: self.engine.in_flight() }.into()
     }
+}
+
+/// The token of a read: its unit's number, and its own.
+fn token_of(unit: u32, part: u32) -> u64 {
+    u64::from(unit) << 32 | u64::from(part)
+}
+
+fn place_of(token: u64) -> (u32, u32) {
+    #[expect(clippy::cast_possible_truncation, reason = "a token is two numbers of 32 bits")]
+    ((token >> 32) as u32, token as u32)
 }
 
 /// Memory that units may take.

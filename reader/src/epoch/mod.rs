@@ -4,16 +4,17 @@
 //! own reads, verifies and copies ([`runner`]); who asks for batches finds them in a queue.
 
 use std::iter::FusedIterator;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use grainstore_format::to_usize;
-use grainstore_store::Dataset;
+use grainstore_store::Collection;
 
 mod arena;
+mod damaged;
 mod drafts;
+mod epoch_plan;
 mod fetch;
 mod handoff;
 mod lane;
@@ -25,10 +26,13 @@ mod stats;
 #[cfg(test)]
 mod tests;
 mod units;
+mod wanted;
 
+pub use self::epoch_plan::EpochPlan;
 pub use self::options::EpochOptions;
 pub use self::stats::{EpochStats, Stages};
 
+use self::damaged::Damaged;
 use self::drafts::Drafts;
 use self::fetch::{Fetch, FetchBounds};
 use self::handoff::{Bounds, Handoff};
@@ -42,6 +46,7 @@ use crate::engines::Engines;
 use crate::patience::Patience;
 use crate::plan::{Extents, LONE_SAMPLE_CHUNKS, Order, Plan, PlanError};
 use crate::sources::Sources;
+use crate::state::EpochState;
 
 /// Batches that wait for the caller: so many, or so many bytes, but two of any size.
 const QUEUE: Bounds = Bounds { count_max: 64, len_max: 8 << 20 };
@@ -53,9 +58,9 @@ const POOL_LEN: usize = 64 << 20;
 /// Dropping it stops it: reads that have begun are waited for, the others are forgotten. In a process that was forked
 /// from the one that began it, it ends with an error.
 pub struct Epoch {
-    plan: Plan,
-    batch_size: NonZeroUsize,
-    position: u64,
+    plan: EpochPlan,
+    /// Batches handed out.
+    batch_count: u64,
     stats: EpochStats,
     wait: Duration,
     /// `None` once it has ended.
@@ -67,7 +72,7 @@ pub struct Epoch {
 
 /// What an epoch reads from, and with.
 pub(crate) struct Origin<'a> {
-    pub(crate) dataset: &'a Dataset,
+    pub(crate) dataset: &'a Collection,
     pub(crate) sources: &'a Arc<Sources>,
     pub(crate) extents: Arc<Extents>,
     pub(crate) engines: &'a Engines,
@@ -99,20 +104,33 @@ impl Epoch {
             }
         };
         let (stats, wait) = (EpochStats::default(), Duration::ZERO);
-        Ok(Self { plan, batch_size: options.batch_size, position: 0, stats, wait, run: Some(run), failed: false, next })
+        Ok(Self { plan, batch_count: 0, stats, wait, run: Some(run), failed: false, next })
     }
 
-    /// Batches of the whole epoch.
+    /// Batches of this rank in all, the same for every rank: from the epoch's start, or where it was resumed.
     #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "an epoch has at least one sample")]
+    #[expect(clippy::len_without_is_empty, reason = "what is left of it is asked of the iterator")]
     pub fn len(&self) -> u64 {
-        self.plan.len().div_ceil(self.batch_size.get() as u64)
+        self.plan.share().batch_count()
     }
 
     /// The order as a function of the position.
     #[must_use]
     pub fn plan(&self) -> &Plan {
+        self.plan.plan()
+    }
+
+    /// The order, and this rank's share of it.
+    #[must_use]
+    pub fn epoch_plan(&self) -> &EpochPlan {
         &self.plan
+    }
+
+    /// Where the epoch stands after the batches handed out so far: what [`EpochOptions::resume`] goes on from, here or
+    /// in another process, with as many ranks or others.
+    #[must_use]
+    pub fn state(&self) -> EpochState {
+        self.plan.state_after(self.batch_count)
     }
 
     /// The order, `auto` resolved.
@@ -124,7 +142,7 @@ impl Epoch {
     /// Lanes of the chunked order; `None` in the others.
     #[must_use]
     pub fn lanes(&self) -> Option<u64> {
-        self.plan.lanes().map(|lanes| lanes.lane_count())
+        self.plan.lanes()
     }
 
     /// What has been done so far.
@@ -156,7 +174,7 @@ impl Epoch {
         self.wait += waited;
         match item {
             Some(Item::Batch(batch, stats)) => {
-                self.position += batch.len() as u64;
+                self.batch_count += 1;
                 self.stats = *stats;
                 Some(Ok(batch))
             }
@@ -191,7 +209,7 @@ impl Iterator for Epoch {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = (self.plan.len() - self.position).div_ceil(self.batch_size.get() as u64);
+        let left = self.len().saturating_sub(self.batch_count);
         (0, Some(to_usize(left)))
     }
 }
@@ -200,7 +218,10 @@ impl FusedIterator for Epoch {}
 
 impl std::fmt::Debug for Epoch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Epoch").field("plan", &self.plan).field("position", &self.position).finish_non_exhaustive()
+        f.debug_struct("Epoch")
+            .field("plan", &self.plan)
+            .field("batch_count", &self.batch_count)
+            .finish_non_exhaustive()
     }
 }
 
@@ -226,17 +247,18 @@ impl Run {
         origin: Origin<'_>,
         engine: Box<dyn Engine>,
         planning: Planning,
-        plan: Plan,
+        plan: EpochPlan,
     ) -> Result<Self, ReadError> {
         let Origin { dataset, sources, patience, .. } = origin;
         let handoff = Arc::new(Handoff::new(QUEUE));
         handoff.set_followed(options.followed);
         let pool = Arc::new(BufferPool::new(POOL_LEN));
         let in_place_len_min = in_place_len_min(planning.order(), dataset).max(sources.in_place_len_min());
-        let drafts = Drafts::new(dataset.clone(), pool, options.batch_size.get() as u64, in_place_len_min);
+        let drafts = Drafts::new(dataset.clone(), pool, in_place_len_min);
+        let window_len = own_window_len(options.window_len, &plan);
         let bounds = FetchBounds {
-            ahead_len_max: prefetch_len(plan.order(), options.window_len),
-            window_len: window_len(options, &plan),
+            ahead_len_max: prefetch_len(plan.order(), window_len),
+            window_len: if plan.order() == Order::Chunked { window_len } else { 0 },
         };
         let before_wait = {
             let handoff = Arc::clone(&handoff);
@@ -252,6 +274,7 @@ impl Run {
             drafts,
             handoff: Arc::clone(&handoff),
             checkers,
+            damage: Damaged::new(options.on_damage),
             progress,
         };
         let thread = Builder::new().name("grain-epoch".into()).spawn(move || runner.run(plan));
@@ -276,18 +299,18 @@ impl Drop for Run {
 }
 
 /// Raw samples from this many bytes on are units of their own.
-fn in_place_len_min(order: Order, dataset: &Dataset) -> u64 {
+fn in_place_len_min(order: Order, dataset: &Collection) -> u64 {
     match order {
         Order::Full => 0,
-        Order::Chunked | Order::Sequential => dataset.geometry().chunk_size.bytes().saturating_mul(LONE_SAMPLE_CHUNKS),
+        Order::Chunked | Order::Sequential => dataset.chunk_size().bytes().saturating_mul(LONE_SAMPLE_CHUNKS),
     }
 }
 
-/// Bytes of units that are visited at a time, about.
-fn window_len(options: &EpochOptions, plan: &Plan) -> u64 {
-    match plan.order() {
-        Order::Chunked => options.window_len,
-        Order::Full | Order::Sequential => 0,
+/// The window of all ranks' lanes, or what this rank's lanes are of it.
+fn own_window_len(window_len: u64, plan: &EpochPlan) -> u64 {
+    match plan.lanes() {
+        Some(lanes) => (window_len / lanes).saturating_mul(plan.share().lane_count()).max(1),
+        None => window_len,
     }
 }
 

@@ -1,8 +1,11 @@
 //! What an epoch is to be.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
-use crate::plan::OrderChoice;
+use crate::damage::OnDamage;
+use crate::plan::{OrderChoice, Subset, Tail};
+use crate::state::EpochState;
 
 /// What an epoch is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +22,22 @@ pub struct EpochOptions {
     pub window_len: u64,
     /// Lanes of the chunked order; `None`: as many as the window holds extents for.
     pub lanes: Option<u64>,
-    /// Samples of a batch; the last one may have fewer.
+    /// Samples of a batch of one rank.
     pub batch_size: NonZeroUsize,
+    /// Which of the `world` ranks this is, from 0. The ranks share each epoch: batch k of all of them together is the same
+    /// samples for every world whose `world x batch_size` is the same.
+    pub rank: u64,
+    /// Number of ranks.
+    pub world: u64,
+    /// What happens at the end, where the samples do not fill a batch of every rank.
+    pub tail: Tail,
+    /// Which samples the epoch is of; `None`: all.
+    pub subset: Option<Arc<Subset>>,
+    /// Where an epoch that was left is gone on with: a state of the same dataset, subset, order, seed and epoch. Order and
+    /// lanes may be left open (`auto`, `None`): they are the state's.
+    pub resume: Option<EpochState>,
+    /// What happens where a sample is damaged.
+    pub on_damage: OnDamage,
     /// Whether another epoch follows: the next number, all else equal. Then its first batches are made before this
     /// one ends, and wait for the call of [`Reader::epoch`](crate::Reader::epoch) that asks for it. Set it for all
     /// epochs but the last, and take batches until there is none: only then they are handed on. The reader holds them
@@ -36,7 +53,7 @@ impl EpochOptions {
 }
 
 impl Default for EpochOptions {
-    /// Epoch 0 of seed 0 in the order that suits the dataset, a window of 256 MiB, batches of 256.
+    /// Epoch 0 of seed 0 in the order that suits the dataset, a window of 256 MiB, batches of 256, one rank, all samples.
     fn default() -> Self {
         Self {
             order: OrderChoice::Auto,
@@ -45,6 +62,12 @@ impl Default for EpochOptions {
             window_len: Self::DEFAULT_WINDOW_LEN,
             lanes: None,
             batch_size: Self::DEFAULT_BATCH_SIZE,
+            rank: 0,
+            world: 1,
+            tail: Tail::default(),
+            subset: None,
+            resume: None,
+            on_damage: OnDamage::default(),
             followed: false,
         }
     }
@@ -53,6 +76,6 @@ impl Default for EpochOptions {
 impl EpochOptions {
     /// The epoch that follows.
     pub(super) fn next(&self) -> Self {
-        Self { epoch: self.epoch.wrapping_add(1), ..self.clone() }
+        Self { epoch: self.epoch.wrapping_add(1), resume: None, ..self.clone() }
     }
 }

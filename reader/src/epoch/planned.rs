@@ -5,10 +5,13 @@
 
 use std::collections::VecDeque;
 
-use grainstore_store::Dataset;
+use grainstore_format::to_usize;
+use grainstore_store::Collection;
 
 use super::drafts::Drafts;
-use super::units::{UnitSpec, Units};
+use super::epoch_plan::EpochPlan;
+use super::units::{Samples, UnitSpec, Units};
+use super::wanted::runs_of;
 use crate::ReadError;
 use crate::run::Run;
 
@@ -28,7 +31,7 @@ pub(super) struct Planned {
 
 /// Looks up units, epoch by epoch.
 pub(super) struct Planner {
-    dataset: Dataset,
+    dataset: Collection,
     orders: VecDeque<Order>,
     /// Looked at and not submitted.
     next: VecDeque<Planned>,
@@ -36,18 +39,19 @@ pub(super) struct Planner {
 
 /// The units of an epoch, and the number of its first batch.
 struct Order {
+    epoch: EpochPlan,
     units: Units,
     first_batch: u64,
 }
 
 impl Planner {
-    pub(super) fn new(dataset: Dataset) -> Self {
+    pub(super) fn new(dataset: Collection) -> Self {
         Self { dataset, orders: VecDeque::new(), next: VecDeque::new() }
     }
 
     /// Goes on with another epoch after those it knows.
-    pub(super) fn append(&mut self, units: Units, first_batch: u64) {
-        self.orders.push_back(Order { units, first_batch });
+    pub(super) fn append(&mut self, epoch: &EpochPlan, first_batch: u64) {
+        self.orders.push_back(Order { epoch: epoch.clone(), units: Units::of(epoch), first_batch });
     }
 
     pub(super) fn has_next(&mut self, drafts: &Drafts) -> bool {
@@ -82,7 +86,7 @@ impl Planner {
         loop {
             let order = self.orders.front_mut()?;
             match order.units.next() {
-                Some(spec) => return Some(Planned::new(&self.dataset, &spec, order.first_batch, drafts)),
+                Some(spec) => return Some(Planned::new(&self.dataset, &spec, order, drafts)),
                 None => drop(self.orders.pop_front()),
             }
         }
@@ -90,15 +94,23 @@ impl Planner {
 }
 
 impl Planned {
-    fn new(dataset: &Dataset, spec: &UnitSpec, first_batch: u64, drafts: &Drafts) -> Self {
-        let runs: Result<Vec<Run>, _> =
-            spec.ordinals.iter().map(|ordinals| Run::of_samples(dataset, ordinals)).collect();
+    fn new(dataset: &Collection, spec: &UnitSpec, order: &Order, drafts: &Drafts) -> Self {
+        let extents = order.epoch.plan().extents();
+        let runs = runs_of(dataset, extents, &spec.samples);
         // An extent has 65,536 samples at most.
-        let sample_count = u32::try_from(spec.len()).unwrap_or(u32::MAX);
-        let alone = || dataset.locate(spec.ordinals.first()?.start).ok();
+        let sample_count = u32::try_from(spec.samples.count()).unwrap_or(u32::MAX);
+        let ordinal = match &spec.samples {
+            Samples::One(ordinal) => Some(*ordinal),
+            Samples::Ranges(ranges) => ranges.first().map(|range| extents.ordinal(range.start)),
+            Samples::Some(indices) => indices.first().map(|index| extents.ordinal(*index)),
+        };
+        let alone = || dataset.locate(ordinal?).ok();
         let in_place = sample_count == 1 && alone().is_some_and(|location| drafts.is_in_place(&location));
-        let (batch, index) = drafts.place_of(spec.position);
-        Self { lane: spec.lane, sample_count, in_place: in_place.then_some((first_batch + batch, index)), runs }
+        let in_place = in_place.then(|| {
+            let (batch, index) = order.epoch.share().place_of(spec.position);
+            (order.first_batch + batch, to_usize(index))
+        });
+        Self { lane: spec.lane, sample_count, in_place, runs }
     }
 
     pub(super) fn memory_len_max(&self) -> u64 {

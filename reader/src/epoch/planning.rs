@@ -1,16 +1,21 @@
-//! From options to plans: the order of an epoch, and of those that follow it.
+//! From options to plans: the order of an epoch and a rank's share of it, and of those that follow.
 
 use std::sync::Arc;
 
-use grainstore_store::Dataset;
+use grainstore_store::Collection;
 
+use super::epoch_plan::EpochPlan;
 use super::options::EpochOptions;
 use crate::ReadError;
-use crate::plan::{Extents, LaneBudget, Order, Plan, PlanSpec, StoredSize, default_lanes};
+use crate::plan::{
+    Extents, LaneBudget, Order, OrderChoice, Plan, PlanSpec, Share, ShareSpec, StoredSize, default_lanes,
+};
+use crate::state::EpochState;
 
 /// Plans epochs one after the other.
 pub(super) struct Planning {
-    dataset: Dataset,
+    dataset: Collection,
+    /// Of the subset, where there is one.
     extents: Arc<Extents>,
     /// Of the next epoch to be planned.
     options: EpochOptions,
@@ -20,22 +25,12 @@ pub(super) struct Planning {
 }
 
 impl Planning {
-    pub(super) fn new(dataset: &Dataset, extents: Arc<Extents>, options: &EpochOptions) -> Result<Self, ReadError> {
-        let stored_bytes = dataset.stored_bytes()?;
-        let order = options.order.resolve(StoredSize { stored_bytes, sample_count: dataset.sample_count() });
-        let extent_count = extents.count();
-        let chunk_size = dataset.geometry().chunk_size.bytes();
-        // Samples that are extents of their own are outside the window, so that a mean above the chunk says nothing.
-        let extent_len = chunk_size.min(stored_bytes / u64::from(extent_count.max(1)));
-        if order == Order::Chunked && options.window_len < extent_len {
-            let what = format!(
-                "window is {} bytes, expected {extent_len} or more: the length of an extent",
-                options.window_len
-            );
-            return Err(ReadError::Option { what });
-        }
-        let budget = LaneBudget { window_len: options.window_len, chunk_size, stored_bytes, extent_count };
-        let lanes = options.lanes.unwrap_or_else(|| default_lanes(budget));
+    pub(super) fn new(dataset: &Collection, whole: Arc<Extents>, options: &EpochOptions) -> Result<Self, ReadError> {
+        let extents = match &options.subset {
+            Some(subset) => Arc::new(whole.within(subset)?),
+            None => Arc::clone(&whole),
+        };
+        let (order, lanes) = Asked { dataset, whole: &whole, extents: &extents, options }.resolve()?;
         Ok(Self { dataset: dataset.clone(), extents, options: options.clone(), order, lanes, planned_count: 0 })
     }
 
@@ -44,20 +39,82 @@ impl Planning {
     }
 
     /// The plan of the first epoch, then of the next; `None` where there is to be no other.
-    pub(super) fn next(&mut self) -> Result<Option<Plan>, ReadError> {
+    pub(super) fn next(&mut self) -> Result<Option<EpochPlan>, ReadError> {
         if self.planned_count > 0 && !self.options.followed {
             return Ok(None);
         }
+        let options = &self.options;
+        let fingerprint = self.dataset.fingerprint();
         let plan = Plan::new(PlanSpec {
             extents: Arc::clone(&self.extents),
-            seed: self.options.seed,
-            epoch: self.options.epoch,
-            fingerprint: self.dataset.fingerprint().0,
+            seed: options.seed,
+            epoch: options.epoch,
+            fingerprint: fingerprint.0,
             order: self.order,
             lanes: self.lanes,
         })?;
+        let state = EpochState {
+            fingerprint,
+            subset: options.subset.as_ref().map(|subset| subset.hash()),
+            seed: options.seed,
+            epoch: options.epoch,
+            order: self.order,
+            lanes: plan.lanes().map(|lanes| lanes.lane_count()),
+            position: 0,
+        };
+        if let Some(resumed) = &options.resume {
+            resumed.check(&state)?;
+        }
+        let start = options.resume.as_ref().map_or(0, EpochState::position);
+        let EpochOptions { rank, world, batch_size, tail, .. } = *options;
+        let share = Share::new(&plan, ShareSpec { rank, world, batch_size, start, tail })?;
         self.planned_count += 1;
         self.options = self.options.next();
-        Ok(Some(plan))
+        Ok(Some(EpochPlan::new(plan, share, state)))
+    }
+}
+
+/// What the order and the number of lanes are decided by.
+struct Asked<'a> {
+    dataset: &'a Collection,
+    whole: &'a Extents,
+    extents: &'a Extents,
+    options: &'a EpochOptions,
+}
+
+impl Asked<'_> {
+    /// The order, and the lanes of the chunked one. A state has them, so that neither is computed again.
+    fn resolve(&self) -> Result<(Order, u64), ReadError> {
+        let order = match (self.options.order, &self.options.resume) {
+            (OrderChoice::Fixed(order), _) => order,
+            (OrderChoice::Auto, Some(state)) => state.order(),
+            (OrderChoice::Auto, None) => self.options.order.resolve(StoredSize {
+                stored_bytes: self.dataset.stored_bytes()?,
+                sample_count: self.dataset.sample_count(),
+            }),
+        };
+        if order != Order::Chunked {
+            return Ok((order, 1));
+        }
+        let resumed = self.options.resume.as_ref().and_then(EpochState::lanes);
+        let lanes = match self.options.lanes.or(resumed) {
+            Some(lanes) => lanes,
+            None => self.default_lanes()?,
+        };
+        Ok((order, lanes))
+    }
+
+    fn default_lanes(&self) -> Result<u64, ReadError> {
+        let (window_len, chunk_size) = (self.options.window_len, self.dataset.chunk_size().bytes());
+        let stored_bytes = self.dataset.stored_bytes()?;
+        let extent_count = self.whole.count();
+        // Samples that are extents of their own are outside the window, so that a mean above the chunk says nothing.
+        let extent_len = chunk_size.min(stored_bytes / u64::from(extent_count.max(1)));
+        if window_len < extent_len {
+            let what = format!("window is {window_len} bytes, expected {extent_len} or more: the length of an extent");
+            return Err(ReadError::Option { what });
+        }
+        let visited_count = self.extents.count();
+        Ok(default_lanes(LaneBudget { window_len, chunk_size, stored_bytes, extent_count, visited_count }))
     }
 }

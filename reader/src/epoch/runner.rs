@@ -13,20 +13,22 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grainstore_store::Dataset;
+use grainstore_store::Collection;
 
-use super::drafts::Drafts;
+use super::damaged::Damaged;
+use super::drafts::{Drafts, LaidOut};
+use super::epoch_plan::EpochPlan;
 use super::fetch::{Fetch, Visit};
 use super::handoff::Handoff;
 use super::planning::Planning;
 use super::stats::EpochStats;
-use super::units::Units;
+use super::units::padding_lane;
 use crate::ReadError;
 use crate::batch::Batch;
-use crate::check::{CheckTimes, Checkers, Failure};
+use crate::check::{CheckTimes, Checkers};
 use crate::draft::Due;
-use crate::engine::BLOCK_LEN;
-use crate::plan::Plan;
+use crate::engine::{BLOCK_LEN, Filled};
+use crate::plan::{Plan, Positions};
 
 /// Stored bytes that one thread verifies and copies before more reads are looked after.
 const GROUP_LEN: u64 = 1 << 20;
@@ -45,12 +47,13 @@ pub(super) enum Item {
 
 /// Makes the batches of one epoch, or of one after the other.
 pub(super) struct Runner {
-    pub(super) dataset: Dataset,
+    pub(super) dataset: Collection,
     pub(super) planning: Planning,
     pub(super) fetch: Fetch,
     pub(super) drafts: Drafts,
     pub(super) handoff: Arc<Handoff<Item>>,
     pub(super) checkers: Checkers,
+    pub(super) damage: Damaged,
     pub(super) progress: Progress,
 }
 
@@ -67,7 +70,7 @@ impl Drop for EndGuard {
 #[derive(Default)]
 pub(super) struct Progress {
     /// Plans that fetch and drafts know; the first is of the epoch that is being made.
-    plans: VecDeque<Plan>,
+    plans: VecDeque<EpochPlan>,
     planned_batches: u64,
     stats: EpochStats,
     /// What the epochs before took.
@@ -79,18 +82,42 @@ pub(super) struct Progress {
     review: Option<Review>,
 }
 
-/// The lanes that visit one sample after the other, round and round.
+/// The lanes that visit the samples of a batch one after the other, round and round, and in the end the padding's.
 struct Lanes {
     lane: u64,
+    step: u64,
     lane_count: u64,
+    /// Samples that are no padding.
+    inside_count: u64,
+    padding_lane: u64,
 }
 
 impl Lanes {
+    fn of(plan: &Plan, positions: &Positions) -> Self {
+        let lane_count = plan.lanes().map_or(1, |lanes| lanes.lane_count());
+        let inside_count = plan.len().saturating_sub(positions.first).div_ceil(positions.step).min(positions.count);
+        Self {
+            lane: positions.first % lane_count,
+            step: positions.step % lane_count,
+            lane_count,
+            inside_count,
+            padding_lane: padding_lane(plan),
+        }
+    }
+}
+
+impl Iterator for Lanes {
+    type Item = u64;
+
     /// The lane of the next sample.
-    fn step(&mut self) -> u64 {
-        let lane = self.lane;
-        self.lane = if lane + 1 == self.lane_count { 0 } else { lane + 1 };
-        lane
+    fn next(&mut self) -> Option<u64> {
+        if self.inside_count == 0 {
+            return Some(self.padding_lane);
+        }
+        self.inside_count -= 1;
+        let (lane, next) = (self.lane, self.lane + self.step);
+        self.lane = if next < self.lane_count { next } else { next - self.lane_count };
+        Some(lane)
     }
 }
 
@@ -104,7 +131,7 @@ struct Review {
 
 impl Runner {
     /// Works until the epochs are done, something fails, or nobody wants more.
-    pub(super) fn run(mut self, first: Plan) {
+    pub(super) fn run(mut self, first: EpochPlan) {
         // Also where this panics: the caller would wait for ever.
         let _end = EndGuard(Arc::clone(&self.handoff));
         if let Err(error) = self.make_all(first) {
@@ -112,11 +139,11 @@ impl Runner {
         }
     }
 
-    fn make_all(&mut self, first: Plan) -> Result<(), ReadError> {
+    fn make_all(&mut self, first: EpochPlan) -> Result<(), ReadError> {
         self.append(first);
         self.fetch.read_ahead(&mut self.drafts)?;
-        while let Some(plan) = self.progress.plans.front().cloned() {
-            self.make_epoch(&plan)?;
+        while let Some(epoch) = self.progress.plans.front().cloned() {
+            self.make_epoch(&epoch)?;
             self.progress.plans.pop_front();
             self.progress.before = self.totals();
             self.handoff.put(Item::End, 0);
@@ -129,14 +156,14 @@ impl Runner {
         Ok(())
     }
 
-    fn make_epoch(&mut self, plan: &Plan) -> Result<(), ReadError> {
+    fn make_epoch(&mut self, epoch: &EpochPlan) -> Result<(), ReadError> {
         self.progress.stats = EpochStats { engine: self.fetch.engine_name(), ..EpochStats::default() };
         self.progress.review = None;
-        let lane_count = plan.lanes().map_or(1, |lanes| lanes.lane_count());
-        let mut position = 0;
-        while position < plan.len() && self.wait_for_room()? && self.drafts.begin_next()? {
-            let batch = self.make_batch(position, lane_count)?;
-            position += batch.len() as u64;
+        for _ in 0..epoch.share().batch_count() {
+            if !self.wait_for_room()? || !self.drafts.begin_next()? {
+                break;
+            }
+            let batch = self.make_batch(epoch.plan())?;
             self.hand_over(batch);
             self.append_next()?;
             self.review();
@@ -145,22 +172,25 @@ impl Runner {
     }
 
     /// Fills the batch that has been begun, group by group.
-    fn make_batch(&mut self, first_position: u64, lane_count: u64) -> Result<Batch, ReadError> {
-        let samples = self.drafts.current().map(|draft| Arc::clone(draft.samples())).unwrap_or_default();
+    fn make_batch(&mut self, plan: &Plan) -> Result<Batch, ReadError> {
+        let Some(LaidOut { draft, positions }) = self.drafts.current() else { return Err(self.fetch.stopped()) };
+        let (samples, mut lanes) = (Arc::clone(draft.samples()), Lanes::of(plan, positions));
         let mut start = 0;
         let mut visits = Vec::new();
         while start < samples.len() {
             let group = start..start + self.group_len(&samples[start..]);
             start = group.end;
-            let lane = (first_position + group.start as u64) % lane_count;
-            self.visit(&samples[group.clone()], group.start, Lanes { lane, lane_count }, &mut visits)?;
+            self.visit(&samples[group.clone()], group.start, &mut lanes, &mut visits)?;
             self.check(&samples, group, &visits)?;
             visits.drain(..).for_each(|visit| self.fetch.leave(visit));
             self.fetch.service()?;
         }
-        let draft = self.drafts.take_current()?.ok_or_else(|| self.fetch.stopped())?;
-        samples.iter().for_each(|due| self.progress.stats.count_sample(&due.location));
-        Ok(draft.finish(&self.dataset, first_position))
+        let LaidOut { draft, positions } = self.drafts.take_current()?.ok_or_else(|| self.fetch.stopped())?;
+        let skipped = self.damage.take_skipped();
+        self.progress.stats.skipped_samples += skipped.len() as u64;
+        let delivered = (0..).zip(samples.iter()).filter(|(place, _)| skipped.iter().all(|(other, _)| place != other));
+        delivered.for_each(|(_, due)| self.progress.stats.count_sample(&due.location));
+        Ok(draft.finish(&self.dataset, positions, plan.len(), skipped))
     }
 
     /// Samples that are made together.
@@ -180,35 +210,62 @@ impl Runner {
         &mut self,
         samples: &[Due],
         start: usize,
-        mut lanes: Lanes,
+        lanes: &mut Lanes,
         visits: &mut Vec<Visit>,
     ) -> Result<(), ReadError> {
-        for (index, due) in samples.iter().enumerate() {
-            let visit = self.fetch.visit(lanes.step(), (due.ordinal, &due.location), &mut self.drafts)?;
-            if visit.in_place
-                && let (Some(filled), Some(draft)) = (self.fetch.take_in_place(visit), self.drafts.current())
+        for ((index, due), lane) in (start..).zip(samples).zip(lanes) {
+            let visit = self.fetch.visit(lane, &due.location, &mut self.drafts)?;
+            if visit.failed {
+                self.recover(visit, index, due)?;
+            } else if visit.in_place
+                && let (Some(filled), Some(current)) = (self.fetch.take_in_place(visit), self.drafts.current())
             {
-                draft.fill_slot(start + index, filled);
+                current.draft.fill_slot(index, filled);
             }
             visits.push(visit);
         }
         Ok(())
     }
 
+    /// Goes on after a read that failed, if that is wanted: without the sample, or with what it reads by itself.
+    fn recover(&mut self, visit: Visit, index: usize, due: &Due) -> Result<(), ReadError> {
+        if !self.damage.is_skipped() || self.fetch.is_alone(visit) {
+            let (error, buffer) = self.fetch.take_failure(visit).ok_or_else(|| self.fetch.stopped())?;
+            self.damage.note(index, ReadError::unreadable(&self.dataset, due.ordinal, error))?;
+            match self.drafts.current().filter(|_| visit.in_place) {
+                Some(current) => current.draft.fill_slot(index, Filled::new(buffer, 0..0)),
+                None => self.fetch.give(buffer),
+            }
+            return Ok(());
+        }
+        match self.fetch.read_alone(due.ordinal, &due.location) {
+            Ok(filled) => self.damage.keep(index, filled),
+            Err(error) => self.damage.note(index, error)?,
+        }
+        Ok(())
+    }
+
     fn check(&mut self, samples: &[Due], group: Range<usize>, visits: &[Visit]) -> Result<(), ReadError> {
-        let Some(draft) = self.drafts.current() else { return Ok(()) };
-        let fetch = &self.fetch;
-        let mut visits = visits.iter();
-        let stored = |due: &Due| visits.next().map_or(&[][..], |visit| fetch.stored(*visit, &due.location));
+        let Some(LaidOut { draft, .. }) = self.drafts.current() else { return Ok(()) };
+        let (fetch, damage) = (&self.fetch, &self.damage);
+        let mut visits = (group.start..).zip(visits);
+        let stored = |due: &Due| match visits.next() {
+            Some((index, visit)) if visit.failed => damage.kept(index),
+            Some((_, visit)) => fetch.stored(*visit, &due.location),
+            None => &[],
+        };
         let mut checks = draft.checks(group.clone(), stored);
         let begin = Instant::now();
-        let checked = self.checkers.run(&mut checks, &mut self.progress.check_times);
+        let failures = self.checkers.run(&mut checks, &mut self.progress.check_times);
         drop(checks);
         self.progress.checking += begin.elapsed();
-        checked.map_err(|(index, error): Failure| {
+        for (index, error) in failures {
             let due = samples[group.start + index];
-            ReadError::damaged(&self.dataset, due.ordinal, &due.location, &error)
-        })
+            let error = ReadError::damaged(&self.dataset, due.ordinal, &due.location, &error);
+            self.damage.note(group.start + index, error)?;
+        }
+        self.damage.forget_kept();
+        Ok(())
     }
 
     fn hand_over(&mut self, batch: Batch) {
@@ -235,18 +292,18 @@ impl Runner {
         if self.progress.plans.len() < 2 && self.fetch.is_exhausted(&self.drafts) && self.handoff.is_followed() {
             // Planning takes a while.
             self.handoff.flush();
-            let Some(plan) = self.planning.next()? else { return Ok(()) };
-            self.append(plan);
+            let Some(epoch) = self.planning.next()? else { return Ok(()) };
+            self.append(epoch);
             self.fetch.read_ahead(&mut self.drafts)?;
         }
         Ok(())
     }
 
-    fn append(&mut self, plan: Plan) {
-        self.fetch.append(Units::of(&plan), self.progress.planned_batches);
-        self.drafts.append(&plan);
-        self.progress.planned_batches += self.drafts.batch_count(plan.len());
-        self.progress.plans.push_back(plan);
+    fn append(&mut self, epoch: EpochPlan) {
+        self.fetch.append(&epoch, self.progress.planned_batches);
+        self.drafts.append(&epoch);
+        self.progress.planned_batches += epoch.share().batch_count();
+        self.progress.plans.push_back(epoch);
     }
 
     /// What this epoch has done.

@@ -12,7 +12,9 @@ use crate::engine::IoMode;
 pub struct EpochStats {
     /// Samples handed out.
     pub samples: u64,
-    /// Their raw bytes.
+    /// Samples that were skipped, since they cannot be read or are damaged.
+    pub skipped_samples: u64,
+    /// Raw bytes of those handed out.
     pub payload_bytes: u64,
     /// Their stored bytes.
     pub stored_bytes: u64,
@@ -97,6 +99,7 @@ impl Default for EpochStats {
     fn default() -> Self {
         Self {
             samples: 0,
+            skipped_samples: 0,
             payload_bytes: 0,
             stored_bytes: 0,
             read_bytes: 0,

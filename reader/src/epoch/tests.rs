@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Mutex, Weak};
 
 use grainstore_format::{Alignment, ChunkSize, Geometry};
+use grainstore_store::Dataset;
 use grainstore_writer::{DatasetWriter, Sample, WriterOptions};
 use tempfile::TempDir;
 
@@ -155,7 +156,7 @@ impl Made {
     }
 
     fn epoch(&self, mode: IoMode, options: &EpochOptions, engine: Hostile, timeout: Duration) -> Epoch {
-        let dataset = self.dataset();
+        let dataset = Collection::from(self.dataset());
         let extents = Reader::new(dataset.clone(), ReaderOptions::default()).unwrap().extents().unwrap();
         let sources = Arc::new(Sources::new(dataset.clone(), Opening { mode, dont_cache: false }));
         let (choice, threads) = (EngineChoice::Pread, NonZeroUsize::MIN);
@@ -174,8 +175,7 @@ impl Made {
         let run = Run::start(options, origin, Box::new(engine), planning, plan.clone()).unwrap();
         Epoch {
             plan,
-            batch_size: options.batch_size,
-            position: 0,
+            batch_count: 0,
             stats: EpochStats::default(),
             wait: Duration::ZERO,
             run: Some(run),
@@ -198,7 +198,7 @@ impl Made {
 
     fn check(&self, plan: &Plan, batch: &Batch) {
         for (i, ordinal) in batch.ordinals().iter().enumerate() {
-            assert_eq!(*ordinal, plan.at(batch.first_position().unwrap() + i as u64));
+            assert_eq!(*ordinal, plan.at(batch.positions()[i]));
             assert!(batch.payload(i) == self.payloads[to_usize(*ordinal)], "sample {ordinal}");
         }
     }
@@ -227,7 +227,7 @@ fn batches(made: &Made, epoch: &mut Epoch) -> (u64, Option<ReadError>) {
     loop {
         match epoch.next_batch() {
             Some(Ok(batch)) => {
-                assert_eq!(batch.first_position(), Some(position));
+                assert_eq!(batch.positions().first(), Some(&position));
                 made.check(&plan, &batch);
                 position += batch.len() as u64;
                 count += 1;

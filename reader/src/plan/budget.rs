@@ -14,17 +14,19 @@ pub struct LaneBudget {
     pub stored_bytes: u64,
     /// Extents of the dataset.
     pub extent_count: u32,
+    /// Of these, how many have a sample that is visited: all but in an epoch over a subset.
+    pub visited_count: u32,
 }
 
 /// The number of lanes where the caller names none: the most that the window holds extents for,
-/// and at most half the extents. Never 0, and never more than there are samples unless there is none.
+/// and at most half of those visited. Never 0, and never more than there are samples unless there is none.
 #[must_use]
 pub fn default_lanes(budget: LaneBudget) -> u64 {
     let extent_count = u64::from(budget.extent_count);
     // A mean above the chunk size comes from samples that are longer than a chunk.
     let mean_extent_len = budget.stored_bytes.div_ceil(extent_count.max(1));
     let window_extents = budget.window_len / budget.chunk_size.max(mean_extent_len).max(1);
-    let lane_count_max = window_extents.min(extent_count / 2).max(1);
+    let lane_count_max = window_extents.min(u64::from(budget.visited_count) / 2).max(1);
     LANE_COUNTS.into_iter().find(|&lane_count| lane_count <= lane_count_max).unwrap_or(1)
 }
 
@@ -36,7 +38,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn lanes(window_len: u64, chunk_size: u64, stored_bytes: u64, extent_count: u32) -> u64 {
-        default_lanes(LaneBudget { window_len, chunk_size, stored_bytes, extent_count })
+        default_lanes(LaneBudget { window_len, chunk_size, stored_bytes, extent_count, visited_count: extent_count })
     }
 
     /// PLN-7
@@ -89,6 +91,19 @@ mod tests {
         // The mean is rounded up: 256 MiB holds 96 extents of 2,796,202 bytes, not of 2,796,203.
         assert_eq!(lanes(256 * MIB, 256 * KIB, stored(2_796_202), extent_count), 96);
         assert_eq!(lanes(256 * MIB, 256 * KIB, stored(2_796_202) + 1, extent_count), 48);
+    }
+
+    /// PLN-9
+    #[test]
+    fn a_subset_has_at_most_half_as_many_lanes_as_extents_with_a_sample_of_it() {
+        let budget = LaneBudget {
+            window_len: 256 * MIB,
+            chunk_size: 256 * KIB,
+            stored_bytes: 10_000 * 256 * KIB,
+            extent_count: 10_000,
+            visited_count: 24,
+        };
+        assert_eq!(default_lanes(budget), 12);
     }
 
     #[test]

@@ -3,10 +3,15 @@
 //! An extent is a contiguous range of ordinals, never empty. A chunk gives one extent of the samples
 //! it owns; one more for each 65,536 of them; and a sample of 8 chunks or more, which can only be the
 //! chunk's last, is an extent of its own. spec.md: PLN-2.
+//!
+//! Of a subset, an extent is what is wanted of the dataset's. Samples are then counted by index: index i is the i-th
+//! smallest ordinal of the subset. Without one, an index is an ordinal. spec.md: PLN-9.
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
+use super::subset::Subset;
 use super::{PlanError, in_memory};
 
 /// Most samples that an extent holds. So an index into an extent fits 16 bits.
@@ -15,11 +20,12 @@ pub const EXTENT_SAMPLES_MAX: u64 = 65_536;
 /// A sample this many chunks long, or longer, is an extent of its own.
 pub(crate) const LONE_SAMPLE_CHUNKS: u64 = 8;
 
-/// The extents of a dataset, 8 bytes each; shared by the plans of all its epochs.
+/// The extents of a dataset or of a subset of it, 8 bytes each; shared by the plans of all its epochs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Extents {
-    /// The first ordinal of every extent, then the sample count: ascending, starts with 0.
+    /// The first index of every extent, then the sample count: ascending, starts with 0.
     first: Vec<u64>,
+    subset: Option<Arc<Subset>>,
 }
 
 impl Extents {
@@ -30,7 +36,7 @@ impl Extents {
         u32::try_from(self.first.len() - 1).unwrap_or(u32::MAX)
     }
 
-    /// The ordinals of one extent; never empty.
+    /// The indices of one extent; never empty.
     ///
     /// # Panics
     /// If `extent` is not below [`count`](Self::count).
@@ -40,10 +46,45 @@ impl Extents {
         self.first[extent]..self.first[extent + 1]
     }
 
-    /// Samples of the dataset.
+    /// The extent of an index below [`sample_count`](Self::sample_count), which is `near` or a later one.
+    pub(crate) fn extent_of(&self, index: u64, near: u32) -> u32 {
+        let later = self.first.get(near as usize + 1..).unwrap_or_default();
+        let skipped = later.partition_point(|&first| first <= index);
+        near.saturating_add(u32::try_from(skipped).unwrap_or(u32::MAX))
+    }
+
+    /// Samples of the dataset, or of the subset.
     #[must_use]
     pub fn sample_count(&self) -> u64 {
         self.first.last().copied().unwrap_or(0)
+    }
+
+    /// The ordinal of the sample with an index below [`sample_count`](Self::sample_count).
+    #[must_use]
+    #[inline]
+    pub fn ordinal(&self, index: u64) -> u64 {
+        self.subset.as_ref().map_or(index, |subset| subset.ordinal(index))
+    }
+
+    /// The subset that they are of, if it is not all of the dataset.
+    #[must_use]
+    pub fn subset(&self) -> Option<&Arc<Subset>> {
+        self.subset.as_ref()
+    }
+
+    /// What `subset` wants of each extent of the dataset; extents of which it wants nothing are left out.
+    ///
+    /// # Errors
+    /// [`PlanError::SubsetOfOther`] where the subset is not of so many samples.
+    pub fn within(&self, subset: &Arc<Subset>) -> Result<Self, PlanError> {
+        let (expected, found) = (self.sample_count(), subset.sample_count());
+        if expected != found || self.subset.is_some() {
+            return Err(PlanError::SubsetOfOther { expected, found });
+        }
+        let mut first: Vec<u64> = self.first.iter().map(|&ordinal| subset.count_before(ordinal)).collect();
+        first.dedup();
+        first.shrink_to_fit();
+        Ok(Self { first, subset: Some(Arc::clone(subset)) })
     }
 }
 
@@ -71,6 +112,11 @@ impl ExtentsBuilder {
         Self { first: vec![0], lone_sample_len: chunk_size.saturating_mul(LONE_SAMPLE_CHUNKS) }
     }
 
+    /// Says what the chunk size is from here on: that of the next of several datasets. spec.md: PLN-8.
+    pub fn set_chunk_size(&mut self, chunk_size: u64) {
+        self.lone_sample_len = chunk_size.saturating_mul(LONE_SAMPLE_CHUNKS);
+    }
+
     /// Takes the next chunk of the segment, or the first of the next segment: the number of samples
     /// it owns, and the stored length in bytes of the last of them (not looked at where it owns none).
     ///
@@ -96,7 +142,7 @@ impl ExtentsBuilder {
     #[must_use]
     pub fn finish(mut self) -> Extents {
         self.first.shrink_to_fit();
-        Extents { first: self.first }
+        Extents { first: self.first, subset: None }
     }
 
     /// Cuts the next `sample_count` samples. 2^32 extents of 2^16 samples: no sum reaches 2^49.

@@ -19,6 +19,7 @@ use super::extents::Extents;
 use super::mix::{Draws, key, longer_key};
 use super::piece::{Piece, PieceParts};
 use super::ring::{Ring, Spot};
+use super::stride::Stride;
 use super::walk::{LaneWalk, Pieces, Schedule};
 
 const RING_STREAM: u64 = 1;
@@ -97,10 +98,16 @@ impl Lanes {
     /// The pieces of all lanes in the order of first need, which is the order to read them in.
     #[must_use]
     pub fn schedule(self: &Arc<Self>) -> Schedule {
-        Schedule::new(Arc::clone(self))
+        self.schedule_of(Stride::all(0, self.sample_count()))
     }
 
-    /// The ordinal at a position below the sample count.
+    /// The pieces that hold samples of some positions, in the order of first need.
+    pub(crate) fn schedule_of(self: &Arc<Self>, positions: Stride) -> Schedule {
+        let end = positions.end.min(self.sample_count());
+        Schedule::new(Arc::clone(self), Stride { end, ..positions })
+    }
+
+    /// The index at a position below the sample count.
     pub(super) fn at(&self, position: u64) -> u64 {
         let (lane_index, round) = (position % self.lane_count, position / self.lane_count);
         let lane = self.lane(lane_index);

@@ -29,27 +29,35 @@ mod extents;
 mod full;
 mod lanes;
 mod mix;
+mod mixing;
 mod order;
 mod ordinals;
 mod piece;
 mod ring;
+mod share;
+mod stride;
+mod subset;
 mod walk;
 
 pub use self::budget::{LaneBudget, default_lanes};
 pub(crate) use self::extents::LONE_SAMPLE_CHUNKS;
 pub use self::extents::{EXTENT_SAMPLES_MAX, Extents, ExtentsBuilder};
 pub use self::lanes::Lanes;
+pub use self::mixing::{ClassOf, Distinct, Mixing};
 pub use self::order::{Order, OrderChoice, ParseOrderError, StoredSize};
 pub use self::ordinals::Ordinals;
 pub use self::piece::Piece;
-pub use self::walk::{Pieces, Schedule};
+pub use self::share::{ParseTailError, Positions, Share, ShareSpec, Step, Steps, Tail};
+pub use self::subset::{Subset, SubsetError};
+pub use self::walk::{Pieces, Schedule, Visits};
 
 use self::full::Full;
+pub(crate) use self::stride::Stride;
 
 /// All that the order of an epoch depends on.
 #[derive(Clone, Debug)]
 pub struct PlanSpec {
-    /// The dataset's extents.
+    /// The extents of the dataset, or of a subset of it.
     pub extents: Arc<Extents>,
     /// The caller's seed.
     pub seed: u64,
@@ -84,13 +92,53 @@ pub enum PlanError {
     /// There is no sample to visit.
     #[error("dataset has no samples, an epoch needs at least 1")]
     NoSamples,
+    /// The subset wants no sample.
+    #[error("subset has no samples, an epoch needs at least 1")]
+    EmptySubset,
     /// Some lane would be empty, or there would be none.
     #[error("number of lanes is {lanes}, expected 1 to {sample_count} (one sample a lane)")]
     LanesOutOfRange {
         /// What was asked for.
         lanes: u64,
-        /// Samples of the dataset.
+        /// Samples to be visited.
         sample_count: u64,
+    },
+    /// A subset was made for another number of samples.
+    #[error("subset is of {found} samples, the dataset has {expected}")]
+    SubsetOfOther {
+        /// Samples of the dataset.
+        expected: u64,
+        /// Samples that the subset was made for.
+        found: u64,
+    },
+    /// There would be no rank.
+    #[error("world is 0, expected 1 or more")]
+    NoRanks,
+    /// There is no such rank.
+    #[error("rank is {rank}, expected 0 to {last} (world is {world})", last = .world.saturating_sub(1))]
+    RankOutOfRange {
+        /// What was asked for.
+        rank: u64,
+        /// Number of ranks.
+        world: u64,
+    },
+    /// The epoch is to begin past its end.
+    #[error("position is {position}, expected 0 to {len} (the epoch's samples)")]
+    PositionOutOfRange {
+        /// What was asked for.
+        position: u64,
+        /// Positions of the epoch.
+        len: u64,
+    },
+    /// A batch would consist of repeated samples mostly.
+    #[error(
+        "all ranks' batches together have {global_batch_len} samples, expected at most {padded_len_max} where they are padded"
+    )]
+    PaddingTooLong {
+        /// Samples of a batch of all ranks.
+        global_batch_len: u64,
+        /// The most there can be.
+        padded_len_max: u64,
     },
     /// Extents are numbered with 32 bits.
     #[error("dataset has {count} extents, at most {max} can be planned", max = u32::MAX)]
@@ -109,7 +157,7 @@ impl Plan {
     pub fn new(spec: PlanSpec) -> Result<Self, PlanError> {
         let sample_count = spec.extents.sample_count();
         if sample_count == 0 {
-            return Err(PlanError::NoSamples);
+            return Err(if spec.extents.subset().is_some() { PlanError::EmptySubset } else { PlanError::NoSamples });
         }
         let epoch_key = mix::key(&[spec.seed, spec.epoch, spec.fingerprint]);
         let kind = match spec.order {
@@ -125,7 +173,7 @@ impl Plan {
         Ok(Self { extents: spec.extents, kind })
     }
 
-    /// Positions of the epoch, which is the number of samples.
+    /// Positions of the epoch, which is the number of samples, or of those in the subset.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a plan is never empty")]
     pub fn len(&self) -> u64 {
@@ -142,6 +190,11 @@ impl Plan {
     #[must_use]
     pub fn at(&self, position: u64) -> u64 {
         assert!(position < self.len(), "position {position} of an epoch of {}", self.len());
+        self.extents.ordinal(self.index_at(position))
+    }
+
+    /// The index of the sample at a position below the length.
+    fn index_at(&self, position: u64) -> u64 {
         match &self.kind {
             Kind::Sequential => position,
             Kind::Full(full) => full.at(position),
@@ -155,7 +208,12 @@ impl Plan {
     /// Holds the order of one piece for each lane, 2 bytes a sample of it, and about 200 bytes a lane.
     #[must_use]
     pub fn ordinals_from(&self, position: u64) -> Ordinals {
-        Ordinals::new(self.clone(), position)
+        Ordinals::new(self.clone(), Stride::all(position, self.len()))
+    }
+
+    /// The ordinals at some positions.
+    pub(crate) fn ordinals_of(&self, positions: Stride) -> Ordinals {
+        Ordinals::new(self.clone(), positions)
     }
 
     /// The order that this is.
@@ -177,7 +235,7 @@ impl Plan {
         }
     }
 
-    /// The dataset's extents.
+    /// The extents of the dataset, or of a subset of it.
     #[must_use]
     pub fn extents(&self) -> &Arc<Extents> {
         &self.extents

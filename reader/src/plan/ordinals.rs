@@ -4,32 +4,51 @@ use std::iter::FusedIterator;
 
 use super::lanes::Lanes;
 use super::piece::Piece;
+use super::stride::Stride;
 use super::walk::LaneWalk;
 use super::{Kind, Plan, in_memory};
 
-/// The ordinals of a plan from a position on: see [`Plan::ordinals_from`].
+/// The ordinals of a plan from a position on, all of them or every so-many-th: see [`Plan::ordinals_from`].
 #[derive(Clone, Debug)]
 pub struct Ordinals {
     plan: Plan,
-    position: u64,
+    /// The positions that are left.
+    positions: Stride,
     /// For the chunked order, the lanes from the one that the first position is of, as they are
     /// met; then round and round.
     lanes: Vec<LaneOrdinals>,
-    next_lane: u64,
+    lane_count: usize,
+    next_lane: usize,
 }
 
-/// The rest of the piece that a lane is in, and the walk to its next.
+/// The piece that a lane is in, and the walk to its next.
 #[derive(Clone, Debug)]
 struct LaneOrdinals {
     walk: LaneWalk,
     piece: Option<Piece>,
     slots: Vec<u16>,
-    visited_count: usize,
+    /// The round of the piece's first slot.
+    first_round: u64,
 }
 
 impl Ordinals {
-    pub(super) fn new(plan: Plan, position: u64) -> Self {
-        Self { plan, position, lanes: Vec::new(), next_lane: 0 }
+    pub(super) fn new(plan: Plan, positions: Stride) -> Self {
+        let positions = Stride { end: positions.end.min(plan.len()), ..positions };
+        let lane_count = plan.lanes().map_or(1, |lanes| positions.lanes_of(lanes.lane_count()));
+        Self { plan, positions, lanes: Vec::new(), lane_count: in_memory(lane_count), next_lane: 0 }
+    }
+
+    fn index(&mut self, position: u64) -> Option<u64> {
+        let Kind::Chunked(lanes) = &self.plan.kind else {
+            return Some(self.plan.index_at(position));
+        };
+        let (place, lane_count) = (self.next_lane, lanes.lane_count());
+        let round = position / lane_count;
+        if place == self.lanes.len() {
+            self.lanes.push(LaneOrdinals::new(LaneWalk::new(lanes, position % lane_count, round)));
+        }
+        self.next_lane = if place + 1 == self.lane_count { 0 } else { place + 1 };
+        self.lanes[place].index(lanes, round)
     }
 }
 
@@ -37,25 +56,13 @@ impl Iterator for Ordinals {
     type Item = u64;
 
     fn next(&mut self) -> Option<u64> {
-        if self.position >= self.plan.len() {
-            return None;
-        }
-        let position = self.position;
-        self.position += 1;
-        let Kind::Chunked(lanes) = &self.plan.kind else {
-            return Some(self.plan.at(position));
-        };
-        let index = in_memory(self.next_lane);
-        if index == self.lanes.len() {
-            self.lanes.push(LaneOrdinals::new(lanes, position));
-        }
-        self.next_lane = (self.next_lane + 1) % lanes.lane_count();
-        self.lanes[index].next(lanes)
+        let position = self.positions.next()?;
+        let index = self.index(position)?;
+        Some(self.plan.extents.ordinal(index))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = in_memory(self.plan.len().saturating_sub(self.position));
-        (left, Some(left))
+        self.positions.size_hint()
     }
 }
 
@@ -64,26 +71,24 @@ impl ExactSizeIterator for Ordinals {}
 impl FusedIterator for Ordinals {}
 
 impl LaneOrdinals {
-    fn new(lanes: &Lanes, position: u64) -> Self {
-        let walk = LaneWalk::new(lanes, position % lanes.lane_count(), position / lanes.lane_count());
-        Self { walk, piece: None, slots: Vec::new(), visited_count: 0 }
+    fn new(walk: LaneWalk) -> Self {
+        Self { walk, piece: None, slots: Vec::new(), first_round: 0 }
     }
 
-    fn next(&mut self, lanes: &Lanes) -> Option<u64> {
-        if self.visited_count == self.slots.len() {
-            self.enter_next_piece(lanes)?;
+    /// The index of the lane's sample of `round`, which never goes back.
+    fn index(&mut self, lanes: &Lanes, round: u64) -> Option<u64> {
+        if round - self.first_round >= self.slots.len() as u64 {
+            self.enter_piece_of(lanes, round)?;
         }
-        let slot = self.slots[self.visited_count];
-        self.visited_count += 1;
-        self.piece.as_ref().map(|piece| piece.ordinal_of(slot))
+        let slot = self.slots.get(in_memory(round - self.first_round))?;
+        self.piece.as_ref().map(|piece| piece.index_of(*slot))
     }
 
-    fn enter_next_piece(&mut self, lanes: &Lanes) -> Option<()> {
-        let round = self.walk.round;
+    fn enter_piece_of(&mut self, lanes: &Lanes, round: u64) -> Option<()> {
+        self.walk.round = round;
         let piece = self.walk.next(lanes)?;
         piece.slots_into(&mut self.slots);
-        // A piece that is entered in its middle: the first, where the ordinals do not begin at 0.
-        self.visited_count = in_memory(round - piece.first_round);
+        self.first_round = piece.first_round;
         self.piece = Some(piece);
         Some(())
     }

@@ -1,5 +1,5 @@
 //! A piece: what cuts and phases leave of an extent, a lane's share of it, visited in shuffled order.
-//! spec.md: PLN-5.
+//! Samples are given as indices, which are ordinals unless the epoch is over a subset. spec.md: PLN-5.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ pub struct Piece {
     pub first_round: u64,
     /// The extent that it is of.
     pub extent: u32,
-    /// Its slots: first these ordinals, then, where the rotation wraps inside the piece, `wrapped`.
+    /// Its slots: first these indices, then, where the rotation wraps inside the piece, `wrapped`.
     head: Range<u64>,
     wrapped: Range<u64>,
     draws: Draws,
@@ -27,7 +27,7 @@ pub(super) struct PieceParts {
     pub(super) lane: u64,
     pub(super) first_round: u64,
     pub(super) extent: u32,
-    /// The extent's ordinals.
+    /// The extent's indices.
     pub(super) samples: Range<u64>,
     /// Samples of the extent before the piece's first slot, rotation included; less than the extent has.
     pub(super) skipped: u64,
@@ -52,21 +52,21 @@ impl Piece {
         (self.head.end - self.head.start) + (self.wrapped.end - self.wrapped.start)
     }
 
-    /// The ordinals of its samples as one or two ranges, none empty: the second where the rotation
+    /// The indices of its samples as one or two ranges, none empty: the second where the rotation
     /// of the extent wraps inside the piece; it then begins where the extent does.
     pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> + use<> {
         [self.head.clone(), self.wrapped.clone()].into_iter().filter(|range| !range.is_empty())
     }
 
-    /// The ordinals of its samples in the order of their visit. Costs one shuffle of the piece.
+    /// The indices of its samples in the order of their visit. Costs one shuffle of the piece.
     #[must_use]
-    pub fn ordinals(&self) -> Vec<u64> {
-        let mut ordinals: Vec<u64> = self.head.clone().chain(self.wrapped.clone()).collect();
-        self.draws.shuffle(&mut ordinals);
-        ordinals
+    pub fn indices(&self) -> Vec<u64> {
+        let mut indices: Vec<u64> = self.head.clone().chain(self.wrapped.clone()).collect();
+        self.draws.shuffle(&mut indices);
+        indices
     }
 
-    /// Replaces `slots` by the piece's slots in the order of their visit: [`ordinals`](Self::ordinals)
+    /// Replaces `slots` by the piece's slots in the order of their visit: [`indices`](Self::indices)
     /// at a quarter of its memory, for whoever keeps the order of many pieces.
     pub fn slots_into(&self, slots: &mut Vec<u16>) {
         slots.clear();
@@ -74,19 +74,19 @@ impl Piece {
         self.draws.shuffle(slots);
     }
 
-    /// The ordinal of a slot below [`len`](Self::len).
+    /// The index of a slot below [`len`](Self::len).
     #[must_use]
-    pub fn ordinal_of(&self, slot: u16) -> u64 {
-        self.ordinal_at(u64::from(slot))
+    pub fn index_of(&self, slot: u16) -> u64 {
+        self.index_at(u64::from(slot))
     }
 
-    /// The ordinal of the visit `visit` rounds after the first: `ordinals()[visit]` with no memory,
+    /// The index of the visit `visit` rounds after the first: `indices()[visit]` with no memory,
     /// in up to one draw a sample of the piece.
     pub(super) fn visit(&self, visit: u64) -> u64 {
-        self.ordinal_at(self.draws.source_of(visit, self.len()))
+        self.index_at(self.draws.source_of(visit, self.len()))
     }
 
-    fn ordinal_at(&self, slot: u64) -> u64 {
+    fn index_at(&self, slot: u64) -> u64 {
         let head_len = self.head.end - self.head.start;
         slot.checked_sub(head_len).map_or(self.head.start + slot, |over| self.wrapped.start + over)
     }

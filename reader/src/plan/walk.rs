@@ -8,9 +8,11 @@ use std::collections::binary_heap::PeekMut;
 use std::iter::FusedIterator;
 use std::sync::Arc;
 
+use super::in_memory;
 use super::lanes::Lanes;
 use super::piece::Piece;
 use super::ring::Spot;
+use super::stride::Stride;
 
 /// How far a lane has been walked. Compared field by field, so by the next sample's position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +30,7 @@ impl LaneWalk {
         Self { round, lane, spot: lanes.locate(place) }
     }
 
+    /// The piece that holds the round's sample; the round is then the one after it.
     pub(super) fn next(&mut self, lanes: &Lanes) -> Option<Piece> {
         let bounds = lanes.lane(self.lane);
         if self.round >= bounds.len() {
@@ -37,10 +40,6 @@ impl LaneWalk {
         let piece = lanes.piece(self.lane, &bounds, self.round, self.spot);
         self.round = piece.first_round + piece.len();
         Some(piece)
-    }
-
-    fn is_done(&self, lanes: &Lanes) -> bool {
-        self.round >= lanes.lane(self.lane).len()
     }
 }
 
@@ -67,46 +66,109 @@ impl Iterator for Pieces {
 
 impl FusedIterator for Pieces {}
 
-/// The pieces of all lanes in the order of first need: see [`Lanes::schedule`].
+/// A piece, and which of its samples are visited: those of every `step`-th round from one on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Visits {
+    /// The piece.
+    pub piece: Piece,
+    /// Rounds of the piece before the first visit.
+    pub skipped: u64,
+    /// Rounds from one visit to the next.
+    pub step: u64,
+    /// Number of visits, at least 1.
+    pub count: u64,
+}
+
+impl Visits {
+    /// Whether all of the piece is visited.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.count == self.piece.len()
+    }
+
+    /// The indices that are visited, in order of visit. Costs one shuffle of the piece.
+    #[must_use]
+    pub fn indices(&self) -> Vec<u64> {
+        let (skipped, step) = (in_memory(self.skipped), in_memory(self.step));
+        self.piece.indices().into_iter().skip(skipped).step_by(step).take(in_memory(self.count)).collect()
+    }
+}
+
+/// The pieces of all lanes, or of those that a rank visits, in the order of first need: see [`Lanes::schedule`].
 #[derive(Clone, Debug)]
 pub struct Schedule {
     lanes: Arc<Lanes>,
+    /// Positions that are visited.
+    stride: Stride,
+    /// Rounds of a lane from one visit to the next.
+    round_step: u64,
+    /// Lanes that are visited.
+    lane_count: u64,
     /// Lanes whose first piece has been given. All first pieces come before any second one, since
-    /// round 0 does: so the walks need not be begun together.
+    /// each lane is visited once before any is visited twice: so the walks need not be begun together.
     begun_count: u64,
     walks: BinaryHeap<Reverse<LaneWalk>>,
 }
 
 impl Schedule {
-    pub(super) fn new(lanes: Arc<Lanes>) -> Self {
-        Self { lanes, begun_count: 0, walks: BinaryHeap::new() }
+    pub(super) fn new(lanes: Arc<Lanes>, stride: Stride) -> Self {
+        let (round_step, lane_count) = (stride.rounds_to_next(lanes.lane_count()), stride.lanes_of(lanes.lane_count()));
+        Self { lanes, stride, round_step, lane_count, begun_count: 0, walks: BinaryHeap::new() }
     }
 
-    fn begin_lane(&mut self) -> Option<Piece> {
-        let mut walk = LaneWalk::new(&self.lanes, self.begun_count, 0);
+    fn begin_lane(&mut self) -> Option<Visits> {
+        let position = self.stride.at(self.begun_count);
+        if position >= self.stride.end {
+            self.begun_count = self.lane_count;
+            return None;
+        }
         self.begun_count += 1;
-        let piece = walk.next(&self.lanes);
-        if !walk.is_done(&self.lanes) {
+        let (lane, round) = (position % self.lanes.lane_count(), position / self.lanes.lane_count());
+        let mut walk = LaneWalk::new(&self.lanes, lane, round);
+        let visits = self.visit(&mut walk);
+        if walk.round < self.end_round(lane) {
             self.walks.push(Reverse(walk));
         }
-        piece
+        visits
     }
 
-    fn resume_lane(&mut self) -> Option<Piece> {
+    fn resume_lane(&mut self) -> Option<Visits> {
+        let mut walk = self.walks.peek()?.0;
+        let visits = self.visit(&mut walk);
+        let end_round = self.end_round(walk.lane);
         let mut head = self.walks.peek_mut()?;
-        let piece = head.0.next(&self.lanes);
-        if head.0.is_done(&self.lanes) {
+        head.0 = walk;
+        if walk.round >= end_round {
             PeekMut::pop(head);
         }
-        piece
+        visits
+    }
+
+    /// The piece of the walk's round, and what is visited of it; the walk's round is then the next that is visited.
+    fn visit(&self, walk: &mut LaneWalk) -> Option<Visits> {
+        let (first, lane) = (walk.round, walk.lane);
+        let piece = walk.next(&self.lanes)?;
+        let count = (walk.round.min(self.end_round(lane)) - first).div_ceil(self.round_step);
+        walk.round = first + count * self.round_step;
+        Some(Visits { skipped: first - piece.first_round, piece, step: self.round_step, count })
+    }
+
+    /// The round of the lane in which nothing more is visited.
+    fn end_round(&self, lane: u64) -> u64 {
+        self.stride.end.saturating_sub(lane).div_ceil(self.lanes.lane_count())
     }
 }
 
 impl Iterator for Schedule {
-    type Item = Piece;
+    type Item = Visits;
 
-    fn next(&mut self) -> Option<Piece> {
-        if self.begun_count < self.lanes.lane_count() { self.begin_lane() } else { self.resume_lane() }
+    fn next(&mut self) -> Option<Visits> {
+        if self.begun_count < self.lane_count
+            && let Some(visits) = self.begin_lane()
+        {
+            return Some(visits);
+        }
+        self.resume_lane()
     }
 }
 

@@ -8,7 +8,7 @@ use super::slices::{PART_LEN, key_of, parallel_parts};
 use crate::StoreError;
 use crate::entries::{EntryRules, Part, Tally};
 use crate::index::Index;
-use crate::sample_index::{check_tally, read_chunks};
+use crate::loading::{check_tally, read_chunks};
 
 /// Checks every entry of an index.
 pub(super) fn check_entries(report: &FileReport<'_>, index: &Index, external: &[bool]) {

@@ -1,0 +1,69 @@
+//! Which bytes the samples of a unit need.
+//!
+//! Consecutive samples are one read. Where only some of an extent's samples are wanted, they are read with what lies
+//! between them as long as that is not more than they are: a device is quicker with one long read than with many short
+//! ones. Where they are under half of the bytes, only they are read, neighbours together.
+
+use grainstore_store::{Collection, Location};
+
+use super::units::Samples;
+use crate::ReadError;
+use crate::plan::Extents;
+use crate::run::Run;
+
+/// The reads that fetch the samples, ascending by place; one at least.
+pub(super) fn runs_of(dataset: &Collection, extents: &Extents, samples: &Samples) -> Result<Vec<Run>, ReadError> {
+    let mut runs = Vec::new();
+    match samples {
+        Samples::One(ordinal) => runs.push(Run::of_sample(&dataset.locate(*ordinal)?)),
+        Samples::Ranges(ranges) if extents.subset().is_none() => {
+            for range in ranges {
+                runs.push(Run::of_samples(dataset, range)?);
+            }
+        }
+        Samples::Ranges(ranges) => {
+            for range in ranges {
+                let ordinals: Vec<u64> = range.clone().map(|index| extents.ordinal(index)).collect();
+                append_some(dataset, &ordinals, &mut runs)?;
+            }
+        }
+        Samples::Some(indices) => {
+            let ordinals: Vec<u64> = indices.iter().map(|index| extents.ordinal(*index)).collect();
+            append_some(dataset, &ordinals, &mut runs)?;
+        }
+    }
+    // A part of an extent may wrap round it.
+    runs.sort_unstable_by_key(|run| (run.offset, run.len));
+    Ok(runs)
+}
+
+/// Appends the reads of ascending ordinals.
+fn append_some(dataset: &Collection, ordinals: &[u64], runs: &mut Vec<Run>) -> Result<(), ReadError> {
+    let mut locations = Vec::new();
+    dataset.locate_all(ordinals, &mut locations)?;
+    let (Some(first), Some(last)) = (locations.first(), locations.last()) else { return Ok(()) };
+    let mut all = Run::of_sample(first);
+    all.extend_to(last);
+    let wanted_len = locations.iter().map(|location| location.stored_len).fold(0, u64::saturating_add);
+    if wanted_len.saturating_mul(2) >= all.len {
+        runs.push(all);
+    } else {
+        append_joined(&locations, runs);
+    }
+    Ok(())
+}
+
+/// Appends a read for each sample; neighbours share one.
+fn append_joined(locations: &[Location], runs: &mut Vec<Run>) {
+    let first_own = runs.len();
+    for location in locations {
+        let run = Run::of_sample(location);
+        match runs.get_mut(first_own..).and_then(<[Run]>::last_mut) {
+            Some(before) => match before.joined(&run) {
+                Some(joined) => *before = joined,
+                None => runs.push(run),
+            },
+            None => runs.push(run),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The values of a column, 64 at a time, as the sets take them.
+
+use grainstore_format::{AttributeType, to_usize};
+use grainstore_store::Column;
+
+use super::integers::Base;
+
+/// Samples that are looked at together.
+pub(super) const GROUP: u64 = 64;
+/// The same, of things in memory.
+pub(super) const GROUP_LEN: usize = 64;
+
+/// The values of one group of samples.
+pub(super) struct Values<T> {
+    values: [T; GROUP_LEN],
+    len: usize,
+}
+
+impl<T> Values<T> {
+    pub(super) fn as_slice(&self) -> &[T] {
+        &self.values[..self.len]
+    }
+}
+
+/// The numbers of an integer or bool column.
+pub(super) fn numbers(column: &Column<'_>, group: u64) -> Values<u64> {
+    match column.kind {
+        AttributeType::Int8 => read(column, group, |[byte]| Base::of_signed(byte.cast_signed().into())),
+        AttributeType::Int16 => read(column, group, |bytes| Base::of_signed(i16::from_le_bytes(bytes).into())),
+        AttributeType::Int32 => read(column, group, |bytes| Base::of_signed(i32::from_le_bytes(bytes).into())),
+        AttributeType::Int64 => read(column, group, |bytes| Base::of_signed(i64::from_le_bytes(bytes))),
+        AttributeType::Uint16 => read(column, group, |bytes| u16::from_le_bytes(bytes).into()),
+        AttributeType::Uint32 | AttributeType::Float32 => read(column, group, |bytes| u32::from_le_bytes(bytes).into()),
+        AttributeType::Uint64 | AttributeType::Float64 => read(column, group, u64::from_le_bytes),
+        AttributeType::Bool | AttributeType::Uint8 => read(column, group, |[byte]| byte.into()),
+    }
+}
+
+/// The values of a floating-point column; `float32` widens exactly.
+pub(super) fn floats(column: &Column<'_>, group: u64) -> Values<f64> {
+    match column.kind {
+        AttributeType::Float32 => read(column, group, |bytes| f32::from_le_bytes(bytes).into()),
+        _ => read(column, group, f64::from_le_bytes),
+    }
+}
+
+/// Which samples of a group have a value.
+pub(super) fn present(column: &Column<'_>, group: u64) -> u64 {
+    column.validity.map_or(u64::MAX, |validity| validity.word(group))
+}
+
+fn read<const WIDTH: usize, T: Copy + Default>(
+    column: &Column<'_>,
+    group: u64,
+    value: impl Fn([u8; WIDTH]) -> T,
+) -> Values<T> {
+    let bytes = column.bytes.get(to_usize(group * GROUP) * WIDTH..).unwrap_or_default();
+    let (bytes, _) = bytes.as_chunks::<WIDTH>();
+    let mut values = Values { values: [T::default(); GROUP_LEN], len: bytes.len().min(GROUP_LEN) };
+    for (to, bytes) in values.values.iter_mut().zip(bytes) {
+        *to = value(*bytes);
+    }
+    values
+}

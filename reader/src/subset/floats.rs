@@ -1,0 +1,37 @@
+//! A set of floating-point values, asked 64 values at a time. NaN is in none. spec.md: SUB-7.
+
+use super::expression::Side;
+use super::integers::pack;
+
+/// The values that meet any item.
+#[derive(Clone, Debug)]
+pub(super) struct FloatSet(pub(super) Vec<FloatItem>);
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum FloatItem {
+    Side(Side, f64),
+    Equal(f64),
+    /// From the first on, below the second.
+    Range(f64, f64),
+}
+
+impl FloatSet {
+    /// Which of at most 64 values are in it: bit i for the i-th.
+    pub(super) fn bits(&self, values: &[f64]) -> u64 {
+        self.0.iter().fold(0, |bits, item| bits | item.bits(values))
+    }
+}
+
+impl FloatItem {
+    #[expect(clippy::float_cmp, reason = "the expression says ==")]
+    fn bits(self, values: &[f64]) -> u64 {
+        match self {
+            Self::Side(Side::Below, bound) => pack(values, |value| value < bound),
+            Self::Side(Side::AtMost, bound) => pack(values, |value| value <= bound),
+            Self::Side(Side::Above, bound) => pack(values, |value| value > bound),
+            Self::Side(Side::AtLeast, bound) => pack(values, |value| value >= bound),
+            Self::Equal(other) => pack(values, |value| value == other),
+            Self::Range(start, end) => pack(values, |value| value >= start && value < end),
+        }
+    }
+}

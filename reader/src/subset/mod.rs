@@ -1,0 +1,114 @@
+//! Chooses samples by what the index says of them: `label in 3, 7 and width >= 64`.
+//!
+//! An [`Expression`] is parsed once, then asked of datasets. It looks at columns, and at keys where it asks for them,
+//! never at data. spec.md says what it means ("Subsets of an epoch", SUB-1 to SUB-10).
+//!
+//! ```
+//! use grainstore_reader::Expression;
+//!
+//! let train: Expression = "label IN (3, 7..9) and not (key_hash >= 0.90)".parse()?;
+//! assert_eq!(train.to_string(), "label in 3, 7..9 and not key_hash >= 0.9");
+//!
+//! let error = "label in and width > 3".parse::<Expression>().unwrap_err();
+//! assert_eq!(error.to_string(), "expected a value after `in` at column 10, found `and`");
+//! # Ok::<(), grainstore_reader::ExpressionError>(())
+//! ```
+
+use std::fmt;
+use std::str::FromStr;
+
+use grainstore_store::Dataset;
+
+use crate::plan::Subset;
+
+mod column;
+mod compile;
+mod error;
+mod evaluate;
+mod expression;
+mod floats;
+mod integers;
+mod number;
+mod parse;
+mod token;
+
+pub use self::error::{ExpressionError, SelectError};
+
+use self::column::GROUP;
+use self::compile::compile;
+use self::evaluate::Evaluator;
+use self::expression::Node;
+
+/// Longest text of an expression, in bytes.
+const MAX_LEN: usize = 1 << 16;
+
+/// Most levels of parentheses and `not`: they are parsed and evaluated by recursion.
+const MAX_DEPTH: usize = 100;
+
+/// What a sample must meet to be visited. [`Display`](fmt::Display) writes it in one spelling, which parses again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expression(Node);
+
+impl FromStr for Expression {
+    type Err = ExpressionError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        parse::parse(text).map(Self)
+    }
+}
+
+impl fmt::Display for Expression {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+impl Expression {
+    /// Whether `dataset` has what the expression asks for, of types that it can compare. Reads nothing.
+    ///
+    /// # Errors
+    /// [`SelectError::Unfit`] where it has not.
+    pub fn check(&self, dataset: &Dataset) -> Result<(), SelectError> {
+        compile(&self.0, dataset).map(drop)
+    }
+
+    /// The samples of `dataset` that meet the expression.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check); where a compared value is missing; where a column or a key cannot be read.
+    pub fn select(&self, dataset: &Dataset) -> Result<Subset, SelectError> {
+        let mut words = Vec::new();
+        self.evaluate_into(dataset, 0, &mut words)?;
+        Ok(Subset::from_words(dataset.sample_count(), words)?)
+    }
+
+    /// Appends the samples of `dataset` that meet the expression to a bitmap in which its first sample is bit
+    /// `first_ordinal`, and which holds that many bits so far: `ordinal` means the sample's place in all of it.
+    /// For several datasets, one after the other, and then [`Subset::from_words`].
+    ///
+    /// # Errors
+    /// As [`select`](Self::select). The bitmap is then unfinished.
+    pub fn evaluate_into(
+        &self,
+        dataset: &Dataset,
+        first_ordinal: u64,
+        words: &mut Vec<u64>,
+    ) -> Result<(), SelectError> {
+        let compiled = compile(&self.0, dataset)?;
+        let mut evaluator = Evaluator::new(dataset, first_ordinal, &compiled)?;
+        let sample_count = dataset.sample_count();
+        for group in 0..sample_count.div_ceil(GROUP) {
+            append(words, first_ordinal + group * GROUP, evaluator.group(group)?);
+        }
+        words.resize(grainstore_format::to_usize((first_ordinal + sample_count).div_ceil(GROUP)), 0);
+        Ok(())
+    }
+}
+
+/// Adds 64 bits to a bitmap that has `first` bits so far, or fewer words.
+fn append(words: &mut Vec<u64>, first: u64, bits: u64) {
+    let (word, shift) = (grainstore_format::to_usize(first / GROUP), first % GROUP);
+    words.resize(word + 2, 0);
+    words[word] |= bits << shift;
+    words[word + 1] = if shift > 0 { bits >> (GROUP - shift) } else { 0 };
+}

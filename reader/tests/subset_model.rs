@@ -1,0 +1,103 @@
+//! Subsets against a `BTreeSet` of ordinals: whatever made them and whatever is asked.
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test may fail")]
+
+use std::collections::BTreeSet;
+
+use grainstore_reader::{Subset, SubsetError};
+use proptest::prelude::*;
+use xxhash_rust::xxh64::xxh64;
+
+/// The wanted ordinals of 1 to 10,000 samples: dense, sparse, or in clumps with blocks between them that hold none.
+fn wanted() -> impl Strategy<Value = (u64, BTreeSet<u64>)> {
+    let shape = prop_oneof![Just(1_u64), Just(2), Just(50), Just(3000)];
+    (1_u64..10_000, shape, any::<u64>(), any::<bool>()).prop_map(|(sample_count, one_in, seed, clumps)| {
+        let draw = |ordinal: u64| xxh64(&(if clumps { ordinal / 700 } else { ordinal }).to_le_bytes(), seed);
+        (sample_count, (0..sample_count).filter(|&ordinal| draw(ordinal).is_multiple_of(one_in)).collect())
+    })
+}
+
+/// The bitmap as bytes, made one sample at a time.
+fn bytes_of(sample_count: u64, wanted: &BTreeSet<u64>) -> Vec<u8> {
+    let mut bytes = vec![0; sample_count.div_ceil(8) as usize];
+    wanted.iter().for_each(|ordinal| bytes[(ordinal / 8) as usize] |= 1 << (ordinal % 8));
+    bytes
+}
+
+proptest! {
+    #[test]
+    fn a_subset_answers_as_a_set_of_its_ordinals((sample_count, wanted) in wanted()) {
+        let subset = Subset::from_ordinals(sample_count, wanted.iter().rev().chain(&wanted).copied()).unwrap();
+        prop_assert_eq!((subset.sample_count(), subset.len()), (sample_count, wanted.len() as u64));
+        prop_assert_eq!(subset.is_empty(), wanted.is_empty());
+        for (index, &ordinal) in (0..).zip(&wanted) {
+            prop_assert_eq!(subset.ordinal(index), ordinal);
+        }
+        let mut before = 0;
+        for ordinal in 0..sample_count + 130 {
+            prop_assert_eq!(subset.count_before(ordinal), before);
+            prop_assert_eq!(subset.contains(ordinal), wanted.contains(&ordinal));
+            before += u64::from(wanted.contains(&ordinal));
+        }
+        prop_assert_eq!((subset.count_before(u64::MAX), subset.contains(u64::MAX)), (before, false));
+        prop_assert_eq!(subset.hash(), xxh64(&bytes_of(sample_count, &wanted), sample_count));
+    }
+
+    #[test]
+    fn the_ordinals_in_a_range_are_those_of_the_set((sample_count, wanted) in wanted(), a in 0_u64..10_100, b in 0_u64..10_100) {
+        let subset = Subset::from_ordinals(sample_count, wanted.iter().copied()).unwrap();
+        let (start, end) = (a.min(b), a.max(b));
+        prop_assert!(subset.ordinals_in(start..end).eq(wanted.range(start..end).copied()));
+        prop_assert_eq!(subset.ordinals_in(end + 1..start).next(), None, "a range from behind is empty");
+        prop_assert!(subset.ordinals_in(0..u64::MAX).eq(wanted.iter().copied()));
+    }
+
+    #[test]
+    fn ranges_and_words_make_the_same_subset_as_ordinals(sample_count in 1_u64..9000, a in 0_u64..9000, b in 0_u64..9000, junk: u64) {
+        let (start, end) = (a.min(b).min(sample_count), a.max(b).min(sample_count));
+        let expected = Subset::from_ordinals(sample_count, start..end).unwrap();
+        prop_assert_eq!(&Subset::from_range(sample_count, start..end).unwrap(), &expected);
+        let mut words = vec![0; sample_count.div_ceil(64) as usize];
+        (start..end).for_each(|ordinal| words[(ordinal / 64) as usize] |= 1 << (ordinal % 64));
+        if !sample_count.is_multiple_of(64) {
+            // What stands behind the last sample does not count.
+            *words.last_mut().unwrap() |= junk << (sample_count % 64);
+        }
+        prop_assert_eq!(&Subset::from_words(sample_count, words).unwrap(), &expected);
+    }
+}
+
+#[test]
+fn samples_that_the_dataset_does_not_have_are_refused() {
+    let error = Subset::from_ordinals(10, [3, 10, 11]).unwrap_err();
+    assert_eq!(error, SubsetError::OrdinalOutOfRange { ordinal: 10, sample_count: 10 });
+    assert_eq!(error.to_string(), "subset has ordinal 10, the dataset has 10 samples");
+    let error = Subset::from_range(10, 3..11).unwrap_err();
+    assert_eq!(error.to_string(), "subset has ordinals 3..11, the dataset has 10 samples");
+    let error = Subset::from_words(65, vec![0]).unwrap_err();
+    assert_eq!(error.to_string(), "subset is a bitmap of 1 words, 65 samples need 2");
+    assert!(Subset::from_words(64, vec![0; 2]).is_err());
+    let error = Subset::from_range(u64::MAX, 0..0).unwrap_err();
+    assert_eq!(error.to_string(), "subset is of 18446744073709551615 samples, at most 1099511627776 can be numbered");
+}
+
+#[test]
+fn a_subset_may_hold_no_sample() {
+    for subset in [Subset::from_range(0, 0..0), Subset::from_range(5, 2..2), Subset::from_ordinals(5, [])] {
+        let subset = subset.unwrap();
+        assert_eq!((subset.len(), subset.is_empty(), subset.ordinals_in(0..9).count()), (0, true, 0));
+    }
+}
+
+#[test]
+#[should_panic(expected = "sample 3 of a subset of 3")]
+fn the_ordinal_past_the_last_panics() {
+    let _ = Subset::from_range(5, 2..5).unwrap().ordinal(3);
+}
+
+#[test]
+fn subsets_of_datasets_of_different_lengths_differ() {
+    let [five, six] = [5, 6].map(|sample_count| Subset::from_range(sample_count, 0..3).unwrap());
+    assert_ne!(five, six);
+    assert_ne!(five.hash(), six.hash());
+    assert_eq!(format!("{five:?}"), format!("Subset {{ sample_count: 5, len: 3, hash: {:016x} }}", five.hash()));
+}

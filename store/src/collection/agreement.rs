@@ -1,0 +1,62 @@
+//! What datasets must have in common to be read as one: attributes, fields, and whether there are keys.
+//! spec.md: PLN-8.
+
+use std::path::Path;
+
+use grainstore_format::{Schema, escape_bytes};
+
+use crate::{Dataset, StoreError};
+
+/// What every member has to have.
+#[derive(Debug)]
+pub(super) struct Agreement {
+    pub(super) schema: Schema,
+    pub(super) is_keyed: bool,
+}
+
+impl Agreement {
+    pub(super) fn of(dataset: &Dataset) -> Self {
+        Self { schema: dataset.schema().clone(), is_keyed: dataset.is_keyed() }
+    }
+
+    /// Refuses a dataset that differs from the first one, which is at `first`.
+    pub(super) fn check(&self, first: &Path, dataset: &Dataset) -> Result<(), StoreError> {
+        let Some(what) = self.difference(dataset) else { return Ok(()) };
+        Err(StoreError::Unlike { first: first.to_owned(), second: dataset.path().to_owned(), what })
+    }
+
+    fn difference(&self, dataset: &Dataset) -> Option<String> {
+        let (first, second) = (&self.schema, dataset.schema());
+        if first == second && self.is_keyed == dataset.is_keyed() {
+            return None;
+        }
+        let keyed = || {
+            let (first, second) = if self.is_keyed { ("keys", "none") } else { ("no keys", "some") };
+            Some(format!("samples have {first} in the first, {second} in the second"))
+        };
+        first_difference("attribute", &attributes(first), &attributes(second))
+            .or_else(|| first_difference("field", &fields(first), &fields(second)))
+            .or_else(keyed)
+    }
+}
+
+/// The first place where two lists are not the same.
+fn first_difference(what: &str, first: &[String], second: &[String]) -> Option<String> {
+    let item = |list: &[String], place: usize| list.get(place).cloned().unwrap_or_else(|| "missing".into());
+    let place = (0..first.len().max(second.len())).find(|&place| first.get(place) != second.get(place))?;
+    let (first, second) = (item(first, place), item(second, place));
+    Some(format!("{what} {place} is {first} in the first, {second} in the second"))
+}
+
+fn attributes(schema: &Schema) -> Vec<String> {
+    schema.attributes().iter().map(|attribute| shown(&attribute.name, attribute.kind.name())).collect()
+}
+
+fn fields(schema: &Schema) -> Vec<String> {
+    schema.fields().iter().map(|field| shown(&field.name, &field.kind.name())).collect()
+}
+
+/// `"label" (int16)`
+fn shown(name: &str, kind: &str) -> String {
+    format!("\"{}\" ({kind})", escape_bytes(name.as_bytes()))
+}

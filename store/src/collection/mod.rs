@@ -1,0 +1,370 @@
+//! One dataset, or several end to end as one: what the reader reads.
+//!
+//! ```text
+//! members    |     a.grain     |  b.grain  |      c.grain      |
+//! ordinals   0 ............... 5 ......... 8 .................. 14     end to end, and so are segments
+//! ```
+//!
+//! One dataset is asked straight. Of several, each is opened when something of it is first needed (`member`), must have
+//! the schema of the first (`agreement`), and answers in the numbers of all (`several`). Samples are not drawn from
+//! members by weights: an order of the samples of all members is what the plan makes of them, and a mixture by weights
+//! would be another one. There is no column of all members: each member has its own. spec.md: PLN-8.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use grainstore_format::{AttributeValue, ChunkSize, Fingerprint, Schema};
+
+use self::member::{Member, Sums};
+use self::several::Several;
+use crate::{Dataset, Location, OpenOptions, PayloadError, StoreError};
+
+mod agreement;
+mod member;
+mod several;
+
+/// One dataset, or several end to end as one. A cheap clone shares everything.
+///
+/// An error about a sample names the member's file, and the ordinal that the sample has in that member.
+#[derive(Clone)]
+pub struct Collection(Kind);
+
+#[derive(Clone)]
+enum Kind {
+    One(Dataset),
+    Several(Arc<Several>),
+}
+
+impl From<Dataset> for Collection {
+    fn from(dataset: Dataset) -> Self {
+        Self(Kind::One(dataset))
+    }
+}
+
+impl Collection {
+    /// The datasets at `paths` as one, in this order; a path may stand there twice. Where there are several, each is
+    /// opened as `options` say, looked at and closed again, and later opened where it is needed: it must not have been
+    /// replaced then.
+    ///
+    /// # Errors
+    /// As [`Dataset::open_with`], and where there is no path, or datasets differ in their attributes or fields (by name,
+    /// type or order), or in whether they have keys.
+    pub fn open(paths: &[impl AsRef<Path>], options: &OpenOptions) -> Result<Self, StoreError> {
+        match paths {
+            [] => Err(StoreError::NoMembers),
+            [only] => Dataset::open_with(only.as_ref(), options).map(Self::from),
+            [first, others @ ..] => Several::closed(first.as_ref(), others, options).map(Self::of_several),
+        }
+    }
+
+    /// Opened datasets as one, in this order. They stay open.
+    ///
+    /// # Errors
+    /// As [`Collection::open`].
+    pub fn of(datasets: Vec<Dataset>) -> Result<Self, StoreError> {
+        let mut datasets = datasets.into_iter();
+        let first = datasets.next().ok_or(StoreError::NoMembers)?;
+        match datasets.len() {
+            0 => Ok(Self::from(first)),
+            _ => Several::open(first, datasets.collect()).map(Self::of_several),
+        }
+    }
+
+    /// Samples of all members.
+    pub fn sample_count(&self) -> u64 {
+        match &self.0 {
+            Kind::One(dataset) => dataset.sample_count(),
+            Kind::Several(several) => several.sample_count(),
+        }
+    }
+
+    /// Of one dataset its own; of several, of their fingerprints and sample counts in order.
+    pub fn fingerprint(&self) -> Fingerprint {
+        match &self.0 {
+            Kind::One(dataset) => dataset.fingerprint(),
+            Kind::Several(several) => several.fingerprint(),
+        }
+    }
+
+    /// The largest chunk size of the members.
+    pub fn chunk_size(&self) -> ChunkSize {
+        match &self.0 {
+            Kind::One(dataset) => dataset.geometry().chunk_size,
+            Kind::Several(several) => several.chunk_size,
+        }
+    }
+
+    /// Names and types of attributes and fields, the same in all members.
+    pub fn schema(&self) -> &Schema {
+        match &self.0 {
+            Kind::One(dataset) => dataset.schema(),
+            Kind::Several(several) => &several.agreement.schema,
+        }
+    }
+
+    /// What the user keeps with the first member, such as `class_names`. Whether others keep the same is not looked at.
+    pub fn user_metadata(&self) -> &serde_json::Map<String, serde_json::Value> {
+        match &self.0 {
+            Kind::One(dataset) => dataset.user_metadata(),
+            Kind::Several(several) => &several.user_metadata,
+        }
+    }
+
+    /// Whether the samples have keys: those of all members, or of none.
+    pub fn is_keyed(&self) -> bool {
+        match &self.0 {
+            Kind::One(dataset) => dataset.is_keyed(),
+            Kind::Several(several) => several.agreement.is_keyed,
+        }
+    }
+
+    /// Whether the fields of some member have columns in its index. Else there is one, and it is the whole payload.
+    pub fn has_field_columns(&self) -> bool {
+        match &self.0 {
+            Kind::One(dataset) => dataset.has_field_columns(),
+            Kind::Several(several) => several.has_field_columns,
+        }
+    }
+
+    /// Segments of all members, numbered end to end.
+    pub fn segment_count(&self) -> usize {
+        match &self.0 {
+            Kind::One(dataset) => dataset.segments().len(),
+            Kind::Several(several) => several.segment_count(),
+        }
+    }
+
+    /// The file of a segment, once [`Collection::segment_file`] has found it. Of a member that is not open, or has no such
+    /// segment, the member's path: enough for a message.
+    pub fn segment_path(&self, segment: usize) -> &Path {
+        match &self.0 {
+            Kind::One(dataset) => dataset.segments().get(segment).map_or_else(|| dataset.path(), |one| one.path()),
+            Kind::Several(several) => several.segment_path(segment),
+        }
+    }
+
+    /// Checks the file of a segment: [`Dataset::segment_file`].
+    ///
+    /// # Errors
+    /// As [`Dataset::segment_file`] and [`Collection::member`].
+    pub fn segment_file(&self, segment: usize) -> Result<(), StoreError> {
+        match &self.0 {
+            Kind::One(dataset) => dataset.segment_file(segment),
+            Kind::Several(several) => several.segment_file(segment),
+        }
+    }
+
+    /// Lengths of the files of all segments, in bytes.
+    pub fn segment_bytes(&self) -> u64 {
+        match &self.0 {
+            Kind::One(dataset) => member::segment_bytes(dataset),
+            Kind::Several(several) => several.segment_bytes,
+        }
+    }
+
+    /// Sum of the stored lengths of all samples, in bytes.
+    ///
+    /// # Errors
+    /// As [`Dataset::stored_bytes`] and [`Collection::member`], neither of which the newest generations need.
+    pub fn stored_bytes(&self) -> Result<u64, StoreError> {
+        match &self.0 {
+            Kind::One(dataset) => dataset.stored_bytes(),
+            Kind::Several(several) => several.sum(|sums: &Sums| sums.stored_bytes, Dataset::stored_bytes),
+        }
+    }
+
+    /// Sum of the raw lengths of all samples, in bytes.
+    ///
+    /// # Errors
+    /// As [`Collection::stored_bytes`].
+    pub fn payload_bytes(&self) -> Result<u64, StoreError> {
+        match &self.0 {
+            Kind::One(dataset) => dataset.payload_bytes(),
+            Kind::Several(several) => several.sum(|sums: &Sums| sums.payload_bytes, Dataset::payload_bytes),
+        }
+    }
+
+    /// [`Dataset::load`] of every member.
+    ///
+    /// # Errors
+    /// As [`Dataset::load`] and [`Collection::member`].
+    pub fn load(&self) -> Result<(), StoreError> {
+        self.members().try_for_each(|member| member?.load())
+    }
+
+    /// [`Dataset::load_ahead`] of every member.
+    ///
+    /// # Errors
+    /// As [`Dataset::load_ahead`] and [`Collection::member`].
+    pub fn load_ahead(&self) -> Result<(), StoreError> {
+        self.members().try_for_each(|member| member?.load_ahead())
+    }
+
+    /// [`Dataset::check_load`] of every member that is open.
+    ///
+    /// # Errors
+    /// As [`Dataset::check_load`].
+    pub fn check_load(&self) -> Result<(), StoreError> {
+        match &self.0 {
+            Kind::One(dataset) => dataset.check_load(),
+            Kind::Several(several) => {
+                several.members().iter().filter_map(Member::opened).try_for_each(Dataset::check_load)
+            }
+        }
+    }
+
+    /// Where sample `ordinal` lies. The segment is numbered among those of all members.
+    ///
+    /// # Errors
+    /// As [`Dataset::locate`] and [`Collection::member`].
+    #[inline]
+    pub fn locate(&self, ordinal: u64) -> Result<Location, StoreError> {
+        match &self.0 {
+            Kind::One(dataset) => dataset.locate(ordinal),
+            Kind::Several(several) => several.locate(ordinal),
+        }
+    }
+
+    /// [`Collection::locate`] of many samples: [`Dataset::locate_all`].
+    ///
+    /// # Errors
+    /// As [`Collection::locate`], for the first that fails; `out` then holds those before it.
+    pub fn locate_all(&self, ordinals: &[u64], out: &mut Vec<Location>) -> Result<(), StoreError> {
+        match &self.0 {
+            Kind::One(dataset) => dataset.locate_all(ordinals, out),
+            Kind::Several(several) => several.locate_all(ordinals, out),
+        }
+    }
+
+    /// The key of sample `ordinal`; none without keys.
+    ///
+    /// # Errors
+    /// As [`Dataset::key`] and [`Collection::member`].
+    pub fn key(&self, ordinal: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        self.ask(ordinal, |member, ordinal| member.key(ordinal))
+    }
+
+    /// The ordinal of the first sample with this key: keys are unique in each member only.
+    ///
+    /// # Errors
+    /// As [`Dataset::find`] and [`Collection::member`].
+    pub fn find(&self, key: &[u8]) -> Result<Option<u64>, StoreError> {
+        match &self.0 {
+            Kind::One(dataset) => dataset.find(key),
+            Kind::Several(several) => several.find(key),
+        }
+    }
+
+    /// [`Collection::find`] for each of `keys`, in their order.
+    ///
+    /// # Errors
+    /// As [`Collection::find`], for the first error met.
+    pub fn find_batch(&self, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<u64>>, StoreError> {
+        match &self.0 {
+            Kind::One(dataset) => dataset.find_batch(keys),
+            Kind::Several(several) => several.find_batch(keys),
+        }
+    }
+
+    /// The attributes of sample `ordinal`, in the order of the schema; none where it has none.
+    ///
+    /// # Errors
+    /// As [`Dataset::attributes`] and [`Collection::member`].
+    pub fn attributes(&self, ordinal: u64) -> Result<Vec<Option<AttributeValue>>, StoreError> {
+        self.ask(ordinal, |member, ordinal| member.attributes(ordinal))
+    }
+
+    /// Where the fields of sample `ordinal` lie in its raw payload of `payload_len` bytes: [`Dataset::fields`].
+    ///
+    /// # Errors
+    /// As [`Dataset::fields`] and [`Collection::member`].
+    pub fn fields(&self, ordinal: u64, payload_len: u64) -> Result<Vec<Option<Range<u64>>>, StoreError> {
+        self.ask(ordinal, |member, ordinal| member.fields(ordinal, payload_len))
+    }
+
+    /// The error for a sample whose stored bytes do not hold what the index says.
+    pub fn payload_error(&self, ordinal: u64, location: &Location, error: &PayloadError) -> StoreError {
+        match &self.0 {
+            Kind::One(dataset) => dataset.payload_error(ordinal, location, error),
+            Kind::Several(several) => several.payload_error(ordinal, location, error),
+        }
+    }
+
+    /// Datasets that this is made of, 1 or more.
+    pub fn member_count(&self) -> usize {
+        match &self.0 {
+            Kind::One(_) => 1,
+            Kind::Several(several) => several.members().len(),
+        }
+    }
+
+    /// A member, opened where that has not been done: for what it has of its own, such as columns and segments.
+    ///
+    /// # Errors
+    /// Where there is no such member, it cannot be opened, or it has been replaced since it was first looked at.
+    pub fn member(&self, member: usize) -> Result<&Dataset, StoreError> {
+        match &self.0 {
+            Kind::One(dataset) if member == 0 => Ok(dataset),
+            Kind::One(_) => Err(StoreError::NoSuchMember { member, member_count: 1 }),
+            Kind::Several(several) => several.member(member),
+        }
+    }
+
+    /// All members in order, each opened when its turn comes.
+    pub fn members(&self) -> impl Iterator<Item = Result<&Dataset, StoreError>> + '_ {
+        (0..self.member_count()).map(|member| self.member(member))
+    }
+
+    /// The ordinals of a member's samples; where there is no such member, none. No member is opened.
+    pub fn member_ordinals(&self, member: usize) -> Range<u64> {
+        match &self.0 {
+            Kind::One(dataset) if member == 0 => 0..dataset.sample_count(),
+            Kind::One(dataset) => dataset.sample_count()..dataset.sample_count(),
+            Kind::Several(several) => several.member_ordinals(member),
+        }
+    }
+
+    /// The member that has sample `ordinal`, and the sample's ordinal in it. No member is opened.
+    ///
+    /// # Errors
+    /// Where there is no such sample.
+    pub fn locate_member(&self, ordinal: u64) -> Result<(usize, u64), StoreError> {
+        match &self.0 {
+            Kind::One(dataset) => dataset.check_ordinal(ordinal).map(|()| (0, ordinal)),
+            Kind::Several(several) => several.locate_member(ordinal),
+        }
+    }
+
+    /// The paths of the members, in order.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> + '_ {
+        let (only, several) = match &self.0 {
+            Kind::One(dataset) => (Some(dataset.path()), &[][..]),
+            Kind::Several(several) => (None, several.members()),
+        };
+        only.into_iter().chain(several.iter().map(Member::path))
+    }
+
+    fn of_several(several: Several) -> Self {
+        Self(Kind::Several(Arc::new(several)))
+    }
+
+    /// Asks the member that has a sample, with the ordinal that the sample has there.
+    fn ask<T>(
+        &self,
+        ordinal: u64,
+        question: impl FnOnce(&Dataset, u64) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match &self.0 {
+            Kind::One(dataset) => question(dataset, ordinal),
+            Kind::Several(several) => several.ask(ordinal, question),
+        }
+    }
+}
+
+impl fmt::Debug for Collection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.paths()).finish()
+    }
+}

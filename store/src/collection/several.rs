@@ -1,0 +1,255 @@
+//! Datasets end to end: which of them has an ordinal or a segment, and their answers in the numbers of all.
+//! spec.md: PLN-8.
+
+use std::ops::Range;
+use std::path::Path;
+
+use grainstore_format::{ChunkSize, DatasetFingerprint, Fingerprint};
+
+use super::agreement::Agreement;
+use super::member::{Member, Sums};
+use crate::{Dataset, Location, OpenOptions, PayloadError, StoreError};
+
+/// Two datasets or more.
+#[derive(Debug)]
+pub(super) struct Several {
+    members: Vec<Member>,
+    /// The first ordinal of each member, then the sample count.
+    first_ordinals: Vec<u64>,
+    /// The first segment of each member, then the segment count.
+    first_segments: Vec<usize>,
+    chain: DatasetFingerprint,
+    pub(super) chunk_size: ChunkSize,
+    pub(super) segment_bytes: u64,
+    pub(super) has_field_columns: bool,
+    pub(super) agreement: Agreement,
+    pub(super) user_metadata: serde_json::Map<String, serde_json::Value>,
+}
+
+/// A sample, and the member that it is in.
+struct Place<'a> {
+    member: &'a Member,
+    number: usize,
+    /// In the member.
+    ordinal: u64,
+}
+
+impl Several {
+    /// Looks at each dataset and closes it again. The first path is by itself, so that there is one.
+    pub(super) fn closed(first: &Path, others: &[impl AsRef<Path>], options: &OpenOptions) -> Result<Self, StoreError> {
+        let open = |path: &Path| {
+            let dataset = Dataset::open_with(path, options)?;
+            let member = Member::closed(&dataset, options)?;
+            Ok((dataset, member))
+        };
+        let mut several = Self::begin(open(first)?)?;
+        others.iter().try_for_each(|path| several.append(open(path.as_ref())?))?;
+        Ok(several)
+    }
+
+    /// Of datasets that stay open.
+    pub(super) fn open(first: Dataset, others: Vec<Dataset>) -> Result<Self, StoreError> {
+        let open = |dataset: Dataset| Ok((dataset.clone(), Member::open(dataset)?));
+        let mut several = Self::begin(open(first)?)?;
+        others.into_iter().try_for_each(|dataset| several.append(open(dataset)?))?;
+        Ok(several)
+    }
+
+    fn begin((dataset, member): (Dataset, Member)) -> Result<Self, StoreError> {
+        let mut several = Self {
+            members: Vec::new(),
+            first_ordinals: vec![0],
+            first_segments: vec![0],
+            chain: DatasetFingerprint::new(),
+            chunk_size: member.facts.chunk_size,
+            segment_bytes: 0,
+            has_field_columns: false,
+            agreement: Agreement::of(&dataset),
+            user_metadata: dataset.user_metadata().clone(),
+        };
+        several.append((dataset, member))?;
+        Ok(several)
+    }
+
+    fn append(&mut self, (dataset, member): (Dataset, Member)) -> Result<(), StoreError> {
+        self.agreement.check(self.first_path(), &dataset)?;
+        let facts = member.facts;
+        let sample_count = self.sample_count().checked_add(facts.sample_count).ok_or_else(|| {
+            let what = format!("its {} samples and those before it are more than 2^64", facts.sample_count);
+            StoreError::mismatch(member.path(), what)
+        })?;
+        self.first_ordinals.push(sample_count);
+        self.first_segments.push(self.segment_count() + facts.segment_count);
+        self.chain.push(facts.fingerprint, facts.sample_count);
+        self.chunk_size = self.chunk_size.max(facts.chunk_size);
+        self.segment_bytes = self.segment_bytes.saturating_add(facts.segment_bytes);
+        self.has_field_columns |= facts.has_field_columns;
+        self.members.push(member);
+        Ok(())
+    }
+
+    pub(super) fn sample_count(&self) -> u64 {
+        self.first_ordinals.last().copied().unwrap_or(0)
+    }
+
+    pub(super) fn segment_count(&self) -> usize {
+        self.first_segments.last().copied().unwrap_or(0)
+    }
+
+    pub(super) fn fingerprint(&self) -> Fingerprint {
+        self.chain.get()
+    }
+
+    pub(super) fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    pub(super) fn member(&self, member: usize) -> Result<&Dataset, StoreError> {
+        let member_count = self.members.len();
+        self.members.get(member).ok_or(StoreError::NoSuchMember { member, member_count })?.dataset()
+    }
+
+    /// A number of each member, added up; `whole` asks an opened member for it.
+    pub(super) fn sum(
+        &self,
+        known: impl Fn(&Sums) -> u64,
+        whole: impl Fn(&Dataset) -> Result<u64, StoreError>,
+    ) -> Result<u64, StoreError> {
+        self.members.iter().try_fold(0_u64, |sum, member| {
+            let of_member = match &member.sums {
+                Some(sums) => known(sums),
+                None => whole(member.dataset()?)?,
+            };
+            Ok(sum.saturating_add(of_member))
+        })
+    }
+
+    /// The member that has a sample, and the sample's ordinal in it.
+    pub(super) fn locate_member(&self, ordinal: u64) -> Result<(usize, u64), StoreError> {
+        self.place(ordinal).map(|place| (place.number, place.ordinal))
+    }
+
+    /// Ordinals of a member's samples.
+    pub(super) fn member_ordinals(&self, member: usize) -> Range<u64> {
+        let bound = |place| self.first_ordinals.get(place).copied().unwrap_or_else(|| self.sample_count());
+        bound(member)..bound(member.saturating_add(1))
+    }
+
+    fn place(&self, ordinal: u64) -> Result<Place<'_>, StoreError> {
+        let number = holder(&self.first_ordinals, &ordinal);
+        let first = self.first_ordinals.get(number).copied().unwrap_or(0);
+        match self.members.get(number) {
+            Some(member) => Ok(Place { member, number, ordinal: ordinal - first }),
+            None => Err(StoreError::NoSuchOrdinal { ordinal, sample_count: self.sample_count() }),
+        }
+    }
+
+    /// The member that has a segment, and the segment's number in it.
+    fn segment(&self, segment: usize) -> Option<(&Member, usize)> {
+        let number = holder(&self.first_segments, &segment);
+        Some((self.members.get(number)?, segment - self.first_segments.get(number)?))
+    }
+
+    fn first_segment(&self, member: usize) -> usize {
+        self.first_segments.get(member).copied().unwrap_or(0)
+    }
+
+    pub(super) fn segment_path(&self, segment: usize) -> &Path {
+        let Some((member, segment)) = self.segment(segment) else { return self.first_path() };
+        let known = member.opened().and_then(|dataset| dataset.segments().get(segment));
+        known.map_or_else(|| member.path(), |segment| segment.path())
+    }
+
+    pub(super) fn segment_file(&self, segment: usize) -> Result<(), StoreError> {
+        if let Some((member, segment)) = self.segment(segment) {
+            return member.dataset()?.segment_file(segment);
+        }
+        let what = format!("no segment {segment}: the datasets from this one on have {}", self.segment_count());
+        Err(StoreError::mismatch(self.first_path(), what))
+    }
+
+    /// Of the member that all others are like.
+    fn first_path(&self) -> &Path {
+        self.members.first().map_or(Path::new(""), Member::path)
+    }
+
+    pub(super) fn locate(&self, ordinal: u64) -> Result<Location, StoreError> {
+        let Place { member, number, ordinal } = self.place(ordinal)?;
+        let location = member.dataset()?.locate(ordinal)?;
+        Ok(Location { segment: location.segment + self.first_segment(number), ..location })
+    }
+
+    /// Stretches of one member at a time, each as fast as the member is.
+    pub(super) fn locate_all(&self, ordinals: &[u64], out: &mut Vec<Location>) -> Result<(), StoreError> {
+        let (mut rest, mut in_member) = (ordinals, Vec::new());
+        while let Some(&ordinal) = rest.first() {
+            let place = self.place(ordinal)?;
+            let all = self.member_ordinals(place.number);
+            let (stretch, others) = rest.split_at(rest.iter().take_while(|ordinal| all.contains(ordinal)).count());
+            in_member.clear();
+            in_member.extend(stretch.iter().map(|ordinal| ordinal - all.start));
+            let from = out.len();
+            let located = place.member.dataset()?.locate_all(&in_member, out);
+            let first_segment = self.first_segment(place.number);
+            out.iter_mut().skip(from).for_each(|location| location.segment += first_segment);
+            located?;
+            rest = others;
+        }
+        Ok(())
+    }
+
+    /// Asks the member that has a sample, with the ordinal that the sample has there.
+    pub(super) fn ask<T>(
+        &self,
+        ordinal: u64,
+        question: impl FnOnce(&Dataset, u64) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let place = self.place(ordinal)?;
+        question(place.member.dataset()?, place.ordinal)
+    }
+
+    pub(super) fn find(&self, key: &[u8]) -> Result<Option<u64>, StoreError> {
+        if self.agreement.is_keyed {
+            for (member, first) in self.members.iter().zip(&self.first_ordinals) {
+                if let Some(ordinal) = member.dataset()?.find(key)? {
+                    return Ok(Some(first + ordinal));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Each member is asked for the keys that none before it has.
+    pub(super) fn find_batch(&self, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<u64>>, StoreError> {
+        let mut found = vec![None; keys.len()];
+        if self.agreement.is_keyed {
+            for (member, first) in self.members.iter().zip(&self.first_ordinals) {
+                let missing = || keys.iter().zip(&found).filter(|(_, found)| found.is_none());
+                let asked: Vec<&[u8]> = missing().map(|(key, _)| key.as_ref()).collect();
+                if asked.is_empty() {
+                    break;
+                }
+                let answers = member.dataset()?.find_batch(&asked)?;
+                let places = found.iter_mut().filter(|found| found.is_none());
+                places.zip(answers).for_each(|(place, answer)| *place = answer.map(|ordinal| first + ordinal));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The member's own ordinal and segment stand beside its path: they are what it is asked for by itself.
+    pub(super) fn payload_error(&self, ordinal: u64, location: &Location, error: &PayloadError) -> StoreError {
+        let told = self.place(ordinal).and_then(|place| {
+            let segment = location.segment.saturating_sub(self.first_segment(place.number));
+            let location = Location { segment, ..*location };
+            Ok(place.member.dataset()?.payload_error(place.ordinal, &location, error))
+        });
+        told.unwrap_or_else(|error| error)
+    }
+}
+
+/// The place of the last of ascending first numbers that is not above `number`: of the member that has it, or past all
+/// members.
+fn holder<T: Ord>(firsts: &[T], number: &T) -> usize {
+    firsts.partition_point(|first| first <= number).saturating_sub(1)
+}
