@@ -130,6 +130,14 @@ impl Draft {
         }
     }
 
+    /// Fills a slot that was not lent with the sample's bytes.
+    pub(crate) fn copy_to_slot(&mut self, sample: usize, stored: &[u8]) {
+        let Some(mut slot) = self.lend_slot(sample) else { return };
+        let len = stored.len().min(slot.capacity());
+        slot.as_mut_slice()[..len].copy_from_slice(&stored[..len]);
+        self.fill_slot(sample, Filled::new(slot, 0..len));
+    }
+
     /// Takes a slot back, with the sample in it.
     pub(crate) fn fill_slot(&mut self, sample: usize, filled: Filled) {
         let wanted = filled.wanted();

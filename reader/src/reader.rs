@@ -9,15 +9,16 @@ use grainstore_store::{Collection, IndexMemory, OpenOptions};
 
 use crate::engine::{self, BufferPool, IoMode};
 use crate::engines::{EngineChoice, EngineSpec, Engines};
-use crate::epoch::{Epoch, EpochOptions, EpochPlan, NextEpoch, Origin};
+use crate::epoch::{Cache, Epoch, EpochOptions, EpochPlan, NextEpoch, Origin};
 use crate::extents::extents_of;
 use crate::free_memory::FreeMemory;
 use crate::gather::Gather;
 use crate::io::{Io, IoChoice};
 use crate::patience::Patience;
-use crate::plan::Extents;
+use crate::plan::{Extents, Subset};
 use crate::single::Single;
 use crate::sources::{Opening, Sources};
+use crate::subset::{Expression, SelectError};
 use crate::{Batch, ReadError, Sample};
 
 /// Bytes of buffers kept for the next `get` or `get_batch`.
@@ -39,13 +40,17 @@ pub struct ReaderOptions {
     /// Where the kernel (before Linux 6.14) or the file system cannot do so, reads go on without it, and
     /// [`Reader::notices`] says so. Direct reads never leave anything, mapped ones always do.
     pub dont_cache: bool,
+    /// Bytes of memory for samples that epochs have read and later ones need again: whole extents as they are stored,
+    /// none of which is ever put out again. With 0 nothing is kept. Where all of the dataset (or subset) fits, a second
+    /// epoch reads nothing; else it reads what did not fit. Mapped files need none.
+    pub cache_bytes: u64,
     /// How long a read of a batch or an epoch may take before it is given up with an error that names it. A single
     /// `get` reads in the caller's thread and waits as long as the system does.
     pub timeout: Duration,
 }
 
 impl Default for ReaderOptions {
-    /// I/O as it suits the dataset and this machine, 8 MiB in flight or 16 threads, two minutes for a read.
+    /// I/O as it suits the dataset and this machine, 8 MiB in flight or 16 threads, no cache, two minutes for a read.
     fn default() -> Self {
         Self {
             io: IoChoice::Auto,
@@ -53,6 +58,7 @@ impl Default for ReaderOptions {
             threads: 16,
             queue_len: 8 << 20,
             dont_cache: false,
+            cache_bytes: 0,
             timeout: Duration::from_secs(120),
         }
     }
@@ -70,6 +76,8 @@ pub struct Reader {
     engines: Engines,
     pool: Arc<BufferPool>,
     extents: OnceLock<Arc<Extents>>,
+    cache_bytes: u64,
+    cache: OnceLock<Arc<Cache>>,
     patience: Patience,
     next: Arc<NextEpoch>,
 }
@@ -131,7 +139,18 @@ impl Reader {
         let patience = Patience::new(options.timeout);
         let spec = EngineSpec { mode: io.mode, choice: options.engine, threads, queue_len: options.queue_len };
         let engines = Engines::new(spec)?;
-        Ok(Self { dataset, io, sources, engines, pool, extents: OnceLock::new(), patience, next: Arc::default() })
+        Ok(Self {
+            dataset,
+            io,
+            sources,
+            engines,
+            pool,
+            extents: OnceLock::new(),
+            cache_bytes: options.cache_bytes,
+            cache: OnceLock::new(),
+            patience,
+            next: Arc::default(),
+        })
     }
 
     /// What is read, one dataset or several: its schema, keys, attributes and sizes.
@@ -202,6 +221,7 @@ impl Reader {
             extents: self.extents()?,
             engines: &self.engines,
             patience: self.patience.clone(),
+            cache: self.cache()?,
             next: &self.next,
         };
         Epoch::new(options, origin)
@@ -224,6 +244,19 @@ impl Reader {
         Ok(self.dataset.load()?)
     }
 
+    /// The samples that meet an expression, for [`EpochOptions::subset`]. Columns are read, and keys where it asks for them;
+    /// no data is.
+    ///
+    /// # Errors
+    /// Where the expression does not fit the dataset, or meets a sample without a value that it compares.
+    pub fn subset(&self, expression: &Expression) -> Result<Subset, SelectError> {
+        let mut words = Vec::new();
+        for (place, member) in self.dataset.members().enumerate() {
+            expression.evaluate_into(member?, self.dataset.member_ordinals(place).start, &mut words)?;
+        }
+        Ok(Subset::from_words(self.dataset.sample_count(), words)?)
+    }
+
     /// The extents of what is read, computed once for all epochs. Needs little of the index: where a chunk starts.
     ///
     /// # Errors
@@ -234,6 +267,15 @@ impl Reader {
         }
         let extents = Arc::new(extents_of(&self.dataset)?);
         Ok(Arc::clone(self.extents.get_or_init(|| extents)))
+    }
+
+    /// What epochs keep, if they are to keep anything.
+    fn cache(&self) -> Result<Option<Arc<Cache>>, ReadError> {
+        if self.cache_bytes == 0 || self.io.mode == IoMode::Mapped {
+            return Ok(None);
+        }
+        let extents = self.extents()?;
+        Ok(Some(Arc::clone(self.cache.get_or_init(|| Arc::new(Cache::new(self.cache_bytes, extents))))))
     }
 
     fn gather(&self) -> Gather<'_> {

@@ -58,10 +58,14 @@ impl Run {
         self.len = Self::of_sample(location).end().saturating_sub(self.offset);
     }
 
+    /// Whether all of another run's bytes lie in this one.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        self.segment == other.segment && self.offset <= other.offset && other.end() <= self.end()
+    }
+
     /// Whether the sample's bytes lie in the run.
     pub(crate) fn holds(&self, location: &Location) -> bool {
-        let sample = Self::of_sample(location);
-        self.segment == sample.segment && self.offset <= sample.offset && sample.end() <= self.end()
+        self.covers(&Self::of_sample(location))
     }
 
     /// Bytes of the whole blocks that it lies in: what a direct read needs.

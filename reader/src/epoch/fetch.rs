@@ -14,6 +14,7 @@ use grainstore_format::to_usize;
 use grainstore_store::{Collection, Location};
 
 use super::arena::{Arena, Taken};
+use super::cache::{Cache, Kept, Reservation, Supply};
 use super::drafts::Drafts;
 use super::epoch_plan::EpochPlan;
 use super::lane::Lane;
@@ -33,6 +34,7 @@ pub(super) struct Fetch {
     dataset: Collection,
     sources: Arc<Sources>,
     engine: Box<dyn Engine>,
+    cache: Option<Arc<Cache>>,
     planner: Planner,
     /// Submitted units by number; the number of one that is done serves again.
     units: Vec<Option<Unit>>,
@@ -42,6 +44,8 @@ pub(super) struct Fetch {
     arena: Arena,
     held_len: u64,
     held_len_max: u64,
+    /// Samples of units whose bytes were in the cache.
+    cached_count: u64,
     completions: Vec<Completion>,
     patience: Patience,
     /// Called before it waits for a read that is needed.
@@ -77,6 +81,12 @@ struct Unit {
     more: Vec<Part>,
     /// Bytes of memory of its buffers.
     len: u64,
+    /// Whether nothing had to be read for it when it was submitted.
+    was_cached: bool,
+    /// Where its buffers are to stay.
+    reservation: Option<Box<Reservation>>,
+    /// The extent that another unit is reading, and what to read where that fails.
+    on_the_way: Option<Box<(u32, Vec<Run>)>>,
     /// Why it is not whole. Told when it is visited, so that what comes before it is handed out.
     failed: Option<Box<ReadError>>,
 }
@@ -91,6 +101,8 @@ enum State {
     /// Not there yet, or no more: it is lent to the engine or the batch.
     Away,
     Filled(Filled),
+    /// In the cache, the part of this number.
+    Kept(Arc<Kept>, usize),
     /// With the read's buffer.
     Failed(Box<(engine::ReadError, Buffer)>),
 }
@@ -118,6 +130,9 @@ impl Unit {
             parts,
             more,
             len: 0,
+            was_cached: false,
+            reservation: None,
+            on_the_way: None,
             failed: None,
         }
     }
@@ -128,6 +143,36 @@ impl Unit {
             None => self.more.push(part),
         }
         self.part_count += 1;
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter().take(self.part_count as usize).chain(&self.more)
+    }
+
+    /// Makes what the cache has the unit's parts.
+    fn take_kept(&mut self, kept: &Arc<Kept>) {
+        (self.part_count, self.more) = (0, Vec::new());
+        for (number, (run, _)) in kept.parts.iter().enumerate() {
+            self.push(Part { run: *run, state: State::Kept(Arc::clone(kept), number) });
+        }
+    }
+
+    /// Puts its buffers into the cache once all are filled; gives its place there up where one has failed.
+    fn keep_if_whole(&mut self) {
+        if self.parts().any(|part| matches!(part.state, State::Failed(_))) {
+            self.reservation = None;
+        }
+        if self.parts().any(|part| !matches!(part.state, State::Filled(_))) {
+            return;
+        }
+        let Some(reservation) = self.reservation.take() else { return };
+        let filled = |part: &mut Part| match mem::replace(&mut part.state, State::Away) {
+            State::Filled(filled) => Some((part.run, filled)),
+            _ => None,
+        };
+        let count = self.part_count as usize;
+        let parts = self.parts.iter_mut().take(count).chain(&mut self.more).filter_map(filled).collect();
+        self.take_kept(&reservation.keep(parts));
     }
 
     fn part(&self, number: u32) -> Option<&Part> {
@@ -168,12 +213,14 @@ impl Fetch {
         sources: Arc<Sources>,
         engine: Box<dyn Engine>,
         bounds: FetchBounds,
+        cache: Option<Arc<Cache>>,
         patience: Patience,
         before_wait: Box<dyn Fn() + Send>,
     ) -> Self {
         let FetchBounds { ahead_len_max, window_len } = bounds;
         Self {
-            planner: Planner::new(dataset.clone()),
+            planner: Planner::new(dataset.clone(), cache.clone()),
+            cache,
             dataset,
             sources,
             engine,
@@ -184,6 +231,7 @@ impl Fetch {
             arena: Arena::new(window_len.saturating_add(ahead_len_max)),
             held_len: 0,
             held_len_max: 0,
+            cached_count: 0,
             completions: Vec::new(),
             patience,
             before_wait,
@@ -212,6 +260,9 @@ impl Fetch {
     pub(super) fn stored(&self, visit: Visit, location: &Location) -> &[u8] {
         match self.unit(visit.unit).and_then(|unit| unit.part(visit.part)) {
             Some(Part { run, state: State::Filled(filled) }) => run.stored(filled, location),
+            Some(Part { run, state: State::Kept(kept, part) }) => {
+                kept.parts.get(*part).map_or(&[], |(_, filled)| run.stored(filled, location))
+            }
             _ => &[],
         }
     }
@@ -252,23 +303,26 @@ impl Fetch {
     }
 
     /// Says that a visited sample is done with.
-    pub(super) fn leave(&mut self, visit: Visit) {
-        let Some(slot) = self.units.get_mut(visit.unit as usize) else { return };
-        let Some(unit) = slot else { return };
+    pub(super) fn leave(&mut self, visit: Visit) -> Result<(), ReadError> {
+        let Some(unit) = self.units.get_mut(visit.unit as usize).and_then(Option::as_mut) else { return Ok(()) };
         unit.left_count -= 1;
         if unit.left_count > 0 {
-            return;
+            return Ok(());
+        }
+        if unit.reservation.is_some() {
+            self.await_all_parts(visit.unit)?;
         }
         self.free_numbers.push(visit.unit);
-        let Some(unit) = slot.take() else { return };
+        let Some(unit) = self.units.get_mut(visit.unit as usize).and_then(Option::take) else { return Ok(()) };
         self.held_len -= if unit.in_place { 0 } else { unit.len };
         for part in unit.parts.into_iter().chain(unit.more) {
             match part.state {
                 State::Filled(filled) => self.arena.give(filled.into_buffer()),
                 State::Failed(failed) => self.arena.give(failed.1),
-                State::Away => {}
+                State::Kept(..) | State::Away => {}
             }
         }
+        Ok(())
     }
 
     /// Starts reads that are only queued, takes what has arrived, and does not wait.
@@ -297,6 +351,7 @@ impl Fetch {
         stats.read_bytes = done.read_bytes;
         stats.request_count = done.request_count;
         stats.registered_bytes = done.registered_bytes;
+        stats.cached_samples = self.cached_count;
         stats.held_bytes_max = self.held_len_max;
         stats.slab_bytes = self.arena.slabs_len();
         stats.stages.prepare = self.times.prepare;
@@ -327,7 +382,9 @@ impl Fetch {
             let planned = self.planner.next(drafts).ok_or_else(|| self.stopped())?;
             self.submit(planned, drafts)?;
         };
-        let Some(&Unit { sample_count, len, .. }) = self.unit(number) else { return Err(self.stopped()) };
+        let Some(unit) = self.unit(number) else { return Err(self.stopped()) };
+        let (sample_count, len, was_cached) = (unit.sample_count, unit.len, unit.was_cached);
+        self.cached_count += if was_cached { u64::from(sample_count) } else { 0 };
         self.ahead.count -= 1;
         self.ahead.len -= len;
         if let Some(lane) = self.lanes.get_mut(place) {
@@ -368,7 +425,7 @@ impl Fetch {
 
     fn submit(&mut self, planned: Planned, drafts: &mut Drafts) -> Result<(), ReadError> {
         let number = self.free_number();
-        let Planned { lane, sample_count, in_place, runs } = planned;
+        let Planned { lane, sample_count, in_place, runs, supply } = planned;
         let mut unit = Unit::of(sample_count);
         let slot = in_place.and_then(|(batch, index)| {
             let slot = drafts.lend_slot(batch, index)?;
@@ -376,9 +433,18 @@ impl Fetch {
             Some(slot)
         });
         unit.in_place = slot.is_some();
-        match runs {
-            Ok(runs) => self.submit_runs(&mut unit, runs, number, slot)?,
-            Err(error) => unit.failed = Some(Box::new(error)),
+        unit.was_cached = matches!(supply, Supply::Kept(_) | Supply::OnTheWay(_));
+        match (runs, supply) {
+            (Ok(runs), Supply::Read) => self.submit_runs(&mut unit, runs, number, slot)?,
+            (Ok(_), Supply::Keep(reservation, runs)) => {
+                unit.reservation = Some(Box::new(reservation));
+                self.submit_runs(&mut unit, runs, number, None)?;
+                // Samples of no bytes are there already.
+                unit.keep_if_whole();
+            }
+            (Ok(_), Supply::Kept(kept)) => unit.take_kept(&kept),
+            (Ok(runs), Supply::OnTheWay(extent)) => unit.on_the_way = Some(Box::new((extent, runs))),
+            (Err(error), _) => unit.failed = Some(Box::new(error)),
         }
         self.ahead.count += 1;
         self.ahead.len += unit.len;
@@ -403,7 +469,8 @@ impl Fetch {
         mut slot: Option<Buffer>,
     ) -> Result<(), ReadError> {
         for run in runs {
-            match self.submit_run(run, token_of(number, unit.part_count), slot.take()) {
+            let reservation = unit.reservation.as_deref();
+            match self.submit_run(run, token_of(number, unit.part_count), slot.take(), reservation) {
                 Ok(len) => unit.len += len,
                 Err(ReadError::Engine(error)) => return Err(error.into()),
                 Err(error) => unit.failed = unit.failed.take().or(Some(Box::new(error))),
@@ -418,15 +485,22 @@ impl Fetch {
     }
 
     /// Returns the bytes of memory that the run's buffer takes.
-    fn submit_run(&mut self, run: Run, token: u64, slot: Option<Buffer>) -> Result<u64, ReadError> {
+    fn submit_run(
+        &mut self,
+        run: Run,
+        token: u64,
+        slot: Option<Buffer>,
+        reservation: Option<&Reservation>,
+    ) -> Result<u64, ReadError> {
         if run.len == 0 {
             // There is nothing to wait for, so that the unit may go before an engine had answered.
             return Ok(0);
         }
         let source = self.sources.of(run.segment)?;
-        let request = run.request(source, token, |len| match slot {
-            Some(slot) => Ok(slot),
-            None => self.buffer(len),
+        let request = run.request(source, token, |len| match (slot, reservation) {
+            (Some(slot), _) => Ok(slot),
+            (None, Some(reservation)) => reservation.buffer(len),
+            (None, None) => self.buffer(len),
         })?;
         let len = match request.buffer.capacity() as u64 {
             // Mapped bytes take no buffer; memory they take all the same.
@@ -452,6 +526,9 @@ impl Fetch {
 
     /// Waits for the part of the unit that has the sample.
     fn arrival(&mut self, number: u32, location: &Location) -> Result<Visit, ReadError> {
+        if let Some(on_the_way) = self.unit_mut(number).and_then(|unit| unit.on_the_way.take()) {
+            self.await_extent(number, *on_the_way)?;
+        }
         loop {
             let Some(unit) = self.units.get_mut(number as usize).and_then(Option::as_mut) else {
                 return Err(self.stopped());
@@ -462,13 +539,49 @@ impl Fetch {
             let (index, in_place) = (unit.part_of(location), unit.in_place);
             let Some(part) = unit.part_mut(index) else { return Err(self.stopped()) };
             match &part.state {
-                State::Filled(_) => return Ok(Visit { unit: number, part: index, in_place, failed: false }),
+                State::Filled(_) | State::Kept(..) => {
+                    return Ok(Visit { unit: number, part: index, in_place, failed: false });
+                }
                 State::Failed(_) => return Ok(Visit { unit: number, part: index, in_place, failed: true }),
                 State::Away => {
                     let run = part.run;
                     self.absorb_one(run)?;
                 }
             }
+        }
+    }
+
+    /// Waits for the extent that another unit is reading; where that comes to nothing, reads what the unit needs.
+    fn await_extent(&mut self, number: u32, (extent, runs): (u32, Vec<Run>)) -> Result<(), ReadError> {
+        let Some(cache) = self.cache.clone() else { return Ok(()) };
+        loop {
+            match cache.find(extent) {
+                (Some(kept), _) => {
+                    self.unit_mut(number).into_iter().for_each(|unit| unit.take_kept(&kept));
+                    return Ok(());
+                }
+                (None, true) => self.absorb_one(runs.first().copied().unwrap_or_default())?,
+                (None, false) => break,
+            }
+        }
+        let Some(mut unit) = self.units.get_mut(number as usize).and_then(Option::take) else { return Ok(()) };
+        let (held_len, submitted) = (unit.len, self.submit_runs(&mut unit, runs, number, None));
+        self.held_len += unit.len - held_len;
+        if let Some(slot) = self.units.get_mut(number as usize) {
+            *slot = Some(unit);
+        }
+        submitted
+    }
+
+    /// Waits until all parts of a unit have arrived: it may have more than its samples need.
+    fn await_all_parts(&mut self, number: u32) -> Result<(), ReadError> {
+        loop {
+            let Some(unit) = self.unit(number) else { return Ok(()) };
+            let parts = (0..unit.part_count).filter_map(|part| unit.part(part));
+            let Some(run) = parts.filter(|part| matches!(part.state, State::Away)).map(|part| part.run).next() else {
+                return Ok(());
+            };
+            self.absorb_one(run)?;
         }
     }
 
@@ -502,6 +615,11 @@ impl Fetch {
                 Ok(filled) => State::Filled(filled),
                 Err(failed) => State::Failed(Box::new((failed.error, failed.buffer))),
             };
+            if let Some(unit) = self.units.get_mut(number as usize).and_then(Option::as_mut)
+                && unit.reservation.is_some()
+            {
+                unit.keep_if_whole();
+            }
         }
     }
 

@@ -12,6 +12,7 @@ use grainstore_format::to_usize;
 use grainstore_store::Collection;
 
 mod arena;
+mod cache;
 mod damaged;
 mod drafts;
 mod epoch_plan;
@@ -32,6 +33,7 @@ pub use self::epoch_plan::EpochPlan;
 pub use self::options::EpochOptions;
 pub use self::stats::{EpochStats, Stages};
 
+pub(crate) use self::cache::Cache;
 use self::damaged::Damaged;
 use self::drafts::Drafts;
 use self::fetch::{Fetch, FetchBounds};
@@ -77,6 +79,8 @@ pub(crate) struct Origin<'a> {
     pub(crate) extents: Arc<Extents>,
     pub(crate) engines: &'a Engines,
     pub(crate) patience: Patience,
+    /// Extents that are kept from epoch to epoch, if any are.
+    pub(crate) cache: Option<Arc<Cache>>,
     /// Where a run of the epoch before waits, if there is one.
     pub(crate) next: &'a Arc<NextEpoch>,
 }
@@ -249,7 +253,7 @@ impl Run {
         planning: Planning,
         plan: EpochPlan,
     ) -> Result<Self, ReadError> {
-        let Origin { dataset, sources, patience, .. } = origin;
+        let Origin { dataset, sources, patience, cache, .. } = origin;
         let handoff = Arc::new(Handoff::new(QUEUE));
         handoff.set_followed(options.followed);
         let pool = Arc::new(BufferPool::new(POOL_LEN));
@@ -265,7 +269,7 @@ impl Run {
             Box::new(move || handoff.flush())
         };
         let patience = patience.until(handoff.stop_flag());
-        let fetch = Fetch::new(dataset.clone(), Arc::clone(sources), engine, bounds, patience, before_wait);
+        let fetch = Fetch::new(dataset.clone(), Arc::clone(sources), engine, bounds, cache, patience, before_wait);
         let (checkers, progress) = (Checkers::new(), Progress::default());
         let runner = Runner {
             dataset: dataset.clone(),

@@ -4,10 +4,12 @@
 //! place are read a megabyte at a time.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use grainstore_format::to_usize;
 use grainstore_store::Collection;
 
+use super::cache::{Cache, Supply};
 use super::drafts::Drafts;
 use super::epoch_plan::EpochPlan;
 use super::units::{Samples, UnitSpec, Units};
@@ -27,11 +29,14 @@ pub(super) struct Planned {
     /// The batch, and the place in it, whose slot the only sample is read into.
     pub(super) in_place: Option<(u64, usize)>,
     pub(super) runs: Result<Vec<Run>, ReadError>,
+    pub(super) supply: Supply,
 }
 
 /// Looks up units, epoch by epoch.
 pub(super) struct Planner {
     dataset: Collection,
+    /// And this epoch's number in it.
+    cache: Option<(Arc<Cache>, u64)>,
     orders: VecDeque<Order>,
     /// Looked at and not submitted.
     next: VecDeque<Planned>,
@@ -45,8 +50,9 @@ struct Order {
 }
 
 impl Planner {
-    pub(super) fn new(dataset: Collection) -> Self {
-        Self { dataset, orders: VecDeque::new(), next: VecDeque::new() }
+    pub(super) fn new(dataset: Collection, cache: Option<Arc<Cache>>) -> Self {
+        let cache = cache.map(|cache| (Arc::clone(&cache), cache.new_owner()));
+        Self { dataset, cache, orders: VecDeque::new(), next: VecDeque::new() }
     }
 
     /// Goes on with another epoch after those it knows.
@@ -86,7 +92,10 @@ impl Planner {
         loop {
             let order = self.orders.front_mut()?;
             match order.units.next() {
-                Some(spec) => return Some(Planned::new(&self.dataset, &spec, order, drafts)),
+                Some(spec) => {
+                    let cache = self.cache.as_ref();
+                    return Some(Planned::new(&self.dataset, cache, &spec, order, drafts));
+                }
                 None => drop(self.orders.pop_front()),
             }
         }
@@ -94,9 +103,16 @@ impl Planner {
 }
 
 impl Planned {
-    fn new(dataset: &Collection, spec: &UnitSpec, order: &Order, drafts: &Drafts) -> Self {
+    fn new(
+        dataset: &Collection,
+        cache: Option<&(Arc<Cache>, u64)>,
+        spec: &UnitSpec,
+        order: &Order,
+        drafts: &Drafts,
+    ) -> Self {
         let extents = order.epoch.plan().extents();
-        let runs = runs_of(dataset, extents, &spec.samples);
+        let mut runs = runs_of(dataset, extents, &spec.samples);
+        let mut supply = Supply::Read;
         // An extent has 65,536 samples at most.
         let sample_count = u32::try_from(spec.samples.count()).unwrap_or(u32::MAX);
         let ordinal = match &spec.samples {
@@ -104,17 +120,28 @@ impl Planned {
             Samples::Ranges(ranges) => ranges.first().map(|range| extents.ordinal(range.start)),
             Samples::Some(indices) => indices.first().map(|index| extents.ordinal(*index)),
         };
+        if let (Some((cache, owner)), Ok(own), Some(ordinal)) = (cache, &runs, ordinal) {
+            match cache.supply(dataset, extents.subset().map(Arc::as_ref), ordinal, (*owner, own)) {
+                Ok(found) => supply = found,
+                Err(error) => runs = Err(error),
+            }
+        }
+        let is_read = matches!(supply, Supply::Read);
         let alone = || dataset.locate(ordinal?).ok();
-        let in_place = sample_count == 1 && alone().is_some_and(|location| drafts.is_in_place(&location));
+        let in_place = is_read && sample_count == 1 && alone().is_some_and(|location| drafts.is_in_place(&location));
         let in_place = in_place.then(|| {
             let (batch, index) = order.epoch.share().place_of(spec.position);
             (order.first_batch + batch, to_usize(index))
         });
-        Self { lane: spec.lane, sample_count, in_place, runs }
+        Self { lane: spec.lane, sample_count, in_place, runs, supply }
     }
 
     pub(super) fn memory_len_max(&self) -> u64 {
-        self.runs.iter().flatten().map(Run::blocks_len).fold(0, u64::saturating_add)
+        let runs = match (&self.supply, &self.runs) {
+            (Supply::Keep(_, runs), _) | (Supply::Read, Ok(runs)) => runs.as_slice(),
+            (Supply::Kept(_) | Supply::OnTheWay(_), _) | (_, Err(_)) => &[],
+        };
+        runs.iter().map(Run::blocks_len).fold(0, u64::saturating_add)
     }
 
     /// Both units as one read, where they follow each other in a lane and on the device.
@@ -122,13 +149,13 @@ impl Planned {
         let (run, next) = (self.sole_run()?, later.sole_run()?);
         let joined = run.joined(&next).filter(|joined| self.lane == later.lane && joined.len <= JOINED_LEN_MAX)?;
         let sample_count = self.sample_count.checked_add(later.sample_count).filter(|count| *count <= JOINED_MAX)?;
-        Some(Self { lane: self.lane, sample_count, in_place: None, runs: Ok(vec![joined]) })
+        Some(Self { lane: self.lane, sample_count, in_place: None, runs: Ok(vec![joined]), supply: Supply::Read })
     }
 
     /// The only run, where it is short enough to be joined with another.
     fn sole_run(&self) -> Option<Run> {
-        match self.runs.as_deref() {
-            Ok([run]) if self.in_place.is_none() && run.len < JOINED_LEN_MAX => Some(*run),
+        match (self.runs.as_deref(), &self.supply) {
+            (Ok([run]), Supply::Read) if self.in_place.is_none() && run.len < JOINED_LEN_MAX => Some(*run),
             _ => None,
         }
     }

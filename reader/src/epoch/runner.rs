@@ -182,7 +182,7 @@ impl Runner {
             start = group.end;
             self.visit(&samples[group.clone()], group.start, &mut lanes, &mut visits)?;
             self.check(&samples, group, &visits)?;
-            visits.drain(..).for_each(|visit| self.fetch.leave(visit));
+            visits.drain(..).try_for_each(|visit| self.fetch.leave(visit))?;
             self.fetch.service()?;
         }
         let LaidOut { draft, positions } = self.drafts.take_current()?.ok_or_else(|| self.fetch.stopped())?;
@@ -221,6 +221,9 @@ impl Runner {
                 && let (Some(filled), Some(current)) = (self.fetch.take_in_place(visit), self.drafts.current())
             {
                 current.draft.fill_slot(index, filled);
+            } else if let Some(current) = self.drafts.current().filter(|current| current.draft.has_slot(index)) {
+                // It was to be read into its slot, but came from the cache, or is on its way there.
+                current.draft.copy_to_slot(index, self.fetch.stored(visit, &due.location));
             }
             visits.push(visit);
         }

@@ -18,6 +18,8 @@ pub struct EpochStats {
     pub payload_bytes: u64,
     /// Their stored bytes.
     pub stored_bytes: u64,
+    /// Samples of extents that the cache had, or that were on their way to it, so that nothing was read for them.
+    pub cached_samples: u64,
     /// Bytes that the engine read from files: widened to blocks by direct I/O, and what was read ahead too. Of mapped
     /// files, bytes that were asked for.
     pub read_bytes: u64,
@@ -71,6 +73,7 @@ impl EpochStats {
 
     /// Takes off what was done before this epoch.
     pub(super) fn take_off(&mut self, before: &Self) {
+        self.cached_samples -= before.cached_samples;
         self.read_bytes -= before.read_bytes;
         self.request_count -= before.request_count;
         self.stages.take_off(&before.stages);
@@ -100,6 +103,7 @@ impl Default for EpochStats {
         Self {
             samples: 0,
             skipped_samples: 0,
+            cached_samples: 0,
             payload_bytes: 0,
             stored_bytes: 0,
             read_bytes: 0,

@@ -168,6 +168,7 @@ impl Made {
             extents: Arc::clone(&extents),
             engines: &engines,
             patience,
+            cache: None,
             next: &next,
         };
         let mut planning = Planning::new(&dataset, extents, options).unwrap();

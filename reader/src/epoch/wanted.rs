@@ -4,11 +4,13 @@
 //! between them as long as that is not more than they are: a device is quicker with one long read than with many short
 //! ones. Where they are under half of the bytes, only they are read, neighbours together.
 
+use std::ops::Range;
+
 use grainstore_store::{Collection, Location};
 
 use super::units::Samples;
 use crate::ReadError;
-use crate::plan::Extents;
+use crate::plan::{Extents, Subset};
 use crate::run::Run;
 
 /// The reads that fetch the samples, ascending by place; one at least.
@@ -35,6 +37,22 @@ pub(super) fn runs_of(dataset: &Collection, extents: &Extents, samples: &Samples
     // A part of an extent may wrap round it.
     runs.sort_unstable_by_key(|run| (run.offset, run.len));
     Ok(runs)
+}
+
+/// Appends the reads that fetch all of an extent that the subset wants, or all of it.
+pub(super) fn append_wanted(
+    dataset: &Collection,
+    ordinals: Range<u64>,
+    subset: Option<&Subset>,
+    runs: &mut Vec<Run>,
+) -> Result<(), ReadError> {
+    match subset {
+        Some(subset) => append_some(dataset, &subset.ordinals_in(ordinals).collect::<Vec<u64>>(), runs),
+        None => {
+            runs.push(Run::of_samples(dataset, &ordinals)?);
+            Ok(())
+        }
+    }
 }
 
 /// Appends the reads of ascending ordinals.
