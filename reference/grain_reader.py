@@ -10,10 +10,13 @@ merely untidy, holds the sections that it uses in memory, and is not fast.
 import argparse
 import bisect
 import collections
+import fractions
 import functools
 import io
 import itertools
 import json
+import math
+import operator
 import os
 import re
 import stat
@@ -26,6 +29,9 @@ VERSION, BLOCK, PIECE, LONG_MARK, MASK, WINDOW = 0, 4096, 65536, 2**31 - 1, 2**6
  FIELD_OFFSET, FIELD_LEN, FIELD_VALIDITY) = range(1, 17)
 ATTRIBUTE_TYPES = {"bool": "<?", "int8": "<b", "int16": "<h", "int32": "<i", "int64": "<q", "uint8": "<B",
                    "uint16": "<H", "uint32": "<I", "uint64": "<Q", "float32": "<f", "float64": "<d"}
+STATE = {"grainstore_state": int, "fingerprint": str, "subset": str, "seed": int, "epoch": int, "order": str,
+         "lanes": int, "position": int}  # STA-1
+TAILS = ("drop", "short", "pad")
 LANE_COUNTS = (768, 384, 192, 96, 48, 24, 12, 6, 3, 2, 1)
 
 
@@ -165,7 +171,7 @@ def parse_json(data, what):
 
 def check_shape(value, shape, what, more=False):
     """Refuse JSON that does not look like shape: a type, or a list or an object of shapes."""
-    require(isinstance(value, shape if isinstance(shape, type) else type(shape)), f"{what} is of the wrong type.")
+    require(type(value) is (shape if isinstance(shape, type) else type(shape)), f"{what} is of the wrong type.")
     if isinstance(shape, dict):
         require(value.keys() == shape.keys() or more and value.keys() > shape.keys(), f"{what} has wrong members.")
         for name in shape:
@@ -449,9 +455,61 @@ def chain(before, fingerprint, sample_count):
     return f"{xxh64(struct.pack('<QQQ', int(before, 16), int(fingerprint, 16), sample_count), 0):016x}"
 
 
+# ---- samples: what one dataset and several as one have in common ------------------------------------------------
+
+class Samples:
+    """Has n, fingerprint, stored_bytes, chunk_size, schema, keyed, extents(), key() and attributes()."""
+
+    def __len__(self):
+        return self.n
+
+    def check(self, ordinal):
+        if not 0 <= ordinal < self.n:
+            raise NotPossible(f"There is no sample {ordinal}: the dataset has {self.n}.")
+        return ordinal
+
+    def order(self, name, seed=0, epoch=0, window=WINDOW, lanes=None, subset=None, state=None):
+        """PLN-3 to PLN-9, STA-2: the order of an epoch of all samples, or of those whose ordinals are subset's.
+        Where there is a state it says what `auto` and absent lanes are, and the rest has to be as it says."""
+        if not all(0 <= number <= MASK for number in (seed, epoch, window)):
+            raise NotPossible("Seed, epoch and window are unsigned numbers of 64 bits.")
+        chosen = range(self.n) if subset is None else sorted(set(map(self.check, subset)))
+        if not chosen:
+            raise NotPossible("The subset has no samples; an epoch needs at least 1 (PLN-9).")
+        state = None if state is None else read_state(state)
+        if name == "auto":
+            name = state["order"] if state else "full" if self.stored_bytes >= 65536 * self.n else "chunked"
+        if lanes is None and state:
+            lanes = state["lanes"]
+        k, n = key(seed, epoch, self.fingerprint), len(chosen)
+        if name == "chunked":
+            lanes, place = self.chunked(chosen, k, window, lanes)
+        else:
+            lanes, place = None, full(n, k) if name == "full" else lambda position: position
+        hashed = None if subset is None else f"{subset_hash(chosen, self.n):016x}"
+        own = {"grainstore_state": 1, "fingerprint": f"{self.fingerprint:016x}", "subset": hashed, "seed": seed,
+               "epoch": epoch, "order": name, "lanes": lanes, "position": state["position"] if state else 0}
+        for member in state or ():
+            if state[member] != own[member]:
+                raise NotPossible(f"The state is of {member} {state[member]}, not {own[member]} (STA-2).")
+        return Order(n, chosen, place, own)
+
+    def chunked(self, chosen, k, window, lanes):
+        """PLN-5, PLN-7, PLN-9: the number of lanes, and the function from position to index."""
+        whole, n = self.extents(), len(chosen)
+        extents = [(bisect.bisect_left(chosen, a), bisect.bisect_left(chosen, b)) for a, b in whole]
+        extents = [(a, b) for a, b in extents if a < b]
+        if lanes is None:
+            m = max(1, window // max(self.chunk_size, -(-self.stored_bytes // len(whole))))
+            lanes = next(count for count in LANE_COUNTS if count == 1 or count <= min(m, len(extents) // 2))
+        if not 1 <= lanes <= n:
+            raise NotPossible(f"There can be 1 to {n} lanes, not {lanes} (PLN-5).")
+        return lanes, chunked(n, k, extents, lanes)
+
+
 # ---- the dataset ------------------------------------------------------------------------------------------------
 
-class Dataset:
+class Dataset(Samples):
     """A dataset's directory, one generation of it, or a lone native segment. Opened by open()."""
 
     def __init__(self, path, generation=None):
@@ -464,6 +522,7 @@ class Dataset:
             if not self.index.native or generation not in (None, 0):
                 raise NotPossible(f"{self.path} is an index without samples, or has no generation {generation}.")
         self.schema, self.user, self.n = self.index.schema, self.index.user, self.index.starts[self.segment_count]
+        self.chunk_size, self.keyed = self.index.chunk_size, self.index.keyed
 
     def open_directory(self, generation):
         """MAN-3, MAN-4, GEN-1."""
@@ -479,20 +538,12 @@ class Dataset:
         require(self.index.fingerprint == manifest["index"]["fingerprint"] and self.index.starts == starts,
                 f"{self.index.name} is not the index that the manifest names (MAN-3, MAN-4).")
 
-    def __len__(self):
-        return self.n
-
     @functools.cached_property
     def stored_bytes(self):
         """Of the opened generation; the directory's sum counts the segments after it too (GEN-1)."""
         if self.n == self.index.n:
             return self.index.stored_bytes
         return sum(self.entry(i).stored_len for i in range(self.n))
-
-    def check(self, ordinal):
-        if not 0 <= ordinal < self.n:
-            raise NotPossible(f"There is no sample {ordinal}: the dataset has {self.n}.")
-        return ordinal
 
     def entry(self, ordinal):
         return self.index.entry(self.check(ordinal))
@@ -510,6 +561,11 @@ class Dataset:
         """GEN-1: keys past the generation do not exist."""
         ordinal = self.index.find(key)
         return None if ordinal is None or ordinal >= self.n else ordinal
+
+    def subset(self, expression, start=0):
+        """SUB-2 to SUB-10: the ordinals of the samples for which an expression is true, counted from start on."""
+        holds = Expression(self, expression).holds
+        return [start + i for i in range(self.n) if holds(Looked(self, i, start + i))]
 
     def payload(self, ordinal):
         """Section 9, ENT-5, RD-1: the raw payload."""
@@ -549,25 +605,6 @@ class Dataset:
             require(begin == index.starts[s + 1], f"{index.name}: CHUNKS is damaged: its sums (CHK-1).")
         return found
 
-    def order(self, name, seed=0, epoch=0, window=WINDOW, lanes=None):
-        """PLN-3 to PLN-7."""
-        if not all(0 <= number <= MASK for number in (seed, epoch, window)):
-            raise NotPossible("Seed, epoch and window are unsigned numbers of 64 bits.")
-        if name == "auto":
-            name = "full" if self.stored_bytes >= 65536 * self.n else "chunked"
-        k = key(seed, epoch, self.fingerprint)
-        if name == "sequential":
-            return Order(name, 1, self.n, lambda position: position)
-        if name == "full":
-            return Order(name, 1, self.n, full(self.n, k))
-        extents = self.extents()
-        m = max(1, window // max(self.index.chunk_size, -(-self.stored_bytes // len(extents))))
-        if lanes is None:
-            lanes = next(count for count in LANE_COUNTS if count == 1 or count <= min(m, len(extents) // 2))
-        if not 1 <= lanes <= self.n:
-            raise NotPossible(f"There can be 1 to {self.n} lanes, not {lanes} (PLN-5).")
-        return Order(name, lanes, self.n, chunked(self.n, k, extents, lanes))
-
     def verify(self):
         """Yield a sentence for each problem: of every section of every index, and of every sample."""
         own_indexes = range(min(len(self.segments), self.segment_count))  # a lone segment has none but index
@@ -603,9 +640,71 @@ class Dataset:
             file.file.close()
 
 
+class Several(Samples):
+    """PLN-8: several datasets, end to end as one."""
+
+    def __init__(self, members):
+        self.members, first = members, members[0]
+        self.schema, self.user, self.keyed = first.schema, first.user, first.keyed
+        for member in members:
+            if (member.schema, member.keyed) != (self.schema, self.keyed):
+                raise NotPossible(f"{first.path} and {member.path} differ in their attributes, fields or having keys.")
+        self.starts = [0, *itertools.accumulate(map(len, members))]
+        self.n, self.chunk_size = self.starts[-1], max(member.chunk_size for member in members)
+        chained = f"{0:016x}"
+        for member in members:
+            chained = chain(chained, f"{member.fingerprint:016x}", member.n)
+        self.fingerprint = int(chained, 16)
+
+    @functools.cached_property
+    def stored_bytes(self):
+        return sum(member.stored_bytes for member in self.members)
+
+    def locate(self, ordinal):
+        """The member that has a sample, and the ordinal that it has there."""
+        i = bisect.bisect_right(self.starts, self.check(ordinal)) - 1
+        return self.members[i], ordinal - self.starts[i]
+
+    def key(self, ordinal):
+        member, ordinal = self.locate(ordinal)
+        return member.key(ordinal)
+
+    def attributes(self, ordinal):
+        member, ordinal = self.locate(ordinal)
+        return member.attributes(ordinal)
+
+    def payload(self, ordinal):
+        member, ordinal = self.locate(ordinal)
+        return member.payload(ordinal)
+
+    def find(self, key):
+        """The sample of the first member that has the key."""
+        found = ((start, member.find(key)) for start, member in zip(self.starts, self.members))
+        return next((start + ordinal for start, ordinal in found if ordinal is not None), None)
+
+    def subset(self, expression):
+        """SUB-6, SUB-8: ordinals count on, class names are each member's own."""
+        return [ordinal for start, member in zip(self.starts, self.members)
+                for ordinal in member.subset(expression, start)]
+
+    def extents(self):
+        return [(start + a, start + b) for start, member in zip(self.starts, self.members)
+                for a, b in member.extents()]
+
+    def close(self):
+        for member in self.members:
+            member.close()
+
+
 def open(path, generation=None):
     """Open a dataset's directory or a lone segment; generation counts from 0, the newest is the default (GEN-1)."""
     return Dataset(path, generation)
+
+
+def open_all(paths, generation=None):
+    """Open several as one (PLN-8), or the only one."""
+    members = [open(path, generation) for path in paths]
+    return members[0] if len(members) == 1 else Several(members)
 
 
 # ---- orders -----------------------------------------------------------------------------------------------------
@@ -613,11 +712,98 @@ def open(path, generation=None):
 class Order:
     """The ordinals of an epoch: iterate, or ask for the one at a position from 0 to n - 1."""
 
-    def __init__(self, name, lanes, n, at):
-        self.name, self.lanes, self.n, self.at = name, lanes, n, at
+    def __init__(self, n, chosen, place, state):
+        self.n, self.chosen, self.place, self.begin = n, chosen, place, state
+        self.name, self.lanes = state["order"], state["lanes"]
+
+    def at(self, position):
+        return self.chosen[self.place(position)]
 
     def __iter__(self):
         return map(self.at, range(self.n))
+
+    def mixing(self, batch_size, class_of=None, looks=11):
+        """MIX-1, MIX-2, for global batches of so many samples: for 1 and 16 of them the mean number of different
+        parts and of different classes, each with what a full shuffle has in expectation."""
+        told, n = {}, self.n
+        groupings = {"parts": lambda position: self.place(position) * 256 // n}
+        if class_of:
+            groupings["classes"] = lambda position: class_of(self.at(position))
+        for batches in (1, 16):
+            m = min(batches * batch_size, n)
+            begins = [batch_size * min(j * (n // batch_size) // (looks + 1), (n - m) // batch_size)
+                      for j in range(1, looks + 1)]
+            for name, group_of in groupings.items():
+                counts = [len(set(map(group_of, range(begin, begin + m))) - {None}) for begin in begins]
+                sizes = collections.Counter(map(group_of, range(n)))
+                full_shuffle = sum(1 - missed(n, m, size) for group, size in sizes.items() if group is not None)
+                told[batches, name] = sum(counts) / looks, full_shuffle
+        return told
+
+    def batches(self, world=1, rank=0, batch_size=256, tail="short", start=None):
+        """The batches of one rank, from position start on; where that is absent, from where the state stood."""
+        return Batches(self, world, rank, batch_size, tail, self.begin["position"] if start is None else start)
+
+
+class Batches:
+    """RNK-1 to RNK-3, STA-3: iterate for lists of ordinals, or ask for those of one batch."""
+
+    def __init__(self, order, world, rank, batch_size, tail, start):
+        if not (0 <= rank < world and batch_size >= 1 and tail in TAILS):
+            raise NotPossible("A rank is 0 to world - 1, a batch has at least 1 sample, a tail is one of three.")
+        if not 0 <= start <= order.n:
+            raise NotPossible(f"An epoch of {order.n} samples cannot begin at position {start}.")
+        self.order, self.world, self.rank, self.tail, self.start = order, world, rank, tail, start
+        self.global_size = world * batch_size
+        left = order.n - start
+        self.count = left // self.global_size + (tail != "drop" and left % self.global_size > 0)
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, k):
+        """IndexError past the last batch, so that iteration ends."""
+        n = self.order.n
+        return [self.order.at(position % n) for position in self.positions(k)]
+
+    def positions(self, k):
+        """RNK-1, RNK-2. Those from n on are padding (RNK-3)."""
+        if not 0 <= k < self.count:
+            raise IndexError(f"There is no batch {k}: there are {self.count}.")
+        begin = self.start + k * self.global_size
+        end = begin + self.global_size if self.tail == "pad" else min(begin + self.global_size, self.order.n)
+        if self.order.name != "sequential":
+            return range(begin + (self.rank - begin) % self.world, end, self.world)
+        q, x = divmod(end - begin, self.world)
+        first = begin + self.rank * q + min(self.rank, x)
+        return range(first, first + q + (self.rank < x))
+
+    def state_after(self, k):
+        """STA-1, STA-3: what the epoch goes on from after k batches of each rank."""
+        position = min(self.order.n, self.start + min(k, self.count) * self.global_size)
+        return json.dumps({**self.order.begin, "position": position}, separators=(",", ":"))
+
+
+def read_state(text):
+    """STA-1, CON-8."""
+    what = "The state of an epoch"
+    try:
+        pairs = json.loads(text, object_pairs_hook=tuple)
+    except (ValueError, RecursionError) as error:
+        raise GrainError(f"{what} is not JSON: {error}.") from None
+    require(type(pairs) is tuple, f"{what} is no object.")
+    state = dict(pairs)
+    version = state.get("grainstore_state")
+    if type(version) is int and version > 1:
+        raise NotPossible(f"{what} was written by a newer grainstore: it has version {version}.")
+    require(len(pairs) == len(state), f"{what} has a member twice.")
+    chunked, subset = state.get("order") == "chunked", state.get("subset")
+    check_shape(state, {**STATE, "lanes": int if chunked else type(None), "subset": type(subset)}, what)
+    require(version == 1, f"{what} has version 0.")
+    require(state["order"] in ("full", "chunked", "sequential"), f"{what} is of no order.")
+    for digits in [state["fingerprint"]] + [subset] * (subset is not None):
+        require(type(digits) is str and re.fullmatch("[0-9a-f]{16}", digits), f"{what}: {digits!a} is no hash.")
+    return state
 
 
 def mix(x):
@@ -667,6 +853,13 @@ def full(n, k):
     return place
 
 
+def missed(n, m, size):
+    """MIX-2: how likely it is that m of n samples, drawn without putting any back, are none of so many."""
+    if size > n - m:
+        return 0
+    return math.exp(sum(math.log1p(-max(size, m) / (n - i)) for i in range(min(size, m))))
+
+
 def chunked(n, k, extents, lanes):
     """PLN-5, as a function from position to ordinal. Shifts may be negative; only mix and key wrap around."""
     ring = shuffled(key(k, 1), len(extents))
@@ -695,6 +888,219 @@ def chunked(n, k, extents, lanes):
     return place
 
 
+# ---- subsets ----------------------------------------------------------------------------------------------------
+
+def subset_hash(ordinals, n):
+    """SUB-1, CON-6: of some of n samples."""
+    bitmap = bytearray(-(-n // 8))
+    for ordinal in ordinals:
+        bitmap[ordinal // 8] |= 1 << ordinal % 8
+    return xxh64(bytes(bitmap), n)
+
+
+TOKENS = re.compile(r"""[ \t\r\n]*(?:(?P<end>\Z)|(?P<number>-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?(?![A-Za-z0-9_]))
+    |(?P<word>[A-Za-z_][A-Za-z0-9_]*)|"(?P<name>(?:[^"\\]|\\.)*)"|'(?P<string>(?:[^'\\]|\\.)*)'
+    |(?P<symbol><=|>=|==|!=|\.\.|[<>=(),]))""", re.VERBOSE | re.DOTALL)
+ESCAPES = re.compile(rb"\\(?:([\\'\"])|([nrt])|x([0-9A-Fa-f]{2})|u\{([0-9A-Fa-f]{1,6})\}|)", re.DOTALL)
+KEYWORDS = ("or", "and", "not", "in", "is", "true", "false")
+SIDES = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+Token = collections.namedtuple("Token", "kind text column")
+
+
+def tokenize(text):
+    """SUB-2 to SUB-4: kinds are those of TOKENS, a keyword, a symbol or the end is a kind of its own."""
+    try:
+        if len(text.encode("utf-8")) > 65536:
+            raise NotPossible("An expression has at most 65536 bytes (SUB-2).")
+    except UnicodeEncodeError:
+        raise NotPossible("An expression is UTF-8 (SUB-2).") from None
+    found, at = [], 0
+    while not found or found[-1].kind != "end":
+        match = TOKENS.match(text, at)
+        if not match:
+            raise NotPossible(f"Nothing of an expression stands at column {at + 1} or behind (SUB-2).")
+        kind, at = match.lastgroup, match.end()
+        token, column = match[kind], match.start(kind) + 1
+        if kind == "number":
+            token = check_number(token, column)
+        elif kind in ("name", "string"):
+            token = ESCAPES.sub(lambda escape: unescape(escape, column), token.encode("utf-8"))
+        elif kind == "symbol" or token.lower() in KEYWORDS:
+            kind = token.lower()
+        found.append(Token(kind, token, column))
+    return found
+
+
+def check_number(token, column):
+    """SUB-4: the number, without the zeros that its exponent begins with."""
+    digits, _, exponent = token.partition("e")
+    exponent = re.fullmatch("([+-]?)0*([0-9]{1,3})", exponent or "0")
+    if sum(map(str.isdigit, digits)) > 400 or not exponent or int(exponent[2]) > 400:
+        raise NotPossible(f"The number at column {column} is too long (SUB-4).")
+    return f"{digits}e{exponent[1]}{exponent[2]}"
+
+
+def unescape(escape, column):
+    """SUB-3: one escape."""
+    itself, letter, byte, character = escape.groups()
+    try:
+        return (itself or letter and {b"n": b"\n", b"r": b"\r", b"t": b"\t"}[letter]
+                or byte and bytes([int(byte, 16)]) or chr(int(character, 16)).encode("utf-8"))
+    except (TypeError, ValueError, OverflowError):
+        raise NotPossible(f"There is no such escape in the string at column {column} (SUB-3).") from None
+
+
+class Looked:
+    """A sample that an expression looks at."""
+
+    def __init__(self, dataset, place, ordinal):
+        self.dataset, self.place, self.ordinal = dataset, place, ordinal
+
+    @functools.cached_property
+    def key(self):
+        return self.dataset.key(self.place)
+
+    @functools.cached_property
+    def attributes(self):
+        return self.dataset.attributes(self.place)
+
+
+class Expression:
+    """SUB-2 to SUB-10: an expression for one dataset. `holds` says of a sample whether it is true."""
+
+    def __init__(self, dataset, text):
+        self.dataset, self.tokens, self.level = dataset, collections.deque(tokenize(text)), 0
+        self.holds = self.any_of()
+        self.expect("end")
+
+    def took(self, kind, word=None):
+        """The next token, where it is of that kind (and that word, in any case)."""
+        token = self.tokens[0]
+        if token.kind == kind and (word is None or token.text.lower() == word):
+            return self.tokens.popleft()
+        return None
+
+    def expect(self, kind, word=None):
+        return self.took(kind, word) or self.refuse(self.tokens[0], f"a {word or kind} is expected")
+
+    def refuse(self, token, sentence):
+        raise NotPossible(f"The expression at column {token.column}: {sentence} (SUB-2 to SUB-10).")
+
+    def any_of(self):
+        parts = [self.all_of()]
+        while self.took("or"):
+            parts.append(self.all_of())
+        return parts[0] if len(parts) == 1 else lambda sample: any(part(sample) for part in parts)
+
+    def all_of(self):
+        parts = [self.one()]
+        while self.took("and"):
+            parts.append(self.one())
+        return parts[0] if len(parts) == 1 else lambda sample: all(part(sample) for part in parts)
+
+    def one(self):
+        token = self.took("not") or self.took("(")
+        if not token:
+            return self.test()
+        self.level += 1
+        if self.level > 100:
+            self.refuse(token, "more than 100 levels")
+        part = self.one() if token.kind == "not" else self.any_of()
+        self.level -= 1
+        if token.kind == "not":
+            return lambda sample: not part(sample)
+        self.expect(")")
+        return part
+
+    def test(self):
+        token = self.took("name") or self.expect("word")
+        name, found, fits = self.column(token)
+        if name and self.took("is"):
+            missing = bool(self.took("word", "missing") or not self.expect("word", "present"))
+            return lambda sample: (sample.attributes[name] is None) == missing
+        if token[:2] == ("word", "key") and self.took("word", "starts"):
+            self.expect("word", "with")
+            start = self.expect("string").text
+            return lambda sample: found(sample).startswith(start)
+        relation = self.tokens.popleft()
+        negated = relation.kind in ("!=", "not")
+        if relation.kind in SIDES:
+            side, bound = SIDES[relation.kind], self.value(fits, "number")[1]
+            return lambda sample: side(found(sample), bound)
+        if relation.kind in ("==", "=", "!="):
+            holds = self.equal(self.value(fits)[1])
+        elif relation.kind == "in" or negated and self.expect("in"):
+            holds = self.items(fits)
+        else:
+            self.refuse(relation, "no test begins so")
+        return lambda sample: holds(found(sample)) != negated
+
+    def items(self, fits):
+        """The items of `in`, in parentheses or not, as one predicate."""
+        closing, parts = self.took("("), [self.item(fits)]
+        while self.took(","):
+            parts.append(self.item(fits))
+        if closing:
+            self.expect(")")
+        return lambda found: any(part(found) for part in parts)
+
+    def item(self, fits):
+        first, low = self.value(fits)
+        if first.kind != "number" or not self.took(".."):
+            return self.equal(low)
+        last, high = self.value(fits, "number")
+        if fractions.Fraction(first.text) >= fractions.Fraction(last.text):
+            self.refuse(first, "a range holds nothing")
+        return lambda found: low <= found < high
+
+    def equal(self, value):
+        """The places of a class name are a set."""
+        return lambda found: found in value if isinstance(value, set) else found == value
+
+    def value(self, fits, kind=None):
+        """The next token and what it is compared as."""
+        token = self.tokens.popleft()
+        if token.kind not in fits or kind not in (None, token.kind):
+            self.refuse(token, f"a {kind or ' or '.join(fits)} is expected")
+        return token, fits[token.kind](token.text)
+
+    def column(self, token):
+        """SUB-6 to SUB-9: an attribute's name, what of a sample is compared, and what fits: how each kind is read."""
+        exact, name = {"number": fractions.Fraction}, token.text
+        if token.kind == "word" and name in ("key", "key_hash") and not self.dataset.keyed:
+            self.refuse(token, "the dataset has no keys")
+        if token[:2] == ("word", "ordinal"):
+            return None, lambda sample: sample.ordinal, exact
+        if token[:2] == ("word", "key"):
+            return None, lambda sample: sample.key, {"string": bytes}
+        if token[:2] == ("word", "key_hash"):
+            return None, lambda sample: fractions.Fraction(xxh64(sample.key, 0), 1 << 64), exact
+        name = name if token.kind == "word" else name.decode("utf-8", "replace")
+        types = {column["name"]: column["type"] for column in self.dataset.schema["attributes"]}
+        if name not in types:
+            self.refuse(token, f"there is no attribute {json.dumps(name)}, only {json.dumps(list(types))}")
+
+        def found(sample):
+            if sample.attributes[name] is None:
+                self.refuse(token, f"sample {sample.ordinal} has no such attribute; `is present and` guards it")
+            return sample.attributes[name]
+
+        if types[name] == "bool":
+            return name, found, {"true": lambda _: True, "false": lambda _: False}
+        if types[name].startswith("float"):
+            return name, found, {"number": float}
+        if name == "label" and isinstance(self.dataset.user.get("class_names"), list):
+            return name, found, {**exact, "string": lambda text: self.places(token, text)}
+        return name, found, exact
+
+    def places(self, token, text):
+        """SUB-8: where a class name stands."""
+        classes = enumerate(self.dataset.user["class_names"])
+        found = {i for i, known in classes if isinstance(known, str) and known.encode("utf-8", "replace") == text}
+        return found or self.refuse(token, f"there is no class {text!r}")
+
+
+
 # ---- command line -----------------------------------------------------------------------------------------------
 
 def run_ls(dataset, options):
@@ -720,10 +1126,47 @@ def run_get(dataset, options):
 
 
 def run_plan(dataset, options):
-    """print the ordinals of an epoch, one a line"""
-    for ordinal in dataset.order(options.order, options.seed, options.epoch, options.window, options.lanes):
-        print(ordinal)
+    """print the ordinals of a rank's batches, one a line, or those of one batch, or how mixed they are"""
+    subset = None if options.subset is None else dataset.subset(options.subset)
+    order = dataset.order(options.order, options.seed, options.epoch, options.window, options.lanes, subset)
+    batches = order.batches(options.world, options.rank, options.batch_size, options.tail, options.start)
+    steps = range(len(batches)) if options.step is None else [options.step]
+    if options.step is not None and not 0 <= options.step < len(batches):
+        raise NotPossible(f"There is no step {options.step}: there are {len(batches)}.")
+    mixing = tell_mixing(dataset, order, options) if options.mixing else None
+    if options.json:
+        step = None
+        if options.step is not None:
+            step = {"number": options.step, "positions": list(batches.positions(options.step)),
+                    "ordinals": batches[options.step]}
+        print(json.dumps({
+            "fingerprint": f"{dataset.fingerprint:016x}", "order": order.name, "lanes": order.lanes,
+            "window_bytes": options.window, "seed": options.seed, "epoch": options.epoch, "world": options.world,
+            "rank": options.rank, "batch_size": options.batch_size, "tail": options.tail, "samples": order.n,
+            "start_position": batches.start, "batches": len(batches), "step": step, "mixing": mixing}))
+    else:
+        for batch in map(batches.__getitem__, () if mixing and options.step is None else steps):
+            print(*batch, sep="\n", end="\n" * bool(batch))
+        for looked in ("one_batch", "sixteen_batches") if mixing else ():
+            for name, number in mixing[looked].items():
+                print(looked, name, number, sep="\t")
     return 0
+
+
+def tell_mixing(dataset, order, options):
+    """MIX-1: classes are values of an integer attribute; a dataset without `label` has none, unless one is named."""
+    types = {column["name"]: column["type"] for column in dataset.schema["attributes"]}
+    name = options.class_attribute or "label"
+    if "int" not in types.get(name, "") and (options.class_attribute or name in types):
+        raise NotPossible(f"There is no integer attribute {name!a}.")
+    class_of = (lambda ordinal: dataset.attributes(ordinal)[name]) if name in types else None
+    size = options.world * options.batch_size
+    told, mixing = {"global_batch_size": size, "places": 11}, order.mixing(size, class_of)
+    for batches, looked in (1, "one_batch"), (16, "sixteen_batches"):
+        told[looked] = {}
+        for of in ("parts", "classes"):
+            told[looked][of], told[looked]["full_shuffle_" + of] = mixing.get((batches, of), (None, None))
+    return told
 
 
 def run_verify(dataset, options):
@@ -739,17 +1182,27 @@ def parse_arguments(arguments):
     for name, run in ("ls", run_ls), ("get", run_get), ("plan", run_plan), ("verify", run_verify):
         command = commands.add_parser(name, help=run.__doc__)
         command.set_defaults(run=run)
-        command.add_argument("dst")
+        command.add_argument("dst", nargs="+" if name == "plan" else 1)
         command.add_argument("--generation", type=int)
         if name == "get":
             command.add_argument("key", nargs="?")
             command.add_argument("--ordinal", type=int)
         if name == "plan":
-            command.add_argument("--order", required=True, choices=("full", "chunked", "sequential", "auto"))
+            command.add_argument("--order", default="auto", choices=("full", "chunked", "sequential", "auto"))
             command.add_argument("--seed", type=int, default=0)
             command.add_argument("--epoch", type=int, default=0)
             command.add_argument("--window", type=int, default=WINDOW)
             command.add_argument("--lanes", type=int)
+            command.add_argument("--world", type=int, default=1)
+            command.add_argument("--rank", type=int, default=0)
+            command.add_argument("--batch-size", type=int, default=256)
+            command.add_argument("--tail", choices=TAILS, default="short")
+            command.add_argument("--start", type=int, default=0)
+            command.add_argument("--step", type=int)
+            command.add_argument("--subset", metavar="EXPRESSION")
+            command.add_argument("--mixing", action="store_true")
+            command.add_argument("--class-attribute", metavar="NAME")
+            command.add_argument("--json", action="store_true")
     return parser.parse_args(arguments)
 
 
@@ -758,7 +1211,7 @@ def main(arguments=None):
     options = parse_arguments(arguments)
     sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        dataset = open(options.dst, options.generation)
+        dataset = open_all(options.dst, options.generation)
         status = options.run(dataset, options)
         dataset.close()
         sys.stdout.flush()

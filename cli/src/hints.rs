@@ -5,8 +5,9 @@
 use std::fmt;
 
 use grainstore_format::FormatError;
-use grainstore_reader::ReadError;
 use grainstore_reader::engine::{self, EngineError};
+use grainstore_reader::plan::PlanError;
+use grainstore_reader::{ReadError, SelectError, StateError};
 use grainstore_store::StoreError;
 
 use crate::printer::on_one_line;
@@ -20,7 +21,7 @@ struct Hinted {
 
 impl fmt::Display for Hinted {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&on_one_line(&self.error))
+        formatter.write_str(&on_one_line(self.error.as_ref()))
     }
 }
 
@@ -54,10 +55,13 @@ pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
         match link.downcast_ref() {
             Some(ReadError::Store(store)) => hint_of_store(store),
             Some(ReadError::Engine(engine)) => hint_of_engine(engine),
+            Some(ReadError::Plan(plan)) => hint_of_plan(plan),
+            Some(ReadError::State(state)) => hint_of_state(state),
             Some(read) => hint_of_read(read),
-            None => {
-                link.downcast_ref().and_then(hint_of_store).or_else(|| link.downcast_ref().and_then(hint_of_engine))
-            }
+            None => (link.downcast_ref().and_then(hint_of_store))
+                .or_else(|| link.downcast_ref().and_then(hint_of_select))
+                .or_else(|| link.downcast_ref().and_then(hint_of_engine))
+                .or_else(|| link.downcast_ref().and_then(hint_of_state)),
         }
     })
 }
@@ -87,6 +91,40 @@ fn hint_of_option(what: &str) -> Option<String> {
         _ => return None,
     };
     Some(hint.to_owned())
+}
+
+fn hint_of_plan(error: &PlanError) -> Option<String> {
+    let hint = match error {
+        PlanError::NoRanks => "`--world` is 1 where it is not given: one rank that reads everything",
+        PlanError::RankOutOfRange { .. } => "`--world` is the number of ranks, `--rank` counts them from 0",
+        PlanError::LanesOutOfRange { .. } => "without `--lanes` their number follows from `--window`",
+        PlanError::EmptySubset => "`grainstore ls` lists the values that `--subset` chooses by",
+        PlanError::PaddingTooLong { .. } => "`--tail short` and `--tail drop` repeat nothing",
+        _ => return None,
+    };
+    Some(hint.to_owned())
+}
+
+fn hint_of_select(error: &SelectError) -> Option<String> {
+    match error {
+        SelectError::Unfit { .. } => Some("`grainstore inspect` lists the attributes and their types".to_owned()),
+        SelectError::Store(store) => hint_of_store(store),
+        _ => None,
+    }
+}
+
+fn hint_of_state(error: &StateError) -> Option<String> {
+    const ANEW: &str = "another `--state` file begins anew";
+    match error {
+        StateError::Malformed { .. } => Some(format!("it is no file that `--state` has written; {ANEW}")),
+        StateError::TooNew { .. } => Some("upgrade grainstore".to_owned()),
+        StateError::OfOther { what: "dataset", .. } => Some(ANEW.to_owned()),
+        StateError::OfOther { what: "subset", .. } => {
+            Some(format!("the `--subset` that it was begun with goes on with it; {ANEW}"))
+        }
+        StateError::OfOther { what, found, .. } => Some(format!("`--{what} {found}` goes on with it; {ANEW}")),
+        _ => None,
+    }
 }
 
 fn hint_of_engine(error: &EngineError) -> Option<String> {
@@ -163,6 +201,18 @@ mod tests {
         let source = engine::ReadError::EndOfFile { path, range: 0..9, file_len: 5 };
         let error = ReadError::Unreadable { ordinal: 1, key: None, source };
         assert!(hint_of(&error.into()).is_some_and(|hint| hint.contains("`grainstore verify`")));
+    }
+
+    #[test]
+    fn a_state_of_another_epoch_is_answered_by_the_flag_that_goes_on_with_it() {
+        let of = |what, found: &str| StateError::OfOther { what, found: found.to_owned(), expected: String::new() };
+        let hint = |error: StateError| hint_of(&ReadError::from(error).into()).unwrap();
+        assert_eq!(hint(of("lanes", "24")), "`--lanes 24` goes on with it; another `--state` file begins anew");
+        assert_eq!(hint(of("dataset", "ab")), "another `--state` file begins anew");
+        assert_eq!(hint(StateError::TooNew { found: 2 }), "upgrade grainstore");
+        assert!(
+            hint_of(&StateError::Malformed { why: String::new() }.into()).is_some_and(|hint| hint.contains("--state"))
+        );
     }
 
     #[test]

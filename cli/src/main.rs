@@ -14,6 +14,7 @@ mod hints;
 mod histogram;
 mod interrupt;
 mod output_file;
+mod plan;
 mod printer;
 mod random;
 mod sizes;

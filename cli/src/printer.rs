@@ -4,6 +4,7 @@
 //! and errors. Progress bars show only where stderr is a terminal and neither `--quiet` nor `--json` is set. No
 //! colours are used, so nothing is said by colour alone.
 
+use std::error::Error;
 use std::fmt::{self, Display};
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::sync::{Mutex, PoisonError};
@@ -125,7 +126,7 @@ impl Printer {
 
     /// Says on one line why the command failed, and on a second one what to try.
     pub(crate) fn error(&self, error: &anyhow::Error) {
-        self.say("grainstore: ", &on_one_line(error));
+        self.say("grainstore: ", &on_one_line(error.as_ref()));
         if let Some(hint) = hint_of(error) {
             self.hint(hint);
         }
@@ -164,11 +165,13 @@ impl Printer {
     }
 }
 
-/// The chain of causes, outermost first. A cause that the text before it ends with already is not said again.
-/// The chain of causes; what a link says already is not said again.
-pub(crate) fn on_one_line(error: &anyhow::Error) -> String {
+/// The chain of causes, outermost first; what a link says already is not said again.
+pub(crate) fn on_one_line(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
-    for cause in error.chain().map(|cause| cause.to_string().replace('\n', " ")) {
+    let mut next = Some(error);
+    while let Some(link) = next {
+        next = link.source();
+        let cause = link.to_string().replace('\n', " ");
         if !text.ends_with(&cause) {
             text.push_str(if text.is_empty() { "" } else { ": " });
             text.push_str(&cause);
@@ -213,7 +216,7 @@ mod tests {
     #[test]
     fn a_cause_is_said_once_even_where_the_error_around_it_says_it_too() {
         let error = anyhow::anyhow!("inner\nend").context("file: inner end").context("outer");
-        assert_eq!(on_one_line(&error), "outer: file: inner end");
+        assert_eq!(on_one_line(error.as_ref()), "outer: file: inner end");
     }
 
     #[test]

@@ -29,7 +29,7 @@ fn an_epoch_is_told_to_a_person() {
 }
 
 /// The document's keys: whoever parses it relies on all of them. `document.rs` says what each means.
-const KEYS: [&str; 36] = [
+const KEYS: [&str; 47] = [
     "batch_size",
     "batches",
     "check_threads",
@@ -42,6 +42,7 @@ const KEYS: [&str; 36] = [
     "engine",
     "engine_remarks",
     "epoch",
+    "epoch_samples",
     "first_batch_s",
     "held_bytes_max",
     "io",
@@ -51,9 +52,14 @@ const KEYS: [&str; 36] = [
     "mean_request_bytes",
     "open_s",
     "order",
-    "path",
+    "padded_samples",
+    "paths",
     "payload_bytes",
+    "position",
     "queue_bytes",
+    "rank",
+    "rank_batches",
+    "rank_samples",
     "read_amplification",
     "read_bytes",
     "registered_bytes",
@@ -61,11 +67,16 @@ const KEYS: [&str; 36] = [
     "samples",
     "samples_per_s",
     "seed",
+    "skipped",
     "slab_bytes",
     "stages",
+    "state",
     "stored_bytes",
+    "subset",
+    "tail",
     "wait_s",
     "window_bytes",
+    "world",
 ];
 
 #[test]
@@ -79,7 +90,18 @@ fn an_epoch_is_told_in_json() {
         ("complete", json!(true)),
         ("samples", json!(1000)),
         ("dataset_samples", json!(1000)),
+        ("epoch_samples", json!(1000)),
+        ("rank_samples", json!(1000)),
         ("batches", json!(4)),
+        ("rank_batches", json!(4)),
+        ("padded_samples", json!(0)),
+        ("skipped", json!([])),
+        ("position", json!(1000)),
+        ("state", json!(null)),
+        ("subset", json!(null)),
+        ("world", json!(1)),
+        ("rank", json!(0)),
+        ("tail", json!("short")),
         ("payload_bytes", json!(10_000)),
         ("stored_bytes", json!(10_000)),
         ("order", json!("chunked")),
@@ -156,6 +178,32 @@ fn a_limit_of_no_seconds_stops_after_one_batch_and_says_so() {
     assert_eq!((status, &document["complete"], &document["samples"]), (0, &json!(false), &json!(10)));
     let run = fixture.run("epoch", options);
     assert!(run.stdout.contains("  stopped      after 10 of 100 samples, by --limit-seconds\n"), "{}", run.stdout);
+}
+
+#[test]
+fn a_damaged_sample_is_left_out_and_listed_where_that_is_asked_for() {
+    let fixture = Fixture::small();
+    let dataset = grainstore_store::Dataset::open(&fixture.path).unwrap();
+    common::flip_byte(dataset.segments()[0].path(), dataset.locate(1).unwrap().offset);
+    assert_eq!(fixture.run("epoch", [""; 0]).status, 2);
+    let (status, document) = fixture.json("epoch", ["--skip-damaged"]);
+    assert_eq!((status, &document["samples"], &document["complete"]), (0, &json!(4), &json!(true)));
+    let skipped = &document["skipped"];
+    assert_eq!((skipped.as_array().unwrap().len(), &skipped[0]["ordinal"]), (1, &json!(1)));
+    let run = fixture.run("epoch", ["--skip-damaged"]);
+    let line = run.stdout.lines().find(|line| line.starts_with("  left out ")).unwrap();
+    assert!(line.contains("sample 1 (key \"cat/1.jpg\")") && line.contains("CRC-32"), "{line}");
+}
+
+#[test]
+fn several_datasets_are_read_end_to_end() {
+    let (first, second) = (Fixture::labelled(30), Fixture::labelled(12));
+    let path = second.path.to_str().unwrap();
+    let run = first.run("epoch", [path, "--print-ordinals", "--order", "sequential"]);
+    assert_eq!((run.status, common::ordinals(&run.stdout)), (0, (0..42).collect()));
+    assert!(run.stderr.starts_with("[PATH]/data.grain and 1 more: 42 samples"), "{}", run.stderr);
+    let (_, document) = first.json("epoch", [path, "--subset", "ordinal >= 29 and label in 0, 9"]);
+    assert_eq!((&document["samples"], document["paths"].as_array().unwrap().len()), (&json!(4), 2));
 }
 
 #[test]

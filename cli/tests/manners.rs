@@ -10,12 +10,34 @@ use common::{Fixture, finish, grainstore};
 
 #[test]
 fn the_help_of_every_command_names_its_flags() {
-    let flags: [(&str, &[&str]); 6] = [
+    let flags: [(&str, &[&str]); 7] = [
         ("bench", &["<DATASET>", "--seconds <S>", "[default: 2]", "--seed <N>", "--engine <ENGINE>", "--json"]),
         ("inspect", &["<DATASET>", "--json"]),
         ("ls", &["<DATASET>", "--limit <N>", "--json", "key_hex"]),
         ("get", &["[KEY]", "--ordinal <N>", "--field <NAME>", "-o, --output <FILE>"]),
         ("verify", &["--jobs <N>", "--json", "Exits with 0 where it is whole and with 1 where it is damaged"]),
+        (
+            "plan",
+            &[
+                "<DATASET>...",
+                "--order <ORDER>",
+                "--seed <N>",
+                "--epoch <N>",
+                "--window <SIZE>",
+                "--lanes <N>",
+                "--batch-size <N>",
+                "--world <W>",
+                "--rank <R>",
+                "--tail <TAIL>",
+                "--subset <EXPR>",
+                "--state <FILE>",
+                "--step <N>",
+                "--keys",
+                "--mixing",
+                "--class-attribute <NAME>",
+                "--json",
+            ],
+        ),
         (
             "epoch",
             &[
@@ -25,6 +47,14 @@ fn the_help_of_every_command_names_its_flags() {
                 "--window <SIZE>",
                 "[default: 256M]",
                 "--batch-size <N>",
+                "--lanes <N>",
+                "--world <W>",
+                "--rank <R>",
+                "drop, pad or short",
+                "--subset <EXPR>",
+                "key_hash < 0.9",
+                "--state <FILE>",
+                "--skip-damaged",
                 "--io <IO>",
                 "direct, buffered, mapped or auto",
                 "--engine <ENGINE>",
@@ -57,7 +87,7 @@ fn the_help_lists_the_commands_and_the_exit_statuses() {
     let mut process = grainstore();
     process.arg("--help");
     let run = finish(process);
-    for command in ["convert", "inspect", "ls", "get", "verify", "epoch", "bench", "demo"] {
+    for command in ["convert", "inspect", "ls", "get", "verify", "epoch", "plan", "bench", "demo"] {
         assert!(run.stdout.contains(&format!("\n  {command} ")), "{}", run.stdout);
     }
     assert!(run.stdout.contains("Exit status: 0 done, 1 the answer is no"), "{}", run.stdout);
@@ -71,7 +101,9 @@ fn a_usage_error_exits_with_2_and_leaves_stdout_empty() {
         ("epoch", ["--order", "random"], "expected auto, full, chunked or sequential"),
         ("epoch", ["--io", "mmap"], "expected auto, direct, buffered or mapped"),
         ("epoch", ["--limit-seconds", "soon"], "expected seconds such as 10 or 0.5"),
-        ("epoch", ["--batch-size", "0"], "--batch-size"),
+        ("epoch", ["--batch-size", "0"], "'--batch-size <N>': expected a number of samples, 1 or more"),
+        ("epoch", ["--tail", "long"], "expected drop, short or pad"),
+        ("plan", ["--subset", "label ="], "expected a value after `=` at column 8, found the end"),
         ("bench", ["--seconds", "soon"], "expected seconds such as 10 or 0.5"),
         ("verify", ["--jobs", "0"], "--jobs"),
         ("epoch", ["--json", "--print-ordinals"], "cannot be used with"),
@@ -95,7 +127,7 @@ fn nothing_is_coloured_when_it_is_not_wanted() {
 #[test]
 fn a_closed_pipe_is_not_an_error() {
     let fixture = Fixture::keyless(60_000);
-    let rest: [(&str, &[&str]); 2] = [("ls", &[]), ("epoch", &["--print-ordinals"])];
+    let rest: [(&str, &[&str]); 3] = [("ls", &[]), ("epoch", &["--print-ordinals"]), ("plan", &["--quiet"])];
     for (command, rest) in rest {
         let mut process = grainstore();
         process.arg(command).arg(&fixture.path).args(rest).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -5,6 +5,7 @@
 
 mod bounded_allocator;
 mod documents;
+mod expression;
 mod frame;
 mod input;
 mod lists;
@@ -16,6 +17,7 @@ pub mod seeds;
 mod strict_json;
 
 pub use documents::{manifest, metadata};
+pub use expression::subset_expression;
 pub use frame::{directory, footer, header};
 pub use lists::{keys, sections};
 pub use open::open;
@@ -26,7 +28,7 @@ pub use payload::payload;
 pub type Property = fn(&[u8]);
 
 /// The property of every target, by the target's name.
-pub const TARGETS: [(&str, Property); 10] = [
+pub const TARGETS: [(&str, Property); 11] = [
     ("header", header),
     ("footer", footer),
     ("directory", directory),
@@ -36,5 +38,6 @@ pub const TARGETS: [(&str, Property); 10] = [
     ("sections", sections),
     ("payload", payload),
     ("plan", plan),
+    ("subset_expression", subset_expression),
     ("open", open),
 ];

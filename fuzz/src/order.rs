@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use grainstore_reader::plan::{ExtentsBuilder, LaneBudget, Order, Plan, PlanError, PlanSpec, default_lanes, Visits};
+use grainstore_reader::plan::{ExtentsBuilder, LaneBudget, Order, Plan, PlanError, PlanSpec, Visits, default_lanes};
 
 use crate::input::Input;
 

@@ -22,7 +22,7 @@ pub(crate) type Named = Vec<(String, Vec<u8>)>;
 
 /// All seeds, the same at every call.
 pub fn seeds() -> Vec<Seed> {
-    let lists: [(&str, Named); 10] = [
+    let lists: [(&str, Named); 11] = [
         ("header", headers()),
         ("footer", footers()),
         ("directory", open::directories()),
@@ -32,6 +32,7 @@ pub fn seeds() -> Vec<Seed> {
         ("sections", sections()),
         ("payload", payloads()),
         ("plan", plans()),
+        ("subset_expression", expressions()),
         ("open", opens()),
     ];
     let all = lists
@@ -149,6 +150,18 @@ fn plans() -> Named {
         ("many_lanes".into(), seed(2, 50, 49, &chunks)),
         ("no_samples".into(), seed(2, 1, 0, &[0, 0])),
     ]
+}
+
+fn expressions() -> Named {
+    let seeds = [
+        ("labels", "label in 'cat', 7..9 and width is present and width >= 64"),
+        ("split", "key_hash < 0.9 or key_hash in 9e-1..0.95"),
+        ("keys", r"key starts with 'n1' and not (key = 'n1\x31' or key != '\u{6e}12')"),
+        ("ranges", "ordinal not in (3, 100..120, 1e2..1.5e2) or \"half\" >= -2.50"),
+        ("bools", "flag = true and width is missing or \"flag\" != false"),
+        ("missing", "half < 3 and width > 2000"),
+    ];
+    seeds.into_iter().map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec())).collect()
 }
 
 /// Every fixture as it is, then each kind of change at each level.

@@ -15,10 +15,9 @@ use crate::free_memory::FreeMemory;
 use crate::gather::Gather;
 use crate::io::{Io, IoChoice};
 use crate::patience::Patience;
-use crate::plan::{Extents, Subset};
+use crate::plan::Extents;
 use crate::single::Single;
 use crate::sources::{Opening, Sources};
-use crate::subset::{Expression, SelectError};
 use crate::{Batch, ReadError, Sample};
 
 /// Bytes of buffers kept for the next `get` or `get_batch`.
@@ -44,6 +43,9 @@ pub struct ReaderOptions {
     /// none of which is ever put out again. With 0 nothing is kept. Where all of the dataset (or subset) fits, a second
     /// epoch reads nothing; else it reads what did not fit. Mapped files need none.
     pub cache_bytes: u64,
+    /// Which generation of each dataset is opened, counted from 0, the oldest; `None`: the newest.
+    /// [`Dataset::generation_of`](grainstore_store::Dataset::generation_of) finds the one that a state is of.
+    pub generation: Option<usize>,
     /// How long a read of a batch or an epoch may take before it is given up with an error that names it. A single
     /// `get` reads in the caller's thread and waits as long as the system does.
     pub timeout: Duration,
@@ -59,6 +61,7 @@ impl Default for ReaderOptions {
             queue_len: 8 << 20,
             dont_cache: false,
             cache_bytes: 0,
+            generation: None,
             timeout: Duration::from_secs(120),
         }
     }
@@ -83,16 +86,16 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens the newest generation of the dataset, or the native segment, at `path`.
+    /// Opens the dataset, or the native segment, at `path`.
     ///
     /// # Errors
-    /// Where there is no dataset there, or it is damaged; where its files are to be mapped and cannot be; where an
+    /// Where there is no dataset or no such generation there, or it is damaged; where its files are to be mapped and cannot be; where an
     /// option cannot be, or the engine asked for cannot be started.
     pub fn open(path: impl AsRef<Path>, options: ReaderOptions) -> Result<Self, ReadError> {
         Self::open_all(&[path], options)
     }
 
-    /// Opens the newest generations of several datasets, to be read end to end as one. All but the first are looked at and
+    /// Opens several datasets, to be read end to end as one. All but the first are looked at and
     /// closed again; each is opened when something of it is first needed.
     ///
     /// # Errors
@@ -102,7 +105,7 @@ impl Reader {
             IoChoice::Mapped => IndexMemory::Mapped,
             IoChoice::Auto | IoChoice::Direct | IoChoice::Buffered => IndexMemory::Owned,
         };
-        let index = OpenOptions { index_memory, ..OpenOptions::default() };
+        let index = OpenOptions { index_memory, generation: options.generation };
         let reader = Self::new(Collection::open(paths, &index)?, options)?;
         match reader.sources.of(0) {
             // Known from the start. Any other failure is told by the call that needs the file.
@@ -242,19 +245,6 @@ impl Reader {
     /// Where the index is damaged.
     pub fn load(&self) -> Result<(), ReadError> {
         Ok(self.dataset.load()?)
-    }
-
-    /// The samples that meet an expression, for [`EpochOptions::subset`]. Columns are read, and keys where it asks for them;
-    /// no data is.
-    ///
-    /// # Errors
-    /// Where the expression does not fit the dataset, or meets a sample without a value that it compares.
-    pub fn subset(&self, expression: &Expression) -> Result<Subset, SelectError> {
-        let mut words = Vec::new();
-        for (place, member) in self.dataset.members().enumerate() {
-            expression.evaluate_into(member?, self.dataset.member_ordinals(place).start, &mut words)?;
-        }
-        Ok(Subset::from_words(self.dataset.sample_count(), words)?)
     }
 
     /// The extents of what is read, computed once for all epochs. Needs little of the index: where a chunk starts.

@@ -75,10 +75,13 @@ pub enum StateError {
 struct Document {
     grainstore_state: u64,
     fingerprint: String,
+    // Null is a value of it: absent it would be all samples.
+    #[serde(deserialize_with = "Option::deserialize")]
     subset: Option<String>,
     seed: u64,
     epoch: u64,
     order: String,
+    #[serde(deserialize_with = "Option::deserialize")]
     lanes: Option<u64>,
     position: u64,
 }

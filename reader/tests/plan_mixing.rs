@@ -105,7 +105,7 @@ fn looks_are_at_whole_batches_where_the_page_says() {
         let spec = PlanSpec { extents, seed: 5, epoch: 2, fingerprint: 9, order: Order::Chunked, lanes: 1 };
         let plan = Plan::new(spec).unwrap();
         // Every fifth sample is in no class.
-        let class_of = |ordinal: u64| (ordinal % 5 > 0).then_some(ordinal % 13);
+        let class_of = |ordinal: u64| (!ordinal.is_multiple_of(5)).then_some(ordinal % 13);
         let (batch, place_count) = (NonZeroU64::new(batch_size).unwrap(), NonZeroU32::new(places).unwrap());
         let found = Mixing::measure(&plan, batch, Some(&class_of), place_count);
         assert_eq!(found.places, place_count);

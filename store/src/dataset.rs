@@ -78,6 +78,16 @@ impl Dataset {
         self.0.fingerprint
     }
 
+    /// The generation that has this fingerprint, counted from 0, the oldest: the opened one, an earlier or a later one.
+    pub fn generation_of(&self, fingerprint: Fingerprint) -> Option<usize> {
+        match &self.0.manifest {
+            Some(manifest) => {
+                manifest.generations().iter().position(|generation| generation.fingerprint == fingerprint)
+            }
+            None => (self.fingerprint() == fingerprint).then_some(0),
+        }
+    }
+
     /// Samples of the opened generation.
     pub fn sample_count(&self) -> u64 {
         self.0.table.sample_count()

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use grainstore_format::{ChecksumList, FormatError, PIECE_LEN, SectionRecord, to_usize};
@@ -33,6 +33,8 @@ pub(crate) struct Section {
     process: u32,
     pieces_read: AtomicU64,
     kept: Kept,
+    /// It could not be loaded: what is whole of it is read piece by piece.
+    is_broken: AtomicBool,
 }
 
 /// A section and its file. Whether it is loaded is asked once, not at every look.
@@ -88,6 +90,7 @@ impl Section {
             process: std::process::id(),
             pieces_read: AtomicU64::new(0),
             kept: Kept::default(),
+            is_broken: AtomicBool::new(false),
         }
     }
 
@@ -102,7 +105,11 @@ impl Section {
             Some(whole) => &**whole,
             None => match self.read_pieces(file, &range)? {
                 Some(bytes) => return Ok(Cow::Owned(bytes)),
-                None => self.whole(file)?,
+                None => match self.whole(file) {
+                    Ok(whole) => whole,
+                    // Damage elsewhere is none of the caller's business.
+                    Err(_) => return self.peek(file, range).map(Cow::Owned),
+                },
             },
         };
         all.get(to_usize(range.start)..to_usize(range.end)).map(Cow::Borrowed).ok_or_else(|| self.outside(file, &range))
@@ -120,7 +127,9 @@ impl Section {
         if let Some(whole) = self.whole.get() {
             return Ok(whole);
         }
-        let bytes = self.load(file)?;
+        let bytes = self.load(file);
+        self.is_broken.store(bytes.is_err(), Ordering::Relaxed);
+        let bytes = bytes?;
         let whole = self.whole.get_or_init(|| bytes);
         if is_home {
             self.kept.clear();
@@ -182,7 +191,7 @@ impl Section {
         let pieces = range.end.div_ceil(PIECE_LEN).saturating_sub(range.start / PIECE_LEN);
         let read = self.pieces_read.fetch_add(pieces, Ordering::Relaxed).saturating_add(pieces);
         let all = self.record.piece_count();
-        all == 1 || read > (all / 8).max(8)
+        (all == 1 || read > (all / 8).max(8)) && !self.is_broken.load(Ordering::Relaxed)
     }
 
     fn load(&self, file: &IndexFile) -> Result<Memory, StoreError> {

@@ -133,6 +133,8 @@ fn an_older_generation_sees_its_own_segments_only() {
         assert_eq!(older.sample_count(), samples);
         assert_eq!(older.segments().len(), generation + 1);
         assert_eq!(older.fingerprint(), alone.fingerprint(), "the generation was once the dataset");
+        assert_eq!(older.generation_of(alone.fingerprint()), Some(generation));
+        assert_eq!(alone.generation_of(older.fingerprint()), Some(generation));
         for (ordinal, sample) in (0..samples).zip(cut.samples()) {
             assert_eq!(read(&older, ordinal).unwrap(), seen(&cut, sample));
         }

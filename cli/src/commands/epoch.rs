@@ -1,51 +1,50 @@
 //! `grainstore epoch`: reads an epoch, throws it away, and tells how fast it came.
 
-use std::num::NonZeroUsize;
+use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use grainstore_reader::plan::OrderChoice;
-use grainstore_reader::{EngineChoice, Epoch, EpochOptions, EpochStats, IoChoice, Reader, ReaderOptions};
+use grainstore_reader::{
+    Batch, EngineChoice, Epoch, EpochOptions, EpochState, IoChoice, OnDamage, Reader, ReaderOptions,
+};
+use indicatif::ProgressBar;
 
 use super::shown_path;
 use crate::clock::{parse_seconds, process_cpu};
-use crate::epoch::document::{Document, Times};
-use crate::printer::{Counted, Printer};
+use crate::epoch::datasets::{DatasetArgs, samples_of};
+use crate::epoch::document::{Document, Skipped, Times};
+use crate::epoch::order_options::OrderOptions;
+use crate::epoch::state_file::StateFile;
+use crate::printer::{ClosedPipe, Counted, Printer};
 use crate::sizes::parse_size;
 use crate::{Exit, interrupt};
 
 /// How long the user may have to wait for a look at Ctrl-C.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
-/// Read an epoch in shuffled order and tell how fast it came
+/// Read an epoch, or one rank's share of it, in shuffled order and tell how fast it came
 ///
 /// Every sample is read once, checked and decoded, and thrown away. The time runs from the first request to the last
 /// batch; opening the dataset and loading its index is told separately. Sizes and rates of samples are those of the
 /// payloads, decoded.
 #[derive(clap::Args)]
 pub(crate) struct EpochArgs {
-    /// Dataset directory, or one segment
-    #[arg(value_name = "DATASET")]
-    path: PathBuf,
-    /// Order of the samples: full, chunked, sequential or auto
+    #[command(flatten)]
+    datasets: DatasetArgs,
+    #[command(flatten)]
+    order: OrderOptions,
+    /// Go on from the state in FILE, if it exists, and leave the state there in the end
     ///
-    /// full is a uniform shuffle that reads every sample by itself; chunked is a nearly uniform one that reads each
-    /// chunk once; sequential is by ordinal. auto is full where the samples have 64 KiB or more on average, else
-    /// chunked.
-    #[arg(long, default_value_t, value_name = "ORDER")]
-    order: OrderChoice,
-    /// Seed of the shuffle
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    seed: u64,
-    /// Number of the epoch: each has an order of its own
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    epoch: u64,
-    /// Memory that samples are drawn from in the chunked order; more mixes better and changes the order
-    #[arg(long, default_value = "256M", value_parser = parse_size, value_name = "SIZE")]
-    window: u64,
-    /// Samples of a batch
-    #[arg(long, default_value_t = EpochOptions::DEFAULT_BATCH_SIZE, value_name = "N")]
-    batch_size: NonZeroUsize,
+    /// The state is written when the epoch is over, at --limit-seconds, at Ctrl-C and where a sample cannot be read. It
+    /// counts the batches that were handed out, and the next run goes on with the very next sample, with another --world
+    /// and --batch-size too. Each rank needs a file of its own. After the same number of batches they hold the same; where
+    /// ranks were stopped at different ones, all go on from copies of one file. The file of an epoch that is complete
+    /// serves a later --epoch, too.
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// Go on without samples that are damaged, and list them, instead of stopping at the first
+    #[arg(long)]
+    skip_damaged: bool,
     /// How files are read: direct, buffered, mapped or auto
     ///
     /// direct reads past the page cache, as suits a dataset larger than memory. buffered reads through it, so that the
@@ -85,78 +84,118 @@ pub(crate) struct EpochArgs {
     pub(super) json: bool,
 }
 
-/// What an epoch that was not interrupted came to.
-struct Run {
+/// What is read, and from where on.
+struct Start {
+    reader: Reader,
+    state: Option<EpochState>,
+    /// Where the state goes.
+    file: Option<StateFile>,
+}
+
+/// What has come so far.
+#[derive(Default)]
+struct Tally {
     times: Times,
     batches: u64,
-    stats: EpochStats,
-    order: String,
-    lanes: Option<u64>,
+    padded_samples: u64,
+    skipped: Vec<Skipped>,
+}
+
+/// Why no more batches were taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// There are no more, or there was no time for more.
+    Over,
+    Interrupted,
 }
 
 impl EpochArgs {
     /// Runs the command.
     ///
     /// # Errors
-    /// Where the dataset cannot be opened or read, or a sample is damaged.
+    /// Where the dataset cannot be opened or read, or a sample is damaged; where the state is of another epoch, or cannot
+    /// be written.
     pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
         let opening = Instant::now();
-        let reader = Reader::open(&self.path, self.reader_options())?;
+        let Start { reader, state, file } = self.start(printer)?;
         reader.extents()?;
-        let open = opening.elapsed();
-        let run = self.read(&reader, open, printer)?;
-        for notice in reader.notices() {
-            printer.warn(notice);
+        let mut tally = Tally { times: Times { open: opening.elapsed(), ..Times::default() }, ..Tally::default() };
+        let resumed = state.is_some();
+        let options = EpochOptions { on_damage: self.on_damage(), ..self.order.options(&reader, state)? };
+        // The process ends with this: a device that does not answer is not waited for, as it would be where an epoch is
+        // dropped.
+        let mut epoch = ManuallyDrop::new(reader.epoch(&options)?);
+        epoch.epoch_plan().notice().into_iter().for_each(|notice| printer.warn(notice));
+        let bar = printer.progress(Counted::Bytes, Some(expected_bytes(&reader, &epoch)?));
+        let read = self.read(&mut epoch, &mut tally, &bar, printer);
+        let kept = keep(file.as_ref(), &epoch, read.as_ref().err(), printer);
+        drop(bar);
+        reader.notices().into_iter().for_each(|notice| printer.warn(notice));
+        let ending = read?;
+        kept?;
+        if ending == Ending::Interrupted {
+            return Ok(Exit::Interrupted);
         }
-        let Some(run) = run else { return Ok(Exit::Interrupted) };
-        let document = self.document(&reader, run);
-        if self.json {
-            printer.json(&document)?;
-        } else {
-            for line in document.lines() {
-                if self.print_ordinals { printer.note(line) } else { printer.line(line)? }
-            }
-        }
+        self.tell(&self.document(&reader, &epoch, tally), resumed, printer)?;
         Ok(Exit::Done)
     }
 
-    /// Reads the epoch, or as much of it as there is time for; none where the user wants to stop.
-    fn read(&self, reader: &Reader, open: Duration, printer: &Printer) -> anyhow::Result<Option<Run>> {
-        let bar = printer.progress(Counted::Bytes, Some(reader.collection().payload_bytes()?));
+    /// Opens what the state is of.
+    fn start(&self, printer: &Printer) -> anyhow::Result<Start> {
+        let (file, state) = match &self.state {
+            None => (None, None),
+            Some(path) => {
+                let (file, state) = StateFile::open(path)?;
+                (Some(file), state)
+            }
+        };
+        let reader = self.datasets.open(self.reader_options(), state.as_ref(), printer)?;
+        match &state {
+            Some(state) if state.epoch() < self.order.epoch && self.is_complete(&reader, state)? => {
+                let reader = self.datasets.open(self.reader_options(), None, printer)?;
+                Ok(Start { reader, state: None, file })
+            }
+            _ => Ok(Start { reader, state, file }),
+        }
+    }
+
+    /// Whether nothing is left of the epoch of a state: then a later one may take its file.
+    fn is_complete(&self, reader: &Reader, state: &EpochState) -> anyhow::Result<bool> {
+        let options = EpochOptions { epoch: state.epoch(), ..self.order.options(reader, Some(state.clone()))? };
+        Ok(reader.plan(&options)?.share().batch_count() == 0)
+    }
+
+    /// Reads the epoch, or as much of it as there is time for.
+    fn read(
+        &self,
+        epoch: &mut Epoch,
+        tally: &mut Tally,
+        bar: &ProgressBar,
+        printer: &Printer,
+    ) -> anyhow::Result<Ending> {
         bar.set_message("reading");
         let (started, cpu_before) = (Instant::now(), process_cpu());
-        let mut times = Times { open, ..Times::default() };
-        let mut epoch = reader.epoch(&self.options())?;
-        let mut batches = 0;
         loop {
             while !epoch.is_ready_within(LOOK_UP) {
                 if interrupt::requested() {
-                    return left_behind(epoch, Ok(None));
+                    return Ok(Ending::Interrupted);
                 }
             }
-            let batch = match epoch.next_batch() {
-                Some(Ok(batch)) => batch,
-                Some(Err(error)) => return left_behind(epoch, Err(error.into())),
-                None => break,
-            };
-            times.elapsed = started.elapsed();
-            if batches == 0 {
-                times.first_batch = times.elapsed;
-            }
-            batches += 1;
+            let Some(batch) = epoch.next_batch().transpose()? else { break };
+            tally.add(&batch, started.elapsed());
             bar.inc(batch.payload_bytes());
             if self.print_ordinals {
                 batch.ordinals().iter().try_for_each(|ordinal| printer.line(ordinal))?;
             }
             if interrupt::requested() {
-                return left_behind(epoch, Ok(None));
+                return Ok(Ending::Interrupted);
             }
-            if self.limit_seconds.is_some_and(|limit| times.elapsed >= limit) {
+            if self.limit_seconds.is_some_and(|limit| tally.times.elapsed >= limit) {
                 break;
             }
         }
-        times.cpu = process_cpu().saturating_sub(cpu_before);
-        Ok(Some(Run::of(times, batches, &epoch)))
+        tally.times.cpu = process_cpu().saturating_sub(cpu_before);
+        Ok(Ending::Over)
     }
 
     fn reader_options(&self) -> ReaderOptions {
@@ -170,46 +209,88 @@ impl EpochArgs {
         }
     }
 
-    fn options(&self) -> EpochOptions {
-        EpochOptions {
-            order: self.order,
-            seed: self.seed,
-            epoch: self.epoch,
-            window_len: self.window,
-            lanes: None,
-            batch_size: self.batch_size,
-            ..EpochOptions::default()
-        }
+    fn on_damage(&self) -> OnDamage {
+        if self.skip_damaged { OnDamage::Skip } else { OnDamage::Fail }
     }
 
-    fn document(&self, reader: &Reader, run: Run) -> Document {
+    fn document(&self, reader: &Reader, epoch: &Epoch, tally: Tally) -> Document {
+        let (share, plan) = (epoch.epoch_plan().share(), epoch.plan());
         let asked = Document {
-            path: shown_path(&self.path),
+            paths: self.datasets.paths(),
+            complete: tally.batches == share.batch_count(),
             dataset_samples: reader.collection().sample_count(),
-            batches: run.batches,
-            order: run.order,
-            lanes: run.lanes,
-            seed: self.seed,
-            epoch: self.epoch,
-            window_bytes: self.window,
-            batch_size: self.batch_size.get(),
+            epoch_samples: plan.len(),
+            rank_samples: samples_of(share),
+            rank_batches: share.batch_count(),
+            batches: tally.batches,
+            padded_samples: tally.padded_samples,
+            skipped: tally.skipped,
+            position: epoch.state().position(),
+            state: self.state.as_deref().map(shown_path),
+            subset: self.order.subset_document(plan),
+            order: epoch.order().to_string(),
+            lanes: epoch.lanes(),
+            seed: self.order.seed,
+            epoch: self.order.epoch,
+            window_bytes: self.order.window,
+            batch_size: self.order.batch_size.get(),
+            world: self.order.world,
+            rank: self.order.rank,
+            tail: self.order.tail.to_string(),
+            io: reader.io().mode.name(),
             io_why: reader.io().why,
             dont_cache: self.dont_cache,
             queue_bytes: self.queue,
             ..Document::default()
         };
-        asked.with(&run.times, &run.stats)
+        if tally.batches == 0 { asked } else { asked.with(&tally.times, &epoch.stats()) }
+    }
+
+    fn tell(&self, document: &Document, resumed: bool, printer: &Printer) -> anyhow::Result<()> {
+        if self.json {
+            printer.json(document)?;
+        } else {
+            let lines = if document.rank_batches == 0 { vec![document.nothing_left()] } else { document.lines() };
+            for line in lines {
+                if self.print_ordinals { printer.note(line) } else { printer.line(line)? }
+            }
+        }
+        if resumed && document.rank_batches == 0 {
+            let next = self.order.epoch.saturating_add(1);
+            printer.hint(format_args!("`--epoch {next}` reads the next one; without the file this one begins anew"));
+        }
+        Ok(())
     }
 }
 
-impl Run {
-    fn of(times: Times, batches: u64, epoch: &Epoch) -> Self {
-        Self { times, batches, stats: epoch.stats(), order: epoch.order().to_string(), lanes: epoch.lanes() }
+impl Tally {
+    fn add(&mut self, batch: &Batch, elapsed: Duration) {
+        self.times.elapsed = elapsed;
+        if self.batches == 0 {
+            self.times.first_batch = elapsed;
+        }
+        self.batches += 1;
+        self.padded_samples += batch.padded_count() as u64;
+        self.skipped.extend(batch.skipped().iter().map(Skipped::of));
     }
 }
 
-/// The process ends with this: a device that does not answer is not waited for, as it would be where an epoch is dropped.
-fn left_behind<T>(epoch: Epoch, result: anyhow::Result<T>) -> anyhow::Result<T> {
-    std::mem::forget(epoch);
-    result
+/// Leaves the state in its file, after everything that it counts has been printed. Where nobody reads what is printed,
+/// the state stays as it was.
+fn keep(
+    file: Option<&StateFile>,
+    epoch: &Epoch,
+    error: Option<&anyhow::Error>,
+    printer: &Printer,
+) -> anyhow::Result<()> {
+    let Some(file) = file.filter(|_| !error.is_some_and(|error| error.is::<ClosedPipe>())) else { return Ok(()) };
+    printer.flush()?;
+    file.write(&epoch.state())
+}
+
+/// Of one rank's share, in proportion to its samples.
+fn expected_bytes(reader: &Reader, epoch: &Epoch) -> anyhow::Result<u64> {
+    let (all, samples) = (reader.collection().payload_bytes()?, reader.collection().sample_count().max(1));
+    let bytes = u128::from(all) * u128::from(samples_of(epoch.epoch_plan().share())) / u128::from(samples);
+    Ok(u64::try_from(bytes).unwrap_or(u64::MAX))
 }

@@ -11,7 +11,7 @@ use grainstore_reader::{IoChoice, Reader, ReaderOptions, Sample};
 use super::shown_path;
 use crate::Exit;
 use crate::hints::WithHint;
-use crate::output_file;
+use crate::output_file::{self, Durability};
 use crate::printer::Printer;
 
 /// Write the payload of one sample to stdout, or to a file
@@ -58,7 +58,7 @@ impl GetArgs {
         };
         match &self.output {
             None => printer.bytes(bytes)?,
-            Some(path) => output_file::write(path, bytes)?,
+            Some(path) => output_file::write(path, bytes, Durability::Later)?,
         }
         Ok(Exit::Done)
     }

@@ -7,6 +7,7 @@ mod epoch;
 mod get;
 mod inspect;
 mod ls;
+mod plan;
 mod rebuild_index;
 mod verify;
 
@@ -27,6 +28,7 @@ pub(crate) enum Command {
     Verify(verify::VerifyArgs),
     RebuildIndex(rebuild_index::RebuildIndexArgs),
     Epoch(epoch::EpochArgs),
+    Plan(plan::PlanArgs),
     Bench(bench::BenchArgs),
     Demo(demo::DemoArgs),
 }
@@ -41,6 +43,7 @@ impl Command {
             Self::Get(_) | Self::RebuildIndex(_) => false,
             Self::Verify(args) => args.json,
             Self::Epoch(args) => args.json,
+            Self::Plan(args) => args.json,
             Self::Bench(args) => args.json,
             Self::Demo(args) => args.json,
         }
@@ -59,17 +62,18 @@ impl Command {
             Self::Verify(args) => args.run(printer),
             Self::RebuildIndex(args) => args.run(printer),
             Self::Epoch(args) => args.run(printer),
+            Self::Plan(args) => args.run(printer),
             Self::Bench(args) => args.run(printer),
             Self::Demo(args) => args.run(printer),
         }
     }
 }
 
-/// `1 sample`, `2 samples`.
+/// `1 sample`, `2 samples`, `2 batches`.
 pub(crate) fn counted(count: u64, thing: &str) -> String {
     let ending = match count {
         1 => "",
-        _ if thing.ends_with('s') => "es",
+        _ if thing.ends_with('s') || thing.ends_with("ch") => "es",
         _ => "s",
     };
     format!("{count} {thing}{ending}")

@@ -2,18 +2,36 @@
 
 use std::time::Duration;
 
-use grainstore_reader::{EpochStats, Stages};
+use grainstore_reader::{EpochStats, SkippedSample, Stages};
 use serde::Serialize;
+
+use super::order_options::SubsetDocument;
+use crate::printer::on_one_line;
 
 /// Everything that is known when an epoch has been read. Rates and sizes of samples are those of the payloads, decoded.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Document {
-    pub(crate) path: String,
-    /// Whether the epoch was read to its end.
+    pub(crate) paths: Vec<String>,
+    /// Whether all batches of the rank were read, to the epoch's end.
     pub(crate) complete: bool,
     pub(crate) samples: u64,
+    /// Samples of the datasets.
     pub(crate) dataset_samples: u64,
+    /// Samples of the epoch, of all ranks.
+    pub(crate) epoch_samples: u64,
+    /// Samples of the rank, from where it began.
+    pub(crate) rank_samples: u64,
     pub(crate) batches: u64,
+    /// Batches of the rank, from where it began.
+    pub(crate) rank_batches: u64,
+    /// Samples among those read that repeat the epoch's first.
+    pub(crate) padded_samples: u64,
+    /// Samples that were left out, since they are damaged.
+    pub(crate) skipped: Vec<Skipped>,
+    /// Positions of the epoch that all ranks have read, where each has read as many batches.
+    pub(crate) position: u64,
+    /// The file that says so.
+    pub(crate) state: Option<String>,
     pub(crate) payload_bytes: u64,
     pub(crate) stored_bytes: u64,
     /// Bytes that files delivered.
@@ -45,6 +63,7 @@ pub(crate) struct Document {
     pub(crate) slab_bytes: u64,
     /// Memory that the kernel was told of beforehand.
     pub(crate) registered_bytes: u64,
+    pub(crate) subset: Option<SubsetDocument>,
     /// `auto` resolved.
     pub(crate) order: String,
     /// Of the chunked order alone.
@@ -53,6 +72,10 @@ pub(crate) struct Document {
     pub(crate) epoch: u64,
     pub(crate) window_bytes: u64,
     pub(crate) batch_size: usize,
+    pub(crate) world: u64,
+    pub(crate) rank: u64,
+    /// `drop`, `pad` or `short`.
+    pub(crate) tail: String,
     /// `direct`, `buffered` or `mapped`: `auto` resolved.
     pub(crate) io: &'static str,
     pub(crate) io_why: String,
@@ -78,6 +101,15 @@ pub(crate) struct StagesDocument {
     pub(crate) copy_s: f64,
 }
 
+/// A sample that was left out.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Skipped {
+    pub(crate) ordinal: u64,
+    pub(crate) position: u64,
+    /// What is wrong with it, and where.
+    pub(crate) error: String,
+}
+
 /// Times of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Times {
@@ -92,7 +124,6 @@ impl Document {
     pub(crate) fn with(self, times: &Times, stats: &EpochStats) -> Self {
         let elapsed_s = times.elapsed.as_secs_f64();
         Self {
-            complete: stats.samples == self.dataset_samples,
             samples: stats.samples,
             payload_bytes: stats.payload_bytes,
             stored_bytes: stats.stored_bytes,
@@ -118,6 +149,13 @@ impl Document {
             engine_remarks: stats.remarks.clone(),
             ..self
         }
+    }
+}
+
+impl Skipped {
+    pub(crate) fn of(sample: &SkippedSample) -> Self {
+        let SkippedSample { ordinal, position, error } = sample;
+        Self { ordinal: *ordinal, position: *position, error: on_one_line(error.as_ref()) }
     }
 }
 

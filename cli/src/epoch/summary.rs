@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::datasets::shown;
 use super::document::Document;
 use crate::commands::counted;
 use crate::sizes::{per_second, shown_exact, shown_size};
@@ -12,13 +13,28 @@ impl Document {
         let mut lines = vec![self.headline()];
         let mut row = |name: &str, text: String| lines.push(format!("  {name:<12} {text}"));
         if !self.complete {
-            row("stopped", format!("after {} of {} samples, by --limit-seconds", self.samples, self.dataset_samples));
+            row("stopped", format!("after {} of {} samples, by --limit-seconds", self.samples, self.rank_samples));
         }
         row("time", self.shown_time());
         row("cpu", self.shown_cpu());
         row("read", self.shown_reads());
         row("io", self.shown_io());
         row("order", self.shown_order());
+        if let Some(subset) = &self.subset {
+            row("subset", format!("{}, {}", counted(subset.samples, "sample"), subset.expression));
+        }
+        if self.world > 1 {
+            row("rank", self.shown_rank());
+        }
+        if self.padded_samples > 0 {
+            row("padded", format!("the last {} repeat the first of the epoch", self.padded_samples));
+        }
+        for (place, skipped) in self.skipped.iter().enumerate() {
+            row(if place == 0 { "left out" } else { "" }, skipped.error.clone());
+        }
+        if let Some(file) = &self.state {
+            row("state", format!("{} of the epoch's {} samples, in {file}", self.position, self.epoch_samples));
+        }
         if self.slab_bytes > 0 {
             let (held, slabs) = (shown_size(self.held_bytes_max), shown_size(self.slab_bytes));
             row("memory", format!("{held} for samples at most, of {slabs} set aside"));
@@ -29,11 +45,25 @@ impl Document {
         lines
     }
 
+    /// The line for a person, where the rank has no batch.
+    pub(crate) fn nothing_left(&self) -> String {
+        let (datasets, epoch) = (shown(&self.paths), self.epoch);
+        match self.epoch_samples - self.position {
+            0 => format!("{datasets}: epoch {epoch} is complete: nothing is left to read"),
+            left => format!(
+                "{datasets}: nothing to read: {} left of epoch {epoch} do not fill a batch of every rank, and \
+                 --tail drop leaves them out",
+                counted(left, "sample")
+            ),
+        }
+    }
+
     fn headline(&self) -> String {
         let rate = per_second(self.payload_bytes, Duration::from_secs_f64(self.elapsed_s));
         let (samples, size) = (counted(self.samples, "sample"), shown_size(self.payload_bytes));
         let (elapsed_s, samples_per_s) = (self.elapsed_s, self.samples_per_s);
-        format!("{}: {samples}, {size} in {elapsed_s:.2} s: {rate}, {samples_per_s:.0} samples/s", self.path)
+        let datasets = shown(&self.paths);
+        format!("{datasets}: {samples}, {size} in {elapsed_s:.2} s: {rate}, {samples_per_s:.0} samples/s")
     }
 
     /// What to look at where it was slow: the device, or the work on its bytes.
@@ -73,5 +103,10 @@ impl Document {
             None => String::new(),
         };
         format!("{}, seed {}, epoch {}{lanes}", self.order, self.seed, self.epoch)
+    }
+
+    fn shown_rank(&self) -> String {
+        let batches = counted(self.rank_batches, "batch");
+        format!("{} of {}, {batches} of {}, tail {}", self.rank, self.world, self.batch_size, self.tail)
     }
 }

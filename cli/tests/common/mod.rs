@@ -41,6 +41,24 @@ impl Fixture {
         Self::write(WriterOptions { keyed: false, ..WriterOptions::default() }, (0..count).map(sample))
     }
 
+    /// `count` samples with keys and labels 0 to 9 in turn, about 100 bytes each, in chunks of 4 KiB.
+    pub fn labelled(count: u64) -> Self {
+        let label = Attribute { name: "label".into(), kind: AttributeType::Int64 };
+        let weight = Attribute { name: "weight".into(), kind: AttributeType::Float32 };
+        let schema =
+            Schema::new(vec![label, weight], vec![Field { name: "data".into(), kind: FieldType::Bytes }]).unwrap();
+        let metadata = Metadata { schema, user: serde_json::Map::new() };
+        let options = WriterOptions { geometry: small_options().geometry, ..WriterOptions::with_metadata(metadata) };
+        let sample = |number: u64| Sample {
+            attributes: vec![
+                Some(AttributeValue::Int((number % 10).cast_signed())),
+                Some(AttributeValue::Float32(0.5)),
+            ],
+            ..Sample::new(format!("key{number}"), vec![b'x'; 80 + usize::try_from(number % 41).unwrap()])
+        };
+        Self::write(options, (0..count).map(sample))
+    }
+
     pub fn write(options: WriterOptions, samples: impl IntoIterator<Item = Sample>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data.grain");
@@ -78,6 +96,11 @@ impl Fixture {
     fn filtered(&self, text: &str) -> String {
         timeless(&text.replace(&*self.folder.path().to_string_lossy(), "[PATH]"))
     }
+}
+
+/// The numbers at the starts of the lines.
+pub fn ordinals(stdout: &str) -> Vec<u64> {
+    stdout.lines().map(|line| line.split('\t').next().unwrap().parse().unwrap()).collect()
 }
 
 /// The binary, with nothing on stdin.

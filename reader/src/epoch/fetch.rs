@@ -28,6 +28,9 @@ use crate::sources::Sources;
 
 /// Room that is waited for before more units are submitted, so that they go to the kernel together.
 const REFILL_LEN_MAX: u64 = 2 << 20;
+/// What a unit that cannot be read counts for: it takes hardly any memory, but where many fail there would be no end of
+/// them.
+const FAILED_LEN: u64 = 1 << 20;
 
 /// Fetches units and lends the stored bytes of their samples.
 pub(super) struct Fetch {
@@ -446,6 +449,7 @@ impl Fetch {
             (Ok(runs), Supply::OnTheWay(extent)) => unit.on_the_way = Some(Box::new((extent, runs))),
             (Err(error), _) => unit.failed = Some(Box::new(error)),
         }
+        unit.len += if unit.failed.is_some() { FAILED_LEN } else { 0 };
         self.ahead.count += 1;
         self.ahead.len += unit.len;
         self.held_len += if unit.in_place { 0 } else { unit.len };

@@ -10,7 +10,7 @@ use crate::ReadError;
 use crate::plan::{
     Extents, LaneBudget, Order, OrderChoice, Plan, PlanSpec, Share, ShareSpec, StoredSize, default_lanes,
 };
-use crate::state::EpochState;
+use crate::state::{EpochState, StateError};
 
 /// Plans epochs one after the other.
 pub(super) struct Planning {
@@ -26,6 +26,10 @@ pub(super) struct Planning {
 
 impl Planning {
     pub(super) fn new(dataset: &Collection, whole: Arc<Extents>, options: &EpochOptions) -> Result<Self, ReadError> {
+        if let Some(state) = &options.resume {
+            // First, since order and lanes are taken from it.
+            check_dataset(dataset, state)?;
+        }
         let extents = match &options.subset {
             Some(subset) => Arc::new(whole.within(subset)?),
             None => Arc::clone(&whole),
@@ -72,6 +76,25 @@ impl Planning {
         self.options = self.options.next();
         Ok(Some(EpochPlan::new(plan, share, state)))
     }
+}
+
+/// The state is of what is open. spec.md: STA-2.
+fn check_dataset(dataset: &Collection, state: &EpochState) -> Result<(), ReadError> {
+    let (found, expected) = (state.fingerprint(), dataset.fingerprint());
+    if found == expected {
+        return Ok(());
+    }
+    let generations = if dataset.member_count() == 1 {
+        let member = dataset.member(0)?;
+        member.generation_of(found).zip(member.generation_of(expected))
+    } else {
+        None
+    };
+    Err(match generations {
+        Some((found, opened)) => StateError::OfGeneration { found, opened },
+        None => StateError::OfOther { what: "dataset", found: found.to_string(), expected: expected.to_string() },
+    }
+    .into())
 }
 
 /// What the order and the number of lanes are decided by.

@@ -118,8 +118,10 @@ impl Looks<'_> {
     fn distinct(&self, positions: Range<u64>) -> Distinct {
         let drawn = in_memory(positions.end - positions.start);
         let (mut parts, mut classes) = (HashSet::new(), HashSet::new());
+        let subset = self.plan.extents().subset();
         for ordinal in self.plan.ordinals_from(positions.start).take(drawn) {
-            parts.insert(part_of(ordinal, self.plan.len()));
+            let rank = subset.map_or(ordinal, |subset| subset.count_before(ordinal));
+            parts.insert(part_of(rank, self.plan.len()));
             classes.extend(self.class_of.and_then(|class_of| class_of(ordinal)));
         }
         Distinct {

@@ -17,7 +17,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use grainstore_store::Dataset;
+use grainstore_store::{Collection, Dataset};
 
 use crate::plan::Subset;
 
@@ -80,6 +80,18 @@ impl Expression {
         let mut words = Vec::new();
         self.evaluate_into(dataset, 0, &mut words)?;
         Ok(Subset::from_words(dataset.sample_count(), words)?)
+    }
+
+    /// The samples that meet the expression, of what a reader reads: one dataset, or several end to end.
+    ///
+    /// # Errors
+    /// As [`select`](Self::select), and where a dataset cannot be opened.
+    pub fn select_from(&self, collection: &Collection) -> Result<Subset, SelectError> {
+        let mut words = Vec::new();
+        for (member, dataset) in collection.members().enumerate() {
+            self.evaluate_into(dataset?, collection.member_ordinals(member).start, &mut words)?;
+        }
+        Ok(Subset::from_words(collection.sample_count(), words)?)
     }
 
     /// Appends the samples of `dataset` that meet the expression to a bitmap in which its first sample is bit

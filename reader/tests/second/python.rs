@@ -7,8 +7,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 pub(crate) const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reference");
 
-/// Reads a command line a line, its words apart by tabs, and answers with status, output and errors. The command
-/// `fields` is its own: the command line of the reader has none.
+/// Reads a command line a line, its words apart by tabs, and answers with status, output and errors. The commands
+/// `fields`, `epoch` and `subset` are its own: the command line of the reader has none.
 const DRIVER: &str = r#"
 import contextlib, io, json, sys, traceback, zlib
 sys.path.insert(0, sys.argv[1])
@@ -21,13 +21,28 @@ def fields(path):
                 for name, part in dataset.fields(i).items()))
     return 0
 
+def epoch(*words):
+    asked = json.loads(words[-1])
+    batches = grain_reader.open_all(words[:-1]).order(**asked["order"]).batches(**asked["batches"])
+    print(json.dumps({"steps": list(batches), "positions": [list(batches.positions(k)) for k in range(len(batches))],
+                      "states": [batches.state_after(k) for k in range(len(batches) + 1)]}))
+    return 0
+
+def subset(*words):
+    print(*grain_reader.open_all(words[:-1]).subset(json.loads(words[-1])))
+    return 0
+
+OWN = {"fields": fields, "epoch": epoch, "subset": subset}
 sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
 for line in sys.stdin:
     words = line[:-1].split("\t")
     out, err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n", write_through=True), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            status = fields(words[1]) if words[0] == "fields" else grain_reader.main(words)
+            status = OWN[words[0]](*words[1:]) if words[0] in OWN else grain_reader.main(words)
+        except grain_reader.GrainError as error:
+            status = 2
+            print(error, file=sys.stderr)
         except SystemExit as error:
             status = error.code
         except BaseException:

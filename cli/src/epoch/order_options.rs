@@ -1,0 +1,109 @@
+//! Which epoch, and which share of it: the flags that `epoch` and `plan` have in common.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use grainstore_reader::plan::{OrderChoice, Plan, Tail};
+use grainstore_reader::{EpochOptions, EpochState, Expression, Reader};
+use serde::Serialize;
+
+use crate::sizes::parse_size;
+
+/// Flags that decide which samples every batch has.
+#[derive(clap::Args)]
+pub(crate) struct OrderOptions {
+    /// Order of the samples: full, chunked, sequential or auto
+    ///
+    /// full is a uniform shuffle that reads every sample by itself; chunked is a nearly uniform one that reads each
+    /// chunk once; sequential is by ordinal. auto is full where the samples have 64 KiB or more on average, else
+    /// chunked.
+    #[arg(long, default_value_t, value_name = "ORDER")]
+    order: OrderChoice,
+    /// Seed of the shuffle
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) seed: u64,
+    /// Number of the epoch: each has an order of its own
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) epoch: u64,
+    /// Memory that samples are drawn from in the chunked order; more mixes better and changes the order
+    ///
+    /// It is that of all ranks together: where their number divides the lanes, each holds its part.
+    #[arg(long, default_value = "256M", value_parser = parse_size, value_name = "SIZE")]
+    pub(crate) window: u64,
+    /// Lanes of the chunked order: chunks that samples are drawn from at a time (default: as the window allows)
+    ///
+    /// Where --world divides their number, every rank reads lanes of its own; else ranks read the same chunks, and a
+    /// warning says how many of them. Another number is another order.
+    #[arg(long, value_name = "N")]
+    lanes: Option<u64>,
+    /// Samples of a batch, of this rank
+    #[arg(long, default_value_t = EpochOptions::DEFAULT_BATCH_SIZE, value_parser = parse_batch_size, value_name = "N")]
+    pub(crate) batch_size: NonZeroUsize,
+    /// Number of ranks that share the epoch
+    ///
+    /// Batch k of all ranks together holds the same samples for any --world, where --world times --batch-size is the same.
+    #[arg(long, default_value_t = 1, value_name = "W")]
+    pub(crate) world: u64,
+    /// Which of the ranks this is, from 0
+    #[arg(long, default_value_t = 0, value_name = "R")]
+    pub(crate) rank: u64,
+    /// What happens to the last samples, where they do not fill a batch of every rank: drop, pad or short
+    ///
+    /// drop leaves them out; short has shorter last batches, some perhaps empty; pad fills them with samples from the
+    /// epoch's start. Every rank has the same number of batches in any case.
+    #[arg(long, default_value_t, value_name = "TAIL")]
+    pub(crate) tail: Tail,
+    /// Visit only the samples that meet EXPR, such as 'label in 3, 7 and width >= 64'
+    ///
+    /// It compares attributes, ordinal, key and key_hash (a number from 0 to 1 that depends on the key alone:
+    /// 'key_hash < 0.9' is for training, 'key_hash >= 0.9' for validation) by ==, !=, <, <=, >, >=, in, not in, starts
+    /// with, is present and is missing, joined by and, or, not and parentheses; 'ordinal in 0..1000, 2500' is a range and
+    /// one more. Only the index is looked at.
+    #[arg(long, value_name = "EXPR")]
+    subset: Option<Expression>,
+}
+
+impl OrderOptions {
+    /// What the reader is asked for; it goes on from the state, where there is one.
+    ///
+    /// # Errors
+    /// Where the subset cannot be chosen.
+    pub(crate) fn options(&self, reader: &Reader, resume: Option<EpochState>) -> anyhow::Result<EpochOptions> {
+        let subset = self.subset.as_ref().map(|expression| expression.select_from(reader.collection())).transpose()?;
+        Ok(EpochOptions {
+            order: self.order,
+            seed: self.seed,
+            epoch: self.epoch,
+            window_len: self.window,
+            lanes: self.lanes,
+            batch_size: self.batch_size,
+            rank: self.rank,
+            world: self.world,
+            tail: self.tail,
+            subset: subset.map(Arc::new),
+            resume,
+            ..EpochOptions::default()
+        })
+    }
+
+    /// The subset of a plan that was made with these options.
+    pub(crate) fn subset_document(&self, plan: &Plan) -> Option<SubsetDocument> {
+        let (expression, subset) = self.subset.as_ref().zip(plan.extents().subset())?;
+        let hash = format!("{:016x}", subset.hash());
+        Some(SubsetDocument { expression: expression.to_string(), hash, samples: subset.len() })
+    }
+}
+
+/// Which samples an epoch visits, where it does not visit all.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct SubsetDocument {
+    /// In its one spelling.
+    pub(crate) expression: String,
+    /// Of the samples chosen, 16 hexadecimal digits, as a state has it.
+    pub(crate) hash: String,
+    pub(crate) samples: u64,
+}
+
+fn parse_batch_size(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "expected a number of samples, 1 or more".to_owned())
+}

@@ -1,0 +1,70 @@
+//! A state in a file: where an epoch was left, so that the next command goes on from there.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use grainstore_format::escape_bytes;
+use grainstore_reader::{EpochState, StateError};
+
+use crate::output_file::{self, Durability};
+
+/// A state has a few hundred bytes; what is longer is something else.
+const MAX_LEN: u64 = 1 << 16;
+
+/// The file of a state that can be written.
+pub(crate) struct StateFile {
+    path: PathBuf,
+}
+
+impl StateFile {
+    /// The file, and the state in it, where it exists.
+    ///
+    /// # Errors
+    /// Where it cannot be written, or holds something else.
+    pub(crate) fn open(path: &Path) -> anyhow::Result<(Self, Option<EpochState>)> {
+        let state = match read(path) {
+            Err(error) if is_missing(&error) => None,
+            state => Some(state?),
+        };
+        output_file::check(path)?;
+        Ok((Self { path: path.to_owned() }, state))
+    }
+
+    /// Replaces the state by another one, at once, and on the disk before it returns.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub(crate) fn write(&self, state: &EpochState) -> anyhow::Result<()> {
+        output_file::write(&self.path, format!("{state}\n").as_bytes(), Durability::Synced)
+    }
+}
+
+/// The state in a file.
+///
+/// # Errors
+/// Where there is no file, or it holds something else.
+pub(crate) fn read(path: &Path) -> anyhow::Result<EpochState> {
+    let shown = || escape_bytes(path.as_os_str().as_encoded_bytes());
+    let text = read_text(path).with_context(|| format!("{}: the state cannot be read", shown()))?;
+    let state = match text.len() as u64 {
+        0..=MAX_LEN => text.trim_end().parse(),
+        _ => Err(StateError::Malformed { why: format!("it is longer than {MAX_LEN} bytes") }),
+    };
+    state.with_context(shown)
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_LEN + 1).read_to_end(&mut bytes)?;
+    // What is not text is no state, and the parser says so.
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn is_missing(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
+}

@@ -1,0 +1,45 @@
+//! Which class each sample is of: a column of whole numbers, one of each dataset that is read.
+
+use std::ops::Range;
+
+use anyhow::bail;
+use grainstore_format::{AttributeType, AttributeValue, escape_bytes};
+use grainstore_store::{Collection, Column};
+
+/// The column, dataset by dataset.
+pub(super) struct Classes<'a> {
+    members: Vec<(Range<u64>, Column<'a>)>,
+}
+
+impl<'a> Classes<'a> {
+    /// The classes that the attribute says; none where there is no such attribute.
+    ///
+    /// # Errors
+    /// Where it has no whole numbers, or a column is damaged.
+    pub(super) fn of(collection: &'a Collection, attribute: &str) -> anyhow::Result<Option<Self>> {
+        let Some(found) = collection.schema().attributes().iter().find(|found| found.name == attribute) else {
+            return Ok(None);
+        };
+        if matches!(found.kind, AttributeType::Float32 | AttributeType::Float64) {
+            let (name, kind) = (escape_bytes(attribute.as_bytes()), found.kind.name());
+            bail!("attribute \"{name}\" is a {kind}, expected whole numbers: one for each class");
+        }
+        let columns = collection.members().enumerate().map(|(member, dataset)| {
+            let column = dataset?.column(attribute)?;
+            anyhow::Ok((collection.member_ordinals(member), column))
+        });
+        Ok(Some(Self { members: columns.collect::<Result<_, _>>()? }))
+    }
+
+    /// The class of a sample; none where it lacks one.
+    pub(super) fn of_sample(&self, ordinal: u64) -> Option<u64> {
+        let member = self.members.partition_point(|(ordinals, _)| ordinals.end <= ordinal);
+        let (ordinals, column) = self.members.get(member)?;
+        match column.get(ordinal - ordinals.start)? {
+            AttributeValue::Bool(value) => Some(value.into()),
+            AttributeValue::Int(value) => Some(value.cast_unsigned()),
+            AttributeValue::Uint(value) => Some(value),
+            AttributeValue::Float32(_) | AttributeValue::Float64(_) => None,
+        }
+    }
+}

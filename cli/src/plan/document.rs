@@ -1,0 +1,83 @@
+//! What an epoch is going to be, as a document for programs and in a sentence for people.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::mixing::MixingDocument;
+use crate::commands::counted;
+use crate::epoch::datasets::shown;
+use crate::epoch::order_options::SubsetDocument;
+use crate::sizes::shown_exact;
+
+/// All that decides which samples every batch has, `auto` and defaults resolved.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct PlanDocument {
+    pub(crate) paths: Vec<String>,
+    /// Of the datasets in the generation that is open, 16 hexadecimal digits.
+    pub(crate) fingerprint: String,
+    pub(crate) dataset_samples: u64,
+    pub(crate) subset: Option<SubsetDocument>,
+    pub(crate) order: String,
+    /// Of the chunked order alone.
+    pub(crate) lanes: Option<u64>,
+    pub(crate) window_bytes: u64,
+    pub(crate) seed: u64,
+    pub(crate) epoch: u64,
+    pub(crate) world: u64,
+    pub(crate) rank: u64,
+    pub(crate) batch_size: usize,
+    /// `drop`, `pad` or `short`.
+    pub(crate) tail: String,
+    /// Samples of the epoch, of all ranks.
+    pub(crate) samples: u64,
+    /// The position at which the first batch begins: the state's.
+    pub(crate) start_position: u64,
+    /// Samples of the rank, from there on.
+    pub(crate) rank_samples: u64,
+    /// Batches of every rank, from there on.
+    pub(crate) batches: u64,
+    /// The most ranks that read the same extents; 1 where every rank has lanes of its own.
+    pub(crate) extent_readers_max: u64,
+    pub(crate) step: Option<StepDocument>,
+    pub(crate) mixing: Option<MixingDocument>,
+}
+
+/// A batch of the rank.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct StepDocument {
+    /// Counted from 0, from the first batch on.
+    pub(crate) number: u64,
+    /// Where the samples stand in the epoch; one that is not below the number of samples repeats an early one.
+    pub(crate) positions: Vec<u64>,
+    pub(crate) ordinals: Vec<u64>,
+    /// `key` or, where that is not UTF-8, `key_hex`; with --keys.
+    pub(crate) keys: Option<Vec<Map<String, Value>>>,
+}
+
+impl PlanDocument {
+    /// One line for a person.
+    pub(crate) fn sentence(&self) -> String {
+        let lanes = match self.lanes {
+            Some(lanes) => format!(", {} in a window of {}", counted(lanes, "lane"), shown_exact(self.window_bytes)),
+            None => String::new(),
+        };
+        let subset = match &self.subset {
+            Some(subset) => format!(" ({} of {} samples)", subset.samples, self.dataset_samples),
+            None => String::new(),
+        };
+        let (samples, batches) = (counted(self.rank_samples, "sample"), counted(self.batches, "batch"));
+        let from =
+            if self.start_position > 0 { format!(" from position {} on", self.start_position) } else { String::new() };
+        format!(
+            "{}{subset}: {}, seed {}, epoch {}{lanes}; rank {} of {}{from}: {samples} in {batches} of {}, tail {}",
+            shown(&self.paths),
+            self.order,
+            self.seed,
+            self.epoch,
+            self.rank,
+            self.world,
+            self.batch_size,
+            self.tail
+        )
+    }
+}
