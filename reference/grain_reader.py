@@ -898,7 +898,7 @@ def subset_hash(ordinals, n):
     return xxh64(bytes(bitmap), n)
 
 
-TOKENS = re.compile(r"""[ \t\r\n]*(?:(?P<end>\Z)|(?P<number>-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?(?![A-Za-z0-9_]))
+TOKENS = re.compile(r"""[ \t\r\n]*(?:(?P<end>\Z)|(?P<number>-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![A-Za-z0-9_]))
     |(?P<word>[A-Za-z_][A-Za-z0-9_]*)|"(?P<name>(?:[^"\\]|\\.)*)"|'(?P<string>(?:[^'\\]|\\.)*)'
     |(?P<symbol><=|>=|==|!=|\.\.|[<>=(),]))""", re.VERBOSE | re.DOTALL)
 ESCAPES = re.compile(rb"\\(?:([\\'\"])|([nrt])|x([0-9A-Fa-f]{2})|u\{([0-9A-Fa-f]{1,6})\}|)", re.DOTALL)
@@ -933,11 +933,19 @@ def tokenize(text):
 
 def check_number(token, column):
     """SUB-4: the number, without the zeros that its exponent begins with."""
-    digits, _, exponent = token.partition("e")
+    digits, _, exponent = token.lower().partition("e")
     exponent = re.fullmatch("([+-]?)0*([0-9]{1,3})", exponent or "0")
     if sum(map(str.isdigit, digits)) > 400 or not exponent or int(exponent[2]) > 400:
         raise NotPossible(f"The number at column {column} is too long (SUB-4).")
     return f"{digits}e{exponent[1]}{exponent[2]}"
+
+
+def nearest_float32(text):
+    """SUB-7."""
+    try:
+        return struct.unpack("<f", struct.pack("<f", float(text)))[0]
+    except OverflowError:
+        return float("-inf" if text.startswith("-") else "inf")
 
 
 def unescape(escape, column):
@@ -1088,7 +1096,7 @@ class Expression:
         if types[name] == "bool":
             return name, found, {"true": lambda _: True, "false": lambda _: False}
         if types[name].startswith("float"):
-            return name, found, {"number": float}
+            return name, found, {"number": float if types[name] == "float64" else nearest_float32}
         if name == "label" and isinstance(self.dataset.user.get("class_names"), list):
             return name, found, {**exact, "string": lambda text: self.places(token, text)}
         return name, found, exact
@@ -1154,11 +1162,12 @@ def run_plan(dataset, options):
 
 
 def tell_mixing(dataset, order, options):
-    """MIX-1: classes are values of an integer attribute; a dataset without `label` has none, unless one is named."""
+    """MIX-1: classes are values of an integer or bool attribute; a dataset without `label` has none, unless one is named."""
     types = {column["name"]: column["type"] for column in dataset.schema["attributes"]}
     name = options.class_attribute or "label"
-    if "int" not in types.get(name, "") and (options.class_attribute or name in types):
-        raise NotPossible(f"There is no integer attribute {name!a}.")
+    is_class = "int" in types.get(name, "") or types.get(name) == "bool"
+    if not is_class and (options.class_attribute or name in types):
+        raise NotPossible(f"There is no integer or bool attribute {name!a}.")
     class_of = (lambda ordinal: dataset.attributes(ordinal)[name]) if name in types else None
     size = options.world * options.batch_size
     told, mixing = {"global_batch_size": size, "places": 11}, order.mixing(size, class_of)

@@ -7,11 +7,11 @@
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use grainstore_benches::{
-    Fixture, Lengths, Meter, Report, Row, Spread, Target, check_contents, child_argument, epoch_options, is_large_run,
-    is_selected, is_test_run, open_direct, open_direct_at, peak_memory_len, round_count, scaled,
+    Fixture, Lengths, Meter, Report, Row, Spread, Target, check_contents, child_argument, child_command, epoch_options,
+    is_large_run, is_selected, open_direct, open_direct_at, peak_memory_len, round_count, scaled,
 };
 use grainstore_reader::plan::Order;
 use grainstore_reader::{EpochOptions, Reader};
@@ -92,9 +92,7 @@ fn add_point(report: &mut Report, family: &Family, count: u64) -> Point {
 }
 
 fn ask_child(path: &Path) -> Told {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([if is_test_run() { "--test" } else { "--bench" }, "--child"]).arg(path);
-    let output = command.stderr(Stdio::inherit()).output().unwrap();
+    let output = child_command(path).stderr(Stdio::inherit()).output().unwrap();
     assert!(output.status.success(), "the process that reads {} failed", path.display());
     serde_json::from_slice(&output.stdout).unwrap()
 }

@@ -41,15 +41,21 @@ impl Shape {
         }
     }
 
-    /// The dataset; in a test run a hundredth of it.
+    /// What the dataset is made from; in a test run a hundredth of it.
     #[must_use]
-    pub fn dataset(self) -> Dataset {
+    pub fn fixture(self) -> Fixture {
         let (samples, lengths) = match self {
             Self::Tiny => (2_000_000, Lengths::Same(512)),
             Self::Cifar => (400_000, Lengths::Same(3073)),
             Self::ImageNet => (40_000, Lengths::Between(40_000, 180_000)),
         };
-        Fixture::noise(scaled(samples), lengths).kept()
+        Fixture::noise(scaled(samples), lengths)
+    }
+
+    /// The dataset.
+    #[must_use]
+    pub fn dataset(self) -> Dataset {
+        self.fixture().kept()
     }
 }
 
@@ -65,12 +71,16 @@ pub fn open_direct(dataset: &Dataset) -> Reader {
 /// Where it cannot be opened.
 #[must_use]
 pub fn open_direct_at(path: &Path) -> Reader {
-    let options = ReaderOptions { io: IoChoice::Direct, ..ReaderOptions::default() };
-    let reader = Reader::open(path, options).unwrap();
-    reader.load().unwrap();
-    reader.extents().unwrap();
-    reader.notices().iter().for_each(|notice| crate::say(notice));
-    reader
+    open(path, 0)
+}
+
+/// The same, with a cache of so many bytes.
+///
+/// # Panics
+/// Where it cannot be opened.
+#[must_use]
+pub fn open_direct_with_cache(dataset: &Dataset, cache_bytes: u64) -> Reader {
+    open(&dataset.path(), cache_bytes)
 }
 
 /// An epoch of batches of 256 in this order.
@@ -86,4 +96,13 @@ pub fn index_range(dataset: &grainstore_store::Dataset) -> Range<u64> {
     let data_end = dataset.segment_table().records().first().map_or(0, |record| record.data_end);
     let file_len = dataset.segments().first().map_or(0, |segment| segment.file_len());
     round_up(data_end, BLOCK_LEN)..file_len
+}
+
+fn open(path: &Path, cache_bytes: u64) -> Reader {
+    let options = ReaderOptions { io: IoChoice::Direct, cache_bytes, ..ReaderOptions::default() };
+    let reader = Reader::open(path, options).unwrap();
+    reader.load().unwrap();
+    reader.extents().unwrap();
+    reader.notices().iter().for_each(|notice| crate::say(notice));
+    reader
 }

@@ -32,7 +32,35 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It is not a cache, and does not turn payloads into images or tensors. A sample is held in memory whole, twice
+//! An epoch may be shared among ranks, be over some of the samples, and be gone on with in another process:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use grainstore_reader::{EpochOptions, EpochState, Expression, Reader, ReaderOptions};
+//! # use grainstore_writer::{DatasetWriter, Sample, WriterOptions};
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("tiny.grain");
+//! # let mut writer = DatasetWriter::create(&path, WriterOptions::default())?;
+//! # for i in 0..200 { writer.write(Sample::new(format!("{i}"), vec![i; 9]))?; }
+//! # writer.finish()?;
+//! # let reader = Reader::open(&path, ReaderOptions::default())?;
+//!
+//! let train: Expression = "key_hash < 0.9".parse()?;
+//! let subset = Some(Arc::new(train.select_from(reader.collection())?));
+//! let batch_size = 8.try_into()?;
+//! let options = EpochOptions { rank: 1, world: 4, batch_size, seed: 7, subset, ..EpochOptions::default() };
+//!
+//! let mut epoch = reader.epoch(&options)?;
+//! assert_eq!(epoch.next_batch().transpose()?.map(|batch| batch.len()), Some(8));
+//! let state = epoch.state().to_string(); // one line of JSON, the same on every rank
+//!
+//! let resume: Option<EpochState> = Some(state.parse()?);
+//! let other_world = EpochOptions { rank: 0, world: 2, resume, ..options };
+//! assert_eq!(reader.epoch(&other_world)?.state().position(), 32);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! It does not turn payloads into images or tensors. A sample is held in memory whole, twice
 //! while it is copied from the read's buffer into its batch. Batches that have been handed out are the caller's, and
 //! no bound counts them. What the index says (keys, attributes, sizes) is asked of [`Reader::collection`].
 //!

@@ -179,7 +179,8 @@ impl std::str::FromStr for EpochState {
             Some(Some(found)) => return Err(StateError::TooNew { found }),
             _ => return Err(malformed("it has no member \"grainstore_state\" with a version".into())),
         }
-        let document: Document = serde_json::from_value(value).map_err(|error| malformed(error.to_string()))?;
+        // From the text again: a value has lost members that stand there twice.
+        let document: Document = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
         let fingerprint = Fingerprint(hex(&document.fingerprint).map_err(malformed)?);
         let subset = document.subset.as_deref().map(hex).transpose().map_err(malformed)?;
         let order = order_named(&document.order).ok_or_else(|| malformed(format!("order is {:?}", document.order)))?;
@@ -246,6 +247,7 @@ mod tests {
             ("\"epoch\":3", "\"epoch\":3,\"rank\":0"),
             ("\"epoch\":3", "\"epoch\":3.5"),
             (",\"epoch\":3", ""),
+            ("\"epoch\":3", "\"epoch\":3,\"epoch\":3"),
         ] {
             assert!(text.contains(old));
             let changed = text.replace(old, new);

@@ -207,7 +207,7 @@ fn compare(name: &'static str, ordinal: u64, literal: &Literal) -> Result<Option
         _ => match attribute(name, ordinal)? {
             AttributeValue::Int(value) => integer(value.into()),
             AttributeValue::Uint(value) => integer(value.into()),
-            AttributeValue::Float32(value) => Ok(f64::from(value).partial_cmp(&literal.text.parse().unwrap())),
+            AttributeValue::Float32(value) => Ok(value.partial_cmp(&(literal.text.parse::<f64>().unwrap() as f32))),
             AttributeValue::Float64(value) => Ok(value.partial_cmp(&literal.text.parse().unwrap())),
             AttributeValue::Bool(_) => unreachable!(),
         },

@@ -44,7 +44,7 @@ mod segment;
 mod threads;
 mod verify;
 
-pub use collection::Collection;
+pub use collection::{Collection, Columns};
 pub use columns::Column;
 pub use dataset::Dataset;
 pub use error::StoreError;

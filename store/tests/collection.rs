@@ -56,6 +56,13 @@ fn check(models: &[Model], collection: &Collection) {
     let samples: Vec<&ModelSample> = models.iter().flat_map(Model::samples).collect();
     let count = samples.len() as u64;
     assert_eq!(collection.sample_count(), count);
+    for (place, attribute) in collection.schema().attributes().iter().enumerate() {
+        let column = collection.column(&attribute.name).unwrap();
+        for ordinal in 0..count {
+            assert_eq!(column.get(ordinal), collection.attributes(ordinal).unwrap()[place], "sample {ordinal}");
+        }
+        assert_eq!((column.get(count), column.parts().len()), (None, collection.member_count()));
+    }
     for (ordinal, sample) in (0..).zip(&samples) {
         assert_eq!(read(collection, ordinal), seen(&models[0], sample), "sample {ordinal}");
         let (member, own) = collection.locate_member(ordinal).unwrap();

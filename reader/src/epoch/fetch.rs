@@ -13,24 +13,21 @@ use std::time::{Duration, Instant};
 use grainstore_format::to_usize;
 use grainstore_store::{Collection, Location};
 
-use super::arena::{Arena, Taken};
-use super::cache::{Cache, Kept, Reservation, Supply};
+use super::arena::Arena;
+use super::cache::Cache;
 use super::drafts::Drafts;
 use super::epoch_plan::EpochPlan;
 use super::lane::Lane;
-use super::planned::{Planned, Planner};
+use super::planned::Planner;
 use super::stats::EpochStats;
+use super::unit::{Part, State, Unit};
 use crate::ReadError;
 use crate::engine::{self, Buffer, Completion, Engine, EngineError, Filled, Wait};
 use crate::patience::Patience;
 use crate::run::Run;
 use crate::sources::Sources;
 
-/// Room that is waited for before more units are submitted, so that they go to the kernel together.
-const REFILL_LEN_MAX: u64 = 2 << 20;
-/// What a unit that cannot be read counts for: it takes hardly any memory, but where many fail there would be no end of
-/// them.
-const FAILED_LEN: u64 = 1 << 20;
+mod submit;
 
 /// Fetches units and lends the stored bytes of their samples.
 pub(super) struct Fetch {
@@ -71,45 +68,6 @@ struct Ahead {
     len_max: u64,
 }
 
-/// A submitted unit. Looked at for every sample: errors, which are large and rare, stand elsewhere.
-struct Unit {
-    left_count: u32,
-    sample_count: u32,
-    /// Whether its buffers are its batch's.
-    in_place: bool,
-    part_count: u32,
-    /// The first of its reads: nearly always all of them.
-    parts: [Part; 2],
-    /// The others, ascending by place like the first: there are some where only few samples of an extent are wanted.
-    more: Vec<Part>,
-    /// Bytes of memory of its buffers.
-    len: u64,
-    /// Whether nothing had to be read for it when it was submitted.
-    was_cached: bool,
-    /// Where its buffers are to stay.
-    reservation: Option<Box<Reservation>>,
-    /// The extent that another unit is reading, and what to read where that fails.
-    on_the_way: Option<Box<(u32, Vec<Run>)>>,
-    /// Why it is not whole. Told when it is visited, so that what comes before it is handed out.
-    failed: Option<Box<ReadError>>,
-}
-
-/// One of the reads of a unit.
-struct Part {
-    run: Run,
-    state: State,
-}
-
-enum State {
-    /// Not there yet, or no more: it is lent to the engine or the batch.
-    Away,
-    Filled(Filled),
-    /// In the cache, the part of this number.
-    Kept(Arc<Kept>, usize),
-    /// With the read's buffer.
-    Failed(Box<(engine::ReadError, Buffer)>),
-}
-
 /// A sample whose bytes are there, or will never be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Visit {
@@ -119,94 +77,6 @@ pub(super) struct Visit {
     pub(super) in_place: bool,
     /// Whether they are not there: the read failed.
     pub(super) failed: bool,
-}
-
-impl Unit {
-    fn of(sample_count: u32) -> Self {
-        let part = || Part { run: Run::default(), state: State::Away };
-        let (parts, more) = ([part(), part()], Vec::new());
-        Self {
-            left_count: sample_count,
-            sample_count,
-            in_place: false,
-            part_count: 0,
-            parts,
-            more,
-            len: 0,
-            was_cached: false,
-            reservation: None,
-            on_the_way: None,
-            failed: None,
-        }
-    }
-
-    fn push(&mut self, part: Part) {
-        match self.parts.get_mut(self.part_count as usize) {
-            Some(place) => *place = part,
-            None => self.more.push(part),
-        }
-        self.part_count += 1;
-    }
-
-    fn parts(&self) -> impl Iterator<Item = &Part> {
-        self.parts.iter().take(self.part_count as usize).chain(&self.more)
-    }
-
-    /// Makes what the cache has the unit's parts.
-    fn take_kept(&mut self, kept: &Arc<Kept>) {
-        (self.part_count, self.more) = (0, Vec::new());
-        for (number, (run, _)) in kept.parts.iter().enumerate() {
-            self.push(Part { run: *run, state: State::Kept(Arc::clone(kept), number) });
-        }
-    }
-
-    /// Puts its buffers into the cache once all are filled; gives its place there up where one has failed.
-    fn keep_if_whole(&mut self) {
-        if self.parts().any(|part| matches!(part.state, State::Failed(_))) {
-            self.reservation = None;
-        }
-        if self.parts().any(|part| !matches!(part.state, State::Filled(_))) {
-            return;
-        }
-        let Some(reservation) = self.reservation.take() else { return };
-        let filled = |part: &mut Part| match mem::replace(&mut part.state, State::Away) {
-            State::Filled(filled) => Some((part.run, filled)),
-            _ => None,
-        };
-        let count = self.part_count as usize;
-        let parts = self.parts.iter_mut().take(count).chain(&mut self.more).filter_map(filled).collect();
-        self.take_kept(&reservation.keep(parts));
-    }
-
-    fn part(&self, number: u32) -> Option<&Part> {
-        let number = number as usize;
-        self.parts.get(number).or_else(|| self.more.get(number - self.parts.len()))
-    }
-
-    fn part_mut(&mut self, number: u32) -> Option<&mut Part> {
-        let (number, first_count) = (number as usize, self.parts.len());
-        self.parts.get_mut(number).or_else(|| self.more.get_mut(number - first_count))
-    }
-
-    /// The part that has a sample.
-    fn part_of(&self, location: &Location) -> u32 {
-        match self.part_count {
-            0 | 1 => 0,
-            2 => u32::from(!self.parts[0].run.holds(location)),
-            _ => self.part_of_many(location),
-        }
-    }
-
-    #[cold]
-    fn part_of_many(&self, location: &Location) -> u32 {
-        let begins_before = |part: &Part| part.run.offset <= location.offset;
-        let first_count = self.parts.iter().take_while(|part| begins_before(part)).count();
-        let count = match first_count == self.parts.len() {
-            true => first_count + self.more.partition_point(begins_before),
-            false => first_count,
-        };
-        u32::try_from(count.saturating_sub(1)).unwrap_or(u32::MAX)
-    }
 }
 
 impl Fetch {
@@ -397,146 +267,16 @@ impl Fetch {
         self.lanes.get_mut(place).and_then(Lane::visit).ok_or_else(|| self.stopped())
     }
 
-    /// Submits the next units as far as there is room, once there is room for several.
-    pub(super) fn read_ahead(&mut self, drafts: &mut Drafts) -> Result<(), ReadError> {
-        let refill_len = REFILL_LEN_MAX.min(self.ahead.len_max / 4);
-        if self.ahead.count > 0 && self.ahead.len > self.ahead.len_max - refill_len {
-            return Ok(());
-        }
-        let (begin, posted) = (Instant::now(), self.times.post);
-        while let Some(planned) = self.planner.next(drafts) {
-            if self.ahead.count > 0 && !self.has_room(&planned)? {
-                self.planner.put_back(planned);
-                break;
-            }
-            self.submit(planned, drafts)?;
-        }
-        self.times.prepare += begin.elapsed().saturating_sub(self.times.post - posted);
-        self.service()
-    }
-
-    fn has_room(&mut self, planned: &Planned) -> Result<bool, ReadError> {
-        if self.ahead.len.saturating_add(planned.memory_len_max()) > self.ahead.len_max {
-            return Ok(false);
-        }
-        let requests_max = self.sources.requests_max();
-        if self.engine.in_flight() >= requests_max {
-            self.absorb(Wait::None)?;
-        }
-        Ok(self.engine.in_flight() < requests_max)
-    }
-
-    fn submit(&mut self, planned: Planned, drafts: &mut Drafts) -> Result<(), ReadError> {
-        let number = self.free_number();
-        let Planned { lane, sample_count, in_place, runs, supply } = planned;
-        let mut unit = Unit::of(sample_count);
-        let slot = in_place.and_then(|(batch, index)| {
-            let slot = drafts.lend_slot(batch, index)?;
-            drafts.memory(batch).into_iter().for_each(|memory| self.engine.register(memory));
-            Some(slot)
-        });
-        unit.in_place = slot.is_some();
-        unit.was_cached = matches!(supply, Supply::Kept(_) | Supply::OnTheWay(_));
-        match (runs, supply) {
-            (Ok(runs), Supply::Read) => self.submit_runs(&mut unit, runs, number, slot)?,
-            (Ok(_), Supply::Keep(reservation, runs)) => {
-                unit.reservation = Some(Box::new(reservation));
-                self.submit_runs(&mut unit, runs, number, None)?;
-                // Samples of no bytes are there already.
-                unit.keep_if_whole();
-            }
-            (Ok(_), Supply::Kept(kept)) => unit.take_kept(&kept),
-            (Ok(runs), Supply::OnTheWay(extent)) => unit.on_the_way = Some(Box::new((extent, runs))),
-            (Err(error), _) => unit.failed = Some(Box::new(error)),
-        }
-        unit.len += if unit.failed.is_some() { FAILED_LEN } else { 0 };
-        self.ahead.count += 1;
-        self.ahead.len += unit.len;
-        self.held_len += if unit.in_place { 0 } else { unit.len };
-        self.held_len_max = self.held_len_max.max(self.held_len);
-        if let Some(slot) = self.units.get_mut(number as usize) {
-            *slot = Some(unit);
-        }
-        let lane = to_usize(lane);
-        if self.lanes.len() <= lane {
-            self.lanes.resize_with(lane + 1, Lane::default);
-        }
-        self.lanes[lane].push(number);
-        Ok(())
-    }
-
-    fn submit_runs(
-        &mut self,
-        unit: &mut Unit,
-        runs: Vec<Run>,
-        number: u32,
-        mut slot: Option<Buffer>,
-    ) -> Result<(), ReadError> {
-        for run in runs {
-            let reservation = unit.reservation.as_deref();
-            match self.submit_run(run, token_of(number, unit.part_count), slot.take(), reservation) {
-                Ok(len) => unit.len += len,
-                Err(ReadError::Engine(error)) => return Err(error.into()),
-                Err(error) => unit.failed = unit.failed.take().or(Some(Box::new(error))),
-            }
-            let state = match run.len {
-                0 => State::Filled(Filled::new(Buffer::with_capacity(0), 0..0)),
-                _ => State::Away,
-            };
-            unit.push(Part { run, state });
-        }
-        Ok(())
-    }
-
-    /// Returns the bytes of memory that the run's buffer takes.
-    fn submit_run(
-        &mut self,
-        run: Run,
-        token: u64,
-        slot: Option<Buffer>,
-        reservation: Option<&Reservation>,
-    ) -> Result<u64, ReadError> {
-        if run.len == 0 {
-            // There is nothing to wait for, so that the unit may go before an engine had answered.
-            return Ok(0);
-        }
-        let source = self.sources.of(run.segment)?;
-        let request = run.request(source, token, |len| match (slot, reservation) {
-            (Some(slot), _) => Ok(slot),
-            (None, Some(reservation)) => reservation.buffer(len),
-            (None, None) => self.buffer(len),
-        })?;
-        let len = match request.buffer.capacity() as u64 {
-            // Mapped bytes take no buffer; memory they take all the same.
-            0 => run.blocks_len(),
-            capacity => capacity,
-        };
-        let begin = Instant::now();
-        let submitted = self.engine.submit(request);
-        self.times.post += begin.elapsed();
-        submitted?;
-        Ok(len)
-    }
-
-    fn buffer(&mut self, len: usize) -> Result<Buffer, ReadError> {
-        Ok(match self.arena.take(len)? {
-            Taken::Recycled(buffer) | Taken::Lone(buffer) => buffer,
-            Taken::NewSlab(buffer) => {
-                self.engine.register(&buffer);
-                buffer
-            }
-        })
-    }
-
     /// Waits for the part of the unit that has the sample.
     fn arrival(&mut self, number: u32, location: &Location) -> Result<Visit, ReadError> {
-        if let Some(on_the_way) = self.unit_mut(number).and_then(|unit| unit.on_the_way.take()) {
-            self.await_extent(number, *on_the_way)?;
-        }
         loop {
             let Some(unit) = self.units.get_mut(number as usize).and_then(Option::as_mut) else {
                 return Err(self.stopped());
             };
+            if unit.on_the_way.is_some() {
+                self.await_extent(number)?;
+                continue;
+            }
             if unit.failed.is_some() {
                 return Err(unit.failed.take().map_or_else(|| self.stopped(), |error| *error));
             }
@@ -556,8 +296,10 @@ impl Fetch {
     }
 
     /// Waits for the extent that another unit is reading; where that comes to nothing, reads what the unit needs.
-    fn await_extent(&mut self, number: u32, (extent, runs): (u32, Vec<Run>)) -> Result<(), ReadError> {
-        let Some(cache) = self.cache.clone() else { return Ok(()) };
+    fn await_extent(&mut self, number: u32) -> Result<(), ReadError> {
+        let on_the_way = self.unit_mut(number).and_then(|unit| unit.on_the_way.take());
+        let (Some(on_the_way), Some(cache)) = (on_the_way, self.cache.clone()) else { return Ok(()) };
+        let (extent, runs) = *on_the_way;
         loop {
             match cache.find(extent) {
                 (Some(kept), _) => {
@@ -627,14 +369,6 @@ impl Fetch {
         }
     }
 
-    fn free_number(&mut self) -> u32 {
-        self.free_numbers.pop().unwrap_or_else(|| {
-            self.units.push(None);
-            // A unit takes more than a byte: there are never so many.
-            u32::try_from(self.units.len() - 1).unwrap_or(u32::MAX)
-        })
-    }
-
     fn unit(&self, number: u32) -> Option<&Unit> {
         self.units.get(number as usize).and_then(Option::as_ref)
     }
@@ -646,11 +380,6 @@ impl Fetch {
     pub(super) fn stopped(&self) -> ReadError {
         EngineError::Stopped { engine: self.engine.name(), in_flight: self.engine.in_flight() }.into()
     }
-}
-
-/// The token of a read: its unit's number, and its own.
-fn token_of(unit: u32, part: u32) -> u64 {
-    u64::from(unit) << 32 | u64::from(part)
 }
 
 fn place_of(token: u64) -> (u32, u32) {

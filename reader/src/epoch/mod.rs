@@ -26,6 +26,7 @@ mod runner;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod unit;
 mod units;
 mod wanted;
 

@@ -25,7 +25,7 @@ pub(super) fn runs_of(dataset: &Collection, extents: &Extents, samples: &Samples
         }
         Samples::Ranges(ranges) => {
             for range in ranges {
-                let ordinals: Vec<u64> = range.clone().map(|index| extents.ordinal(index)).collect();
+                let ordinals: Vec<u64> = extents.ordinals(range.clone()).collect();
                 append_some(dataset, &ordinals, &mut runs)?;
             }
         }

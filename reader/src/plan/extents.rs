@@ -66,6 +66,15 @@ impl Extents {
         self.subset.as_ref().map_or(index, |subset| subset.ordinal(index))
     }
 
+    /// The ordinals of consecutive indices, at a fraction of the cost of each by itself.
+    pub(crate) fn ordinals(&self, indices: Range<u64>) -> impl Iterator<Item = u64> + use<'_> {
+        let count = in_memory(indices.end.saturating_sub(indices.start));
+        let subset = self.subset.as_ref().filter(|_| count > 0);
+        let wanted = subset.map(|subset| subset.ordinals_in(subset.ordinal(indices.start)..subset.sample_count()));
+        let all = if subset.is_some() { 0..0 } else { indices };
+        wanted.into_iter().flatten().take(count).chain(all)
+    }
+
     /// The subset that they are of, if it is not all of the dataset.
     #[must_use]
     pub fn subset(&self) -> Option<&Arc<Subset>> {

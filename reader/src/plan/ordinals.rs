@@ -2,6 +2,7 @@
 
 use std::iter::FusedIterator;
 
+use super::extents::Extents;
 use super::lanes::Lanes;
 use super::piece::Piece;
 use super::stride::Stride;
@@ -26,7 +27,10 @@ pub struct Ordinals {
 struct LaneOrdinals {
     walk: LaneWalk,
     piece: Option<Piece>,
+    /// Of a subset, counted from `base`; else slots of the piece.
     slots: Vec<u16>,
+    /// The first ordinal of the piece's extent, where that is of a subset.
+    base: Option<u64>,
     /// The round of the piece's first slot.
     first_round: u64,
 }
@@ -38,9 +42,9 @@ impl Ordinals {
         Self { plan, positions, lanes: Vec::new(), lane_count: in_memory(lane_count), next_lane: 0 }
     }
 
-    fn index(&mut self, position: u64) -> Option<u64> {
+    fn ordinal(&mut self, position: u64) -> Option<u64> {
         let Kind::Chunked(lanes) = &self.plan.kind else {
-            return Some(self.plan.index_at(position));
+            return Some(self.plan.extents.ordinal(self.plan.index_at(position)));
         };
         let (place, lane_count) = (self.next_lane, lanes.lane_count());
         let round = position / lane_count;
@@ -48,7 +52,7 @@ impl Ordinals {
             self.lanes.push(LaneOrdinals::new(LaneWalk::new(lanes, position % lane_count, round)));
         }
         self.next_lane = if place + 1 == self.lane_count { 0 } else { place + 1 };
-        self.lanes[place].index(lanes, round)
+        self.lanes[place].ordinal(lanes, &self.plan.extents, round)
     }
 }
 
@@ -57,8 +61,7 @@ impl Iterator for Ordinals {
 
     fn next(&mut self) -> Option<u64> {
         let position = self.positions.next()?;
-        let index = self.index(position)?;
-        Some(self.plan.extents.ordinal(index))
+        self.ordinal(position)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -72,23 +75,33 @@ impl FusedIterator for Ordinals {}
 
 impl LaneOrdinals {
     fn new(walk: LaneWalk) -> Self {
-        Self { walk, piece: None, slots: Vec::new(), first_round: 0 }
+        Self { walk, piece: None, slots: Vec::new(), base: None, first_round: 0 }
     }
 
-    /// The index of the lane's sample of `round`, which never goes back.
-    fn index(&mut self, lanes: &Lanes, round: u64) -> Option<u64> {
+    /// The ordinal of the lane's sample of `round`, which never goes back.
+    fn ordinal(&mut self, lanes: &Lanes, extents: &Extents, round: u64) -> Option<u64> {
         if round - self.first_round >= self.slots.len() as u64 {
-            self.enter_piece_of(lanes, round)?;
+            self.enter_piece_of(lanes, extents, round)?;
         }
-        let slot = self.slots.get(in_memory(round - self.first_round))?;
-        self.piece.as_ref().map(|piece| piece.index_of(*slot))
+        let slot = *self.slots.get(in_memory(round - self.first_round))?;
+        match self.base {
+            Some(base) => Some(base + u64::from(slot)),
+            None => self.piece.as_ref().map(|piece| piece.index_of(slot)),
+        }
     }
 
-    fn enter_piece_of(&mut self, lanes: &Lanes, round: u64) -> Option<()> {
+    fn enter_piece_of(&mut self, lanes: &Lanes, extents: &Extents, round: u64) -> Option<()> {
         self.walk.round = round;
         let piece = self.walk.next(lanes)?;
         piece.slots_into(&mut self.slots);
         self.first_round = piece.first_round;
+        self.base = extents.subset().map(|_| extents.ordinal(extents.samples(piece.extent).start));
+        if let Some(base) = self.base {
+            let ordinals: Vec<u64> = piece.ranges().flat_map(|range| extents.ordinals(range)).collect();
+            // An extent spans no more ordinals than it may have samples.
+            let from_base = |slot: u16| u16::try_from(ordinals[usize::from(slot)] - base).unwrap_or(u16::MAX);
+            self.slots.iter_mut().for_each(|slot| *slot = from_base(*slot));
+        }
         self.piece = Some(piece);
         Some(())
     }

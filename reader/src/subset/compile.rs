@@ -110,8 +110,14 @@ impl Compiler<'_> {
         }
         let base = match attribute.kind {
             AttributeType::Bool => return bools(predicate).map(|set| Leaf::Integers(place, set)),
-            AttributeType::Float32 | AttributeType::Float64 => {
-                return floats(predicate).map(|set| Leaf::Floats(place, set));
+            AttributeType::Float32 => {
+                // So that 0.1 is what a float32 column holds where 0.1 was put in.
+                #[expect(clippy::cast_possible_truncation, reason = "the nearest one is wanted")]
+                let nearest = |number: &Number| f64::from(number.nearest() as f32);
+                return floats(predicate, nearest).map(|set| Leaf::Floats(place, set));
+            }
+            AttributeType::Float64 => {
+                return floats(predicate, Number::nearest).map(|set| Leaf::Floats(place, set));
             }
             AttributeType::Uint8 | AttributeType::Uint16 | AttributeType::Uint32 | AttributeType::Uint64 => Base::Zero,
             AttributeType::Int8 | AttributeType::Int16 | AttributeType::Int32 | AttributeType::Int64 => Base::Lowest,
@@ -205,19 +211,22 @@ fn bools(predicate: &Predicate) -> Result<IntegerSet, String> {
     Ok(IntegerSet::new(&ranges.collect::<Result<Vec<_>, _>>()?, Base::Zero))
 }
 
-fn floats(predicate: &Predicate) -> Result<FloatSet, String> {
+/// The values that meet a predicate, numbers being what `nearest` makes of them.
+fn floats(predicate: &Predicate, nearest: impl Fn(&Number) -> f64) -> Result<FloatSet, String> {
     let items = match predicate {
-        Predicate::Side(side, number) => vec![FloatItem::Side(*side, number.nearest())],
-        Predicate::Among { items, .. } => items.iter().map(float_item).collect::<Result<_, _>>()?,
+        Predicate::Side(side, number) => vec![FloatItem::Side(*side, nearest(number))],
+        Predicate::Among { items, .. } => {
+            items.iter().map(|item| float_item(item, &nearest)).collect::<Result<_, _>>()?
+        }
         Predicate::StartsWith(_) | Predicate::Present { .. } => return Err("expected a comparison".to_owned()),
     };
     Ok(FloatSet(items))
 }
 
-fn float_item(item: &Item) -> Result<FloatItem, String> {
+fn float_item(item: &Item, nearest: impl Fn(&Number) -> f64) -> Result<FloatItem, String> {
     match item {
-        Item::Value(Value::Number(number)) => Ok(FloatItem::Equal(number.nearest())),
-        Item::Range(start, end) => Ok(FloatItem::Range(start.nearest(), end.nearest())),
+        Item::Value(Value::Number(number)) => Ok(FloatItem::Equal(nearest(number))),
+        Item::Range(start, end) => Ok(FloatItem::Range(nearest(start), nearest(end))),
         Item::Value(Value::Bool(_)) => Err("compared with a bool, expected a number".to_owned()),
         Item::Value(Value::Text(_)) => Err("compared with a string, expected a number".to_owned()),
     }

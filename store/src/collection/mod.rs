@@ -8,7 +8,7 @@
 //! One dataset is asked straight. Of several, each is opened when something of it is first needed (`member`), must have
 //! the schema of the first (`agreement`), and answers in the numbers of all (`several`). Samples are not drawn from
 //! members by weights: an order of the samples of all members is what the plan makes of them, and a mixture by weights
-//! would be another one. There is no column of all members: each member has its own. spec.md: PLN-8.
+//! would be another one. spec.md: PLN-8.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,11 +17,13 @@ use std::sync::Arc;
 
 use grainstore_format::{AttributeValue, ChunkSize, Fingerprint, Schema};
 
+pub use self::columns::Columns;
 use self::member::{Member, Sums};
 use self::several::Several;
 use crate::{Dataset, Location, OpenOptions, PayloadError, StoreError};
 
 mod agreement;
+mod columns;
 mod member;
 mod several;
 
