@@ -10,7 +10,7 @@ use grainstore_benches::{
     epoch_options, is_large_run, is_selected, open_direct, round_count, scaled,
 };
 use grainstore_reader::plan::Order;
-use grainstore_reader::{Epoch, IoChoice, Reader, ReaderOptions};
+use grainstore_reader::{EpochOptions, EpochState, IoChoice, Reader, ReaderOptions};
 
 const SAMPLE_LEN: u64 = 8;
 
@@ -19,8 +19,12 @@ struct Run {
     opened_s: f64,
     planned_s: f64,
     first_batch_s: f64,
+    /// Of the processor, up to then.
+    first_batch_cpu_s: f64,
+    /// Bytes of the index, up to then.
+    index_bytes: u64,
     tenth_batch_s: f64,
-    /// When the index was in memory, had nobody else asked for it since.
+    /// When the index was in memory, or the tenth batch was there, if that was later.
     loaded_s: f64,
 }
 
@@ -46,6 +50,8 @@ fn add_case(report: &mut Report, count: u64) {
     report.add(Row::claim(&case, "planned in the middle, s", Target::AtMost(0.5), spread(|run| run.planned_s)));
     report.add(Row::fact(&case, "opened, s", spread(|run| run.opened_s)));
     report.add(Row::fact(&case, "first batch, s", spread(|run| run.first_batch_s)));
+    report.add(Row::fact(&case, "CPU to the first batch, s", spread(|run| run.first_batch_cpu_s)));
+    report.add(Row::fact(&case, "index read for it, MB", spread(|run| run.index_bytes as f64 / 1e6)));
     report.add(Row::fact(&case, "tenth batch, s", spread(|run| run.tenth_batch_s)));
     report.add(Row::fact(&case, "index loaded, s", spread(|run| run.loaded_s)));
     let alone = Spread::of((0..round_count()).map(|_| Some(load(&dataset))));
@@ -53,33 +59,36 @@ fn add_case(report: &mut Report, count: u64) {
 }
 
 fn run(dataset: &Dataset, number: u64) -> Run {
+    let state = state_in_the_middle(dataset, number);
+    let options = EpochOptions { resume: Some(state), ..epoch_options(Order::Chunked, number) };
     drop_caches(&dataset.path());
-    let meter = Meter::start();
+    let (meter, cpu) = (Meter::start(), Meter::start());
     let reader = open(dataset);
     let opened_s = meter.elapsed_s();
-    let mut epoch = go_on_in_the_middle(&reader, number);
+    let mut epoch = reader.epoch(&options).unwrap();
     let planned_s = meter.elapsed_s();
     let mut next_batch = || {
         let batch = epoch.next_batch().unwrap().unwrap();
         let _ = check_batch(&batch, dataset.fixture());
         meter.elapsed_s()
     };
-    let (first_batch_s, tenth_batch_s) = (next_batch(), (1..10).fold(0.0, |_, _| next_batch()));
+    let first_batch_s = next_batch();
+    let (first_batch_cpu_s, index_bytes) =
+        (cpu.stop().cpu_s, reader.collection().member(0).unwrap().index_bytes_read());
+    let tenth_batch_s = (1..10).fold(0.0, |_, _| next_batch());
     reader.load().unwrap();
-    Run { opened_s, planned_s, first_batch_s, tenth_batch_s, loaded_s: meter.elapsed_s() }
+    let loaded_s = meter.elapsed_s();
+    Run { opened_s, planned_s, first_batch_s, first_batch_cpu_s, index_bytes, tenth_batch_s, loaded_s }
 }
 
 fn open(dataset: &Dataset) -> Reader {
     Reader::open(dataset.path(), ReaderOptions { io: IoChoice::Direct, ..ReaderOptions::default() }).unwrap()
 }
 
-/// An epoch, and the ordinals of a batch in its middle.
-fn go_on_in_the_middle(reader: &Reader, number: u64) -> Epoch {
-    let epoch = reader.epoch(&epoch_options(Order::Chunked, number)).unwrap();
-    let middle = epoch.plan().len() / 2;
-    let (count, n) = (epoch.plan().ordinals_from(middle).take(256).count(), epoch.plan().len());
-    assert_eq!(count as u64, (n - middle).min(256));
-    epoch
+/// The state that a run of the epoch left behind in its middle.
+fn state_in_the_middle(dataset: &Dataset, number: u64) -> EpochState {
+    let plan = open(dataset).plan(&epoch_options(Order::Chunked, number)).unwrap();
+    plan.state_after(dataset.fixture().samples / 2 / 256)
 }
 
 /// Seconds to open the dataset and load its index, with nothing beside it.

@@ -207,17 +207,17 @@ impl Reader {
         self.gather().batch(ordinals)
     }
 
-    /// Begins an epoch, with a plan and an engine of its own. The first one begins to load the index, too, and does not
-    /// wait for it where it is large: a thread of its own loads it, and until then samples are located piece by piece.
-    /// Where it turns out to be damaged, the epoch ends with that error once it is known; no byte is handed out that
-    /// fails a checksum either way.
+    /// Begins an epoch, with a plan and an engine of its own. The first one loads the index, too, and does not wait for it
+    /// where it is large: once the first batch is made, a thread of its own loads it, and until then samples are located
+    /// piece by piece. Where it turns out to be damaged, the epoch ends with that error once it is known; no byte is
+    /// handed out that fails a checksum either way.
     ///
     /// # Errors
     /// Where the index is damaged; the dataset or the subset is empty; there is no such rank; the state to resume from is
     /// of another epoch; the number of lanes does not suit; the window is smaller than an extent; or no engine or thread
     /// can be started.
     pub fn epoch(&self, options: &EpochOptions) -> Result<Epoch, ReadError> {
-        self.dataset.load_ahead()?;
+        self.dataset.load_if_small()?;
         let origin = Origin {
             dataset: &self.dataset,
             sources: &self.sources,

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use grainstore_format::{BLOCK_LEN, to_usize};
+#[cfg(target_os = "linux")]
+use rustix::fs::{Advice, fadvise};
 
 use crate::map::Map;
 use crate::{IndexMemory, StoreError};
@@ -55,6 +57,7 @@ impl IndexFile {
         let (tail, bytes_read) = (Vec::new(), AtomicU64::new(0));
         let mut opened = Self { path: path.to_owned(), file, len, memory, tail, bytes_read };
         opened.tail = opened.read(len - len.min(TAIL_LEN)..len)?;
+        opened.expect_short_reads();
         Ok(opened)
     }
 
@@ -86,6 +89,18 @@ impl IndexFile {
         let mut bytes = vec![0; to_usize(range.end - range.start)];
         self.read_into(range.start, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// Says that reads are short and anywhere: else the system fetches several times as much as each asks for.
+    pub(crate) fn expect_short_reads(&self) {
+        #[cfg(target_os = "linux")]
+        let _ = fadvise(&self.file, 0, None, Advice::Random);
+    }
+
+    /// Says that reads follow each other.
+    pub(crate) fn expect_long_reads(&self) {
+        #[cfg(target_os = "linux")]
+        let _ = fadvise(&self.file, 0, None, Advice::Normal);
     }
 
     /// A map of `range`, which must lie in the file now. Nothing of it is checked yet.

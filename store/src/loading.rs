@@ -16,7 +16,7 @@ use crate::index::Index;
 use crate::threads::share_out;
 use crate::{Dataset, StoreError};
 
-/// Entries of fewer bytes than this are loaded at once: that takes a few milliseconds, as a first batch does.
+/// Entries of fewer bytes than this are loaded at once: that takes a few milliseconds.
 const AHEAD_LEN_MIN: u64 = 8 << 20;
 /// Entries that one thread checks at a time: half a megabyte.
 const PART_LEN: usize = 32768;
@@ -65,19 +65,28 @@ impl Dataset {
         self.loaded().map(|_| ())
     }
 
-    /// Begins to load in another thread, and returns; where that takes only a few milliseconds, loads. A second call
-    /// does nothing.
-    ///
-    /// Meanwhile samples are located piece by piece. Who reads many of them asks [`Dataset::check_load`] now and then.
+    /// Loads where that takes only a few milliseconds, as a first batch does; where the index is large, does nothing.
     ///
     /// # Errors
-    /// As [`Dataset::load`], where it loads or has failed to.
-    pub fn load_ahead(&self) -> Result<(), StoreError> {
+    /// As [`Dataset::load`], where it loads or has failed to before.
+    pub fn load_if_small(&self) -> Result<(), StoreError> {
         let entries_len = self.0.index.record(SectionKind::Entries, 0).map_or(0, |record| record.len);
-        if entries_len < AHEAD_LEN_MIN || self.is_loaded() {
-            return self.load();
+        if entries_len < AHEAD_LEN_MIN { self.load() } else { self.check_load() }
+    }
+
+    /// Begins to load in another thread, and returns; loads where that takes only a few milliseconds. A second call does
+    /// nothing, but for telling that the load has failed.
+    ///
+    /// Meanwhile samples are located piece by piece. A thread that loads takes its share of the device: who wants a few
+    /// samples first asks for them before.
+    ///
+    /// # Errors
+    /// As [`Dataset::load`], where it loads or has failed to before.
+    pub fn load_ahead(&self) -> Result<(), StoreError> {
+        self.load_if_small()?;
+        if self.is_loaded() {
+            return Ok(());
         }
-        self.check_load()?;
         let here = std::process::id();
         if self.0.loading.started_in.swap(here, Ordering::Relaxed) == here {
             return Ok(());
@@ -119,7 +128,8 @@ impl Dataset {
         self.0.chunks.get()
     }
 
-    pub(crate) fn is_loaded(&self) -> bool {
+    /// Whether the index is in memory, loaded and checked.
+    pub fn is_loaded(&self) -> bool {
         self.0.loaded.get().is_some()
     }
 

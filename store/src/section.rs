@@ -206,11 +206,13 @@ impl Section {
         let checksums = self.checksums(file)?;
         let memory = Owned::zeroed(to_usize(self.record.len));
         let mut memory = memory.map_err(|error| StoreError::io(file.path(), error))?;
-        self.for_each_share(memory.as_mut().chunks_mut(to_usize(SHARE_LEN)), |from, share| {
+        file.expect_long_reads();
+        let done = self.for_each_share(memory.as_mut().chunks_mut(to_usize(SHARE_LEN)), |from, share| {
             file.read_into(self.record.offset + from, share)?;
             self.check(file, checksums, from, share)
-        })?;
-        Ok(Memory::Owned(memory))
+        });
+        file.expect_short_reads();
+        done.map(|()| Memory::Owned(memory))
     }
 
     fn load_map(&self, file: &IndexFile) -> Result<Memory, StoreError> {

@@ -41,6 +41,8 @@ pub(super) struct Fetch {
     free_numbers: Vec<u32>,
     lanes: Vec<Lane>,
     ahead: Ahead,
+    /// Whether the index is known to be in memory.
+    has_index: bool,
     arena: Arena,
     held_len: u64,
     held_len_max: u64,
@@ -101,6 +103,7 @@ impl Fetch {
             free_numbers: Vec::new(),
             lanes: Vec::new(),
             ahead: Ahead { count: 0, len: 0, len_max: ahead_len_max },
+            has_index: false,
             arena: Arena::new(window_len.saturating_add(ahead_len_max)),
             held_len: 0,
             held_len_max: 0,

@@ -165,10 +165,21 @@ impl Runner {
             }
             let batch = self.make_batch(epoch.plan())?;
             self.hand_over(batch);
+            self.load_index()?;
             self.append_next()?;
             self.review();
         }
         Ok(())
+    }
+
+    /// Begins to load the index once there is a batch, which would else have to share the device with it.
+    fn load_index(&self) -> Result<(), ReadError> {
+        if self.dataset.is_loaded() {
+            return Ok(());
+        }
+        // To look up the samples of the next one takes a while until then.
+        self.handoff.flush();
+        Ok(self.dataset.load_ahead()?)
     }
 
     /// Fills the batch that has been begun, group by group.

@@ -2,7 +2,8 @@
 //!
 //! Consecutive samples are one read. Where only some of an extent's samples are wanted, they are read with what lies
 //! between them as long as that is not more than they are: a device is quicker with one long read than with many short
-//! ones. Where they are under half of the bytes, only they are read, neighbours together.
+//! ones. Where they are under half of the bytes, only they are read, neighbours together. A sample counts as a block at
+//! least: many small ones are read with all between them, and not looked up one by one.
 
 use std::ops::Range;
 
@@ -10,6 +11,7 @@ use grainstore_store::{Collection, Location};
 
 use super::units::Samples;
 use crate::ReadError;
+use crate::engine::BLOCK_LEN;
 use crate::plan::{Extents, Subset};
 use crate::run::Run;
 
@@ -57,11 +59,15 @@ pub(super) fn append_wanted(
 
 /// Appends the reads of ascending ordinals.
 fn append_some(dataset: &Collection, ordinals: &[u64], runs: &mut Vec<Run>) -> Result<(), ReadError> {
+    let (Some(&first), Some(&last)) = (ordinals.first(), ordinals.last()) else { return Ok(()) };
+    let all = Run::of_samples(dataset, &(first..last + 1))?;
+    // A sample by itself is a block at least. So the many small ones of an extent need not be looked up one by one.
+    if (ordinals.len() as u64).saturating_mul(2 * BLOCK_LEN as u64) >= all.len {
+        runs.push(all);
+        return Ok(());
+    }
     let mut locations = Vec::new();
     dataset.locate_all(ordinals, &mut locations)?;
-    let (Some(first), Some(last)) = (locations.first(), locations.last()) else { return Ok(()) };
-    let mut all = Run::of_sample(first);
-    all.extend_to(last);
     let wanted_len = locations.iter().map(|location| location.stored_len).fold(0, u64::saturating_add);
     if wanted_len.saturating_mul(2) >= all.len {
         runs.push(all);

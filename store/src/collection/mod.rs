@@ -196,6 +196,24 @@ impl Collection {
         self.members().try_for_each(|member| member?.load())
     }
 
+    /// Whether [`Dataset::is_loaded`] holds for every member.
+    pub fn is_loaded(&self) -> bool {
+        match &self.0 {
+            Kind::One(dataset) => dataset.is_loaded(),
+            Kind::Several(several) => {
+                several.members().iter().all(|member| member.opened().is_some_and(Dataset::is_loaded))
+            }
+        }
+    }
+
+    /// [`Dataset::load_if_small`] of every member.
+    ///
+    /// # Errors
+    /// As [`Dataset::load_if_small`] and [`Collection::member`].
+    pub fn load_if_small(&self) -> Result<(), StoreError> {
+        self.members().try_for_each(|member| member?.load_if_small())
+    }
+
     /// [`Dataset::load_ahead`] of every member.
     ///
     /// # Errors

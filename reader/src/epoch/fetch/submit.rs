@@ -18,6 +18,10 @@ use crate::run::Run;
 /// Room that is waited for before more units are submitted, so that they go to the kernel together.
 const REFILL_LEN_MAX: u64 = 2 << 20;
 
+/// What is read ahead while the index is not in memory: enough for the device. To look a unit up is to read 64 KiB of the
+/// index or more, and the first batch would wait for it.
+const NO_INDEX_LEN_MAX: u64 = 4 << 20;
+
 /// What a unit that cannot be read counts for: it takes hardly any memory, but where many fail there would be no end of
 /// them.
 const FAILED_LEN: u64 = 1 << 20;
@@ -25,24 +29,37 @@ const FAILED_LEN: u64 = 1 << 20;
 impl Fetch {
     /// Submits the next units as far as there is room, once there is room for several.
     pub(in crate::epoch) fn read_ahead(&mut self, drafts: &mut Drafts) -> Result<(), ReadError> {
-        let refill_len = REFILL_LEN_MAX.min(self.ahead.len_max / 4);
-        if self.ahead.count > 0 && self.ahead.len > self.ahead.len_max - refill_len {
+        let len_max = self.ahead_len_max();
+        let refill_len = REFILL_LEN_MAX.min(len_max / 4);
+        if self.ahead.count > 0 && self.ahead.len > len_max - refill_len {
             return Ok(());
         }
         let (begin, posted) = (Instant::now(), self.times.post);
+        let mut started_len = self.ahead.len;
         while let Some(planned) = self.planner.next(drafts) {
             if self.ahead.count > 0 && !self.has_room(&planned)? {
                 self.planner.put_back(planned);
                 break;
             }
             self.submit(planned, drafts)?;
+            if self.ahead.len - started_len >= refill_len {
+                // The first time there is room for many, and to look them up takes a while.
+                self.service()?;
+                started_len = self.ahead.len;
+            }
         }
         self.times.prepare += begin.elapsed().saturating_sub(self.times.post - posted);
         self.service()
     }
 
+    /// Bytes that may be ahead of their need now.
+    fn ahead_len_max(&mut self) -> u64 {
+        self.has_index = self.has_index || self.dataset.is_loaded();
+        if self.has_index { self.ahead.len_max } else { self.ahead.len_max.min(NO_INDEX_LEN_MAX) }
+    }
+
     fn has_room(&mut self, planned: &Planned) -> Result<bool, ReadError> {
-        if self.ahead.len.saturating_add(planned.memory_len_max()) > self.ahead.len_max {
+        if self.ahead.len.saturating_add(planned.memory_len_max()) > self.ahead_len_max() {
             return Ok(false);
         }
         let requests_max = self.sources.requests_max();
