@@ -649,6 +649,8 @@ class Several(Samples):
         for member in members:
             if (member.schema, member.keyed) != (self.schema, self.keyed):
                 raise NotPossible(f"{first.path} and {member.path} differ in their attributes, fields or having keys.")
+            if member.user.get("class_names") != self.user.get("class_names"):
+                raise NotPossible(f"{first.path} and {member.path} differ in their class_names.")
         self.starts = [0, *itertools.accumulate(map(len, members))]
         self.n, self.chunk_size = self.starts[-1], max(member.chunk_size for member in members)
         chained = f"{0:016x}"
@@ -755,6 +757,8 @@ class Batches:
             raise NotPossible(f"An epoch of {order.n} samples cannot begin at position {start}.")
         self.order, self.world, self.rank, self.tail, self.start = order, world, rank, tail, start
         self.global_size = world * batch_size
+        if tail == "pad" and self.global_size > max(order.n, 1 << 24):
+            raise NotPossible(f"A padded batch of {self.global_size} samples is too long (RNK-3).")
         left = order.n - start
         self.count = left // self.global_size + (tail != "drop" and left % self.global_size > 0)
 
@@ -1082,7 +1086,8 @@ class Expression:
         if token[:2] == ("word", "key"):
             return None, lambda sample: sample.key, {"string": bytes}
         if token[:2] == ("word", "key_hash"):
-            return None, lambda sample: fractions.Fraction(xxh64(sample.key, 0), 1 << 64), exact
+            return None, lambda sample: fractions.Fraction(xxh64(sample.key, 0), 1 << 64), {
+                "number": lambda text: self.fraction(token, text)}
         name = name if token.kind == "word" else name.decode("utf-8", "replace")
         types = {column["name"]: column["type"] for column in self.dataset.schema["attributes"]}
         if name not in types:
@@ -1100,6 +1105,11 @@ class Expression:
         if name == "label" and isinstance(self.dataset.user.get("class_names"), list):
             return name, found, {**exact, "string": lambda text: self.places(token, text)}
         return name, found, exact
+
+    def fraction(self, token, text):
+        """SUB-9: a number that a hash is compared with."""
+        bound = fractions.Fraction(text)
+        return bound if 0 <= bound <= 1 else self.refuse(token, "a hash is from 0 to 1")
 
     def places(self, token, text):
         """SUB-8: where a class name stands."""

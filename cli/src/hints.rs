@@ -98,7 +98,9 @@ fn hint_of_plan(error: &PlanError) -> Option<String> {
         PlanError::NoRanks => "`--world` is 1 where it is not given: one rank that reads everything",
         PlanError::RankOutOfRange { .. } => "`--world` is the number of ranks, `--rank` counts them from 0",
         PlanError::LanesOutOfRange { .. } => "without `--lanes` their number follows from `--window`",
-        PlanError::EmptySubset => "`grainstore ls` lists the values that `--subset` chooses by",
+        PlanError::EmptySubset => {
+            "`grainstore ls` lists the ordinal, key and attributes of every sample, which `--subset` chooses by"
+        }
         PlanError::PaddingTooLong { .. } => "`--tail short` and `--tail drop` repeat nothing",
         _ => return None,
     };
@@ -107,6 +109,12 @@ fn hint_of_plan(error: &PlanError) -> Option<String> {
 
 fn hint_of_select(error: &SelectError) -> Option<String> {
     match error {
+        SelectError::Unfit { what, .. } if what.starts_with("no class ") => {
+            Some("`grainstore inspect --json` lists all class names".to_owned())
+        }
+        SelectError::Unfit { what, .. } if what.ends_with(" from 0 to 1") => {
+            Some("'key_hash < 0.9' is nine tenths of the samples".to_owned())
+        }
         SelectError::Unfit { .. } => Some("`grainstore inspect` lists the attributes and their types".to_owned()),
         SelectError::Store(store) => hint_of_store(store),
         _ => None,
@@ -116,9 +124,14 @@ fn hint_of_select(error: &SelectError) -> Option<String> {
 fn hint_of_state(error: &StateError) -> Option<String> {
     const ANEW: &str = "another `--state` file begins anew";
     match error {
-        StateError::Malformed { .. } => Some(format!("it is no file that `--state` has written; {ANEW}")),
+        StateError::Malformed { .. } => {
+            Some("the file is cut short, or not a state: delete it to begin the epoch anew, or name another".to_owned())
+        }
         StateError::TooNew { .. } => Some("upgrade grainstore".to_owned()),
         StateError::OfOther { what: "dataset", .. } => Some(ANEW.to_owned()),
+        StateError::OfOther { what: "subset", found, .. } if found == "all samples" => {
+            Some(format!("run it without `--subset` to go on with it; {ANEW}"))
+        }
         StateError::OfOther { what: "subset", .. } => {
             Some(format!("the `--subset` that it was begun with goes on with it; {ANEW}"))
         }
@@ -211,8 +224,24 @@ mod tests {
         assert_eq!(hint(of("dataset", "ab")), "another `--state` file begins anew");
         assert_eq!(hint(StateError::TooNew { found: 2 }), "upgrade grainstore");
         assert!(
-            hint_of(&StateError::Malformed { why: String::new() }.into()).is_some_and(|hint| hint.contains("--state"))
+            hint(StateError::Malformed { why: String::new() }).starts_with("the file is cut short, or not a state")
         );
+        let all = of("subset", "all samples");
+        assert!(hint(all).starts_with("run it without `--subset`"));
+        assert!(hint(of("subset", "ab")).starts_with("the `--subset` that it was begun with"));
+    }
+
+    #[test]
+    fn a_class_that_there_is_not_is_answered_by_where_all_are() {
+        let unfit = |what: &str| SelectError::Unfit {
+            path: "a.grain".into(),
+            name: "label".into(),
+            column: 1,
+            what: what.to_owned(),
+        };
+        let hint = |what: &str| hint_of(&unfit(what).into()).unwrap();
+        assert!(hint("no class \"catt\" among the 4 class_names").starts_with("`grainstore inspect --json`"));
+        assert!(hint("no such attribute").starts_with("`grainstore inspect` "));
     }
 
     #[test]

@@ -39,6 +39,7 @@ struct Cli {
 
 const EXIT_HELP: &str = "\
 Exit status: 0 done, 1 the answer is no (verify found damage, get found no such key), 2 could not do it, 130 interrupted.
+What is skipped on request (epoch --skip-damaged, convert --skip-unreadable) is told on stderr and ends with 0.
 Data goes to stdout, everything else to stderr. NO_COLOR is honoured.";
 
 /// How the process ends.

@@ -190,9 +190,27 @@ fn a_damaged_sample_is_left_out_and_listed_where_that_is_asked_for() {
     assert_eq!((status, &document["samples"], &document["complete"]), (0, &json!(4), &json!(true)));
     let skipped = &document["skipped"];
     assert_eq!((skipped.as_array().unwrap().len(), &skipped[0]["ordinal"]), (1, &json!(1)));
+    let run = fixture.run("epoch", ["--skip-damaged", "--quiet", "--print-ordinals"]);
+    let told: Vec<&str> = run.stderr.lines().collect();
+    assert_eq!((run.status, told.len(), told[0]), (0, 2, "grainstore: 1 sample left out as damaged"));
+    assert!(told[1].contains("sample 1 (key \"cat/1.jpg\")") && told[1].contains("CRC-32"), "{told:?}");
     let run = fixture.run("epoch", ["--skip-damaged"]);
-    let line = run.stdout.lines().find(|line| line.starts_with("  left out ")).unwrap();
-    assert!(line.contains("sample 1 (key \"cat/1.jpg\")") && line.contains("CRC-32"), "{line}");
+    assert!(run.stdout.contains("\n  left out     1 sample, damaged: named on stderr\n"), "{}", run.stdout);
+}
+
+#[test]
+fn of_many_damaged_samples_the_first_twenty_are_named() {
+    let fixture = Fixture::labelled(50);
+    let dataset = grainstore_store::Dataset::open(&fixture.path).unwrap();
+    for ordinal in 10..33 {
+        common::flip_byte(dataset.segments()[0].path(), dataset.locate(ordinal).unwrap().offset);
+    }
+    let run = fixture.run("epoch", ["--skip-damaged", "--quiet", "--json"]);
+    let told: Vec<&str> = run.stderr.lines().collect();
+    assert_eq!((run.status, told.len(), told[0]), (0, 22, "grainstore: 23 samples left out as damaged"));
+    assert_eq!(told[21], "grainstore: and 3 more: `--json` lists all");
+    let document: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(document["skipped"].as_array().unwrap().len(), 23);
 }
 
 #[test]

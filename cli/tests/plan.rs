@@ -92,12 +92,12 @@ const KEYS: [&str; 20] = [
     "batches",
     "dataset_samples",
     "epoch",
-    "extent_readers_max",
     "fingerprint",
     "lanes",
     "mixing",
     "order",
     "paths",
+    "piece_readers_max",
     "rank",
     "rank_samples",
     "samples",
@@ -137,7 +137,7 @@ fn it_is_told_in_json_with_all_that_decides_it() {
         ("start_position", json!(0)),
         ("rank_samples", json!(8)),
         ("batches", json!(3)),
-        ("extent_readers_max", json!(3)),
+        ("piece_readers_max", json!(3)),
         ("step", json!(null)),
         ("mixing", json!(null)),
     ] {
@@ -198,6 +198,26 @@ fn mixing_is_told_of_the_batches_of_all_ranks_beside_a_full_shuffle() {
     assert_eq!(lines[3], "a batch is one of all ranks, 8 samples; means over 11 places of the epoch");
 }
 
+#[test]
+fn sixteen_batches_that_are_more_than_the_epoch_are_called_so() {
+    let fixture = Fixture::labelled(160);
+    let header = |batch_size: &'static str| {
+        let run = fixture.run("plan", ["--mixing", "--batch-size", batch_size]);
+        run.stdout
+            .lines()
+            .next()
+            .unwrap()
+            .split("  ")
+            .map(str::trim)
+            .filter(|cell| !cell.is_empty())
+            .collect::<Vec<_>>()
+            .join("|")
+    };
+    assert_eq!(header("10"), "distinct in|1 batch|full shuffle|16 batches|full shuffle");
+    assert_eq!(header("11"), "distinct in|1 batch|full shuffle|whole epoch|full shuffle");
+    assert_eq!(header("161"), "distinct in|whole epoch|full shuffle|whole epoch|full shuffle");
+}
+
 /// MIX-1: parts are those of the samples that are visited.
 #[test]
 fn a_subset_has_256_parts_of_its_own() {
@@ -224,6 +244,7 @@ fn classes_are_counted_where_there_are_any() {
         ),
         (vec!["--mixing", "--class-attribute", "weight"], "attribute \"weight\" is a float32, expected whole numbers"),
         (vec!["--class-attribute", "label"], "--mixing"),
+        (vec!["--json", "--keys"], "no --step says which\nhint: without `--json`"),
         (vec!["--step", "1"], "no step 1: the rank has 1 batch\nhint: steps go from 0 to 0"),
     ] {
         let run = fixture.run("plan", &flags);

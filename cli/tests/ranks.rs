@@ -58,7 +58,7 @@ fn every_number_of_processes_reads_the_same_global_batches() {
         }
         for run in runs {
             assert_eq!(run.status, 0, "{}", run.stderr);
-            let warned = run.stderr.contains(&format!("{world} ranks do not divide 24 lanes"));
+            let warned = run.stderr.contains(&format!("24 lanes cannot be divided among {world} ranks"));
             assert_eq!(warned, 24 % world != 0, "{}", run.stderr);
         }
     }
@@ -168,13 +168,30 @@ fn the_tail_is_dropped_shortened_or_padded() {
     let run = fixture.run("epoch", ["--world", "3", "--rank", "1", "--batch-size", "2", "--tail", "pad"]);
     assert!(run.stdout.contains("\n  rank         1 of 3, 2 batches of 2, tail pad\n"), "{}", run.stdout);
     assert!(run.stdout.contains("\n  padded       the last 1 repeat the first of the epoch\n"), "{}", run.stdout);
-    let run = fixture.run("epoch", ["--world", "6", "--batch-size", "2", "--tail", "drop"]);
+    let run = fixture.run("epoch", ["--world", "6", "--rank", "0", "--batch-size", "2", "--tail", "drop"]);
     assert_eq!(run.status, 0);
     assert!(
         run.stdout.contains(": nothing to read: 10 samples left of epoch 0 do not fill a batch of every rank"),
         "{}",
         run.stdout
     );
+}
+
+/// Two processes that take the same share by mistake would train on half of the samples twice.
+#[test]
+fn one_of_several_ranks_must_say_which_it_is() {
+    let fixture = Fixture::labelled(20);
+    let error = "grainstore: --world is 4: say which of them this is with --rank 0 to 3\n";
+    for (command, rest) in
+        [("epoch", &[][..]), ("epoch", &["--json"]), ("plan", &[]), ("plan", &["--step", "0", "--json"])]
+    {
+        let run = fixture.run(command, [&["--world", "4"], rest].concat());
+        assert_eq!((run.status, run.stdout.as_str(), run.stderr.as_str()), (2, "", error), "{command} {rest:?}");
+    }
+    for rest in [&["--mixing"][..], &["--json"]] {
+        let run = fixture.run("plan", [&["--world", "4"], rest].concat());
+        assert_eq!(run.status, 0, "{rest:?}: {}", run.stderr);
+    }
 }
 
 #[test]
@@ -195,10 +212,11 @@ fn what_cannot_be_is_refused_in_a_sentence_with_a_hint() {
             "`grainstore inspect`",
         ),
         (
-            vec!["--tail", "pad", "--world", "90000000"],
+            vec!["--tail", "pad", "--world", "90000000", "--rank", "0"],
             "all ranks' batches together have 23040000000 samples, expected at most 16777216 where they are padded",
             "`--tail short`",
         ),
+        (vec!["--subset", "label = 1 and key_hash < 90"], "compared with 90, expected a number", "'key_hash < 0.9' is"),
         (vec!["--state", "/nowhere/state"], "/nowhere/state: cannot be written: No such file or directory", ""),
         (vec!["--state", "/proc"], "/proc: the state cannot be read: it is no regular file", ""),
     ] {
@@ -216,6 +234,7 @@ fn what_cannot_be_is_refused_in_a_sentence_with_a_hint() {
 
 #[test]
 fn a_state_of_anything_else_is_refused_and_left_as_it_is() {
+    const CUT: &str = "the file is cut short, or not a state: delete it to begin the epoch anew";
     let fixture = Fixture::labelled(40);
     let state = fixture.folder.path().join("state");
     let flags = |rest: &[&'static str]| [&["--state", state.to_str().unwrap()], rest].concat();
@@ -233,13 +252,14 @@ fn a_state_of_anything_else_is_refused_and_left_as_it_is() {
     refused(&fixture, &["--seed", "1"], "state is of seed 0, not of 1", "`--seed 0` goes on with it");
     refused(&fixture, &["--order", "full"], "state is of order chunked, not of full", "`--order chunked` goes on");
     refused(&fixture, &["--lanes", "2"], "state is of lanes 1, not of 2", "`--lanes 1` goes on with it");
-    refused(&fixture, &["--subset", "label < 5"], "not of ", "the `--subset` that it was begun with");
+    refused(&fixture, &["--subset", "label < 5"], "not of ", "run it without `--subset`");
     refused(&Fixture::labelled(3), &[], "state is of dataset ", "another `--state` file begins anew");
     assert_eq!(fs::read_to_string(&state).unwrap(), text);
     for (content, error, hint) in [
-        (text[..text.len() / 2].to_owned(), "/state: not a state of an epoch: EOF", "it is no file that `--state`"),
-        (String::new(), "/state: not a state of an epoch: EOF", "it is no file that `--state`"),
-        (" ".repeat(70_000), "/state: not a state of an epoch: it is longer than 65536 bytes", "it is no file"),
+        (text[..text.len() / 2].to_owned(), "/state: not a state of an epoch: EOF", CUT),
+        (String::new(), "/state: not a state of an epoch: EOF", CUT),
+        (" ".repeat(70_000), "/state: not a state of an epoch: it is longer than 65536 bytes", CUT),
+        (r#"{"grainstore_state":0}"#.to_owned(), "/state: not a state of an epoch: it has no member", CUT),
         (r#"{"grainstore_state":2}"#.to_owned(), "/state: state is of version 2", "upgrade grainstore"),
     ] {
         fs::write(&state, content).unwrap();
@@ -258,6 +278,16 @@ fn names(folder: &Path) -> Vec<String> {
 /// The command has filled the pipe and waits for its reader when the signal arrives, so most of the epoch is ahead.
 #[test]
 fn ctrl_c_leaves_a_state_that_counts_what_was_printed() {
+    a_signal_leaves_a_state(Signal::INT);
+}
+
+/// As a cluster's scheduler sends it before it kills.
+#[test]
+fn so_does_sigterm() {
+    a_signal_leaves_a_state(Signal::TERM);
+}
+
+fn a_signal_leaves_a_state(signal: Signal) {
     let fixture = Fixture::keyless(60_000);
     let state = fixture.folder.path().join("state");
     let flags = ["--print-ordinals", "--batch-size", "1", "--state", state.to_str().unwrap()];
@@ -268,11 +298,14 @@ fn ctrl_c_leaves_a_state_that_counts_what_was_printed() {
     let mut printed = vec![0];
     stdout.read_exact(&mut printed).unwrap();
     assert!(!state.exists(), "nothing is written while the epoch goes on");
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    kill_process(Pid::from_child(&child), signal).unwrap();
     stdout.read_to_end(&mut printed).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(130), &b"grainstore: interrupted\n"[..]));
     let printed = ordinals(&String::from_utf8(printed).unwrap());
+    let (count, path) = (printed.len(), state.display());
+    let told = format!("state of position {count} of 60000 in {path}: the same command goes on from it\n");
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), told + "grainstore: interrupted\n");
     assert!(printed.len() < 60_000, "it read on to the end");
     let text = fs::read_to_string(&state).unwrap();
     assert!(text.ends_with(&format!("\"position\":{}}}\n", printed.len())), "{} lines, {text}", printed.len());
@@ -288,7 +321,10 @@ fn a_damaged_sample_leaves_the_state_before_its_batch() {
     let state = fixture.folder.path().join("state");
     let flags = ["--order", "sequential", "--batch-size", "1", "--state", state.to_str().unwrap()];
     let run = fixture.run("epoch", flags);
-    assert!(run.status == 2 && run.stderr.contains("CRC-32"), "{}", run.stderr);
+    let told: Vec<&str> = run.stderr.lines().collect();
+    assert_eq!((run.status, told.len()), (2, 3), "{}", run.stderr);
+    assert_eq!(told[0], "state of position 2 of 5 in [PATH]/state: the same command goes on from it");
+    assert!(told[1].contains("CRC-32") && told[2].starts_with("hint: `--skip-damaged` goes on without it"), "{told:?}");
     assert!(fs::read_to_string(&state).unwrap().ends_with("\"position\":2}\n"));
     let run = fixture.run("epoch", flags.iter().chain(&["--skip-damaged", "--print-ordinals"]));
     assert_eq!((run.status, ordinals(&run.stdout)), (0, vec![3, 4]));

@@ -49,6 +49,18 @@ impl Drop for Block {
 }
 
 impl Batch {
+    /// The batch of ordinals, positions and views, which are as many.
+    pub(crate) fn of_epoch(
+        dataset: &Collection,
+        block: Arc<Block>,
+        (ordinals, positions, views): (Vec<u64>, Vec<u64>, Vec<Range<usize>>),
+        epoch_len: u64,
+        skipped: Arc<[SkippedSample]>,
+    ) -> Self {
+        let padded_count = positions.len() - positions.partition_point(|&position| position < epoch_len);
+        Self { dataset: dataset.clone(), block, ordinals, views, positions, padded_count, skipped }
+    }
+
     /// Samples of the batch.
     #[must_use]
     pub fn len(&self) -> usize {

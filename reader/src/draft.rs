@@ -7,6 +7,7 @@
 //! A slot is whole blocks of memory for one sample that is read by itself. It is lent to the read as a buffer and comes
 //! back filled; when all are back, they join to the block again.
 
+use std::collections::BTreeMap;
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
@@ -176,32 +177,32 @@ impl Draft {
         checks
     }
 
-    /// The batch, all of whose samples are in their places.
-    /// The samples stand at `positions` of an epoch of `epoch_len`; those at the places of `skipped` are left out.
+    /// The batch, all of whose samples are in their places. They stand at `positions` of an epoch of `epoch_len`; those at the places of `skipped` are left out.
     pub(crate) fn finish(
         self,
         dataset: &Collection,
         positions: Positions,
         epoch_len: u64,
-        skipped: Vec<(usize, ReadError)>,
+        mut skipped: BTreeMap<usize, ReadError>,
     ) -> Batch {
-        let (mut ordinals, mut positions): (Vec<u64>, Vec<u64>) =
-            (self.samples.iter().map(|due| due.ordinal).collect(), positions.collect());
-        let (block, mut views) = self.into_block();
-        let of_skipped = |(place, error): &mut (usize, Option<ReadError>)| {
-            let (ordinal, position) = (*ordinals.get(*place)?, *positions.get(*place)?);
-            Some(SkippedSample { ordinal, position, error: Arc::new(error.take()?) })
-        };
-        let mut skipped: Vec<_> = skipped.into_iter().map(|(place, error)| (place, Some(error))).collect();
-        skipped.sort_by_key(|(place, _)| *place);
-        let lacking: Arc<[SkippedSample]> = skipped.iter_mut().filter_map(of_skipped).collect();
-        for (place, _) in skipped.into_iter().rev() {
-            ordinals.remove(place);
-            positions.remove(place);
-            views.remove(place);
+        let ordinals: Vec<u64> = self.samples.iter().map(|due| due.ordinal).collect();
+        let (block, views) = self.into_block();
+        let positions: Vec<u64> = positions.collect();
+        if skipped.is_empty() {
+            return Batch::of_epoch(dataset, block, (ordinals, positions, views), epoch_len, Arc::default());
         }
-        let padded_count = positions.len() - positions.partition_point(|&position| position < epoch_len);
-        Batch { dataset: dataset.clone(), block, ordinals, views, positions, padded_count, skipped: lacking }
+        let (mut kept, mut lacking) = ((Vec::new(), Vec::new(), Vec::new()), Vec::new());
+        for (place, ((ordinal, position), view)) in ordinals.into_iter().zip(positions).zip(views).enumerate() {
+            match skipped.remove(&place) {
+                Some(error) => lacking.push(SkippedSample { ordinal, position, error: Arc::new(error) }),
+                None => {
+                    kept.0.push(ordinal);
+                    kept.1.push(position);
+                    kept.2.push(view);
+                }
+            }
+        }
+        Batch::of_epoch(dataset, block, kept, epoch_len, lacking.into())
     }
 
     /// A batch of `ordinals`, each of which is one of the samples; these ascend.

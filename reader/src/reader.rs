@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use grainstore_store::{Collection, IndexMemory, OpenOptions};
 
-use crate::engine::{self, BufferPool, IoMode};
+use crate::engine::{self, BufferPool, IoMode, Shared};
 use crate::engines::{EngineChoice, EngineSpec, Engines};
 use crate::epoch::{Cache, Epoch, EpochOptions, EpochPlan, NextEpoch, Origin};
 use crate::extents::extents_of;
@@ -41,7 +41,7 @@ pub struct ReaderOptions {
     pub dont_cache: bool,
     /// Bytes of memory for samples that epochs have read and later ones need again: whole extents as they are stored,
     /// none of which is ever put out again. With 0 nothing is kept. Where all of the dataset (or subset) fits, a second
-    /// epoch reads nothing; else it reads what did not fit. Mapped files need none.
+    /// epoch reads nothing; else it reads what did not fit. Mapped files need none. A forked process begins its own.
     pub cache_bytes: u64,
     /// Which generation of each dataset is opened, counted from 0, the oldest; `None`: the newest.
     /// [`Dataset::generation_of`](grainstore_store::Dataset::generation_of) finds the one that a state is of.
@@ -80,7 +80,7 @@ pub struct Reader {
     pool: Arc<BufferPool>,
     extents: OnceLock<Arc<Extents>>,
     cache_bytes: u64,
-    cache: OnceLock<Arc<Cache>>,
+    cache: Shared<Option<Arc<Cache>>>,
     patience: Patience,
     next: Arc<NextEpoch>,
 }
@@ -150,7 +150,7 @@ impl Reader {
             pool,
             extents: OnceLock::new(),
             cache_bytes: options.cache_bytes,
-            cache: OnceLock::new(),
+            cache: Shared::default(),
             patience,
             next: Arc::default(),
         })
@@ -265,7 +265,11 @@ impl Reader {
             return Ok(None);
         }
         let extents = self.extents()?;
-        Ok(Some(Arc::clone(self.cache.get_or_init(|| Arc::new(Cache::new(self.cache_bytes, extents))))))
+        let Some(mut place) = self.cache.lock() else { return Ok(None) };
+        // A forked process does not have the memory of the one that it finds here, and begins its own.
+        let here = place.take().filter(|cache| cache.is_home());
+        let cache = here.unwrap_or_else(|| Arc::new(Cache::new(self.cache_bytes, extents)));
+        Ok(Some(Arc::clone(place.insert(cache))))
     }
 
     fn gather(&self) -> Gather<'_> {

@@ -176,7 +176,7 @@ impl std::str::FromStr for EpochState {
         let value: serde_json::Value = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
         match value.get("grainstore_state").map(serde_json::Value::as_u64) {
             Some(Some(VERSION)) => {}
-            Some(Some(found)) => return Err(StateError::TooNew { found }),
+            Some(Some(found)) if found > VERSION => return Err(StateError::TooNew { found }),
             _ => return Err(malformed("it has no member \"grainstore_state\" with a version".into())),
         }
         // From the text again: a value has lost members that stand there twice.
@@ -239,6 +239,7 @@ mod tests {
         }
         for (old, new) in [
             ("\"grainstore_state\":1", "\"grainstore_state\":-1"),
+            ("\"grainstore_state\":1", "\"grainstore_state\":0"),
             ("\"grainstore_state\":1,", ""),
             ("ab\"", "AB\""),
             ("chunked", "auto"),

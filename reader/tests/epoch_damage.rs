@@ -10,7 +10,7 @@ use std::num::NonZeroUsize;
 use common::{Made, ORDERS, Random, Shape};
 use grainstore_format::to_usize;
 use grainstore_reader::plan::Tail;
-use grainstore_reader::{EpochOptions, IoChoice, OnDamage, ReadError, Reader};
+use grainstore_reader::{EpochOptions, IoChoice, OnDamage, ReadError, Reader, ReaderOptions};
 use grainstore_store::{Dataset, StoreError};
 
 const WORLD: u64 = 3;
@@ -101,10 +101,14 @@ fn three_ranks_go_on_past_flipped_bits_in_several_segments() {
 fn where_a_read_fails_only_the_samples_that_cannot_be_read_are_lost() {
     let made = made();
     let path = Dataset::open(made.path()).unwrap().segments()[1].path().to_owned();
-    for io in [IoChoice::Buffered, IoChoice::Direct] {
+    // With a cache, whole extents are read for single samples.
+    for (io, cache_bytes) in
+        [(IoChoice::Buffered, 0), (IoChoice::Direct, 0), (IoChoice::Buffered, 1 << 20), (IoChoice::Direct, 1 << 20)]
+    {
         let whole = std::fs::read(&path).unwrap();
         for order in ORDERS {
-            let reader = made.reader(io);
+            let reader =
+                Reader::open(made.path(), ReaderOptions { io, cache_bytes, ..ReaderOptions::default() }).unwrap();
             let (dataset, second) = (reader.collection().clone(), 1);
             // The file is open and whole; then it loses its end.
             let in_second = |ordinal: &u64| dataset.locate(*ordinal).unwrap().segment == second;
@@ -119,6 +123,7 @@ fn where_a_read_fails_only_the_samples_that_cannot_be_read_are_lost() {
             let expected: BTreeSet<u64> = ordinals.iter().filter(lost).copied().collect();
             let options = EpochOptions { lanes: Some(6), ..common::epoch_options(order) };
             assert_eq!(run(&made, &reader, &options), expected, "{order}");
+            assert_eq!(run(&made, &reader, &options), expected, "{order}, once more");
             drop(reader);
             std::fs::write(&path, &whole).unwrap();
         }

@@ -153,9 +153,12 @@ fn ranks_with_lanes_of_their_own_read_together_what_one_reader_reads_and_hold_th
     assert!(read(&ranks) <= read(&alone) * 5 * 103 / 100);
     let plan = reader.plan(&of_rank(3, 5, &options)).unwrap();
     assert_eq!(plan.share().readers_of_an_extent(), 5);
-    assert!(
-        plan.notice().unwrap().starts_with("5 ranks do not divide 24 lanes: up to 5 of them read the same extents")
-    );
+    let told = "24 lanes cannot be divided among 5 ranks: up to 5 of them read from the same chunks";
+    let notice = plan.notice().unwrap();
+    assert!(notice.starts_with(told) && notice.ends_with("; a number of lanes that 5 divides avoids it"), "{notice}");
+    let resumed = EpochOptions { resume: Some(plan.state_after(1)), ..of_rank(3, 5, &options) };
+    let notice = reader.plan(&resumed).unwrap().notice().unwrap();
+    assert!(notice.starts_with(told) && !notice.contains("avoids it"), "{notice}");
 }
 
 #[test]

@@ -116,6 +116,33 @@ fn an_epoch_under_way_ends_in_the_child_and_goes_on_in_the_parent() {
 }
 
 #[test]
+fn the_child_does_not_touch_the_cache_that_it_inherits_and_fills_its_own() {
+    let made = made();
+    for (io, engine) in [(IoChoice::Direct, EngineChoice::Auto), (IoChoice::Buffered, EngineChoice::Pread)] {
+        for order in ORDERS {
+            let cached = ReaderOptions { io, engine, threads: 3, cache_bytes: 64 << 20, ..ReaderOptions::default() };
+            let reader = Reader::open(made.path(), cached).unwrap();
+            let read = |reader: &Reader| {
+                let mut epoch = reader.epoch(&options(order)).unwrap();
+                assert_eq!(rest(&made, epoch.by_ref()), 800);
+                epoch.stats().read_bytes
+            };
+            assert!(read(&reader) > 0);
+            let mut inherited = Some(reader);
+            let child = fork(|| {
+                let reader = inherited.take().unwrap();
+                assert!(read(&reader) > 0, "it has nothing yet");
+                assert_eq!(read(&reader), 0);
+                drop(reader);
+            });
+            let reader = inherited.unwrap();
+            assert_eq!(read(&reader), 0, "the parent has what it had");
+            assert_eq!(status_of(child), 0, "{io:?}, {order}");
+        }
+    }
+}
+
+#[test]
 fn the_child_reads_for_itself_with_the_reader_that_it_inherits() {
     let made = made();
     for way in WAYS {

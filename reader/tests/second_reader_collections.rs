@@ -15,6 +15,7 @@ use common::Random;
 use grainstore_format::{Alignment, AttributeType, AttributeValue, to_usize};
 use grainstore_reader::plan::{Mixing, Order, OrderChoice};
 use grainstore_reader::{EpochOptions, Expression, IoChoice, Reader, ReaderOptions, Subset};
+use grainstore_store::Collection;
 use second::{Packed, Python, Question, Recipe};
 use serde_json::{Value, json};
 
@@ -98,7 +99,18 @@ fn the_second_reader_refuses_datasets_that_do_not_agree() {
     }
 }
 
-/// Labels 0 to 4, of which some samples have none, named anew by each dataset.
+#[test]
+fn both_readers_refuse_datasets_whose_labels_stand_for_other_classes() {
+    let members = [labelled(70, &["cat", "dog"]), labelled(33, &["dog", "cat"])];
+    let paths = members.each_ref().map(|member| member.dataset.path().to_owned());
+    let error = Collection::open(&paths, &Default::default()).unwrap_err().to_string();
+    assert!(error.ends_with("class 0 is \"cat\" in the first, \"dog\" in the second"), "{error}");
+    let answer = Python::start().ask(&question("plan", &paths).option("--order", "full"));
+    assert_eq!(answer.status, 2);
+    assert!(answer.stderr.contains("class_names"), "{}", answer.stderr);
+}
+
+/// Labels 0 to 4, of which some samples have none.
 fn labelled(count: i64, classes: &[&str]) -> Columns {
     let row = |ordinal: i64| -> Row {
         let label = (ordinal % 11 > 0).then_some(AttributeValue::Int(ordinal * 5 / count));
@@ -110,7 +122,7 @@ fn labelled(count: i64, classes: &[&str]) -> Columns {
 /// SUB-6, SUB-8
 #[test]
 fn both_readers_choose_the_same_samples_of_several_datasets() {
-    let members = [labelled(70, &["cat", "dog", "cat"]), labelled(33, &["dog", "cat"]), labelled(150, &["cat", "dog"])];
+    let members = [70, 33, 150].map(|count| labelled(count, &["cat", "dog", "cat"]));
     let paths = members.each_ref().map(|member| member.dataset.path().to_owned());
     let mut python = Python::start();
     for text in [

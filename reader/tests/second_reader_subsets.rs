@@ -80,6 +80,8 @@ const NUMBERS: [&str; 24] = [
     "0.1000000014901161193847656250",
     "0.99999999999999999999999",
 ];
+/// Mostly, a hash is compared with one of these.
+const FRACTIONS: [&str; 7] = ["0", "-0", "0.25", "5e-1", "0.75", "0.99999999999999999999999", "1.0"];
 const STRINGS: [&str; 6] = ["'cat'", "'dog'", "'gr\\u{f6}\\xc3\\x9fe'", "'n3/größe'", "'n1'", "''"];
 
 fn one_of<'t>(of: &[&'t str], random: &mut Random) -> &'t str {
@@ -94,11 +96,13 @@ fn any_value(random: &mut Random) -> &'static str {
     }
 }
 
-fn any_item(random: &mut Random) -> String {
-    if random.below(3) > 0 {
-        return any_value(random).into();
+fn any_item(name: &str, random: &mut Random) -> String {
+    let numbers = if name == "key_hash" && random.below(8) > 0 { &FRACTIONS[..] } else { &NUMBERS[..] };
+    match random.below(6) {
+        0 | 1 => format!("{}..{}", one_of(numbers, random), one_of(numbers, random)),
+        2 => any_value(random).into(),
+        _ => one_of(numbers, random).into(),
     }
-    format!("{}..{}", one_of(&NUMBERS, random), one_of(&NUMBERS, random))
 }
 
 /// A test, mostly one that its attribute allows.
@@ -108,13 +112,14 @@ fn any_test(random: &mut Random) -> String {
         (_, 0) => any_value(random),
         ("key", _) => one_of(&STRINGS, random),
         ("flag", _) => one_of(&["true", "False"], random),
+        ("key_hash", _) => one_of(&FRACTIONS, random),
         _ => one_of(&NUMBERS, random),
     };
     match random.below(6) {
         0 => format!("{name} is {}", one_of(&["missing", "Present"], random)),
         1 => format!("key starts with {}", one_of(&STRINGS, random)),
         2 => {
-            let items: Vec<_> = (0..random.below(3)).map(|_| any_item(random)).collect();
+            let items: Vec<_> = (0..random.below(3)).map(|_| any_item(name, random)).collect();
             let items = [items, vec![value.into()]].concat().join(", ");
             let (open, close) = if random.below(2) == 0 { ("(", ")") } else { ("", "") };
             format!("{name} {} {open}{items}{close}", one_of(&["in", "not in"], random))
@@ -225,7 +230,8 @@ fn both_readers_draw_the_same_borders() {
             long(65_536),
             format!("ordinal < {}", digits(400)),
             format!("ordinal < 0.{}", digits(399)),
-            "ordinal < 1e400 and ratio < 1e400 and key_hash < 1e+400".into(),
+            "ordinal < 1e400 and ratio < 1e+400".into(),
+            "key_hash >= -0 and key_hash <= 1.0 and key_hash in 0..1e0, 1e-400".into(),
             "ordinal > -1e-400 and ratio != 1e-400".into(),
             "ordinal < 1e0000000000000000000000000000000000000000000400".into(),
             format!("ordinal < 1e{}1", "0".repeat(5000)),
@@ -275,6 +281,11 @@ fn both_readers_draw_the_same_borders() {
             r"key = '\u{}'".into(),
             r"key = '\u{0000041}'".into(),
             r#""\xff" = 1"#.into(),
+            "key_hash < 1.00000000000000000000000001".into(),
+            "key_hash > -1e-400".into(),
+            "key_hash != 90".into(),
+            "key_hash not in 0, 0.5..1.5".into(),
+            "key_hash in -0.5..0.5, 1".into(),
             "label in (3), 4".into(),
             "label in ()".into(),
             "label in ((3))".into(),

@@ -207,11 +207,16 @@ fn compare(name: &'static str, ordinal: u64, literal: &Literal) -> Result<Option
         _ => match attribute(name, ordinal)? {
             AttributeValue::Int(value) => integer(value.into()),
             AttributeValue::Uint(value) => integer(value.into()),
-            AttributeValue::Float32(value) => Ok(value.partial_cmp(&(literal.text.parse::<f64>().unwrap() as f32))),
+            AttributeValue::Float32(value) => Ok(value.partial_cmp(&(nearest_f32(literal.text.parse().unwrap())))),
             AttributeValue::Float64(value) => Ok(value.partial_cmp(&literal.text.parse().unwrap())),
             AttributeValue::Bool(_) => unreachable!(),
         },
     }
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "the nearest one is wanted")]
+fn nearest_f32(value: f64) -> f32 {
+    value as f32
 }
 
 fn shown(name: &str) -> String {
@@ -234,7 +239,7 @@ fn literal() -> impl Strategy<Value = Literal> {
 }
 
 fn fraction() -> impl Strategy<Value = Literal> {
-    (-100_i128..1100, 0..3).prop_map(|(thousandths, way)| written(thousandths, way))
+    (0..=1000_i128, 0..3).prop_map(|(thousandths, way)| written(thousandths, way))
 }
 
 fn written(thousandths: i128, way: i32) -> Literal {

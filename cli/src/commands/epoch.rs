@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use grainstore_reader::{
-    Batch, EngineChoice, Epoch, EpochOptions, EpochState, IoChoice, OnDamage, Reader, ReaderOptions,
+    Batch, EngineChoice, Epoch, EpochOptions, EpochState, IoChoice, OnDamage, ReadError, Reader, ReaderOptions,
 };
+use grainstore_store::StoreError;
 use indicatif::ProgressBar;
 
 use super::shown_path;
@@ -14,8 +15,10 @@ use crate::clock::{parse_seconds, process_cpu};
 use crate::epoch::datasets::{DatasetArgs, samples_of};
 use crate::epoch::document::{Document, Skipped, Times};
 use crate::epoch::order_options::OrderOptions;
+use crate::epoch::skipped::warn_of;
 use crate::epoch::state_file::StateFile;
-use crate::printer::{ClosedPipe, Counted, Printer};
+use crate::hints::WithHint;
+use crate::printer::{Counted, Printer, on_one_line};
 use crate::sizes::parse_size;
 use crate::{Exit, interrupt};
 
@@ -25,7 +28,7 @@ const LOOK_UP: Duration = Duration::from_millis(100);
 /// Read an epoch, or one rank's share of it, in shuffled order and tell how fast it came
 ///
 /// Every sample is read once, checked and decoded, and thrown away. The time runs from the first request to the last
-/// batch; opening the dataset and loading its index is told separately. Sizes and rates of samples are those of the
+/// batch; opening the dataset is told separately. Sizes and rates of samples are those of the
 /// payloads, decoded.
 #[derive(clap::Args)]
 pub(crate) struct EpochArgs {
@@ -35,14 +38,19 @@ pub(crate) struct EpochArgs {
     order: OrderOptions,
     /// Go on from the state in FILE, if it exists, and leave the state there in the end
     ///
-    /// The state is written when the epoch is over, at --limit-seconds, at Ctrl-C and where a sample cannot be read. It
-    /// counts the batches that were handed out, and the next run goes on with the very next sample, with another --world
-    /// and --batch-size too. Each rank needs a file of its own. After the same number of batches they hold the same; where
-    /// ranks were stopped at different ones, all go on from copies of one file. The file of an epoch that is complete
-    /// serves a later --epoch, too.
+    /// The state is written when the epoch is over, at --limit-seconds, at Ctrl-C and SIGTERM, and where a sample cannot
+    /// be read; SIGKILL leaves the file as it was. It counts the batches that were handed out, and the next run goes on
+    /// with the very next sample, with another --world and --batch-size too. It keeps its lanes against another --window.
+    ///
+    /// Every rank needs a file of its own, such as run.$RANK.json. After the same number of batches they hold the same;
+    /// where ranks were stopped at different ones, all go on from copies of the file with the lowest position: nothing is
+    /// lost, and some samples come again. The file of an epoch that is complete serves a later --epoch, too.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Go on without samples that are damaged, and list them, instead of stopping at the first
+    /// Go on without samples that are damaged, instead of stopping at the first
+    ///
+    /// A warning counts them and names the first 20; --json lists all. The exit status is 0 all the same. A segment that is
+    /// missing or cut short is an error as ever.
     #[arg(long)]
     skip_damaged: bool,
     /// How files are read: direct, buffered, mapped or auto
@@ -99,6 +107,8 @@ struct Tally {
     batches: u64,
     padded_samples: u64,
     skipped: Vec<Skipped>,
+    /// Whether the last batch was to be printed and could not be, or not all of it.
+    is_half_printed: bool,
 }
 
 /// Why no more batches were taken.
@@ -116,6 +126,7 @@ impl EpochArgs {
     /// Where the dataset cannot be opened or read, or a sample is damaged; where the state is of another epoch, or cannot
     /// be written.
     pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
+        self.order.check_rank()?;
         let opening = Instant::now();
         let Start { reader, state, file } = self.start(printer)?;
         reader.extents()?;
@@ -128,9 +139,13 @@ impl EpochArgs {
         epoch.epoch_plan().notice().into_iter().for_each(|notice| printer.warn(notice));
         let bar = printer.progress(Counted::Bytes, Some(expected_bytes(&reader, &epoch)?));
         let read = self.read(&mut epoch, &mut tally, &bar, printer);
-        let kept = keep(file.as_ref(), &epoch, read.as_ref().err(), printer);
         drop(bar);
+        warn_of(&tally.skipped, printer);
+        let kept = keep(file.as_ref().filter(|_| !tally.is_half_printed), &epoch, &read, printer);
         reader.notices().into_iter().for_each(|notice| printer.warn(notice));
+        if let (Err(_), Err(error)) = (&read, &kept) {
+            printer.warn(on_one_line(error.as_ref()));
+        }
         let ending = read?;
         kept?;
         if ending == Ending::Interrupted {
@@ -181,11 +196,13 @@ impl EpochArgs {
                     return Ok(Ending::Interrupted);
                 }
             }
-            let Some(batch) = epoch.next_batch().transpose()? else { break };
+            let Some(batch) = with_remedy(epoch.next_batch().transpose())? else { break };
             tally.add(&batch, started.elapsed());
             bar.inc(batch.payload_bytes());
             if self.print_ordinals {
+                tally.is_half_printed = true;
                 batch.ordinals().iter().try_for_each(|ordinal| printer.line(ordinal))?;
+                tally.is_half_printed = false;
             }
             if interrupt::requested() {
                 return Ok(Ending::Interrupted);
@@ -235,7 +252,7 @@ impl EpochArgs {
             window_bytes: self.order.window,
             batch_size: self.order.batch_size.get(),
             world: self.order.world,
-            rank: self.order.rank,
+            rank: self.order.rank(),
             tail: self.order.tail.to_string(),
             io: reader.io().mode.name(),
             io_why: reader.io().why,
@@ -275,17 +292,34 @@ impl Tally {
     }
 }
 
-/// Leaves the state in its file, after everything that it counts has been printed. Where nobody reads what is printed,
-/// the state stays as it was.
+/// Leaves the state in its file, after everything that it counts has been printed; where that fails, the state stays as
+/// it was.
 fn keep(
     file: Option<&StateFile>,
     epoch: &Epoch,
-    error: Option<&anyhow::Error>,
+    read: &anyhow::Result<Ending>,
     printer: &Printer,
 ) -> anyhow::Result<()> {
-    let Some(file) = file.filter(|_| !error.is_some_and(|error| error.is::<ClosedPipe>())) else { return Ok(()) };
+    let Some(file) = file else { return Ok(()) };
     printer.flush()?;
-    file.write(&epoch.state())
+    let state = epoch.state();
+    file.write(&state)?;
+    if !matches!(read, Ok(Ending::Over)) {
+        let (position, samples, shown) = (state.position(), epoch.plan().len(), file.shown());
+        printer.note(format_args!(
+            "state of position {position} of {samples} in {shown}: the same command goes on from it"
+        ));
+    }
+    Ok(())
+}
+
+/// The same, with a hint where the epoch could go on without a sample.
+fn with_remedy<T>(read: Result<T, ReadError>) -> anyhow::Result<T> {
+    const REMEDY: &str = "`--skip-damaged` goes on without it; `grainstore verify` lists everything that is damaged";
+    match &read {
+        Err(ReadError::Store(StoreError::Sample { .. }) | ReadError::Unreadable { .. }) => read.hint(REMEDY),
+        _ => Ok(read?),
+    }
 }
 
 /// Of one rank's share, in proportion to its samples.

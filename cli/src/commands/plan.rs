@@ -22,8 +22,8 @@ use crate::{Exit, interrupt};
 /// Print which samples each batch of each rank has, and how mixed the batches are, without reading data
 ///
 /// Prints the ordinals of the rank's batches in the order in which `epoch` reads them, one a line: those of all batches,
-/// or of one with --step. The order depends on the datasets and on these flags only, so this tells of any run, past or
-/// to come, which samples it saw and when.
+/// or of one with --step. They need --rank where --world is more than 1. The order depends on the datasets and on these
+/// flags only, so this tells of any run, past or to come, which samples it saw and when.
 #[derive(clap::Args)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
@@ -48,7 +48,7 @@ pub(crate) struct PlanArgs {
     /// Attribute whose values are the classes, `label` where it is not given
     #[arg(long, value_name = "NAME", requires = "mixing")]
     class_attribute: Option<String>,
-    /// Print one JSON document instead; positions and ordinals stand there with --step
+    /// Print one JSON document instead: the plan and, with --step, that batch's positions, ordinals and --keys
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -59,6 +59,7 @@ impl PlanArgs {
     /// # Errors
     /// Where a dataset cannot be opened, or the epoch or the batch cannot be.
     pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
+        self.check()?;
         let state = self.state.as_deref().map(state_file::read).transpose()?;
         let reader = self.datasets.open(index_only(), state.as_ref(), printer)?;
         let plan = reader.plan(&self.order.options(&reader, state)?)?;
@@ -85,6 +86,16 @@ impl PlanArgs {
         };
         mixing.iter().flat_map(MixingDocument::lines).try_for_each(|line| printer.line(line))?;
         Ok(exit)
+    }
+
+    /// That the flags fit together.
+    fn check(&self) -> anyhow::Result<()> {
+        if self.json && self.keys && self.step.is_none() {
+            return Err(anyhow!("--keys with --json is for one batch, and no --step says which"))
+                .hint("without `--json`, `--keys` prints those of all batches");
+        }
+        let is_whole = self.json || self.mixing;
+        if is_whole && self.step.is_none() { Ok(()) } else { self.order.check_rank() }
     }
 
     /// The samples of some batches, a line each.
@@ -137,14 +148,14 @@ impl PlanArgs {
             seed: self.order.seed,
             epoch: self.order.epoch,
             world: self.order.world,
-            rank: self.order.rank,
+            rank: self.order.rank(),
             batch_size: self.order.batch_size.get(),
             tail: self.order.tail.to_string(),
             samples: plan.plan().len(),
             start_position: share.spec().start,
             rank_samples: samples_of(share),
             batches: share.batch_count(),
-            extent_readers_max: share.readers_of_an_extent(),
+            piece_readers_max: share.readers_of_an_extent(),
             step,
             mixing,
         })

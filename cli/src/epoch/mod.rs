@@ -4,5 +4,6 @@
 pub(crate) mod datasets;
 pub(crate) mod document;
 pub(crate) mod order_options;
+pub(crate) mod skipped;
 pub(crate) mod state_file;
 mod summary;

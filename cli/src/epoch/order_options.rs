@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use anyhow::bail;
 use grainstore_reader::plan::{OrderChoice, Plan, Tail};
 use grainstore_reader::{EpochOptions, EpochState, Expression, Reader};
 use serde::Serialize;
@@ -44,21 +45,21 @@ pub(crate) struct OrderOptions {
     /// Batch k of all ranks together holds the same samples for any --world, where --world times --batch-size is the same.
     #[arg(long, default_value_t = 1, value_name = "W")]
     pub(crate) world: u64,
-    /// Which of the ranks this is, from 0
-    #[arg(long, default_value_t = 0, value_name = "R")]
-    pub(crate) rank: u64,
+    /// Which of the ranks this is, from 0; to be said where there are several
+    #[arg(long, value_name = "R")]
+    rank: Option<u64>,
     /// What happens to the last samples, where they do not fill a batch of every rank: drop, pad or short
     ///
     /// drop leaves them out; short has shorter last batches, some perhaps empty; pad fills them with samples from the
     /// epoch's start. Every rank has the same number of batches in any case.
     #[arg(long, default_value_t, value_name = "TAIL")]
     pub(crate) tail: Tail,
-    /// Visit only the samples that meet EXPR, such as 'label in 3, 7 and width >= 64'
+    /// Visit only the samples that meet EXPR, such as "label in 'cat', 'dog' and width >= 64"
     ///
-    /// It compares attributes, ordinal, key and key_hash (a number from 0 to 1 that depends on the key alone:
+    /// Strings, such as the names of classes, stand in single quotes, so the shell's are best double ones. EXPR compares attributes, ordinal, key and key_hash (a number from 0 to 1 that depends on the key alone:
     /// 'key_hash < 0.9' is for training, 'key_hash >= 0.9' for validation) by ==, !=, <, <=, >, >=, in, not in, starts
-    /// with, is present and is missing, joined by and, or, not and parentheses; 'ordinal in 0..1000, 2500' is a range and
-    /// one more. Only the index is looked at.
+    /// with, is present and is missing, joined by and, or, not and parentheses; 'ordinal in 0..1000, 2500' is 0 to 999,
+    /// as ranges exclude their end, and 2500. Only the index is looked at.
     #[arg(long, value_name = "EXPR")]
     subset: Option<Expression>,
 }
@@ -77,13 +78,29 @@ impl OrderOptions {
             window_len: self.window,
             lanes: self.lanes,
             batch_size: self.batch_size,
-            rank: self.rank,
+            rank: self.rank(),
             world: self.world,
             tail: self.tail,
             subset: subset.map(Arc::new),
             resume,
             ..EpochOptions::default()
         })
+    }
+
+    /// Which of the ranks this is; the first where nobody said it.
+    pub(crate) fn rank(&self) -> u64 {
+        self.rank.unwrap_or(0)
+    }
+
+    /// That it is known which of several ranks this is: two that read the same share spoil a training quietly.
+    ///
+    /// # Errors
+    /// Where nobody said it.
+    pub(crate) fn check_rank(&self) -> anyhow::Result<()> {
+        if self.rank.is_none() && self.world > 1 {
+            bail!("--world is {}: say which of them this is with --rank 0 to {}", self.world, self.world - 1);
+        }
+        Ok(())
     }
 
     /// The subset of a plan that was made with these options.

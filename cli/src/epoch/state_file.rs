@@ -5,9 +5,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use grainstore_format::escape_bytes;
 use grainstore_reader::{EpochState, StateError};
 
+use crate::commands::shown_path;
 use crate::output_file::{self, Durability};
 
 /// A state has a few hundred bytes; what is longer is something else.
@@ -32,6 +32,11 @@ impl StateFile {
         Ok((Self { path: path.to_owned() }, state))
     }
 
+    /// Its path, to be shown.
+    pub(crate) fn shown(&self) -> String {
+        shown_path(&self.path)
+    }
+
     /// Replaces the state by another one, at once, and on the disk before it returns.
     ///
     /// # Errors
@@ -46,13 +51,12 @@ impl StateFile {
 /// # Errors
 /// Where there is no file, or it holds something else.
 pub(crate) fn read(path: &Path) -> anyhow::Result<EpochState> {
-    let shown = || escape_bytes(path.as_os_str().as_encoded_bytes());
-    let text = read_text(path).with_context(|| format!("{}: the state cannot be read", shown()))?;
+    let text = read_text(path).with_context(|| format!("{}: the state cannot be read", shown_path(path)))?;
     let state = match text.len() as u64 {
         0..=MAX_LEN => text.trim_end().parse(),
         _ => Err(StateError::Malformed { why: format!("it is longer than {MAX_LEN} bytes") }),
     };
-    state.with_context(shown)
+    state.with_context(|| shown_path(path))
 }
 
 fn read_text(path: &Path) -> io::Result<String> {

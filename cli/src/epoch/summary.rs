@@ -29,8 +29,8 @@ impl Document {
         if self.padded_samples > 0 {
             row("padded", format!("the last {} repeat the first of the epoch", self.padded_samples));
         }
-        for (place, skipped) in self.skipped.iter().enumerate() {
-            row(if place == 0 { "left out" } else { "" }, skipped.error.clone());
+        if !self.skipped.is_empty() {
+            row("left out", format!("{}, damaged: named on stderr", counted(self.skipped.len() as u64, "sample")));
         }
         if let Some(file) = &self.state {
             row("state", format!("{} of the epoch's {} samples, in {file}", self.position, self.epoch_samples));

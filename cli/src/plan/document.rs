@@ -36,8 +36,8 @@ pub(crate) struct PlanDocument {
     pub(crate) rank_samples: u64,
     /// Batches of every rank, from there on.
     pub(crate) batches: u64,
-    /// The most ranks that read the same extents; 1 where every rank has lanes of its own.
-    pub(crate) extent_readers_max: u64,
+    /// A chunk may be read by so many ranks; 1 where every rank has lanes of its own.
+    pub(crate) piece_readers_max: u64,
     pub(crate) step: Option<StepDocument>,
     pub(crate) mixing: Option<MixingDocument>,
 }

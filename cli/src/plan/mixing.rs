@@ -9,6 +9,7 @@ use grainstore_store::Collection;
 use serde::Serialize;
 
 use super::classes::Classes;
+use crate::commands::counted;
 use crate::hints::WithHint;
 
 /// The attribute that classes are taken from where nothing else is said.
@@ -25,6 +26,9 @@ pub(crate) struct MixingDocument {
     class_attribute: Option<String>,
     one_batch: DistinctDocument,
     sixteen_batches: DistinctDocument,
+    /// Samples of the epoch: the plan's document has them.
+    #[serde(skip)]
+    epoch_samples: u64,
 }
 
 /// Means over the places; of a full shuffle in expectation.
@@ -65,6 +69,7 @@ impl MixingDocument {
             class_attribute: classes.is_some().then(|| attribute.unwrap_or(LABEL).to_owned()),
             one_batch: DistinctDocument::of(mixing.one, mixing.full_one),
             sixteen_batches: DistinctDocument::of(mixing.sixteen, mixing.full_sixteen),
+            epoch_samples: plan.len(),
         })
     }
 
@@ -79,7 +84,11 @@ impl MixingDocument {
         let mut lines = vec![
             format!(
                 "{:<24}  {:>12}  {:>12}  {:>12}  {:>12}",
-                "distinct in", "1 batch", "full shuffle", "16 batches", "full shuffle"
+                "distinct in",
+                self.shown_batches(1),
+                "full shuffle",
+                self.shown_batches(16),
+                "full shuffle"
             ),
             row("256ths of stored order", parts),
         ];
@@ -94,6 +103,14 @@ impl MixingDocument {
         let (batch, places) = (self.global_batch_size, self.places);
         lines.push(format!("a batch is one of all ranks, {batch} samples; means over {places} places of the epoch"));
         lines
+    }
+
+    /// What so many batches are.
+    fn shown_batches(&self, count: u64) -> String {
+        if self.global_batch_size.saturating_mul(count) > self.epoch_samples {
+            return "whole epoch".to_owned();
+        }
+        counted(count, "batch")
     }
 }
 

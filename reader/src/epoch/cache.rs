@@ -18,17 +18,19 @@ use grainstore_store::Collection;
 use super::arena::{Arena, Taken};
 use super::wanted::append_wanted;
 use crate::ReadError;
-use crate::engine::{Buffer, Filled, Shared};
+use crate::engine::{Buffer, Filled, Home, Shared};
 use crate::plan::{Extents, Subset};
 use crate::run::Run;
 
 /// Extents that epochs of a reader keep.
 pub(crate) struct Cache {
+    home: Home,
     len_max: u64,
     /// Of all samples.
     extents: Arc<Extents>,
     is_full: AtomicBool,
-    owner_count: AtomicU64,
+    /// Numbers that were given: of epochs, and of reservations.
+    numbers: AtomicU64,
     state: Shared<State>,
 }
 
@@ -44,6 +46,7 @@ enum Place {
     /// An epoch is reading these bytes of it.
     Reserved {
         owner: u64,
+        reservation: u64,
         runs: Vec<Run>,
     },
     Kept(Arc<Kept>),
@@ -64,8 +67,22 @@ pub(super) enum Supply {
     Keep(Reservation, Vec<Run>),
     /// They are there.
     Kept(Arc<Kept>),
-    /// The same epoch is reading them already, with the extent of this number.
-    OnTheWay(u32),
+    /// The same epoch is reading them already.
+    OnTheWay(OnTheWay),
+}
+
+/// An extent that is being read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OnTheWay {
+    extent: u32,
+    reservation: u64,
+}
+
+/// What has become of it.
+pub(super) enum Arrival {
+    Kept(Arc<Kept>),
+    OnTheWay,
+    Never,
 }
 
 /// Room for an extent that is being read. Given up when it is dropped.
@@ -73,27 +90,35 @@ pub(super) struct Reservation {
     cache: Arc<Cache>,
     extent: u32,
     len: u64,
+    /// Whether it still has the place, which is its own until the extent is kept or given up.
+    has_place: bool,
     is_kept: bool,
 }
 
 impl Cache {
     pub(crate) fn new(len_max: u64, extents: Arc<Extents>) -> Self {
         let state = State { places: HashMap::new(), len: 0, arena: Arena::new(len_max) };
-        let (is_full, owner_count) = (AtomicBool::new(false), AtomicU64::new(0));
-        Self { len_max, extents, is_full, owner_count, state: Shared::new(state) }
+        let (is_full, numbers) = (AtomicBool::new(false), AtomicU64::new(0));
+        Self { home: Home::here(), len_max, extents, is_full, numbers, state: Shared::new(state) }
+    }
+
+    /// Whether this is the process that made it: its memory is not there in a forked one.
+    pub(crate) fn is_home(&self) -> bool {
+        self.home.is_here()
     }
 
     /// A number for an epoch that is going to use it.
-    pub(super) fn new_owner(&self) -> u64 {
-        self.owner_count.fetch_add(1, Ordering::Relaxed)
+    pub(super) fn new_number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The bytes of an extent, if they are there; or whether they are on their way.
-    pub(super) fn find(&self, extent: u32) -> (Option<Arc<Kept>>, bool) {
-        match self.state.lock().as_ref().and_then(|state| state.places.get(&extent)) {
-            Some(Place::Kept(kept)) => (Some(Arc::clone(kept)), false),
-            Some(Place::Reserved { .. }) => (None, true),
-            None => (None, false),
+    /// What has become of an extent that was on its way, some of whose `runs` are needed.
+    pub(super) fn find(&self, on_the_way: OnTheWay, runs: &[Run]) -> Arrival {
+        match self.state.lock().as_ref().and_then(|state| state.places.get(&on_the_way.extent)) {
+            Some(Place::Kept(kept)) if kept.holds(runs) => Arrival::Kept(Arc::clone(kept)),
+            Some(Place::Reserved { reservation, .. }) if *reservation == on_the_way.reservation => Arrival::OnTheWay,
+            // That read has failed; who reads it by now, and what of it, is nothing to wait for.
+            _ => Arrival::Never,
         }
     }
 
@@ -109,8 +134,10 @@ impl Cache {
         let extent = self.extents.extent_of(ordinal, 0);
         match self.state.lock().as_ref().and_then(|state| state.places.get(&extent)) {
             Some(Place::Kept(kept)) if kept.holds(runs) => return Ok(Supply::Kept(Arc::clone(kept))),
-            Some(Place::Reserved { owner: other, runs: read }) if *other == owner && hold(read.iter(), runs) => {
-                return Ok(Supply::OnTheWay(extent));
+            Some(Place::Reserved { owner: other, reservation, runs: read })
+                if *other == owner && hold(read.iter(), runs) =>
+            {
+                return Ok(Supply::OnTheWay(OnTheWay { extent, reservation: *reservation }));
             }
             Some(_) => return Ok(Supply::Read),
             None if self.is_full.load(Ordering::Relaxed) => return Ok(Supply::Read),
@@ -132,9 +159,9 @@ impl Cache {
             return None;
         }
         let Entry::Vacant(place) = state.places.entry(extent) else { return None };
-        place.insert(Place::Reserved { owner, runs: runs.to_vec() });
+        place.insert(Place::Reserved { owner, reservation: self.new_number(), runs: runs.to_vec() });
         state.len += len;
-        Some(Reservation { cache: Arc::clone(self), extent, len, is_kept: false })
+        Some(Reservation { cache: Arc::clone(self), extent, len, has_place: true, is_kept: false })
     }
 }
 
@@ -158,10 +185,24 @@ impl Reservation {
         }
     }
 
+    /// Takes a buffer back.
+    pub(super) fn give(&self, buffer: Buffer) {
+        if let Some(mut state) = self.cache.state.lock() {
+            state.arena.give(buffer);
+        }
+    }
+
+    /// Lets others read the extent: this read of it has failed. The room is given up with the buffers.
+    pub(super) fn give_up(&mut self) {
+        if std::mem::take(&mut self.has_place) {
+            self.cache.state.lock().into_iter().for_each(|mut state| drop(state.places.remove(&self.extent)));
+        }
+    }
+
     /// Keeps the extent, all of whose parts have arrived.
     pub(super) fn keep(mut self, parts: Vec<(Run, Filled)>) -> Arc<Kept> {
         let kept = Arc::new(Kept { parts });
-        if let Some(mut state) = self.cache.state.lock() {
+        if let Some(mut state) = self.cache.state.lock().filter(|_| self.has_place) {
             state.places.insert(self.extent, Place::Kept(Arc::clone(&kept)));
             self.is_kept = true;
         }
@@ -174,8 +215,8 @@ impl Drop for Reservation {
         if self.is_kept {
             return;
         }
+        self.give_up();
         if let Some(mut state) = self.cache.state.lock() {
-            state.places.remove(&self.extent);
             state.len -= self.len;
             self.cache.is_full.store(false, Ordering::Relaxed);
         }

@@ -1,5 +1,7 @@
 //! Samples of the batch in the making that cannot be read or are damaged.
 
+use std::collections::BTreeMap;
+
 use crate::ReadError;
 use crate::damage::OnDamage;
 use crate::engine::Filled;
@@ -8,14 +10,14 @@ use crate::engine::Filled;
 pub(super) struct Damaged {
     on_damage: OnDamage,
     /// Places in the batch, and what is wrong with each.
-    skipped: Vec<(usize, ReadError)>,
+    skipped: BTreeMap<usize, ReadError>,
     /// Places in the batch whose bytes came by a read of their own.
-    kept: Vec<(usize, Filled)>,
+    kept: BTreeMap<usize, Filled>,
 }
 
 impl Damaged {
     pub(super) fn new(on_damage: OnDamage) -> Self {
-        Self { on_damage, skipped: Vec::new(), kept: Vec::new() }
+        Self { on_damage, skipped: BTreeMap::new(), kept: BTreeMap::new() }
     }
 
     /// Whether the epoch goes on without samples that are damaged.
@@ -33,19 +35,17 @@ impl Damaged {
         if !self.is_skipped() || !is_of_sample {
             return Err(error);
         }
-        if self.skipped.iter().all(|(other, _)| *other != place) {
-            self.skipped.push((place, error));
-        }
+        self.skipped.entry(place).or_insert(error);
         Ok(())
     }
 
     /// Keeps the bytes of a sample until they are checked.
     pub(super) fn keep(&mut self, place: usize, filled: Filled) {
-        self.kept.push((place, filled));
+        self.kept.insert(place, filled);
     }
 
     pub(super) fn kept(&self, place: usize) -> &[u8] {
-        self.kept.iter().find(|(other, _)| *other == place).map_or(&[], |(_, filled)| filled.bytes())
+        self.kept.get(&place).map_or(&[], Filled::bytes)
     }
 
     pub(super) fn forget_kept(&mut self) {
@@ -53,7 +53,7 @@ impl Damaged {
     }
 
     /// What the batch, all of which is made, has to do without.
-    pub(super) fn take_skipped(&mut self) -> Vec<(usize, ReadError)> {
+    pub(super) fn take_skipped(&mut self) -> BTreeMap<usize, ReadError> {
         std::mem::take(&mut self.skipped)
     }
 }

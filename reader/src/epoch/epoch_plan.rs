@@ -69,10 +69,16 @@ impl EpochPlan {
     pub fn notice(&self) -> Option<String> {
         let (factor, lanes) = (self.share.readers_of_an_extent(), self.lanes()?);
         let world = self.share.spec().world;
+        // An epoch that has begun keeps its lanes.
+        let remedy = match self.share.spec().start {
+            0 => format!("; a number of lanes that {world} divides avoids it"),
+            _ => String::new(),
+        };
         (factor > 1).then(|| {
             format!(
-                "{world} ranks do not divide {lanes} lanes: up to {factor} of them read the same extents (up to {factor} \
-                 times the bytes in all); a number of lanes that {world} divides avoids it"
+                "{lanes} {} cannot be divided among {world} ranks: up to {factor} of them read from the same chunks (more \
+                 bytes in all: up to {factor} times where samples are small){remedy}",
+                if lanes == 1 { "lane" } else { "lanes" }
             )
         })
     }

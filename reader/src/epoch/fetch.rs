@@ -14,7 +14,7 @@ use grainstore_format::to_usize;
 use grainstore_store::{Collection, Location};
 
 use super::arena::Arena;
-use super::cache::Cache;
+use super::cache::{Arrival, Cache};
 use super::drafts::Drafts;
 use super::epoch_plan::EpochPlan;
 use super::lane::Lane;
@@ -22,12 +22,15 @@ use super::planned::Planner;
 use super::stats::EpochStats;
 use super::unit::{Part, State, Unit};
 use crate::ReadError;
-use crate::engine::{self, Buffer, Completion, Engine, EngineError, Filled, Wait};
+use crate::engine::{self, Buffer, Completion, Engine, EngineError, Failed, Filled, Wait};
 use crate::patience::Patience;
 use crate::run::Run;
 use crate::sources::Sources;
 
 mod submit;
+
+/// The token of a read that is no unit's: there are never so many.
+const ALONE: u64 = u64::MAX;
 
 /// Fetches units and lends the stored bytes of their samples.
 pub(super) struct Fetch {
@@ -46,6 +49,8 @@ pub(super) struct Fetch {
     arena: Arena,
     held_len: u64,
     held_len_max: u64,
+    /// What the read of a sample by itself came to.
+    alone: Option<Result<Filled, Failed>>,
     /// Samples of units whose bytes were in the cache.
     cached_count: u64,
     completions: Vec<Completion>,
@@ -96,6 +101,7 @@ impl Fetch {
         Self {
             planner: Planner::new(dataset.clone(), cache.clone()),
             cache,
+            alone: None,
             dataset,
             sources,
             engine,
@@ -146,7 +152,7 @@ impl Fetch {
     /// Hands over the slot of a sample that was read into its batch.
     pub(super) fn take_in_place(&mut self, visit: Visit) -> Option<Filled> {
         let unit = self.unit_mut(visit.unit).filter(|unit| unit.in_place)?;
-        match mem::replace(&mut unit.part_mut(visit.part)?.state, State::Away) {
+        match mem::replace(&mut unit.part_mut(visit.part)?.state, State::Taken) {
             State::Filled(filled) => Some(filled),
             _ => None,
         }
@@ -154,28 +160,40 @@ impl Fetch {
 
     /// Why the bytes of a visited sample are not there, and the buffer that they were to go to.
     pub(super) fn take_failure(&mut self, visit: Visit) -> Option<(engine::ReadError, Buffer)> {
-        match mem::replace(&mut self.unit_mut(visit.unit)?.part_mut(visit.part)?.state, State::Away) {
+        match mem::replace(&mut self.unit_mut(visit.unit)?.part_mut(visit.part)?.state, State::Taken) {
             State::Failed(failed) => Some(*failed),
             _ => None,
         }
     }
 
-    /// Whether a visited sample was read by itself.
-    pub(super) fn is_alone(&self, visit: Visit) -> bool {
-        self.unit(visit.unit).is_some_and(|unit| unit.sample_count == 1)
+    /// Whether nothing but a visited sample was read with it.
+    pub(super) fn is_alone(&self, visit: Visit, location: &Location) -> bool {
+        let part = self.unit(visit.unit).and_then(|unit| unit.part(visit.part));
+        part.is_some_and(|part| part.run == Run::of_sample(location))
     }
 
-    /// Takes back the buffer of a read that failed.
-    pub(super) fn give(&mut self, buffer: Buffer) {
-        self.arena.give(buffer);
+    /// Takes back the buffer of a visited sample's read, which failed.
+    pub(super) fn give(&mut self, visit: Visit, buffer: Buffer) {
+        match self.unit(visit.unit).and_then(|unit| unit.reservation.as_deref()) {
+            Some(reservation) => reservation.give(buffer),
+            None => self.arena.give(buffer),
+        }
     }
 
-    /// Reads a sample by itself.
-    pub(super) fn read_alone(&self, ordinal: u64, location: &Location) -> Result<Filled, ReadError> {
-        let source = self.sources.of(location.segment)?;
-        let request = Run::of_sample(location)
-            .request(source, 0, |len| Buffer::try_with_capacity(len).ok_or(ReadError::NoMemory { len: len as u64 }))?;
-        engine::read_now(request).result.map_err(|failed| ReadError::unreadable(&self.dataset, ordinal, failed.error))
+    /// Reads a sample by itself, with as much patience as for any read.
+    pub(super) fn read_alone(&mut self, ordinal: u64, location: &Location) -> Result<Filled, ReadError> {
+        let (run, source) = (Run::of_sample(location), self.sources.of(location.segment)?);
+        let request = run.request(source, ALONE, |len| {
+            Buffer::try_with_capacity(len).ok_or(ReadError::NoMemory { len: len as u64 })
+        })?;
+        self.engine.submit(request)?;
+        let result = loop {
+            match self.alone.take() {
+                Some(result) => break result,
+                None => self.absorb_one(run)?,
+            }
+        };
+        result.map_err(|failed| ReadError::unreadable(&self.dataset, ordinal, failed.error))
     }
 
     /// Says that a visited sample is done with.
@@ -192,10 +210,14 @@ impl Fetch {
         let Some(unit) = self.units.get_mut(visit.unit as usize).and_then(Option::take) else { return Ok(()) };
         self.held_len -= if unit.in_place { 0 } else { unit.len };
         for part in unit.parts.into_iter().chain(unit.more) {
-            match part.state {
-                State::Filled(filled) => self.arena.give(filled.into_buffer()),
-                State::Failed(failed) => self.arena.give(failed.1),
-                State::Kept(..) | State::Away => {}
+            let buffer = match part.state {
+                State::Filled(filled) => filled.into_buffer(),
+                State::Failed(failed) => failed.1,
+                State::Kept(..) | State::Away | State::Taken => continue,
+            };
+            match &unit.reservation {
+                Some(reservation) => reservation.give(buffer),
+                None => self.arena.give(buffer),
             }
         }
         Ok(())
@@ -290,6 +312,7 @@ impl Fetch {
                     return Ok(Visit { unit: number, part: index, in_place, failed: false });
                 }
                 State::Failed(_) => return Ok(Visit { unit: number, part: index, in_place, failed: true }),
+                State::Taken => return Err(self.stopped()),
                 State::Away => {
                     let run = part.run;
                     self.absorb_one(run)?;
@@ -301,16 +324,16 @@ impl Fetch {
     /// Waits for the extent that another unit is reading; where that comes to nothing, reads what the unit needs.
     fn await_extent(&mut self, number: u32) -> Result<(), ReadError> {
         let on_the_way = self.unit_mut(number).and_then(|unit| unit.on_the_way.take());
-        let (Some(on_the_way), Some(cache)) = (on_the_way, self.cache.clone()) else { return Ok(()) };
-        let (extent, runs) = *on_the_way;
+        let (Some(waiting), Some(cache)) = (on_the_way, self.cache.clone()) else { return Ok(()) };
+        let (on_the_way, runs) = *waiting;
         loop {
-            match cache.find(extent) {
-                (Some(kept), _) => {
+            match cache.find(on_the_way, &runs) {
+                Arrival::Kept(kept) => {
                     self.unit_mut(number).into_iter().for_each(|unit| unit.take_kept(&kept));
                     return Ok(());
                 }
-                (None, true) => self.absorb_one(runs.first().copied().unwrap_or_default())?,
-                (None, false) => break,
+                Arrival::OnTheWay => self.absorb_one(runs.first().copied().unwrap_or_default())?,
+                Arrival::Never => break,
             }
         }
         let Some(mut unit) = self.units.get_mut(number as usize).and_then(Option::take) else { return Ok(()) };
@@ -356,6 +379,10 @@ impl Fetch {
 
     fn distribute(&mut self) {
         for Completion { token, result } in self.completions.drain(..) {
+            if token == ALONE {
+                self.alone = Some(result);
+                continue;
+            }
             let (number, part) = place_of(token);
             let unit = self.units.get_mut(number as usize).and_then(Option::as_mut);
             // A unit is held until its last sample is done with, so until all of its parts have arrived.

@@ -51,7 +51,7 @@ struct Order {
 
 impl Planner {
     pub(super) fn new(dataset: Collection, cache: Option<Arc<Cache>>) -> Self {
-        let cache = cache.map(|cache| (Arc::clone(&cache), cache.new_owner()));
+        let cache = cache.map(|cache| (Arc::clone(&cache), cache.new_number()));
         Self { dataset, cache, orders: VecDeque::new(), next: VecDeque::new() }
     }
 

@@ -199,7 +199,7 @@ impl Runner {
         let LaidOut { draft, positions } = self.drafts.take_current()?.ok_or_else(|| self.fetch.stopped())?;
         let skipped = self.damage.take_skipped();
         self.progress.stats.skipped_samples += skipped.len() as u64;
-        let delivered = (0..).zip(samples.iter()).filter(|(place, _)| skipped.iter().all(|(other, _)| place != other));
+        let delivered = (0..).zip(samples.iter()).filter(|(place, _)| !skipped.contains_key(place));
         delivered.for_each(|(_, due)| self.progress.stats.count_sample(&due.location));
         Ok(draft.finish(&self.dataset, positions, plan.len(), skipped))
     }
@@ -243,17 +243,20 @@ impl Runner {
 
     /// Goes on after a read that failed, if that is wanted: without the sample, or with what it reads by itself.
     fn recover(&mut self, visit: Visit, index: usize, due: &Due) -> Result<(), ReadError> {
-        if !self.damage.is_skipped() || self.fetch.is_alone(visit) {
+        if !self.damage.is_skipped() || self.fetch.is_alone(visit, &due.location) {
             let (error, buffer) = self.fetch.take_failure(visit).ok_or_else(|| self.fetch.stopped())?;
             self.damage.note(index, ReadError::unreadable(&self.dataset, due.ordinal, error))?;
             match self.drafts.current().filter(|_| visit.in_place) {
                 Some(current) => current.draft.fill_slot(index, Filled::new(buffer, 0..0)),
-                None => self.fetch.give(buffer),
+                None => self.fetch.give(visit, buffer),
             }
             return Ok(());
         }
         match self.fetch.read_alone(due.ordinal, &due.location) {
-            Ok(filled) => self.damage.keep(index, filled),
+            Ok(filled) => match self.drafts.current().filter(|current| current.draft.has_slot(index)) {
+                Some(current) => current.draft.copy_to_slot(index, filled.bytes()),
+                None => self.damage.keep(index, filled),
+            },
             Err(error) => self.damage.note(index, error)?,
         }
         Ok(())

@@ -23,6 +23,8 @@ use crate::plan::OrderChoice;
 use crate::sources::Opening;
 use crate::{Reader, ReaderOptions};
 
+mod bad_place;
+
 const EIO: i32 = 5;
 const ORDERS: [Order; 3] = [Order::Chunked, Order::Full, Order::Sequential];
 /// Only ever reached by a test that fails.
@@ -48,6 +50,8 @@ struct Hostile {
     held: Vec<Completion>,
     lost_count: usize,
     random: u64,
+    /// A byte of a file that no read brings.
+    bad_place: Option<(PathBuf, u64)>,
 }
 
 /// What the engine was asked.
@@ -61,6 +65,15 @@ struct Seen {
 }
 
 impl Hostile {
+    /// Lets a read fail at its start.
+    fn hold_failure(&mut self, request: ReadRequest) {
+        let (path, range) = (request.source.path().into(), request.range());
+        let (failed_at, source) = (range.start, injected());
+        let error = engine::ReadError::Io { path, range, failed_at, source };
+        let (token, result) = (request.token, Err(Failed { error, buffer: request.buffer }));
+        self.held.push(Completion { token, result });
+    }
+
     fn below(&mut self, bound: usize) -> usize {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -72,22 +85,21 @@ impl Hostile {
 impl Engine for Hostile {
     fn submit(&mut self, request: ReadRequest) -> Result<(), EngineError> {
         let number = self.seen.read_count.fetch_add(1, SeqCst);
-        let (path, range, token) = (request.source.path().to_owned(), request.range(), request.token);
+        let (path, range) = (request.source.path().to_owned(), request.range());
+        if self.bad_place.as_ref().is_some_and(|(bad_path, bad)| *bad_path == path && range.contains(bad)) {
+            self.hold_failure(request);
+            return Ok(());
+        }
         if number != self.troubled || self.trouble == Trouble::None {
             self.held.push(read_now(request));
             return Ok(());
         }
-        *self.seen.troubled.lock().unwrap() = Some((path.clone(), range.clone()));
+        *self.seen.troubled.lock().unwrap() = Some((path, range));
         match self.trouble {
             Trouble::Panics => panic!("as it was told"),
             Trouble::Refused => return Err(EngineError::Broken { engine: "hostile", source: injected() }),
             Trouble::NeverComesBack => self.lost_count += 1,
-            Trouble::Fails | Trouble::None => {
-                let (failed_at, source) = (range.start, injected());
-                let error = engine::ReadError::Io { path: path.into(), range, failed_at, source };
-                let result = Err(Failed { error, buffer: request.buffer });
-                self.held.push(Completion { token, result });
-            }
+            Trouble::Fails | Trouble::None => self.hold_failure(request),
         }
         Ok(())
     }
@@ -156,6 +168,17 @@ impl Made {
     }
 
     fn epoch(&self, mode: IoMode, options: &EpochOptions, engine: Hostile, timeout: Duration) -> Epoch {
+        self.epoch_with(mode, options, engine, timeout, None)
+    }
+
+    fn epoch_with(
+        &self,
+        mode: IoMode,
+        options: &EpochOptions,
+        engine: Hostile,
+        timeout: Duration,
+        cache: Option<Arc<Cache>>,
+    ) -> Epoch {
         let dataset = Collection::from(self.dataset());
         let extents = Reader::new(dataset.clone(), ReaderOptions::default()).unwrap().extents().unwrap();
         let sources = Arc::new(Sources::new(dataset.clone(), Opening { mode, dont_cache: false }));
@@ -168,7 +191,7 @@ impl Made {
             extents: Arc::clone(&extents),
             engines: &engines,
             patience,
-            cache: None,
+            cache,
             next: &next,
         };
         let mut planning = Planning::new(&dataset, extents, options).unwrap();
@@ -217,7 +240,18 @@ fn options(order: Order) -> EpochOptions {
 fn hostile(trouble: Trouble, troubled: usize) -> (Hostile, Arc<Seen>) {
     let seen = Arc::new(Seen::default());
     let random = 0x9E37_79B9_7F4A_7C15 ^ (troubled as u64 + 1);
-    (Hostile { trouble, troubled, seen: Arc::clone(&seen), held: Vec::new(), lost_count: 0, random }, seen)
+    (
+        Hostile {
+            trouble,
+            troubled,
+            seen: Arc::clone(&seen),
+            held: Vec::new(),
+            lost_count: 0,
+            random,
+            bad_place: None,
+        },
+        seen,
+    )
 }
 
 /// Runs an epoch to its end or its first error; returns the batches.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use grainstore_store::Location;
 
-use super::cache::{Kept, Reservation};
+use super::cache::{Kept, OnTheWay, Reservation};
 use crate::ReadError;
 use crate::engine::{self, Buffer, Filled};
 use crate::run::Run;
@@ -28,7 +28,7 @@ pub(super) struct Unit {
     /// Where its buffers are to stay.
     pub(super) reservation: Option<Box<Reservation>>,
     /// The extent that another unit is reading, and what to read where that fails.
-    pub(super) on_the_way: Option<Box<(u32, Vec<Run>)>>,
+    pub(super) on_the_way: Option<Box<(OnTheWay, Vec<Run>)>>,
     /// Why it is not whole. Told when it is visited, so that what comes before it is handed out.
     pub(super) failed: Option<Box<ReadError>>,
 }
@@ -40,8 +40,10 @@ pub(super) struct Part {
 }
 
 pub(super) enum State {
-    /// Not there yet, or no more: it is lent to the engine or the batch.
+    /// Not there yet: it is lent to the engine.
     Away,
+    /// Not there any more: it is the batch's, or of no use.
+    Taken,
     Filled(Filled),
     /// In the cache, the part of this number.
     Kept(Arc<Kept>, usize),
@@ -91,13 +93,14 @@ impl Unit {
     /// Puts its buffers into the cache once all are filled; gives its place there up where one has failed.
     pub(super) fn keep_if_whole(&mut self) {
         if self.parts().any(|part| matches!(part.state, State::Failed(_))) {
-            self.reservation = None;
+            self.reservation.iter_mut().for_each(|reservation| reservation.give_up());
+            return;
         }
         if self.parts().any(|part| !matches!(part.state, State::Filled(_))) {
             return;
         }
         let Some(reservation) = self.reservation.take() else { return };
-        let filled = |part: &mut Part| match mem::replace(&mut part.state, State::Away) {
+        let filled = |part: &mut Part| match mem::replace(&mut part.state, State::Taken) {
             State::Filled(filled) => Some((part.run, filled)),
             _ => None,
         };

@@ -84,10 +84,14 @@ impl Extents {
     /// What `subset` wants of each extent of the dataset; extents of which it wants nothing are left out.
     ///
     /// # Errors
-    /// [`PlanError::SubsetOfOther`] where the subset is not of so many samples.
+    /// [`PlanError::SubsetOfOther`] where the subset is not of so many samples, [`PlanError::SubsetOfSubset`] where these
+    /// are extents of a subset already.
     pub fn within(&self, subset: &Arc<Subset>) -> Result<Self, PlanError> {
         let (expected, found) = (self.sample_count(), subset.sample_count());
-        if expected != found || self.subset.is_some() {
+        if self.subset.is_some() {
+            return Err(PlanError::SubsetOfSubset);
+        }
+        if expected != found {
             return Err(PlanError::SubsetOfOther { expected, found });
         }
         let mut first: Vec<u64> = self.first.iter().map(|&ordinal| subset.count_before(ordinal)).collect();

@@ -178,7 +178,8 @@ fn part_sizes(sample_count: u64) -> GroupSizes {
 
 fn class_sizes(plan: &Plan, class_of: &ClassOf<'_>) -> GroupSizes {
     let mut counts: HashMap<u64, u64> = HashMap::new();
-    for class in plan.ordinals_from(0).filter_map(class_of) {
+    let extents = plan.extents();
+    for class in extents.ordinals(0..extents.sample_count()).filter_map(class_of) {
         *counts.entry(class).or_default() += 1;
     }
     sizes(counts.into_values())

@@ -111,6 +111,9 @@ pub enum PlanError {
         /// Samples that the subset was made for.
         found: u64,
     },
+    /// The extents are those of a subset already.
+    #[error("extents are of a subset already, expected those of all samples")]
+    SubsetOfSubset,
     /// There would be no rank.
     #[error("world is 0, expected 1 or more")]
     NoRanks,

@@ -19,12 +19,16 @@ pub struct Ordinals {
     /// met; then round and round.
     lanes: Vec<LaneOrdinals>,
     lane_count: usize,
+    /// Rounds of a lane from one visit to the next.
+    round_step: u64,
     next_lane: usize,
 }
 
 /// The piece that a lane is in, and the walk to its next.
 #[derive(Clone, Debug)]
 struct LaneOrdinals {
+    /// The round of the next visit.
+    round: u64,
     walk: LaneWalk,
     piece: Option<Piece>,
     /// Of a subset, counted from `base`; else slots of the piece.
@@ -38,21 +42,22 @@ struct LaneOrdinals {
 impl Ordinals {
     pub(super) fn new(plan: Plan, positions: Stride) -> Self {
         let positions = Stride { end: positions.end.min(plan.len()), ..positions };
-        let lane_count = plan.lanes().map_or(1, |lanes| positions.lanes_of(lanes.lane_count()));
-        Self { plan, positions, lanes: Vec::new(), lane_count: in_memory(lane_count), next_lane: 0 }
+        let all_lanes = plan.lanes().map_or(1, |lanes| lanes.lane_count());
+        let (lane_count, round_step) = (in_memory(positions.lanes_of(all_lanes)), positions.rounds_to_next(all_lanes));
+        Self { plan, positions, lanes: Vec::new(), lane_count, round_step, next_lane: 0 }
     }
 
     fn ordinal(&mut self, position: u64) -> Option<u64> {
         let Kind::Chunked(lanes) = &self.plan.kind else {
             return Some(self.plan.extents.ordinal(self.plan.index_at(position)));
         };
-        let (place, lane_count) = (self.next_lane, lanes.lane_count());
-        let round = position / lane_count;
+        let place = self.next_lane;
         if place == self.lanes.len() {
-            self.lanes.push(LaneOrdinals::new(LaneWalk::new(lanes, position % lane_count, round)));
+            let lane_count = lanes.lane_count();
+            self.lanes.push(LaneOrdinals::new(LaneWalk::new(lanes, position % lane_count, position / lane_count)));
         }
         self.next_lane = if place + 1 == self.lane_count { 0 } else { place + 1 };
-        self.lanes[place].ordinal(lanes, &self.plan.extents, round)
+        self.lanes[place].ordinal(lanes, &self.plan.extents, self.round_step)
     }
 }
 
@@ -75,11 +80,13 @@ impl FusedIterator for Ordinals {}
 
 impl LaneOrdinals {
     fn new(walk: LaneWalk) -> Self {
-        Self { walk, piece: None, slots: Vec::new(), base: None, first_round: 0 }
+        Self { round: walk.round, walk, piece: None, slots: Vec::new(), base: None, first_round: 0 }
     }
 
-    /// The ordinal of the lane's sample of `round`, which never goes back.
-    fn ordinal(&mut self, lanes: &Lanes, extents: &Extents, round: u64) -> Option<u64> {
+    /// The ordinal of the next visit, which is so many rounds before the one after it.
+    fn ordinal(&mut self, lanes: &Lanes, extents: &Extents, round_step: u64) -> Option<u64> {
+        let round = self.round;
+        self.round = round.saturating_add(round_step);
         if round - self.first_round >= self.slots.len() as u64 {
             self.enter_piece_of(lanes, extents, round)?;
         }

@@ -166,8 +166,8 @@ impl Share {
         (batch, position.saturating_sub(first) / step)
     }
 
-    /// How many ranks read each extent of the chunked order at most: 1 where the world divides the lanes, so that
-    /// every rank has lanes of its own.
+    /// How many ranks visit samples of one piece of the chunked order at most: 1 where the world divides the lanes, so
+    /// that every rank has lanes of its own. (An extent at the border of two lanes is two pieces, whatever the ranks.)
     #[must_use]
     pub fn readers_of_an_extent(&self) -> u64 {
         match self.order {
@@ -269,7 +269,11 @@ impl Iterator for Steps {
         let inside = positions.take_while(|position| *position < len);
         let mut ordinals = Vec::with_capacity(in_memory(positions.count));
         match self.plan.order() {
-            Order::Sequential => ordinals.extend(inside.map(|position| self.plan.at(position))),
+            // Positions are indices, one after the other.
+            Order::Sequential => {
+                let count = inside.count() as u64;
+                ordinals.extend(self.plan.extents().ordinals(positions.first..positions.first + count));
+            }
             Order::Full | Order::Chunked => ordinals.extend(self.ordinals.by_ref().take(inside.count())),
         }
         ordinals.extend(positions.skip(ordinals.len()).map(|position| self.plan.at(position % len)));

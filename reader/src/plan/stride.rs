@@ -43,7 +43,7 @@ impl Iterator for Stride {
     fn next(&mut self) -> Option<u64> {
         let position = self.first;
         (position < self.end).then(|| {
-            self.first = self.at(1);
+            self.first = position.saturating_add(self.step);
             position
         })
     }

@@ -149,7 +149,7 @@ impl Schedule {
         let (first, lane) = (walk.round, walk.lane);
         let piece = walk.next(&self.lanes)?;
         let count = (walk.round.min(self.end_round(lane)) - first).div_ceil(self.round_step);
-        walk.round = first + count * self.round_step;
+        walk.round = first.saturating_add(count.saturating_mul(self.round_step));
         Some(Visits { skipped: first - piece.first_round, piece, step: self.round_step, count })
     }
 

@@ -95,7 +95,10 @@ impl Compiler<'_> {
             Name::Attribute(name) => self.attribute(name, predicate),
             Name::Ordinal => integers(predicate, Base::Zero, Number::cut, no_classes).map(Leaf::Ordinal),
             Name::Key | Name::KeyHash if !self.dataset.is_keyed() => Err("the dataset has no keys".to_owned()),
-            Name::KeyHash => integers(predicate, Base::Zero, Number::cut_of_fraction, no_classes).map(Leaf::KeyHash),
+            Name::KeyHash => {
+                check_fractions(predicate)?;
+                integers(predicate, Base::Zero, Number::cut_of_fraction, no_classes).map(Leaf::KeyHash)
+            }
             Name::Key => keys(predicate),
         }
     }
@@ -169,6 +172,28 @@ fn integers(
         Predicate::StartsWith(_) | Predicate::Present { .. } => return Err("expected a comparison".to_owned()),
     }
     Ok(IntegerSet::new(&ranges, base))
+}
+
+/// That a hash is compared with numbers from 0 to 1: whoever writes 90 means 0.9. spec.md: SUB-9.
+fn check_fractions(predicate: &Predicate) -> Result<(), String> {
+    let outside = |number: &&Number| number.cut().last_at_most() < 0 || number.cut().first_at_least() > 1;
+    let numbers: Vec<&Number> = match predicate {
+        Predicate::Side(_, number) => vec![number],
+        Predicate::Among { items, .. } => items.iter().flat_map(numbers_of).collect(),
+        Predicate::StartsWith(_) | Predicate::Present { .. } => Vec::new(),
+    };
+    match numbers.into_iter().find(outside) {
+        Some(number) => Err(format!("compared with {number}, expected a number from 0 to 1")),
+        None => Ok(()),
+    }
+}
+
+fn numbers_of(item: &Item) -> Vec<&Number> {
+    match item {
+        Item::Value(Value::Number(number)) => vec![number],
+        Item::Value(_) => Vec::new(),
+        Item::Range(start, end) => vec![start, end],
+    }
 }
 
 fn on_side(side: Side, cut: Cut) -> RangeInclusive<i128> {

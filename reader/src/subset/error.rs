@@ -19,7 +19,7 @@ pub enum ExpressionError {
         expected: String,
         /// Where.
         column: usize,
-        /// What stands there.
+        /// What stands there, and how it may have been meant.
         found: String,
     },
     /// A number, a string or a range that cannot be.

@@ -131,6 +131,9 @@ impl Parser<'_> {
             return Err(self.unexpected(&format!("no `is`: only attributes can be missing, {name} cannot")));
         }
         let negated = self.took_keyword("missing");
+        if self.is_keyword("not") {
+            return Err(self.expected("`missing` or its opposite, `present`,"));
+        }
         if !negated {
             self.keyword("present", "`missing` or `present`")?;
         }
@@ -145,7 +148,7 @@ impl Parser<'_> {
 
     fn prefix(&mut self) -> Result<Predicate, ExpressionError> {
         let Kind::Text(text) = &self.token().kind else {
-            return Err(self.expected("a string"));
+            return Err(self.expected_text("a string"));
         };
         let predicate = Predicate::StartsWith(text.clone());
         self.step();
@@ -194,7 +197,7 @@ impl Parser<'_> {
             Kind::Text(text) => Value::Text(text.clone()),
             Kind::Word if token.text.eq_ignore_ascii_case("true") => Value::Bool(true),
             Kind::Word if token.text.eq_ignore_ascii_case("false") => Value::Bool(false),
-            _ => return Err(self.expected("a value")),
+            _ => return Err(self.expected_text("a value")),
         };
         self.step();
         Ok(value)
@@ -248,6 +251,22 @@ impl Parser<'_> {
             Some(before) => self.unexpected(&format!("{what} after {}", shown(before))),
             None => self.unexpected(what),
         }
+    }
+
+    /// The same, where a string may have been meant by what stands here.
+    fn expected_text(&self, what: &str) -> ExpressionError {
+        let mut error = self.expected(what);
+        let token = self.token();
+        let meant = match &token.kind {
+            Kind::Name(name) => name.as_str(),
+            Kind::Word if !KEYWORDS.iter().any(|keyword| token.text.eq_ignore_ascii_case(keyword)) => token.text,
+            _ => return error,
+        };
+        if let ExpressionError::Unexpected { found, .. } = &mut error {
+            let text = if meant.len() > SHOWN_LEN { "..." } else { meant };
+            found.push_str(&format!(": strings stand in single quotes: {}", Value::Text(text.into())));
+        }
+        error
     }
 
     fn unexpected(&self, expected: &str) -> ExpressionError {

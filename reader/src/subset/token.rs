@@ -104,7 +104,7 @@ impl<'t> Scanner<'t> {
             Some(first) if is_word_character(first) => {
                 Ok((Kind::Word, rest.find(|character| !is_word_character(character)).unwrap_or(rest.len())))
             }
-            first => symbol(rest).ok_or_else(|| unknown(first)),
+            first => symbol(rest).ok_or_else(|| unknown(first, rest)),
         }
     }
 }
@@ -115,9 +115,18 @@ fn symbol(rest: &str) -> Option<(Kind, usize)> {
     (symbol.1 != Kind::End || rest.is_empty()).then(|| (symbol.1.clone(), symbol.0.len()))
 }
 
-fn unknown(character: Option<char>) -> String {
+/// What other languages write so, in this one.
+fn unknown(character: Option<char>, rest: &str) -> String {
     let text = character.map(String::from).unwrap_or_default();
-    format!("unknown character \"{}\"", grainstore_format::escape_bytes(text.as_bytes()))
+    let digits = 1 + rest.bytes().skip(1).take_while(u8::is_ascii_digit).count();
+    let meant = match character {
+        Some('&') => " (write `and`)".to_owned(),
+        Some('|') => " (write `or`)".to_owned(),
+        Some('[' | ']') => " (write parentheses)".to_owned(),
+        Some('.') if digits > 1 => format!(" (write 0{})", &rest[..digits]),
+        _ => String::new(),
+    };
+    format!("unknown character \"{}\"{meant}", grainstore_format::escape_bytes(text.as_bytes()))
 }
 
 fn is_negative_number(rest: &str) -> bool {

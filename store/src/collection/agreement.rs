@@ -1,4 +1,4 @@
-//! What datasets must have in common to be read as one: attributes, fields, and whether there are keys.
+//! What datasets must have in common to be read as one: attributes, fields, whether there are keys, and what labels mean.
 //! spec.md: PLN-8.
 
 use std::path::Path;
@@ -12,11 +12,17 @@ use crate::{Dataset, StoreError};
 pub(super) struct Agreement {
     pub(super) schema: Schema,
     pub(super) is_keyed: bool,
+    /// What the labels stand for, where that is written down.
+    class_names: Option<serde_json::Value>,
 }
+
+/// Under this name the user's metadata lists the classes that labels number.
+const CLASS_NAMES: &str = "class_names";
 
 impl Agreement {
     pub(super) fn of(dataset: &Dataset) -> Self {
-        Self { schema: dataset.schema().clone(), is_keyed: dataset.is_keyed() }
+        let class_names = dataset.user_metadata().get(CLASS_NAMES).cloned();
+        Self { schema: dataset.schema().clone(), is_keyed: dataset.is_keyed(), class_names }
     }
 
     /// Refuses a dataset that differs from the first one, which is at `first`.
@@ -28,7 +34,7 @@ impl Agreement {
     fn difference(&self, dataset: &Dataset) -> Option<String> {
         let (first, second) = (&self.schema, dataset.schema());
         if first == second && self.is_keyed == dataset.is_keyed() {
-            return None;
+            return self.difference_of_classes(dataset);
         }
         let keyed = || {
             let (first, second) = if self.is_keyed { ("keys", "none") } else { ("no keys", "some") };
@@ -37,6 +43,20 @@ impl Agreement {
         first_difference("attribute", &attributes(first), &attributes(second))
             .or_else(|| first_difference("field", &fields(first), &fields(second)))
             .or_else(keyed)
+    }
+
+    /// A label that stands for one class here and for another there would be mistaken for one class.
+    fn difference_of_classes(&self, dataset: &Dataset) -> Option<String> {
+        let (first, second) = (self.class_names.as_ref(), dataset.user_metadata().get(CLASS_NAMES));
+        if first == second {
+            return None;
+        }
+        let names = |value: Option<&serde_json::Value>| -> Vec<String> {
+            let names = value.and_then(|value| value.as_array()).into_iter().flatten();
+            names.map(|name| format!("\"{}\"", escape_bytes(name.as_str().unwrap_or_default().as_bytes()))).collect()
+        };
+        first_difference("class", &names(first), &names(second))
+            .or_else(|| Some(format!("{CLASS_NAMES} are not the same in both")))
     }
 }
 

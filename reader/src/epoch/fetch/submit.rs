@@ -22,6 +22,9 @@ const REFILL_LEN_MAX: u64 = 2 << 20;
 /// index or more, and the first batch would wait for it.
 const NO_INDEX_LEN_MAX: u64 = 4 << 20;
 
+/// Units ahead of their need, at most: where the cache has their bytes, those bound nothing.
+const AHEAD_COUNT_MAX: u64 = 1 << 14;
+
 /// What a unit that cannot be read counts for: it takes hardly any memory, but where many fail there would be no end of
 /// them.
 const FAILED_LEN: u64 = 1 << 20;
@@ -31,7 +34,7 @@ impl Fetch {
     pub(in crate::epoch) fn read_ahead(&mut self, drafts: &mut Drafts) -> Result<(), ReadError> {
         let len_max = self.ahead_len_max();
         let refill_len = REFILL_LEN_MAX.min(len_max / 4);
-        if self.ahead.count > 0 && self.ahead.len > len_max - refill_len {
+        if self.ahead.count >= AHEAD_COUNT_MAX || (self.ahead.count > 0 && self.ahead.len > len_max - refill_len) {
             return Ok(());
         }
         let (begin, posted) = (Instant::now(), self.times.post);
@@ -59,7 +62,8 @@ impl Fetch {
     }
 
     fn has_room(&mut self, planned: &Planned) -> Result<bool, ReadError> {
-        if self.ahead.len.saturating_add(planned.memory_len_max()) > self.ahead_len_max() {
+        let len = self.ahead.len.saturating_add(planned.memory_len_max());
+        if len > self.ahead_len_max() || self.ahead.count >= AHEAD_COUNT_MAX {
             return Ok(false);
         }
         let requests_max = self.sources.requests_max();
