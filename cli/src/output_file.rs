@@ -39,7 +39,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8], durability: Durability) -> anyhow
     written.with_context(|| cannot_be_written(path))
 }
 
-/// Finds out whether [`write`] could write the regular file `path`, and leaves nothing behind.
+/// Finds out whether [`write()`] could write the regular file `path`, and leaves nothing behind.
 ///
 /// # Errors
 /// Where it could not.

@@ -70,13 +70,19 @@ fn read_all(made: &Made, reader: &Reader) {
 fn reads_leave_no_page_behind_where_that_is_asked_for() {
     let made = made();
     let path = made.path().join("00000.seg");
-    evict(&path);
     let reader = reader(&made, true);
-    read_all(&made, &reader);
+    // The kernel does not let go of pages that another read is at right then, and these come in large pieces: so an
+    // attempt may leave some behind. Reads that cache leave all of them, each time.
+    let leaves_none = |_| {
+        evict(&path);
+        read_all(&made, &reader);
+        matches!(cached_count(&path, DATA), None | Some(0))
+    };
+    let is_shown = (0..10).any(leaves_none);
     if let [notice] = reader.notices().as_slice() {
         return eprintln!("what stays in the page cache is not checked here: {notice}");
     }
-    assert!(matches!(cached_count(&path, DATA), None | Some(0)));
+    assert!(is_shown);
 }
 
 #[test]
