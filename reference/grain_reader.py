@@ -170,7 +170,10 @@ def parse_json(data, what):
 
 
 def check_shape(value, shape, what, more=False):
-    """Refuse JSON that does not look like shape: a type, or a list or an object of shapes."""
+    """Refuse JSON that does not look like shape: a type, a range of integers, or a list or an object of shapes."""
+    if isinstance(shape, range):
+        require(type(value) is int and value in shape, f"{what} is not a number from {shape.start} to {shape.stop - 1}.")
+        return
     require(type(value) is (shape if isinstance(shape, type) else type(shape)), f"{what} is of the wrong type.")
     if isinstance(shape, dict):
         require(value.keys() == shape.keys() or more and value.keys() > shape.keys(), f"{what} has wrong members.")
@@ -399,7 +402,7 @@ class Index:
 # ---- the manifest -----------------------------------------------------------------------------------------------
 
 SEGMENT = {"kind": str, "path": str, "file_len": int, "sample_count": int, "fingerprint": str}
-EXTERNAL = {**SEGMENT, "index_file": str, "data_fingerprint": str}
+EXTERNAL = {**SEGMENT, "index_file": str, "data_fingerprint": str, "modified_ns": range(-1 << 63, 1 << 63)}
 VERSIONS = {"format": str, "version": int, "incompatible_features": int, "compatible_features": int}
 MANIFEST = {**VERSIONS, "index": {"file": str, "fingerprint": str}, "segments": list,
             "generations": [{"segment_count": int, "sample_count": int, "fingerprint": str}], "crc32": str}
@@ -429,10 +432,15 @@ def read_manifest(path):
 
 
 def check_path(path, what, external=False):
-    """MAN-3: a plain name. EXT-1: the path of an external segment may have parts, and begin with one `..`."""
-    parts = path[3 * (external and path.startswith("../")):].split("/")
+    """MAN-3: a plain name. EXT-1: the path of an external segment may have parts, and begin with `..` or `/`."""
+    parts = (re.sub(r"\A(/|(\.\./)+)", "", path) if external else path).split("/")
     legal = all(part not in ("", ".", "..") and not re.search("[\0\ud800-\udfff]", part) for part in parts)
     require(legal and (external or len(parts) == 1), f"{what}: {path!a} is not a path that it may name (MAN-3, EXT-1).")
+
+
+def leads_out(path):
+    """EXT-1: whether a path leaves the dataset's parent directory, links not followed."""
+    return path.startswith(("/", "../../"))
 
 
 def check_generations(document, what):
@@ -512,8 +520,8 @@ class Samples:
 class Dataset(Samples):
     """A dataset's directory, one generation of it, or a lone native segment. Opened by open()."""
 
-    def __init__(self, path, generation=None):
-        self.path, self.files = os.fspath(path), {}
+    def __init__(self, path, generation=None, allow_external=False):
+        self.path, self.files, self.allow_external, self.notices = os.fspath(path), {}, allow_external, []
         if os.path.isdir(self.path):
             self.open_directory(generation)
         else:  # FIL-2, FPR-2
@@ -533,6 +541,9 @@ class Dataset(Samples):
             raise NotPossible(f"{self.path} has generations 0 to {len(generations) - 1}, not {generation}.")
         self.segment_count = generations[number]["segment_count"]
         self.fingerprint = int(generations[number]["fingerprint"], 16)
+        for segment in self.segments[:self.segment_count]:
+            if segment["kind"] == "external" and leads_out(segment["path"]):
+                self.require_leave(os.path.join(self.path, segment["path"]))
         self.index = Index(os.path.join(self.path, manifest["index"]["file"]))
         starts = [0, *itertools.accumulate(segment["sample_count"] for segment in self.segments)]
         require(self.index.fingerprint == manifest["index"]["fingerprint"] and self.index.starts == starts,
@@ -580,16 +591,37 @@ class Dataset(Samples):
             return self.index.file
         if s not in self.files:
             segment = self.segments[s]
-            file = ByteFile(os.path.join(self.path, segment["path"]))
+            path = os.path.join(self.path, segment["path"])
+            if segment["kind"] == "external":
+                self.check_links(path)
+            file = ByteFile(path)
             require(file.length == segment["file_len"], f"{file.name} should have {segment['file_len']} bytes.")
             if segment["kind"] == "external":
                 size = min(65536, file.length)
                 ends = file.read(0, size) + file.read(file.length - size, size) + struct.pack("<Q", file.length)
                 require(f"{xxh64(ends, 0):016x}" == segment["data_fingerprint"], f"{file.name} has changed (EXT-2).")
+                self.notice_time(file, segment["modified_ns"])
             if len(self.files) >= 128:
                 self.files.pop(next(iter(self.files))).file.close()
             self.files[s] = file
         return self.files[s]
+
+    def require_leave(self, target):
+        """EXT-1: what leads out of the dataset's parent directory is read only where that is allowed."""
+        if not self.allow_external:
+            raise NotPossible(f"{self.path} would read {target}, outside its parent directory (EXT-1).")
+
+    def check_links(self, path):
+        """EXT-1: with links followed, too."""
+        parent, target = os.path.dirname(os.path.realpath(self.path)), os.path.realpath(path)
+        if os.path.commonpath([parent, target]) != parent:
+            self.require_leave(target)
+
+    def notice_time(self, file, modified_ns):
+        """EXT-3: said once, and no error."""
+        found = os.fstat(file.file.fileno()).st_mtime_ns
+        if not self.notices and max(-1 << 63, min(found, MASK >> 1)) != modified_ns:
+            self.notices.append(f"{file.name} was modified since the dataset was made (EXT-3).")
 
     def extents(self):
         """CHK-1, PLN-2: the extents as pairs (first ordinal, end)."""
@@ -607,6 +639,9 @@ class Dataset(Samples):
 
     def verify(self):
         """Yield a sentence for each problem: of every section of every index, and of every sample."""
+        for segment in self.segments[:self.segment_count]:
+            if segment["kind"] == "external":
+                self.check_links(os.path.join(self.path, segment["path"]))
         own_indexes = range(min(len(self.segments), self.segment_count))  # a lone segment has none but index
         for check, argument in itertools.chain([(self.verify_index, self.index)],
                                                ((self.verify_segment, s) for s in own_indexes),
@@ -642,6 +677,10 @@ class Dataset(Samples):
 
 class Several(Samples):
     """PLN-8: several datasets, end to end as one."""
+
+    @property
+    def notices(self):
+        return [notice for member in self.members for notice in member.notices]
 
     def __init__(self, members):
         self.members, first = members, members[0]
@@ -698,14 +737,15 @@ class Several(Samples):
             member.close()
 
 
-def open(path, generation=None):
-    """Open a dataset's directory or a lone segment; generation counts from 0, the newest is the default (GEN-1)."""
-    return Dataset(path, generation)
+def open(path, generation=None, allow_external=False):
+    """Open a dataset's directory or a lone segment; generation counts from 0, the newest is the default (GEN-1).
+    Files outside its parent directory that it names are read where that is allowed (EXT-1)."""
+    return Dataset(path, generation, allow_external)
 
 
-def open_all(paths, generation=None):
+def open_all(paths, generation=None, allow_external=False):
     """Open several as one (PLN-8), or the only one."""
-    members = [open(path, generation) for path in paths]
+    members = [open(path, generation, allow_external) for path in paths]
     return members[0] if len(members) == 1 else Several(members)
 
 
@@ -1203,6 +1243,7 @@ def parse_arguments(arguments):
         command.set_defaults(run=run)
         command.add_argument("dst", nargs="+" if name == "plan" else 1)
         command.add_argument("--generation", type=int)
+        command.add_argument("--allow-external", action="store_true")
         if name == "get":
             command.add_argument("key", nargs="?")
             command.add_argument("--ordinal", type=int)
@@ -1230,8 +1271,9 @@ def main(arguments=None):
     options = parse_arguments(arguments)
     sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        dataset = open_all(options.dst, options.generation)
+        dataset = open_all(options.dst, options.generation, options.allow_external)
         status = options.run(dataset, options)
+        print(*dataset.notices, sep="\n", end="\n" * bool(dataset.notices), file=sys.stderr)
         dataset.close()
         sys.stdout.flush()
         return status

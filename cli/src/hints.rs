@@ -154,6 +154,11 @@ fn hint_of_store(error: &StoreError) -> Option<String> {
         {
             Some("`grainstore rebuild-index` makes the index again from the segments".to_owned())
         }
+        StoreError::Outside { .. } => Some(
+            "`--allow-external`, or GRAINSTORE_ALLOW_EXTERNAL=1, reads such files; a dataset can name any, so allow it \
+             only where you trust this one"
+                .to_owned(),
+        ),
         StoreError::Sample { .. } => Some("`grainstore verify` lists everything that is damaged".to_owned()),
         _ => None,
     }
@@ -182,6 +187,14 @@ mod tests {
     fn an_ordinal_out_of_range_is_answered_with_the_range() {
         let error = StoreError::NoSuchOrdinal { ordinal: 9, sample_count: 4 }.into();
         assert_eq!(hint_of(&error).as_deref(), Some("ordinals go from 0 to 3"));
+    }
+
+    #[test]
+    fn a_file_outside_is_answered_with_what_allows_it() {
+        let outside = || StoreError::Outside { path: "a.grain".into(), target: "/x.tar".into() };
+        for error in [outside().into(), ReadError::from(outside()).into()] {
+            assert!(hint_of(&error).is_some_and(|hint| hint.starts_with("`--allow-external`, ")));
+        }
     }
 
     #[test]

@@ -9,11 +9,13 @@ mod cold;
 mod commands;
 mod demo;
 mod epoch;
+mod external;
 mod filesystem;
 mod hints;
 mod histogram;
 mod interrupt;
 mod output_file;
+mod packing;
 mod plan;
 mod printer;
 mod random;
@@ -24,6 +26,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use commands::Command;
+use external::External;
 use printer::{ClosedPipe, Printer, Settings};
 
 /// Pack a training dataset once, then read any sample in one I/O and any epoch in a fresh shuffled order
@@ -33,13 +36,15 @@ struct Cli {
     /// Say nothing on stderr but warnings and errors
     #[arg(long, global = true, display_order = 900)]
     quiet: bool,
+    #[command(flatten)]
+    external: External,
     #[command(subcommand)]
     command: Command,
 }
 
 const EXIT_HELP: &str = "\
 Exit status: 0 done, 1 the answer is no (verify found damage, get found no such key), 2 could not do it, 130 interrupted.
-What is skipped on request (epoch --skip-damaged, convert --skip-unreadable) is told on stderr and ends with 0.
+What is skipped on request (epoch --skip-damaged, convert --skip-bad) is told on stderr and ends with 0.
 Data goes to stdout, everything else to stderr. NO_COLOR is honoured.";
 
 /// How the process ends.
@@ -53,9 +58,12 @@ pub(crate) enum Exit {
     Failed,
     /// Ctrl-C; what was begun has been cleaned up.
     Interrupted,
+    /// Ctrl-C; what was begun is kept, and how to go on has been said.
+    Kept,
 }
 
 fn main() -> ExitCode {
+    tell_no_contained_panics();
     let cli = Cli::parse();
     let printer = Printer::new(Settings { quiet: cli.quiet, json: cli.command.json() });
     let exit = run(&cli, &printer).unwrap_or_else(|error| {
@@ -68,9 +76,19 @@ fn main() -> ExitCode {
     exit.code()
 }
 
+/// What the Parquet decoder gives up on is told as damage to the file; the panic behind it says nothing to the user.
+fn tell_no_contained_panics() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !grainstore_converters::parquet::is_contained() {
+            tell(panic);
+        }
+    }));
+}
+
 fn run(cli: &Cli, printer: &Printer) -> anyhow::Result<Exit> {
     interrupt::install()?;
-    let exit = cli.command.run(printer)?;
+    let exit = cli.command.run(printer, cli.external)?;
     if exit == Exit::Interrupted {
         printer.warn("interrupted");
     }
@@ -87,7 +105,7 @@ impl Exit {
             Self::Done => 0,
             Self::No => 1,
             Self::Failed => 2,
-            Self::Interrupted => interrupt::STATUS,
+            Self::Interrupted | Self::Kept => interrupt::STATUS,
         })
     }
 }

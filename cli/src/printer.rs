@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::hints::hint_of;
 
@@ -187,14 +187,18 @@ fn style(counted: Counted, has_total: bool) -> ProgressStyle {
         }
         (Counted::Bytes, false) => "{msg} {spinner} {decimal_bytes}, {decimal_bytes_per_sec}".to_owned(),
         (Counted::Things(name), true) => {
-            format!("{{msg}} [{{bar:30}}] {{pos}} of {{len}} {name}, {{per_sec}}, {{eta}} left")
+            format!("{{msg}} [{{bar:30}}] {{pos}} of {{len}} {name}, {{rate}}, {{eta}} left")
         }
         (Counted::Steps, true) => "[{bar:30}] {pos} of {len} done, {msg} {spinner}".to_owned(),
         (Counted::Steps, false) => "{msg} {spinner}".to_owned(),
-        (Counted::Things(name), false) => format!("{{msg}} {{spinner}} {{pos}} {name}, {{per_sec}}"),
+        (Counted::Things(name), false) => format!("{{msg}} {{spinner}} {{pos}} {name}, {{rate}}"),
     };
     // The templates are legal, which a test checks; a wrong one would only look different.
-    ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")
+    let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    style.progress_chars("=> ").with_key("rate", |state: &ProgressState, text: &mut dyn fmt::Write| {
+        // Whoever draws looks at what was written, and nothing else can fail.
+        let _ = write!(text, "{:.0}/s", state.per_sec());
+    })
 }
 
 #[cfg(test)]

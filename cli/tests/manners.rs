@@ -76,7 +76,7 @@ fn the_help_of_every_command_names_its_flags() {
         let run = finish(process);
         assert_eq!((run.status, run.stderr.as_str()), (0, ""), "{command}");
         let words = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-        for text in expected.iter().chain(&["--quiet"]) {
+        for text in expected.iter().chain(&["--quiet", "--allow-external"]) {
             assert!(words.contains(text), "{command} --help lacks {text}: {}", run.stdout);
         }
     }
@@ -87,7 +87,9 @@ fn the_help_lists_the_commands_and_the_exit_statuses() {
     let mut process = grainstore();
     process.arg("--help");
     let run = finish(process);
-    for command in ["convert", "inspect", "ls", "get", "verify", "epoch", "plan", "bench", "demo"] {
+    for command in
+        ["convert", "inspect", "ls", "get", "verify", "epoch", "plan", "bench", "demo", "append", "adopt", "export"]
+    {
         assert!(run.stdout.contains(&format!("\n  {command} ")), "{}", run.stdout);
     }
     assert!(run.stdout.contains("Exit status: 0 done, 1 the answer is no"), "{}", run.stdout);

@@ -4,13 +4,51 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use grainstore_format::{Alignment, ChunkSize, Geometry};
-use grainstore_writer::{Compression, DatasetWriter, Summary, WriterOptions};
+use grainstore_writer::{Compression, DatasetWriter, ResumePoint, Summary, WriterOptions};
 
-use crate::{ConvertError, Events, Sink, Skipped, Source, check_destination, hash_seed};
+use crate::duplicates::Drops;
+use crate::feed::{How, Plan, Skip};
+use crate::packer::{Account, Packer};
+use crate::{
+    ConvertError, Events, Layout, Mixing, OnDuplicate, Progress, Skipped, Source, check_destination, hash_seed,
+};
+
+/// The order in which samples are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// An order drawn from the seed.
+    Shuffled {
+        /// Where the order is drawn from.
+        seed: u64,
+    },
+    /// That of the source.
+    Source,
+}
+
+/// What to do about a sample that cannot be read or understood.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnBad {
+    /// End the conversion.
+    #[default]
+    Stop,
+    /// Go on without it and list it.
+    Skip,
+}
 
 /// How a dataset is packed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConvertOptions {
+    /// The order in which samples are stored.
+    pub order: Order,
+    /// Only so many samples: the first of the order.
+    pub limit: Option<u64>,
+    /// What to do about a sample that cannot be read or understood.
+    pub on_bad: OnBad,
+    /// What to do about samples with the same key.
+    pub on_duplicate: OnDuplicate,
+    /// What the source was told beside its paths, in words that differ where it differs: a conversion is resumed only
+    /// where they are the same. [`SourceOptions::words`](crate::SourceOptions::words) gives them.
+    pub source_words: String,
     /// The seed that the dataset's key hash is drawn from.
     pub seed: u64,
     /// Size of a chunk.
@@ -21,16 +59,25 @@ pub struct ConvertOptions {
     pub segment_size: u64,
     /// Whether samples are compressed.
     pub compression: Compression,
-    /// Threads that checksum and compress; all cores where `None`. It changes no byte of the result.
+    /// Threads that read, and threads that checksum and compress. It changes no byte of the result.
     pub jobs: Option<NonZeroUsize>,
     /// Whether a dataset that stands under the name already is replaced, once the new one is whole.
     pub overwrite: bool,
+    /// Whether to go on where an interrupted conversion of the same source with the same options stopped. Where there is
+    /// none, it begins anew.
+    pub resume: bool,
 }
 
 impl Default for ConvertOptions {
-    /// Seed 0, 256 KiB chunks, samples back to back, 4 GiB segments, stored raw, nothing replaced.
+    /// Shuffled from seed 0, 256 KiB chunks, samples back to back, 4 GiB segments, stored raw, nothing replaced; stops at the
+    /// first sample that cannot be read.
     fn default() -> Self {
         Self {
+            order: Order::Shuffled { seed: 0 },
+            limit: None,
+            on_bad: OnBad::Stop,
+            on_duplicate: OnDuplicate::Error,
+            source_words: String::new(),
             seed: 0,
             chunk_size: ChunkSize::DEFAULT,
             alignment: Alignment::Packed,
@@ -38,6 +85,7 @@ impl Default for ConvertOptions {
             compression: Compression::None,
             jobs: None,
             overwrite: false,
+            resume: false,
         }
     }
 }
@@ -62,31 +110,136 @@ impl ConvertOptions {
 pub struct ConvertSummary {
     /// What the writer wrote.
     pub written: Summary,
-    /// What was left out because it cannot be read, in the order of the source.
+    /// What was left out because it cannot be read, in the order of the conversion.
     pub skipped: Vec<Skipped>,
+    /// Samples that were left out because another one has their key.
+    pub duplicate_count: u64,
+    /// Samples that an interrupted conversion had packed already.
+    pub resumed_count: u64,
+    /// How the samples were mixed.
+    pub mixing: Mixing,
 }
 
 /// Packs all samples of `source` into the dataset `destination`, which appears when it is whole and durable.
 ///
 /// # Errors
 /// Where the source cannot be read, the dataset cannot be written, one lies inside the other, or `events` stops it.
-/// Then everything that was written is removed again, and a dataset that was to be replaced stands as before.
+/// Segments that are whole by then stay in `destination.partial`, for [`ConvertOptions::resume`]; where there are none,
+/// everything that was written is removed again. A dataset that was to be replaced stands as before.
 pub fn convert(
-    source: &mut dyn Source,
+    source: &dyn Source,
     destination: &Path,
     options: &ConvertOptions,
     events: &dyn Events,
 ) -> Result<ConvertSummary, ConvertError> {
-    check_destination(source.origin(), destination, options.overwrite)?;
-    let mut writer = DatasetWriter::create(destination, options.for_writer(source))?;
-    let mut sink = Sink::new(&mut writer, events);
-    source.write_into(&mut sink)?;
-    sink.check()?;
-    let skipped = sink.into_skipped();
+    for origin in source.origins() {
+        check_destination(origin, destination, options.overwrite)?;
+    }
+    let drops = Drops::find(source, options.on_duplicate, options.jobs, None, events)?;
+    let plan = Plan::of(source, options.order, events)?;
+    let stamp = stamp_of(source, options);
+    let for_writer = options.for_writer(source);
+    let (writer, point) = match (options.resume, source.is_once()) {
+        // What was read of a stream is gone, and whether the next one is the same cannot be known.
+        (true, true) => return Err(not_resumable(source)),
+        (false, true) => (DatasetWriter::create(destination, for_writer)?, None),
+        (true, false) => DatasetWriter::resume(destination, for_writer, &stamp)?,
+        (false, false) => (DatasetWriter::create_journaled(destination, for_writer, &stamp)?, None),
+    };
+    pack(Packing { source, plan, drops, options, events }, writer, point)
+}
+
+fn changed(source: &dyn Source) -> ConvertError {
+    let path = source.parts().first().map(|part| part.path.clone()).unwrap_or_default();
+    let why = "it, or another file of the source, was written to while it was packed: begin anew when it is still";
+    ConvertError::Refused { path, why: why.into() }
+}
+
+fn unknown_note(source: &dyn Source) -> ConvertError {
+    let path = source.parts().first().map(|part| part.path.clone()).unwrap_or_default();
+    let why = "the interrupted conversion left out samples, and which they were cannot be read: begin anew";
+    ConvertError::Refused { path, why: why.into() }
+}
+
+fn not_resumable(source: &dyn Source) -> ConvertError {
+    let path = source.parts().first().map(|part| part.path.clone()).unwrap_or_default();
+    ConvertError::Refused { path, why: "a stream is read once, so a conversion of it cannot be resumed".into() }
+}
+
+/// What is packed, and how.
+pub(crate) struct Packing<'a> {
+    pub(crate) source: &'a dyn Source,
+    pub(crate) plan: Plan,
+    pub(crate) drops: Drops,
+    pub(crate) options: &'a ConvertOptions,
+    pub(crate) events: &'a dyn Events,
+}
+
+/// Hands all samples to `writer`, those behind `point` where an interrupted conversion is continued.
+pub(crate) fn pack(
+    packing: Packing<'_>,
+    mut writer: DatasetWriter,
+    point: Option<ResumePoint>,
+) -> Result<ConvertSummary, ConvertError> {
+    let Packing { source, plan, drops, options, events } = packing;
+    let resumed_count = point.as_ref().map_or(0, |point| point.samples);
+    let account = match &point {
+        Some(point) => Account::restored(&point.note, point.samples).ok_or_else(|| unknown_note(source))?,
+        None => Account::default(),
+    };
+    let (bad_places, noted) = (account.bad_places(), account.clone());
+    writer.set_notes(move |samples| noted.note(samples));
+    let dealt_with = resumed_count + bad_places.len() as u64;
+    let entries_max = options.limit.unwrap_or(u64::MAX);
+    let samples_total = plan.entry_count(source).map(|count| count.saturating_sub(drops.len()).min(entries_max));
+    let mut packer = Packer {
+        source,
+        writer: &mut writer,
+        events,
+        on_bad: options.on_bad,
+        drops: &drops,
+        entries_max,
+        account,
+        progress: Progress { samples: dealt_with, samples_total, bytes: 0 },
+    };
+    let skip = Skip { count: dealt_with, counts: &|id| !drops.contains(id), bad_places: &bad_places };
+    let before = (!source.is_listed()).then(|| source.stamp());
+    plan.feed(source, How::new(Layout::Packed, options.jobs), skip, |feed| packer.pack(feed))?;
+    // Files of a folder are read whole and noticed one by one; what is read in pieces may be of two minds.
+    if before.is_some_and(|before| before != source.stamp()) {
+        return Err(changed(source));
+    }
+    let mut skipped = source.left_out();
+    skipped.extend(packer.account.skipped());
     if writer.taken() == 0 && !skipped.is_empty() {
-        let (path, count) = (source.origin().to_path_buf(), skipped.len() as u64);
-        return Err(ConvertError::NothingReadable { path, count });
+        let path = source.parts().first().map(|part| part.path.clone()).unwrap_or_default();
+        return Err(ConvertError::NothingReadable { path, count: skipped.len() as u64 });
+    }
+    if writer.taken() == 0 && drops.len() > 0 {
+        let path = source.parts().first().map(|part| part.path.clone()).unwrap_or_default();
+        let why = "there is nothing to pack: every sample has a key that is taken already".to_owned();
+        return Err(ConvertError::Refused { path, why });
     }
     events.on_finish();
-    Ok(ConvertSummary { written: writer.finish()?, skipped })
+    let written = writer.finish()?;
+    Ok(ConvertSummary { written, skipped, duplicate_count: drops.len(), resumed_count, mixing: plan.mixing() })
+}
+
+/// What must be the same for a conversion to go on: the source, and all options that decide which samples come when.
+/// Those that decide their bytes are the writer's. One that stopped at a bad sample may go on without it.
+fn stamp_of(source: &dyn Source, options: &ConvertOptions) -> String {
+    let ConvertOptions { order, limit, on_duplicate, source_words, .. } = options;
+    let (kind, data) = (source.kind(), source.stamp());
+    let source = format!("source: {kind}, names and lengths and times {data:016x}, {source_words}");
+    let order = match order {
+        Order::Shuffled { seed } => format!("order: shuffled by seed {seed}"),
+        Order::Source => "order: that of the source".to_owned(),
+    };
+    let limit = limit.map_or("limit: none".to_owned(), |limit| format!("limit: {limit}"));
+    let duplicates = match on_duplicate {
+        OnDuplicate::Error => "duplicate keys: error",
+        OnDuplicate::First => "duplicate keys: first",
+        OnDuplicate::Last => "duplicate keys: last",
+    };
+    [source.as_str(), &order, &limit, duplicates].join("; ")
 }

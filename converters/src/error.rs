@@ -5,8 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use grainstore_format::{FormatError, MAX_KEY_LEN, escape_bytes};
+use grainstore_store::StoreError;
 use grainstore_writer::WriteError;
 
+use crate::Bad;
 use crate::folder::listing::ListingError;
 
 /// Why a conversion failed. Nothing stands under the destination's name that was not there before.
@@ -16,16 +18,44 @@ pub enum ConvertError {
     /// The folder could not be listed.
     #[error(transparent)]
     Listing(#[from] ListingError),
-    /// A file cannot be read, or changed while it was read.
-    #[error("{}: cannot be packed: {source}", shown(path))]
-    Unreadable {
+    /// A sample, or what is left of a file, cannot be read or understood.
+    #[error("{0}")]
+    Bad(Box<Bad>),
+    /// The source cannot be taken at all.
+    #[error("{}: {why}", shown(path))]
+    Refused {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was found, and what was expected.
+        why: String,
+    },
+    /// A file that is to be adopted lies where the dataset may not point.
+    #[error("{}: {why}", shown(path))]
+    Outside {
         /// The file.
         path: PathBuf,
-        /// What the system said, or how it changed.
-        source: io::Error,
+        /// Where it lies, and where it should.
+        why: String,
+    },
+    /// A source does not give what it gave when its conversion was interrupted.
+    #[error(
+        "sample {number} of the order can be read now and could not when the conversion was interrupted, or the other \
+         way round: what follows it would not be what followed then; begin anew, without --resume"
+    )]
+    Changed {
+        /// Number among all that were taken or left out, from 0.
+        number: u64,
+    },
+    /// The samples of a file that is adopted cannot be those of a dataset; they are counted from the file's first.
+    #[error("{}: {source}", shown(path))]
+    InFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with them.
+        source: WriteError,
     },
     /// Every sample was left out because it cannot be read.
-    #[error("{}: none of its {count} files could be read", shown(path))]
+    #[error("{}: none of its {count} samples could be read", shown(path))]
     NothingReadable {
         /// The source.
         path: PathBuf,
@@ -81,6 +111,9 @@ pub enum ConvertError {
     /// The dataset could not be written.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// The dataset that is to grow could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The caller wanted to stop.
     #[error("interrupted")]
     Interrupted,
@@ -95,12 +128,12 @@ impl ConvertError {
 
     /// Whether leaving out what cannot be read would have avoided it.
     pub fn is_skippable(&self) -> bool {
-        matches!(self, Self::Unreadable { .. } | Self::Listing(ListingError::Unreadable { .. }))
+        matches!(self, Self::Bad(_) | Self::Listing(ListingError::Unreadable { .. }))
     }
 }
 
 /// A path made safe for a terminal.
-fn shown(path: &Path) -> String {
+pub(crate) fn shown(path: &Path) -> String {
     escape_bytes(path.as_os_str().as_bytes())
 }
 

@@ -7,6 +7,10 @@
 const ORDER_STREAM: u64 = 0x6f_7264_6572;
 /// The stream of the hash seed: "hash" in ASCII.
 const HASH_STREAM: u64 = 0x6861_7368;
+/// The stream of windows: "window" in ASCII.
+const WINDOW_STREAM: u64 = 0x7769_6e64_6f77;
+/// The streams of groups: "group" in ASCII.
+const GROUP_STREAM: u64 = 0x67_726f_7570;
 /// The golden ratio in 2^-64, SplitMix64's step.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -26,12 +30,30 @@ pub(crate) fn permutation(count: usize, seed: u64) -> Vec<usize> {
     numbers
 }
 
+/// Shuffles `items` by draws from `seed`, in a stream of their own for each `number`.
+pub(crate) fn shuffle<T>(items: &mut [T], seed: u64, number: u64) {
+    let mut draws = Draws::new(seed, finalise(GROUP_STREAM ^ number));
+    for last in (1..items.len()).rev() {
+        items.swap(last, draws.index(last + 1));
+    }
+}
+
 /// SplitMix64 (Steele, Lea, Flood 2014): a counter and a finaliser.
-struct Draws {
+pub(crate) struct Draws {
     state: u64,
 }
 
 impl Draws {
+    /// The draws of a window over a stream.
+    pub(crate) fn of_window(seed: u64) -> Self {
+        Self::new(seed, WINDOW_STREAM)
+    }
+
+    /// A number below `bound`, which is not 0.
+    pub(crate) fn index(&mut self, bound: usize) -> usize {
+        grainstore_format::to_usize(self.below(bound as u64))
+    }
+
     fn new(seed: u64, stream: u64) -> Self {
         Self { state: finalise(finalise(seed.wrapping_add(STEP)) ^ stream) }
     }

@@ -27,8 +27,8 @@ fn a_dataset_inside_its_source_is_refused_before_anything_is_written() {
     for destination in [source.join("x.grain"), source.join("a/x.grain"), source.clone(), place.path("link/x.grain")] {
         let error = refusal(&source, &destination, false);
         assert!(matches!(&error, ConvertError::DestinationInsideSource { .. }), "{error}");
-        let mut folder = FolderSource::open(&source, &BY_PATH).unwrap();
-        assert!(convert(&mut folder, &destination, &small(), &NoEvents).is_err());
+        let folder = FolderSource::open(&source, &BY_PATH.folder()).unwrap();
+        assert!(convert(&folder, &destination, &small(), &NoEvents).is_err());
     }
     assert_eq!(fs::read_dir(source.join("a")).unwrap().count(), 1);
     assert_eq!(fs::read_dir(&source).unwrap().count(), 1);
@@ -76,7 +76,7 @@ fn what_stands_there_is_replaced_only_if_asked_and_only_if_it_is_a_dataset() {
 #[test]
 fn missing_empty_and_wrong_sources_and_missing_folders_have_their_sentences() {
     let place = Place::with(&[("a", "x")]);
-    let open = |name: &str| FolderSource::open(&place.path(name), &BY_PATH).unwrap_err();
+    let open = |name: &str| FolderSource::open(&place.path(name), &BY_PATH.folder()).unwrap_err();
     fs::create_dir(place.path("empty")).unwrap();
     assert!(matches!(open("nothing"), ConvertError::Listing(ListingError::MissingRoot { .. })));
     assert!(matches!(open("src/a"), ConvertError::Listing(ListingError::NotAFolder { .. })));
@@ -107,11 +107,13 @@ impl Events for Stops {
 fn a_conversion_that_is_stopped_at_any_place_leaves_nothing() {
     let place = Place::of(&(0..30).map(|number| (vec![b'a' + number], vec![number; 10_000])).collect());
     fs::File::create(place.source().join("~long")).unwrap().set_len(65 << 20).unwrap();
-    // Before the first sample, among the small ones, in the middle of the long one, after the last.
+    // Before the first sample, among the small ones, in the middle of the long one, after the last. A segment that is
+    // finished by then would be kept.
+    let options = ConvertOptions { segment_size: 1 << 40, ..BY_PATH.options(&small()) };
     for after_bytes in [0, 1, 100_000, 300_000 + (5 << 20), 300_000 + (65 << 20)] {
-        let mut source = FolderSource::open(&place.source(), &BY_PATH).unwrap();
+        let source = FolderSource::open(&place.source(), &BY_PATH.folder()).unwrap();
         let events = Stops { after_bytes, seen: Cell::new(0) };
-        let error = convert(&mut source, &place.path("x.grain"), &small(), &events).unwrap_err();
+        let error = convert(&source, &place.path("x.grain"), &options, &events).unwrap_err();
         assert!(matches!(error, ConvertError::Interrupted), "{error}");
         assert_eq!(place.names(), ["src"], "stopped after {after_bytes} bytes");
     }

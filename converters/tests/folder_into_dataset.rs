@@ -8,16 +8,15 @@ mod common;
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
-use common::{BY_PATH, Place, Tree, files, keys, payload, samples, small};
-use grainstore_converters::folder::{FolderOptions, Order};
-use grainstore_converters::{ConvertOptions, hash_seed};
+use common::{BY_PATH, How, Place, Tree, files, keys, payload, samples, small};
+use grainstore_converters::{ConvertOptions, Order, hash_seed};
 use grainstore_format::{AttributeValue, escape_bytes};
 use grainstore_store::Dataset;
 use grainstore_writer::Compression;
 use proptest::prelude::*;
 
-fn shuffled(seed: u64) -> FolderOptions {
-    FolderOptions { order: Order::Shuffled { seed }, ..BY_PATH }
+fn shuffled(seed: u64) -> How {
+    How { order: Order::Shuffled { seed }, ..BY_PATH }
 }
 
 fn names() -> impl Strategy<Value = Vec<u8>> {
@@ -104,7 +103,7 @@ proptest! {
 
         for jobs in [1, 2, 8] {
             let jobs = NonZeroUsize::new(jobs);
-            let (folder, options) = (FolderOptions { jobs, ..shuffled(seed) }, ConvertOptions { jobs, ..small() });
+            let (folder, options) = (How { jobs, ..shuffled(seed) }, ConvertOptions { jobs, ..small() });
             place.pack_with(&format!("{}.grain", jobs.unwrap()), &folder, &options).unwrap();
         }
         let first = files(&place.path("1.grain"));
@@ -134,9 +133,9 @@ fn a_shuffled_order_is_a_function_of_the_seed() {
 fn a_limit_takes_the_first_files_of_the_order() {
     let place = hundred_files();
     place.pack("all", &shuffled(5)).unwrap();
-    place.pack("seven", &FolderOptions { limit: Some(7), ..shuffled(5) }).unwrap();
-    place.pack("three", &FolderOptions { limit: Some(3), ..BY_PATH }).unwrap();
-    place.pack("more", &FolderOptions { limit: Some(1 << 40), ..BY_PATH }).unwrap();
+    place.pack("seven", &How { limit: Some(7), ..shuffled(5) }).unwrap();
+    place.pack("three", &How { limit: Some(3), ..BY_PATH }).unwrap();
+    place.pack("more", &How { limit: Some(1 << 40), ..BY_PATH }).unwrap();
     assert_eq!(keys(&place.path("seven")), keys(&place.path("all"))[..7]);
     assert_eq!(keys(&place.path("three")), ["000", "001", "002"]);
     assert_eq!(keys(&place.path("more")).len(), 100);
@@ -145,7 +144,7 @@ fn a_limit_takes_the_first_files_of_the_order() {
 #[test]
 fn labels_do_not_depend_on_the_limit() {
     let place = Place::with(&[("ant/1", "a"), ("bee/1", "b"), ("cow/1", "c")]);
-    place.pack("one", &FolderOptions { limit: Some(1), order: Order::Shuffled { seed: 0 }, ..BY_PATH }).unwrap();
+    place.pack("one", &How { limit: Some(1), order: Order::Shuffled { seed: 0 }, ..BY_PATH }).unwrap();
     let dataset = Dataset::open(&place.path("one")).unwrap();
     assert_eq!(dataset.user_metadata()["class_names"], serde_json::json!(["ant", "bee", "cow"]));
     let class = ["ant/1", "bee/1", "cow/1"].iter().position(|key| key.as_bytes() == samples(&place.path("one"))[0].0);

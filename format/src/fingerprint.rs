@@ -2,6 +2,11 @@
 
 use xxhash_rust::xxh64::{Xxh64, xxh64};
 
+use crate::to_usize;
+
+/// Bytes at the start and at the end of a data file that its fingerprint covers. spec.md: EXT-2.
+const FINGERPRINTED_LEN: u64 = 65536;
+
 /// A 64-bit fingerprint. Shown, and written in the manifest, as 16 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(pub u64);
@@ -71,6 +76,21 @@ pub fn data_fingerprint(head: &[u8], tail: &[u8], file_len: u64) -> Fingerprint 
     Fingerprint(hasher.digest())
 }
 
+/// [`data_fingerprint`] of a file of `file_len` bytes that `read` fills a buffer from, at an offset.
+///
+/// # Errors
+/// Those of `read`.
+pub fn data_fingerprint_of<E>(
+    file_len: u64,
+    mut read: impl FnMut(&mut [u8], u64) -> Result<(), E>,
+) -> Result<Fingerprint, E> {
+    let len = file_len.min(FINGERPRINTED_LEN);
+    let (mut head, mut tail) = (vec![0; to_usize(len)], vec![0; to_usize(len)]);
+    read(&mut head, 0)?;
+    read(&mut tail, file_len - len)?;
+    Ok(data_fingerprint(&head, &tail, file_len))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +105,21 @@ mod tests {
         let bytes = [0_u64, 5, 9].map(u64::to_le_bytes).concat();
         assert_eq!(chain.get().0, xxh64(&bytes, 0));
         assert_eq!(data_fingerprint(b"ab", b"bc", 3).0, xxh64(b"abbc\x03\0\0\0\0\0\0\0", 0));
+    }
+
+    /// EXT-2
+    #[test]
+    fn a_data_file_is_read_at_its_ends_only() {
+        for len in [0, 1, 65535, 65536, 65537, 200_000_usize] {
+            let bytes: Vec<u8> = (0..len).map(|i| u8::try_from(i % 251).unwrap()).collect();
+            let read = |buffer: &mut [u8], offset: u64| {
+                buffer.copy_from_slice(&bytes[to_usize(offset)..][..buffer.len()]);
+                Ok::<(), ()>(())
+            };
+            let end = len.min(65536);
+            let expected = data_fingerprint(&bytes[..end], &bytes[len - end..], len as u64);
+            assert_eq!(data_fingerprint_of(len as u64, read), Ok(expected), "{len}");
+        }
     }
 
     #[test]

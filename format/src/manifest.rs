@@ -1,8 +1,9 @@
-//! The manifest: names the index and the segments of a dataset. spec.md: MAN-1 to MAN-4, EXT-1, GEN-1.
+//! The manifest: names the index and the segments of a dataset. spec.md: MAN-1 to MAN-4, EXT-1 to EXT-3, GEN-1.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{check_incompatible, check_version, ensure};
+use crate::external::external_path_reach;
 use crate::members::Members;
 use crate::{DatasetFingerprint, Fingerprint, FormatError, MAX_SAMPLES, MAX_SEGMENTS, VERSION};
 
@@ -53,6 +54,8 @@ struct RawSegment {
     index_file: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     data_fingerprint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modified_ns: Option<i64>,
 }
 
 #[derive(Serialize, Deserialize, PartialEq)]
@@ -90,6 +93,8 @@ pub enum SegmentKind {
         index_file: String,
         /// Of the data file. spec.md: EXT-2.
         data_fingerprint: Fingerprint,
+        /// When the data file was last written to, in nanoseconds since 1970. spec.md: EXT-3.
+        modified_ns: i64,
     },
 }
 
@@ -98,7 +103,7 @@ pub enum SegmentKind {
 pub struct SegmentRef {
     /// Native or external.
     pub kind: SegmentKind,
-    /// The data's path, relative to the dataset's directory.
+    /// The data's path, relative to the dataset's directory, or absolute.
     pub path: String,
     /// The length of that file in bytes.
     pub file_len: u64,
@@ -238,7 +243,7 @@ impl Manifest {
                 SegmentKind::Native => check_plain_name(&segment.path)?,
                 SegmentKind::External { index_file, .. } => {
                     check_plain_name(index_file)?;
-                    check_external_path(&segment.path)?;
+                    external_path_reach(&segment.path)?;
                 }
             }
         }
@@ -290,31 +295,20 @@ fn check_plain_name(name: &str) -> Result<(), FormatError> {
     ensure(plain, WHAT, || format!("\"{}\" is not a plain file name", crate::escape_bytes(name.as_bytes())))
 }
 
-/// A path inside the dataset's parent directory. spec.md: EXT-1.
-fn check_external_path(path: &str) -> Result<(), FormatError> {
-    let inside = path.strip_prefix("../").unwrap_or(path);
-    let plain = inside.split('/').all(|part| !part.is_empty() && part != "." && part != ".." && !part.contains('\0'));
-    ensure(plain, WHAT, || {
-        format!(
-            "external path \"{}\" leads out of the dataset's parent directory",
-            crate::escape_bytes(path.as_bytes())
-        )
-    })
-}
-
 fn fingerprint(text: &str) -> Result<Fingerprint, FormatError> {
     text.parse().map_err(|error: String| FormatError::damaged(WHAT, error))
 }
 
 fn decode_segment(raw: RawSegment) -> Result<SegmentRef, FormatError> {
-    let kind = match (raw.kind, raw.index_file, raw.data_fingerprint) {
-        (RawKind::Native, None, None) => SegmentKind::Native,
-        (RawKind::External, Some(index_file), Some(data)) => {
-            SegmentKind::External { index_file, data_fingerprint: fingerprint(&data)? }
+    let kind = match (raw.kind, raw.index_file, raw.data_fingerprint, raw.modified_ns) {
+        (RawKind::Native, None, None, None) => SegmentKind::Native,
+        (RawKind::External, Some(index_file), Some(data), Some(modified_ns)) => {
+            SegmentKind::External { index_file, data_fingerprint: fingerprint(&data)?, modified_ns }
         }
         _ => {
             let path = crate::escape_bytes(raw.path.as_bytes());
-            return Err(FormatError::damaged(WHAT, format!("segment \"{path}\" has the members of another kind")));
+            let detail = format!("segment \"{path}\" has the members of another kind, or lacks one of its own");
+            return Err(FormatError::damaged(WHAT, detail));
         }
     };
     Ok(SegmentRef {
@@ -327,10 +321,10 @@ fn decode_segment(raw: RawSegment) -> Result<SegmentRef, FormatError> {
 }
 
 fn encode_segment(segment: &SegmentRef) -> RawSegment {
-    let (kind, index_file, data_fingerprint) = match &segment.kind {
-        SegmentKind::Native => (RawKind::Native, None, None),
-        SegmentKind::External { index_file, data_fingerprint } => {
-            (RawKind::External, Some(index_file.clone()), Some(data_fingerprint.to_string()))
+    let (kind, index_file, data_fingerprint, modified_ns) = match &segment.kind {
+        SegmentKind::Native => (RawKind::Native, None, None, None),
+        SegmentKind::External { index_file, data_fingerprint, modified_ns } => {
+            (RawKind::External, Some(index_file.clone()), Some(data_fingerprint.to_string()), Some(*modified_ns))
         }
     };
     RawSegment {
@@ -341,6 +335,7 @@ fn encode_segment(segment: &SegmentRef) -> RawSegment {
         fingerprint: segment.fingerprint.to_string(),
         index_file,
         data_fingerprint,
+        modified_ns,
     }
 }
 

@@ -20,7 +20,8 @@ fn segment(path: &str, fingerprint: u64) -> SegmentRef {
 }
 
 fn external(path: &str) -> SegmentRef {
-    let kind = SegmentKind::External { index_file: "00002.idx".into(), data_fingerprint: Fingerprint(8) };
+    let (index_file, data_fingerprint) = ("00002.idx".into(), Fingerprint(8));
+    let kind = SegmentKind::External { index_file, data_fingerprint, modified_ns: -5 };
     SegmentRef { kind, ..segment(path, 3) }
 }
 
@@ -46,7 +47,7 @@ fn refusal(old: &str, new: &str) -> String {
     Manifest::decode(&mended(old, new)).unwrap_err().to_string()
 }
 
-/// MAN-1, MAN-2, MAN-3, MAN-4, EXT-1, EXT-2, GEN-1
+/// MAN-1, MAN-2, MAN-3, MAN-4, EXT-1, EXT-2, EXT-3, GEN-1
 #[test]
 fn a_manifest_comes_back() {
     let bytes = manifest().encode().unwrap();
@@ -54,6 +55,7 @@ fn a_manifest_comes_back() {
     assert_eq!(mended("grainstore", "grainstore"), bytes);
     let json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!(json["segments"][2]["data_fingerprint"], "0000000000000008");
+    assert_eq!(json["segments"][2]["modified_ns"], -5);
     assert_eq!(json["generations"][0]["sample_count"], 10);
     assert_eq!(json["generations"][1]["sample_count"], 30);
 }
@@ -99,10 +101,10 @@ fn names_that_lead_elsewhere_are_refused() {
         assert!(Manifest::new(index(name), vec![segment("00000.seg", 1)], &[]).is_err(), "index {name}");
         assert!(Manifest::new(index("i"), vec![segment(name, 1)], &[]).is_err(), "native {name}");
     }
-    for path in ["", "..", "../", "../..", "../../x", "/x", "a/../b", "a//b", "./a", "a/.", "../a/.."] {
+    for path in ["", "..", "../", "../..", "/", "/../x", "a/../b", "a//b", "./a", "a/.", "../a/..", "/a/../b"] {
         assert!(Manifest::new(index("i"), vec![external(path)], &[]).is_err(), "external {path}");
     }
-    for path in ["x.tar", "a/b.tar", "../x.tar", "../a/b.tar"] {
+    for path in ["x.tar", "a/b.tar", "../x.tar", "../a/b.tar", "../../x.tar", "/a/b.tar"] {
         assert!(Manifest::new(index("i"), vec![external(path)], &[]).is_ok(), "external {path}");
     }
 }
@@ -122,6 +124,9 @@ fn sums_and_chains_that_do_not_add_up_are_refused() {
     assert!(refusal("\"segment_count\": 1", "\"segment_count\": 0").contains("generation 0"));
     assert!(refusal("\"0000000000000002\"", "\"000000000000000A\"").contains("hexadecimal"));
     assert!(refusal("\"external\"", "\"native\"").contains("members of another kind"));
+    assert!(refusal(",\n      \"modified_ns\": -5", "").contains("lacks one of its own"));
+    assert!(refusal("\"modified_ns\": -5", "\"modified_ns\": 9223372036854775808").contains("damaged manifest"));
+    assert!(refusal("\"path\": \"00000.seg\"", "\"path\": \"00000.seg\", \"modified_ns\": 1").contains("another kind"));
     assert!(refusal("\"sample_count\": 10", "\"sample_count\": 0").contains("has 0 samples"));
     assert!(Manifest::new(index("i"), vec![], &[]).is_err());
     assert!(Manifest::new(index("i"), vec![segment("a", 1)], &[1]).is_err(), "a generation twice");

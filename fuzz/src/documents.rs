@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path};
 
-use grainstore_format::{FieldType, Manifest, Metadata, SegmentKind};
+use grainstore_format::{FieldType, Manifest, Metadata, PathReach, SegmentKind, external_path_reach};
 
 use crate::strict_json::members_are_unique;
 
@@ -37,7 +37,7 @@ fn check_manifest(bytes: &[u8]) {
             SegmentKind::Native => assert_stays_inside(&segment.path, 0),
             SegmentKind::External { index_file, .. } => {
                 assert_stays_inside(index_file, 0);
-                assert_stays_inside(&segment.path, 1);
+                assert_leads_where_it_says(&segment.path);
             }
         }
     }
@@ -45,6 +45,18 @@ fn check_manifest(bytes: &[u8]) {
     assert_eq!(last.segment_count as usize, manifest.segments().len());
     assert_eq!(last.sample_count, manifest.segments().iter().map(|segment| segment.sample_count).sum::<u64>());
     assert_eq!(last.fingerprint, manifest.fingerprint());
+}
+
+/// EXT-1: what does not stay inside is said to lead out; either way it goes down by plain names at its end.
+fn assert_leads_where_it_says(path: &str) {
+    match external_path_reach(path).unwrap() {
+        PathReach::Inside => assert_stays_inside(path, 1),
+        PathReach::Outside if path.starts_with('/') => assert_stays_inside(&format!("..{path}"), 1),
+        PathReach::Outside => {
+            assert!(path.starts_with("../../"), "{path:?}");
+            assert_stays_inside(path, usize::MAX);
+        }
+    }
 }
 
 /// The path climbs at most `parents` directories, and then goes down by plain names.

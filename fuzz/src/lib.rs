@@ -9,26 +9,36 @@ mod expression;
 mod frame;
 mod input;
 mod lists;
+mod lmdb;
 mod naive_lz4;
 mod open;
 mod order;
+mod parquet;
 mod payload;
 pub mod seeds;
 mod strict_json;
+mod table;
+mod tar;
+mod tfrecord;
 
 pub use documents::{manifest, metadata};
 pub use expression::subset_expression;
 pub use frame::{directory, footer, header};
 pub use lists::{keys, sections};
+pub use lmdb::lmdb;
 pub use open::open;
 pub use order::plan;
+pub use parquet::parquet;
 pub use payload::payload;
+pub use table::table;
+pub use tar::{records, tar};
+pub use tfrecord::tfrecord;
 
 /// A function that panics where bytes break its property.
 pub type Property = fn(&[u8]);
 
 /// The property of every target, by the target's name.
-pub const TARGETS: [(&str, Property); 11] = [
+pub const TARGETS: [(&str, Property); 17] = [
     ("header", header),
     ("footer", footer),
     ("directory", directory),
@@ -40,4 +50,10 @@ pub const TARGETS: [(&str, Property); 11] = [
     ("plan", plan),
     ("subset_expression", subset_expression),
     ("open", open),
+    ("lmdb", lmdb),
+    ("tar", tar),
+    ("records", records),
+    ("tfrecord", tfrecord),
+    ("parquet", parquet),
+    ("table", table),
 ];

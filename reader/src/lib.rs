@@ -61,7 +61,7 @@
 //! ```
 //!
 //! It does not turn payloads into images or tensors. A sample is held in memory whole, twice
-//! while it is copied from the read's buffer into its batch. Batches that have been handed out are the caller's, and
+//! while it is copied from the read's buffer into its batch; [`Reader::stream`] passes one on in pieces. Batches that have been handed out are the caller's, and
 //! no bound counts them. What the index says (keys, attributes, sizes) is asked of [`Reader::collection`].
 //!
 //! Limits: Linux and other Unix systems, 64 bits. A process that was forked may go on with the reader and the batches that
@@ -89,6 +89,7 @@ mod sample;
 mod single;
 mod sources;
 mod state;
+mod stream;
 mod subset;
 
 pub use batch::Batch;
@@ -101,4 +102,5 @@ pub use plan::{Subset, SubsetError};
 pub use reader::{Reader, ReaderOptions};
 pub use sample::Sample;
 pub use state::{EpochState, StateError};
+pub use stream::SampleStream;
 pub use subset::{Expression, ExpressionError, SelectError};

@@ -18,6 +18,7 @@ use crate::patience::Patience;
 use crate::plan::Extents;
 use crate::single::Single;
 use crate::sources::{Opening, Sources};
+use crate::stream::SampleStream;
 use crate::{Batch, ReadError, Sample};
 
 /// Bytes of buffers kept for the next `get` or `get_batch`.
@@ -46,6 +47,10 @@ pub struct ReaderOptions {
     /// Which generation of each dataset is opened, counted from 0, the oldest; `None`: the newest.
     /// [`Dataset::generation_of`](grainstore_store::Dataset::generation_of) finds the one that a state is of.
     pub generation: Option<usize>,
+    /// Whether files outside a dataset's parent directory are read, where a dataset that was adopted names them. A
+    /// dataset from somebody else could name any file of this machine. What is opened already keeps what it was opened
+    /// with.
+    pub allow_external: bool,
     /// How long a read of a batch or an epoch may take before it is given up with an error that names it. A single
     /// `get` reads in the caller's thread and waits as long as the system does.
     pub timeout: Duration,
@@ -62,6 +67,7 @@ impl Default for ReaderOptions {
             dont_cache: false,
             cache_bytes: 0,
             generation: None,
+            allow_external: false,
             timeout: Duration::from_secs(120),
         }
     }
@@ -105,7 +111,8 @@ impl Reader {
             IoChoice::Mapped => IndexMemory::Mapped,
             IoChoice::Auto | IoChoice::Direct | IoChoice::Buffered => IndexMemory::Owned,
         };
-        let index = OpenOptions { index_memory, generation: options.generation };
+        let ReaderOptions { generation, allow_external, .. } = options;
+        let index = OpenOptions { index_memory, generation, allow_external };
         let reader = Self::new(Collection::open(paths, &index)?, options)?;
         match reader.sources.of(0) {
             // Known from the start. Any other failure is told by the call that needs the file.
@@ -179,7 +186,7 @@ impl Reader {
             let shown = shown(path);
             format!("{shown}: the system cannot read without caching here; what is read stays in the page cache")
         });
-        direct.into_iter().chain(caching).chain(self.engines.notice()).collect()
+        direct.into_iter().chain(caching).chain(self.engines.notice()).chain(self.dataset.notices()).collect()
     }
 
     /// Reads one sample.
@@ -187,7 +194,17 @@ impl Reader {
     /// # Errors
     /// Where there is no such sample, or its bytes cannot be read or are damaged.
     pub fn get(&self, ordinal: u64) -> Result<Sample, ReadError> {
-        Single { dataset: &self.dataset, sources: &self.sources, pool: &self.pool }.sample(ordinal)
+        self.single().sample(ordinal)
+    }
+
+    /// The payload of one sample in pieces, for one that is too large to be held. The last piece comes only where the
+    /// checksum of all of them is right.
+    ///
+    /// # Errors
+    /// Where there is no such sample or its file cannot be opened. What is wrong with its bytes is told while they are
+    /// read.
+    pub fn stream(&self, ordinal: u64) -> Result<SampleStream<'_>, ReadError> {
+        SampleStream::open(&self.single(), ordinal)
     }
 
     /// Reads the sample of a key; `None` where no sample has it. Of several datasets, the first that has it gives it.
@@ -270,6 +287,10 @@ impl Reader {
         let here = place.take().filter(|cache| cache.is_home());
         let cache = here.unwrap_or_else(|| Arc::new(Cache::new(self.cache_bytes, extents)));
         Ok(Some(Arc::clone(place.insert(cache))))
+    }
+
+    fn single(&self) -> Single<'_> {
+        Single { dataset: &self.dataset, sources: &self.sources, pool: &self.pool }
     }
 
     fn gather(&self) -> Gather<'_> {

@@ -7,10 +7,11 @@ use grainstore_format::{ChunkList, Fingerprint, Geometry, Manifest, Schema, Segm
 
 use crate::StoreError;
 use crate::columns::AttributeState;
+use crate::error::shown;
 use crate::index::Index;
 use crate::loading::{Loaded, Loading};
 use crate::open::{OpenOptions, Opened, open};
-use crate::segment::Segment;
+use crate::segment::{FileTime, Segment, modified_since};
 
 /// An opened dataset: a directory, or a native segment by itself. A cheap clone shares everything.
 ///
@@ -30,6 +31,8 @@ pub(crate) struct Inner {
     /// For every segment of the index, the opened generation's and later ones.
     pub(crate) external: Vec<bool>,
     pub(crate) attributes: Vec<OnceLock<AttributeState>>,
+    /// The first segment whose file was found to have another modification time.
+    pub(crate) modified: OnceLock<usize>,
     /// Of the opened generation.
     pub(crate) chunks: OnceLock<ChunkList>,
     pub(crate) loaded: OnceLock<Loaded>,
@@ -62,6 +65,7 @@ impl Dataset {
             segments,
             external,
             attributes,
+            modified: OnceLock::new(),
             chunks: OnceLock::new(),
             loaded: OnceLock::new(),
             loading: Loading::new(),
@@ -134,11 +138,21 @@ impl Dataset {
     /// # Errors
     /// Where it is not, or there is no such segment.
     pub fn segment_file(&self, segment: usize) -> Result<(), StoreError> {
-        let segment = self.0.segments.get(segment).ok_or_else(|| {
+        let found = self.0.segments.get(segment).ok_or_else(|| {
             let what = format!("no segment {segment}: the dataset has {}", self.0.segments.len());
             StoreError::mismatch(&self.0.path, what)
         })?;
-        segment.check_file(self.path())
+        if found.check_file(self.path())? == FileTime::Other {
+            self.0.modified.get_or_init(|| segment);
+        }
+        Ok(())
+    }
+
+    /// What a user should be told once, as sentences, of the files that [`Dataset::segment_file`] has looked at; none
+    /// most of the time.
+    pub fn notices(&self) -> Vec<String> {
+        let modified = self.0.modified.get().and_then(|&segment| self.segments().get(segment));
+        modified.map(|segment| modified_since(&shown(segment.path()), 0)).into_iter().collect()
     }
 
     /// Bytes of the index read from the disk since it was opened.

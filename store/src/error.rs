@@ -47,6 +47,14 @@ pub enum StoreError {
         /// Found and expected.
         what: String,
     },
+    /// An external segment's file lies where the user has not allowed to read.
+    #[error("{}: it would read {}, outside the dataset's parent directory", shown(.path), shown(.target))]
+    Outside {
+        /// The dataset whose manifest names the file, or the link that leads there.
+        path: PathBuf,
+        /// The file.
+        target: PathBuf,
+    },
     /// There is no such sample.
     #[error("no sample {ordinal}: the dataset has {sample_count}, numbered from 0")]
     NoSuchOrdinal {
@@ -151,6 +159,9 @@ impl StoreError {
             Self::Format { source, .. } => source.to_string(),
             Self::Mismatch { what, .. } | Self::Sample { what, .. } => what.clone(),
             Self::NotADataset { why, .. } => why.clone(),
+            Self::Outside { target, .. } => {
+                format!("it would read {}, outside the dataset's parent directory", shown(target))
+            }
             other => other.to_string(),
         }
     }

@@ -14,7 +14,7 @@ use grainstore_format::{
 use crate::StoreError;
 use crate::file::open_regular;
 use crate::index::{Frame, Index};
-use crate::segment::Segment;
+use crate::segment::{Bounds, ExternalData, Segment};
 
 /// How a dataset is opened.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +23,9 @@ pub struct OpenOptions {
     pub generation: Option<usize>,
     /// Where sections of the index lie once they are loaded.
     pub index_memory: IndexMemory,
+    /// Whether files outside the dataset's parent directory are read, where a dataset that was adopted names them. A
+    /// dataset from somebody else could name any file of this machine.
+    pub allow_external: bool,
 }
 
 /// Where a section of the index lies once it is loaded whole. Until then it is read piece by piece, either way.
@@ -108,15 +111,14 @@ fn open_directory(path: &Path, options: &OpenOptions) -> Result<Opened, StoreErr
     let index = Index::open(&path.join(&manifest.index().file), options.index_memory)?;
     check_index(&index, &manifest)?;
     let table = index.table.truncated(chosen.segment_count as usize);
+    let bounds = Bounds::new(options.allow_external);
     let segments = manifest.segments().iter().take(table.len()).enumerate().map(|(number, segment)| {
-        let data_fingerprint = match &segment.kind {
-            SegmentKind::Native => None,
-            SegmentKind::External { data_fingerprint, .. } => Some(*data_fingerprint),
-        };
-        Segment::new(path.join(&segment.path), data_fingerprint, segment.file_len, table.ordinals(number))
+        bounds.check(path, segment)?;
+        let data = ExternalData::of(&segment.kind, bounds);
+        Ok(Segment::new(path.join(&segment.path), data, segment.file_len, table.ordinals(number)))
     });
     Ok(Opened {
-        segments: segments.collect(),
+        segments: segments.collect::<Result<_, StoreError>>()?,
         external: manifest.segments().iter().map(|segment| segment.kind != SegmentKind::Native).collect(),
         fingerprint: chosen.fingerprint,
         table,
@@ -267,5 +269,5 @@ fn why_no_manifest(path: &Path) -> String {
 fn interrupted(partial: &Path) -> String {
     let name = partial.file_name().unwrap_or_default();
     let name = grainstore_format::escape_bytes(name.as_encoded_bytes());
-    format!("\"{name}\" is an interrupted conversion: run the same conversion again; it takes it over")
+    format!("\"{name}\" is an interrupted conversion: the same conversion with --resume goes on with it")
 }

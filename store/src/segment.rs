@@ -1,39 +1,103 @@
 //! The files that hold the samples. They are not opened here but once, to see that they are the right ones.
-//! spec.md: EXT-1, EXT-2.
+//! spec.md: EXT-1 to EXT-3.
 
 use std::fs::File;
-use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use grainstore_format::{Fingerprint, data_fingerprint, to_usize};
+use grainstore_format::{
+    Fingerprint, PathReach, SegmentKind, SegmentRef, data_fingerprint_of, external_path_reach, modified_ns,
+};
 
 use crate::StoreError;
 use crate::file::open_regular;
 
-/// Bytes at the start and at the end of a data file that its fingerprint covers. spec.md: EXT-2.
-const FINGERPRINTED_LEN: u64 = 65536;
+/// Where the files of external segments may lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bounds {
+    /// In the directory that the dataset lies in, or below it.
+    Parent,
+    /// Anywhere: the user allows it.
+    Anywhere,
+}
+
+/// What the manifest says of an external segment's data file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ExternalData {
+    fingerprint: Fingerprint,
+    modified_ns: i64,
+    bounds: Bounds,
+}
+
+/// A data file that is what the manifest says, and when it was last written to. spec.md: EXT-3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileTime {
+    /// As the manifest says, or nothing is said of it.
+    Same,
+    /// Not as the manifest says: the checksums decide.
+    Other,
+}
 
 /// A segment of an opened dataset.
 #[derive(Debug)]
 pub struct Segment {
     path: PathBuf,
-    data_fingerprint: Option<Fingerprint>,
+    data: Option<ExternalData>,
     file_len: u64,
     ordinals: Range<u64>,
-    checked: OnceLock<()>,
+    checked: OnceLock<FileTime>,
+}
+
+impl Bounds {
+    pub(crate) fn new(allow_external: bool) -> Self {
+        if allow_external { Self::Anywhere } else { Self::Parent }
+    }
+
+    /// Refuses a path that leads out of them by itself; no file is looked at. spec.md: EXT-1.
+    pub(crate) fn check(self, directory: &Path, segment: &SegmentRef) -> Result<(), StoreError> {
+        if self == Self::Anywhere || segment.kind == SegmentKind::Native {
+            return Ok(());
+        }
+        match external_path_reach(&segment.path).map_err(|error| StoreError::format(directory, error))? {
+            PathReach::Inside => Ok(()),
+            PathReach::Outside => {
+                let target = directory.join(&segment.path);
+                Err(StoreError::Outside { path: directory.to_owned(), target })
+            }
+        }
+    }
+
+    /// Refuses links that lead out of them. spec.md: EXT-1.
+    pub(crate) fn check_links(self, directory: &Path, path: &Path) -> Result<(), StoreError> {
+        if self == Self::Anywhere {
+            return Ok(());
+        }
+        let real = |path: &Path| std::fs::canonicalize(path).map_err(|error| StoreError::io(path, error));
+        let (target, home) = (real(path)?, real(directory)?);
+        if target.starts_with(home.parent().unwrap_or(&home)) {
+            return Ok(());
+        }
+        Err(StoreError::Outside { path: path.to_owned(), target })
+    }
+}
+
+impl ExternalData {
+    /// Of an external segment; none of a native one.
+    pub(crate) fn of(kind: &SegmentKind, bounds: Bounds) -> Option<Self> {
+        match kind {
+            SegmentKind::Native => None,
+            &SegmentKind::External { data_fingerprint: fingerprint, modified_ns, .. } => {
+                Some(Self { fingerprint, modified_ns, bounds })
+            }
+        }
+    }
 }
 
 impl Segment {
-    pub(crate) fn new(
-        path: PathBuf,
-        data_fingerprint: Option<Fingerprint>,
-        file_len: u64,
-        ordinals: Range<u64>,
-    ) -> Self {
-        Self { path, data_fingerprint, file_len, ordinals, checked: OnceLock::new() }
+    pub(crate) fn new(path: PathBuf, data: Option<ExternalData>, file_len: u64, ordinals: Range<u64>) -> Self {
+        Self { path, data, file_len, ordinals, checked: OnceLock::new() }
     }
 
     /// The file with the samples.
@@ -43,7 +107,7 @@ impl Segment {
 
     /// Whether the file is somebody else's, with an index of ours.
     pub fn is_external(&self) -> bool {
-        self.data_fingerprint.is_some()
+        self.data.is_some()
     }
 
     /// The length of the file in bytes, as the dataset knows it.
@@ -57,12 +121,12 @@ impl Segment {
     }
 
     /// Compares the file's length, and of an external one the fingerprint; once, then it is remembered.
-    pub(crate) fn check_file(&self, directory: &Path) -> Result<(), StoreError> {
-        if self.checked.get().is_none() {
-            check_data_file(directory, &self.path, self.file_len, self.data_fingerprint)?;
-            self.checked.get_or_init(|| ());
+    pub(crate) fn check_file(&self, directory: &Path) -> Result<FileTime, StoreError> {
+        if let Some(&time) = self.checked.get() {
+            return Ok(time);
         }
-        Ok(())
+        let time = check_data_file(directory, &self.path, self.file_len, self.data.as_ref())?;
+        Ok(*self.checked.get_or_init(|| time))
     }
 }
 
@@ -71,40 +135,40 @@ pub(crate) fn check_data_file(
     directory: &Path,
     path: &Path,
     file_len: u64,
-    expected: Option<Fingerprint>,
-) -> Result<File, StoreError> {
-    if expected.is_some() {
-        check_stays_inside(path, directory)?;
+    data: Option<&ExternalData>,
+) -> Result<FileTime, StoreError> {
+    if let Some(data) = data {
+        data.bounds.check_links(directory, path)?;
     }
     let (file, found_len) = open_regular(path)?;
     if found_len != file_len {
         return Err(StoreError::mismatch(path, format!("it has {found_len} bytes, the manifest says {file_len}")));
     }
-    if let Some(expected) = expected {
-        let found = fingerprint_of(&file, file_len).map_err(|error| StoreError::io(path, error))?;
-        if found != expected {
+    data.map_or(Ok(FileTime::Same), |data| data.check(path, &file, file_len))
+}
+
+impl ExternalData {
+    fn check(&self, path: &Path, file: &File, file_len: u64) -> Result<FileTime, StoreError> {
+        let wrong = |error| StoreError::io(path, error);
+        let found = data_fingerprint_of(file_len, |bytes, offset| file.read_exact_at(bytes, offset)).map_err(wrong)?;
+        if found != self.fingerprint {
+            let expected = self.fingerprint;
             let what = format!("the data has changed: its fingerprint is {found}, the manifest says {expected}");
             return Err(StoreError::mismatch(path, what));
         }
+        let time = file.metadata().and_then(|metadata| metadata.modified()).map_err(wrong)?;
+        Ok(if modified_ns(time) == self.modified_ns { FileTime::Same } else { FileTime::Other })
     }
-    Ok(file)
 }
 
-/// Links may not lead an external segment out of the directory that the dataset lies in. spec.md: EXT-1.
-fn check_stays_inside(path: &Path, directory: &Path) -> Result<(), StoreError> {
-    let real = |path: &Path| std::fs::canonicalize(path).map_err(|error| StoreError::io(path, error));
-    let (found, home) = (real(path)?, real(directory)?);
-    let parent = home.parent().unwrap_or(&home);
-    if found.starts_with(parent) {
-        return Ok(());
-    }
-    Err(StoreError::mismatch(path, format!("it leads to {}, out of {}", found.display(), parent.display())))
-}
-
-fn fingerprint_of(file: &File, file_len: u64) -> io::Result<Fingerprint> {
-    let len = file_len.min(FINGERPRINTED_LEN);
-    let (mut head, mut tail) = (vec![0; to_usize(len)], vec![0; to_usize(len)]);
-    file.read_exact_at(&mut head, 0)?;
-    file.read_exact_at(&mut tail, file_len - len)?;
-    Ok(data_fingerprint(&head, &tail, file_len))
+/// What a user is told of files whose modification time alone has changed, the first by its name.
+pub(crate) fn modified_since(first: &str, others: usize) -> String {
+    let others = match others {
+        0 => String::new(),
+        count => format!(" (and {count} more)"),
+    };
+    format!(
+        "{first}{others}: modified since the dataset was made, though its length and fingerprint are the same; \
+         the samples' checksums decide"
+    )
 }

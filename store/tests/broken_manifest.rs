@@ -138,30 +138,15 @@ fn refuses_generations_that_do_not_chain() {
 
 /// EXT-1
 #[test]
-fn refuses_external_paths_out_of_the_parent_directory() {
-    for path in ["../../00001.tar", "/etc/passwd", "../a/../b", "", "..", "./a"] {
+fn refuses_external_paths_that_no_manifest_may_have() {
+    for path in ["../a/../b", "", "..", "./a", "/", "/../a", "../../a/.."] {
         let (built, _) = external();
         built.change_manifest(replaced("\"../00001.tar\"", &format!("\"{path}\"")));
-        assert_refused(&built.path, "leads out of the dataset's parent directory");
+        assert_refused(&built.path, "that is not at its front");
     }
     let (built, _) = external();
     built.change_manifest(replaced("\"index_file\": \"00001.idx\"", "\"index_file\": \"../00001.idx\""));
     assert_refused(&built.path, "is not a plain file name");
-}
-
-/// EXT-1
-#[test]
-fn refuses_a_link_that_leads_out_of_the_parent_directory() {
-    let (built, data) = external();
-    let elsewhere = tempfile::tempdir().unwrap();
-    let moved = elsewhere.path().join("moved.tar");
-    std::fs::rename(&data, &moved).unwrap();
-    std::os::unix::fs::symlink(&moved, &data).unwrap();
-    assert_refused(&built.path, "it leads to");
-    std::fs::remove_file(&data).unwrap();
-    std::fs::copy(&moved, built.root.path().join("beside.tar")).unwrap();
-    std::os::unix::fs::symlink("beside.tar", &data).unwrap();
-    assert_eq!(use_all(&built.path).unwrap().len(), 10);
 }
 
 /// EXT-1, EXT-2

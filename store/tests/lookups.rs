@@ -163,7 +163,7 @@ proptest! {
         }).collect();
         for generation in 0..keys.len().div_ceil(segment_len) {
             for index_memory in [IndexMemory::Owned, IndexMemory::Mapped] {
-                let options = OpenOptions { generation: Some(generation), index_memory };
+                let options = OpenOptions { generation: Some(generation), index_memory, ..OpenOptions::default() };
                 let dataset = Dataset::open_with(&built.path, &options).unwrap();
                 // First while the index is read piece by piece, then from memory.
                 let found = dataset.find_batch(&asked).unwrap();

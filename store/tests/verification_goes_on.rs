@@ -89,7 +89,7 @@ fn one_thread_finds_what_many_find() {
     let built = Model::rich(&[6, 9, 200]).write();
     flip(&built.path.join("00002.seg"), 5000);
     let count = |threads| {
-        let options = grainstore_store::VerifyOptions { threads };
+        let options = grainstore_store::VerifyOptions { threads, allow_external: false };
         grainstore_store::verify(&built.path, &options, &|_| (), &|_| ()).unwrap()
     };
     assert_eq!(count(Some(1)), count(None));

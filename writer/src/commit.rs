@@ -7,25 +7,34 @@ use std::sync::Arc;
 
 use grainstore_format::Manifest;
 
-use crate::WriteError;
+use crate::journal::JOURNAL_NAME;
 use crate::output::Output;
 use crate::storage::{DirectoryLock, EntryKind, Storage};
+use crate::{DiskStorage, WriteError};
 
 const PARTIAL: &str = ".partial";
 
-/// `NAME.partial`, held against other writers. Dropped before [`Workplace::publish`], it is removed.
+/// `NAME.partial`, held against other writers. Dropped before [`Workplace::publish`], it is removed unless it is kept.
 pub(crate) struct Workplace {
     storage: Arc<dyn Storage>,
     target: PathBuf,
     path: PathBuf,
     replace: bool,
-    published: bool,
+    kept: bool, // what lies in it is of use, or not ours to remove
     _lock: Box<dyn DirectoryLock>,
 }
 
 impl Workplace {
-    /// Makes `target.partial`, or takes over one that an interrupted writer left.
+    /// Makes `target.partial`, or takes over one that an interrupted writer left and empties it.
     pub(crate) fn create(storage: &Arc<dyn Storage>, target: &Path, overwrite: bool) -> Result<Self, WriteError> {
+        let mut workplace = Self::take_over(storage, target, overwrite)?;
+        workplace.clear()?;
+        Ok(workplace)
+    }
+
+    /// Makes `target.partial`, or takes over one that an interrupted writer left, with all that lies in it. It is kept
+    /// until [`Workplace::clear`].
+    pub(crate) fn take_over(storage: &Arc<dyn Storage>, target: &Path, overwrite: bool) -> Result<Self, WriteError> {
         // Without `/` or `/.` at the end, which `file_name` passes over and the system does not.
         let target = &target.components().collect::<PathBuf>();
         let replace = check_target(storage.as_ref(), target, overwrite)?;
@@ -41,9 +50,30 @@ impl Workplace {
             return Err(WriteError::NotReplaceable { path, why: "it is no directory".into() });
         }
         let lock = lock(storage.as_ref(), &path)?;
-        remove_ours(storage.as_ref(), &path)?;
         let storage = Arc::clone(storage);
-        Ok(Self { storage, target: target.to_owned(), path, replace, published: false, _lock: lock })
+        Ok(Self { storage, target: target.to_owned(), path, replace, kept: true, _lock: lock })
+    }
+
+    /// Removes everything in the directory; from now on it is not kept.
+    pub(crate) fn clear(&mut self) -> Result<(), WriteError> {
+        self.clear_but(&[])?;
+        self.kept = false;
+        Ok(())
+    }
+
+    /// Removes everything but files of these names.
+    pub(crate) fn clear_but(&self, wanted: &[&str]) -> Result<(), WriteError> {
+        remove_ours(self.storage.as_ref(), &self.path, wanted)
+    }
+
+    /// From now on the directory stays, whatever becomes of its writer: a journal says what is whole in it.
+    pub(crate) fn keep(&mut self) {
+        self.kept = true;
+    }
+
+    /// The directory goes with its writer.
+    pub(crate) fn give_up(&mut self) {
+        self.kept = false;
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -69,8 +99,11 @@ impl Workplace {
                 _ => WriteError::io("rename", &self.path)(error),
             })?;
         }
-        self.published = true;
+        let journaled = std::mem::replace(&mut self.kept, true);
         self.storage.sync_dir(&parent).map_err(WriteError::io("sync", &parent))?;
+        if journaled {
+            self.remove_journal();
+        }
         if !self.replace {
             return Ok(None);
         }
@@ -79,15 +112,30 @@ impl Workplace {
         let _ = self.storage.sync_dir(&parent);
         Ok(removed.is_err().then(|| self.path.clone()))
     }
+
+    /// Only now, so that a crash before loses no work. Where it fails, or a crash comes between, the file stays and does
+    /// no harm. spec.md: WR-5.
+    fn remove_journal(&self) {
+        let _ = self.storage.remove_file(&self.target.join(JOURNAL_NAME));
+        let _ = self.storage.sync_dir(&self.target);
+    }
 }
 
 impl Drop for Workplace {
     fn drop(&mut self) {
-        if !self.published {
+        if !self.kept {
             // Nothing to be done where this fails too: the next writer of this name takes the directory over.
             let _ = remove_dataset(self.storage.as_ref(), &self.path);
         }
     }
+}
+
+/// The directory in which an interrupted writer of `target` left finished segments and a journal, if there is one:
+/// [`DatasetWriter::resume`](crate::DatasetWriter::resume) can go on from there.
+pub fn resumable(target: &Path) -> Option<PathBuf> {
+    let partial = partial_path(&target.components().collect::<PathBuf>()).ok()?;
+    let kind = DiskStorage.kind(&partial.join(JOURNAL_NAME)).ok()?;
+    (kind == Some(EntryKind::File)).then_some(partial)
 }
 
 /// Holds a directory against other writers.
@@ -152,7 +200,7 @@ fn check_target(storage: &dyn Storage, target: &Path, overwrite: bool) -> Result
 }
 
 /// Names that grainstore gives: nothing else is ever removed.
-fn is_ours(name: &OsStr) -> bool {
+pub(crate) fn is_ours(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     let name = name.strip_suffix(".tmp").unwrap_or(name);
     let name = name.strip_suffix(".spill").unwrap_or(name);
@@ -161,20 +209,22 @@ fn is_ours(name: &OsStr) -> bool {
         text.strip_prefix("index-").is_some_and(|hex| hex.len() == 16 && hex.bytes().all(|b| b.is_ascii_hexdigit()))
     };
     name == Manifest::FILE_NAME
+        || name == JOURNAL_NAME
         || name == "merged"
         || name.strip_suffix(".seg").is_some_and(digits)
         || name.strip_suffix(".idx").is_some_and(|name| digits(name) || index(name))
 }
 
-/// Empties a directory of ours; refuses where something else lies in it.
-fn remove_ours(storage: &dyn Storage, directory: &Path) -> Result<(), WriteError> {
+/// Removes files of ours from a directory, but those `wanted`; refuses where something else lies in it.
+fn remove_ours(storage: &dyn Storage, directory: &Path, wanted: &[&str]) -> Result<(), WriteError> {
     let mut names = storage.list(directory).map_err(WriteError::io("list", directory))?;
     if let Some(foreign) = names.iter().find(|name| !is_ours(name)) {
         let why = format!("it holds \"{}\", which grainstore did not write", foreign.display());
         return Err(WriteError::NotReplaceable { path: directory.to_owned(), why });
     }
-    // The manifest goes first: what is half removed is no dataset.
-    names.sort_by_key(|name| name != Manifest::FILE_NAME);
+    names.retain(|name| !wanted.iter().any(|wanted| name == wanted));
+    // The manifest goes first: what is half removed is no dataset. Then the journal: nor can it be gone on with.
+    names.sort_by_key(|name| (name != Manifest::FILE_NAME, name != JOURNAL_NAME));
     for name in names {
         let path = directory.join(name);
         storage.remove_file(&path).map_err(WriteError::io("remove", &path))?;
@@ -183,7 +233,7 @@ fn remove_ours(storage: &dyn Storage, directory: &Path) -> Result<(), WriteError
 }
 
 fn remove_dataset(storage: &dyn Storage, directory: &Path) -> Result<(), WriteError> {
-    remove_ours(storage, directory)?;
+    remove_ours(storage, directory, &[])?;
     storage.remove_dir(directory).map_err(WriteError::io("remove", directory))
 }
 
@@ -202,6 +252,8 @@ mod tests {
             "index-2f6a09c1d7e84b35.idx",
             "00000.seg.spill.tmp",
             "merged.tmp",
+            "progress.json",
+            "progress.json.tmp",
         ] {
             assert!(is_ours(OsStr::new(name)), "{name}");
         }

@@ -1,31 +1,32 @@
 //! The writer of a dataset: takes samples, rolls segments, merges their indexes, commits.
 
+mod begin;
+
 use std::io::Read;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use grainstore_format::{
-    AttributeValue, FileKind, Fingerprint, Header, IndexRef, MAX_KEY_LEN, MAX_OFFSET, MAX_SEGMENTS, Manifest,
-    SegmentKind, SegmentRef,
+    FileKind, Fingerprint, Header, IndexRef, MAX_OFFSET, MAX_SEGMENTS, Manifest, SegmentKind, SegmentRef,
 };
 
-use crate::commit::Workplace;
 use crate::emit::{Emitted, emit};
 use crate::index::{IndexBuilder, IndexSpec};
+use crate::journal::Journal;
 use crate::output::Output;
+use crate::place::Place;
 use crate::prepare::{Prepared, prepare};
 use crate::rows::SegmentRows;
 use crate::segment::SegmentWriter;
 use crate::storage::Storage;
-use crate::{DiskStorage, Sample, StreamError, StreamedSample, WriteError, WriterOptions};
+use crate::{Sample, StreamError, StreamedSample, WriteError, WriterOptions};
 
 /// Samples are prepared in batches of at most so many.
 const BATCH_SAMPLES: usize = 16384;
 /// ... and of about so many bytes; one batch is prepared while the one before is written.
 const BATCH_LEN: u64 = 32 << 20;
 
-/// What was written.
+/// What was written. Of a dataset that was added to, what was added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     /// Samples.
@@ -42,9 +43,11 @@ pub struct Summary {
     pub leftover: Option<PathBuf>,
 }
 
-/// Writes a dataset. Dropped without [`DatasetWriter::finish`], it removes what it wrote.
+/// Writes a dataset, or adds to one. Dropped without [`DatasetWriter::finish`], it removes what it wrote, but for what a
+/// journal makes worth keeping: see [`DatasetWriter::create_journaled`].
 pub struct DatasetWriter {
     segments: Vec<Finished>,
+    finished: u64, // samples in them
     open: Option<SegmentWriter>,
     pending: Vec<Sample>,
     pending_len: u64,
@@ -55,57 +58,18 @@ pub struct DatasetWriter {
     options: WriterOptions,
     pool: Arc<rayon::ThreadPool>,
     storage: Arc<dyn Storage>,
-    workplace: Workplace, // last: files are closed before the directory goes
+    journal: Option<Journal>,
+    place: Place, // last: files are closed before the directory goes
 }
 
 /// A segment under its final name.
-struct Finished {
-    name: String,
-    emitted: Emitted,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Finished {
+    pub(crate) name: String,
+    pub(crate) emitted: Emitted,
 }
 
 impl DatasetWriter {
-    /// Begins the dataset `target` on this machine's disk.
-    ///
-    /// # Errors
-    /// Where something stands there already (unless it is a dataset and is to be replaced), or cannot be written.
-    pub fn create(target: &Path, options: WriterOptions) -> Result<Self, WriteError> {
-        Self::create_on(Arc::new(DiskStorage), target, options)
-    }
-
-    /// Begins the dataset `target` on `storage`.
-    ///
-    /// # Errors
-    /// As [`DatasetWriter::create`].
-    pub fn create_on(storage: Arc<dyn Storage>, target: &Path, options: WriterOptions) -> Result<Self, WriteError> {
-        let threads = options.jobs.map_or(0, |jobs| jobs.get());
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = pool.map_err(|error| WriteError::Threads(error.to_string()))?;
-        let spec = IndexSpec {
-            geometry: options.geometry,
-            metadata: Arc::new(options.metadata.clone()),
-            keyed: options.keyed,
-            field_columns: options.metadata.schema.fields().len() > 1,
-            memory_len: options.memory_len,
-        };
-        options.metadata.encode()?; // what could not be read back is refused before anything is written
-        let workplace = Workplace::create(&storage, target, options.overwrite)?;
-        Ok(Self {
-            segments: Vec::new(),
-            open: None,
-            pending: Vec::new(),
-            pending_len: 0,
-            prepared: Vec::new(),
-            taken: 0,
-            failed: false,
-            spec,
-            options,
-            pool: Arc::new(pool),
-            storage,
-            workplace,
-        })
-    }
-
     /// Takes the next sample.
     ///
     /// # Errors
@@ -114,7 +78,7 @@ impl DatasetWriter {
         if self.failed {
             return Err(WriteError::Failed);
         }
-        self.check_sample(&sample.key, &sample.attributes, &sample.fields, sample.payload.len() as u64)?;
+        sample.described().check(&self.spec, self.next_ordinal(), sample.payload.len() as u64)?;
         self.pending_len += sample.memory_len();
         self.pending.push(sample);
         self.taken += 1;
@@ -137,7 +101,7 @@ impl DatasetWriter {
     /// # Errors
     /// `Source` where the source failed or had another length: the sample is not written, others can be.
     pub fn write_stream(&mut self, sample: &StreamedSample, source: &mut dyn Read) -> Result<(), StreamError> {
-        self.check_sample(&sample.key, &sample.attributes, &sample.fields, sample.len)?;
+        sample.described().check(&self.spec, self.next_ordinal(), sample.len)?;
         self.guarded(Self::drain)?;
         self.guarded(|writer| writer.segment_for(sample.len).map(|_| ()))?;
         let Some(segment) = self.open.as_mut() else { return Err(WriteError::Failed.into()) };
@@ -149,9 +113,28 @@ impl DatasetWriter {
         result
     }
 
-    /// Samples taken so far.
+    /// Samples taken so far, those that a resumed writer found included.
     pub fn taken(&self) -> u64 {
         self.taken
+    }
+
+    /// Samples that are kept whatever happens to this writer: those of the segments that its journal lists.
+    pub fn safe_samples(&self) -> u64 {
+        self.journal.as_ref().map_or(0, Journal::safe_samples)
+    }
+
+    /// Keeps facts of the caller's: `notes` is asked for those that belong to the first so many samples whenever a segment
+    /// is finished, and a writer that resumes gets them back. Nested at most 100 levels deep; without a journal, nothing.
+    pub fn set_notes(&mut self, notes: impl Fn(u64) -> serde_json::Value + Send + 'static) {
+        if let Some(journal) = &mut self.journal {
+            journal.set_notes(Box::new(notes));
+        }
+    }
+
+    /// Gives up: removes what was written, also what a journal would keep.
+    pub fn discard(mut self) {
+        self.open = None;
+        self.place.give_up();
     }
 
     /// Writes what is left, merges, and commits: after this the dataset stands under its name.
@@ -164,15 +147,7 @@ impl DatasetWriter {
         if self.segments.is_empty() {
             return Err(WriteError::Empty);
         }
-        let refs: Vec<SegmentRef> = self.segments.iter().map(Finished::reference).collect();
-        let unmerged = Manifest::new(self.segments[0].index(), refs.clone(), &[])?;
-        let manifest = if self.segments.len() == 1 {
-            unmerged
-        } else {
-            let paths = self.segments.iter().map(|segment| self.workplace.path().join(&segment.name));
-            let index = merge(&self.storage, self.workplace.path(), paths, &self.spec, unmerged.fingerprint())?;
-            Manifest::new(index, refs, &[])?
-        };
+        let manifest = self.manifest()?;
         let total = |count: fn(&Emitted) -> u64| self.segments.iter().map(|segment| count(&segment.emitted)).sum();
         let mut summary = Summary {
             samples: total(|emitted| emitted.sample_count),
@@ -182,8 +157,22 @@ impl DatasetWriter {
             fingerprint: manifest.fingerprint(),
             leftover: None,
         };
-        summary.leftover = self.workplace.publish(&manifest)?;
+        summary.leftover = self.place.publish(&manifest)?;
         Ok(summary)
+    }
+
+    /// Names all segments, and the index that is merged here where there are two or more.
+    fn manifest(&self) -> Result<Manifest, WriteError> {
+        let earlier = self.place.generations();
+        let new = self.segments.iter().map(Finished::reference);
+        let refs: Vec<SegmentRef> = self.place.segments().iter().cloned().chain(new).collect();
+        let unmerged = Manifest::new(self.segments[0].index(), refs.clone(), &earlier)?;
+        if refs.len() == 1 {
+            return Ok(unmerged);
+        }
+        let paths = refs.iter().map(|segment| self.place.path().join(index_name(segment)));
+        let index = merge(&self.storage, self.place.path(), paths, &self.spec, unmerged.fingerprint())?;
+        Ok(Manifest::new(index, refs, &earlier)?)
     }
 
     fn batch_len(&self) -> u64 {
@@ -240,7 +229,8 @@ impl DatasetWriter {
         match &mut self.open {
             Some(segment) => Ok(segment),
             empty => {
-                let path = self.workplace.path().join(segment_name(self.segments.len()));
+                let name = segment_name(self.place.first_number() + self.segments.len() as u64);
+                let path = self.place.path().join(name);
                 Ok(empty.insert(SegmentWriter::create(&self.storage, path, self.spec.clone())?))
             }
         }
@@ -249,7 +239,7 @@ impl DatasetWriter {
     fn close_segment(&mut self) -> Result<(), WriteError> {
         // One in which a streamed sample failed may be empty; its file goes with it.
         let Some(segment) = self.open.take().filter(|segment| !segment.is_empty()) else { return Ok(()) };
-        if self.segments.len() as u64 == MAX_SEGMENTS {
+        if (self.place.segments().len() + self.segments.len()) as u64 == MAX_SEGMENTS {
             let found = MAX_SEGMENTS + 1;
             return Err(grainstore_format::FormatError::Limit {
                 what: "number of segments",
@@ -258,48 +248,24 @@ impl DatasetWriter {
             }
             .into());
         }
-        let name = segment_name(self.segments.len());
-        let first = self.segments.iter().map(|segment| segment.emitted.sample_count).sum();
+        let name = segment_name(self.place.first_number() + self.segments.len() as u64);
+        let first = self.place.sample_count() + self.finished;
         let emitted = segment.finish().map_err(|error| counted_from(first, error))?;
         self.segments.push(Finished { name, emitted });
+        self.finished += emitted.sample_count;
+        self.write_journal()
+    }
+
+    fn write_journal(&mut self) -> Result<(), WriteError> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        journal.write(&self.storage, self.place.path(), &self.segments)?;
+        self.place.keep();
         Ok(())
     }
 
-    fn check_sample(
-        &self,
-        key: &[u8],
-        attributes: &[Option<AttributeValue>],
-        fields: &[Option<Range<u64>>],
-        payload_len: u64,
-    ) -> Result<(), WriteError> {
-        let schema = &self.options.metadata.schema;
-        let wrong = |what: String| Err(WriteError::Sample { ordinal: self.taken, key: key.to_vec(), what });
-        if self.options.keyed && !(1..=MAX_KEY_LEN).contains(&key.len()) {
-            let mut short = key.to_vec();
-            short.truncate(64);
-            let what = format!("its key has {} bytes; keys have 1 to {MAX_KEY_LEN}", key.len());
-            return Err(WriteError::Sample { ordinal: self.taken, key: short, what });
-        }
-        if !self.options.keyed && !key.is_empty() {
-            return wrong("it has a key, in a dataset without keys".into());
-        }
-        if attributes.len() != schema.attributes().len() {
-            return wrong(format!("{} attributes, the schema has {}", attributes.len(), schema.attributes().len()));
-        }
-        for (attribute, value) in schema.attributes().iter().zip(attributes) {
-            if value.is_some_and(|value| attribute.kind.encode(value).is_none()) {
-                return wrong(format!("attribute \"{}\" is {value:?}, no {}", attribute.name, attribute.kind.name()));
-            }
-        }
-        if schema.fields().len() == 1 {
-            let whole = fields.is_empty() || fields == [Some(0..payload_len)];
-            return if whole { Ok(()) } else { wrong("the one field is not the whole payload".into()) };
-        }
-        if fields.len() != schema.fields().len() {
-            return wrong(format!("{} fields, the schema has {}", fields.len(), schema.fields().len()));
-        }
-        let outside = fields.iter().flatten().find(|range| range.start > range.end || range.end > payload_len);
-        outside.map_or(Ok(()), |range| wrong(format!("field {range:?} is not inside its {payload_len} bytes")))
+    /// The ordinal of the next sample.
+    fn next_ordinal(&self) -> u64 {
+        self.place.sample_count() + self.taken
     }
 }
 
@@ -319,7 +285,16 @@ impl Finished {
     }
 }
 
-fn segment_name(number: usize) -> String {
+/// The file in the dataset's directory that holds a segment's own index.
+pub(crate) fn index_name(segment: &SegmentRef) -> &str {
+    match &segment.kind {
+        SegmentKind::External { index_file, .. } => index_file,
+        _ => &segment.path,
+    }
+}
+
+/// The name of the segment of this number.
+pub(crate) fn segment_name(number: u64) -> String {
     format!("{number:05}.seg")
 }
 

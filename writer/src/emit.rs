@@ -11,7 +11,7 @@ use crate::index::{FieldBounds, IndexBuilder, Optional};
 use crate::output::Output;
 
 /// What is known of a file once its index is written.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Emitted {
     pub(crate) fingerprint: Fingerprint,
     pub(crate) file_len: u64,

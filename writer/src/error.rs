@@ -29,6 +29,22 @@ pub enum WriteError {
         /// The directory that it holds.
         path: PathBuf,
     },
+    /// What an interrupted writer left was made of something else, or otherwise; it stays as it is.
+    #[error("{}: cannot be gone on with: {what}", path.display())]
+    ResumeMismatch {
+        /// The directory that it left.
+        path: PathBuf,
+        /// What differs.
+        what: String,
+    },
+    /// Samples cannot be added to what stands there.
+    #[error("{}: nothing can be added to it: {why}", path.display())]
+    NotExtendable {
+        /// What stands there.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
     /// The disk refused.
     #[error("{}: cannot {operation}: {source}", path.display())]
     Io {
@@ -57,6 +73,14 @@ pub enum WriteError {
         /// Its key, empty where it has none.
         key: Vec<u8>,
         /// What is wrong.
+        what: String,
+    },
+    /// An external segment is not as it has to be, or what was said of its file.
+    #[error("external segment {number}: {what}")]
+    External {
+        /// The number that it was begun with.
+        number: usize,
+        /// Found and expected.
         what: String,
     },
     /// An option or a limit of the format.

@@ -9,10 +9,10 @@ use grainstore_format::{
     LongTable, Metadata, SegmentRecord, chunk_count, hash48, push_key,
 };
 
-use crate::WriteError;
 use crate::column::{Column, Spill};
 use crate::sort::KeySorter;
 use crate::storage::Storage;
+use crate::{WriteError, WriterOptions};
 
 /// Samples between two looks at the columns' lengths; with the longest keys, 16 MiB.
 const RELIEVE_EVERY: u64 = 256;
@@ -42,6 +42,17 @@ pub(crate) struct IndexSpec {
 }
 
 impl IndexSpec {
+    /// What the options say.
+    pub(crate) fn of(options: &WriterOptions) -> Self {
+        Self {
+            geometry: options.geometry,
+            metadata: Arc::new(options.metadata.clone()),
+            keyed: options.keyed,
+            field_columns: options.metadata.schema.fields().len() > 1,
+            memory_len: options.memory_len,
+        }
+    }
+
     /// Whether segments of both can stand in one dataset. spec.md: HDR-2, KEY-1, MET-1.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
         self.geometry == other.geometry

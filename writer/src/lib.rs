@@ -5,6 +5,10 @@
 //! final name before the whole dataset is synced (spec.md, section 10). Memory is bounded by
 //! [`WriterOptions::memory_len`], not by the number of samples: parts of the index spill to disk.
 //!
+//! A writer with a journal can be interrupted: a later one goes on after the last finished segment
+//! ([`DatasetWriter::resume`]). A dataset grows by generations ([`DatasetWriter::append`]); samples are never changed.
+//! An [`ExternalWriter`] writes the index alone, of samples that stay in files of somebody else.
+//!
 //! ```
 //! use grainstore_writer::{DatasetWriter, Sample, WriterOptions};
 //!
@@ -19,12 +23,18 @@
 mod column;
 mod commit;
 mod dataset;
+mod describe;
 mod disk;
 mod emit;
 mod error;
+mod existing;
+mod extension;
+mod external;
 mod index;
+mod journal;
 mod options;
 mod output;
+mod place;
 mod prepare;
 mod rebuild;
 mod rows;
@@ -32,9 +42,13 @@ mod segment;
 mod sort;
 mod storage;
 
+pub use commit::resumable;
 pub use dataset::{DatasetWriter, Summary};
 pub use disk::DiskStorage;
 pub use error::{StreamError, WriteError};
-pub use options::{Compression, Sample, StreamedSample, WriterOptions};
+pub use existing::{ExistingDataset, existing, existing_on};
+pub use external::{ExternalFile, ExternalSample, ExternalSegment, ExternalWriter, FinishedExternal};
+pub use journal::ResumePoint;
+pub use options::{AppendOptions, Compression, Sample, StreamedSample, WriterOptions};
 pub use rebuild::rebuild_index;
 pub use storage::{DirectoryLock, EntryKind, Storage, StorageFile};

@@ -77,6 +77,34 @@ impl Default for WriterOptions {
     }
 }
 
+/// How samples are added to a dataset. Geometry, schema and whether there are keys come from the dataset.
+#[derive(Debug, Clone)]
+pub struct AppendOptions {
+    /// New user metadata for the whole dataset, with the dataset's own schema; the present ones where `None`.
+    pub metadata: Option<Metadata>,
+    /// As in [`WriterOptions`].
+    pub segment_size: u64,
+    /// As in [`WriterOptions`]; the samples of before stay as they are.
+    pub compression: Compression,
+    /// As in [`WriterOptions`].
+    pub jobs: Option<NonZeroUsize>,
+    /// As in [`WriterOptions`].
+    pub memory_len: u64,
+}
+
+impl Default for AppendOptions {
+    /// The dataset's metadata, 4 GiB segments, stored raw.
+    fn default() -> Self {
+        Self {
+            metadata: None,
+            segment_size: WriterOptions::DEFAULT_SEGMENT_SIZE,
+            compression: Compression::None,
+            jobs: None,
+            memory_len: WriterOptions::DEFAULT_MEMORY_LEN,
+        }
+    }
+}
+
 /// A sample that is held in memory.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sample {

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use grainstore_format::{
-    AttributeValue, ChecksumList, Directory, Entry, Footer, FormatError, LongTable, Metadata, PIECE_LEN, SectionKind,
-    SectionRecord, StoredLen, split_key, to_usize,
+    AttributeValue, ChecksumList, Directory, Entry, Fingerprint, Footer, FormatError, LongTable, Metadata, PIECE_LEN,
+    SectionKind, SectionRecord, StoredLen, split_key, to_usize,
 };
 
 use crate::WriteError;
+use crate::emit::Emitted;
 use crate::index::{IndexSpec, Row};
 use crate::storage::{Storage, StorageFile};
 
@@ -21,6 +22,7 @@ pub(crate) struct SegmentRows {
     pub(crate) directory_bytes: Vec<u8>,
     pub(crate) metadata: Metadata,
     pub(crate) data_end: u64,
+    file_len: u64,
     long: LongTable,
     streams: Streams,
     next: u64,
@@ -89,6 +91,7 @@ impl SegmentRows {
             directory_bytes,
             metadata,
             data_end,
+            file_len,
             long,
             streams,
             next: 0,
@@ -98,6 +101,18 @@ impl SegmentRows {
             fields: Vec::new(),
             path,
         })
+    }
+
+    /// What was known of the file when its index was written.
+    pub(crate) fn emitted(&self) -> Emitted {
+        let counts = self.directory.counts();
+        Emitted {
+            fingerprint: Fingerprint::of_directory(&self.directory_bytes),
+            file_len: self.file_len,
+            sample_count: counts.sample_count,
+            stored_bytes: counts.stored_bytes,
+            payload_bytes: counts.payload_bytes,
+        }
     }
 
     /// What an index made of these rows has in common with this one.

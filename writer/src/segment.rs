@@ -5,8 +5,9 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use grainstore_format::{AttributeValue, BLOCK_LEN, FileKind, Header, MAX_OFFSET};
+use grainstore_format::{BLOCK_LEN, FileKind, Header, MAX_OFFSET};
 
+use crate::describe::Described;
 use crate::emit::{Emitted, emit};
 use crate::index::{IndexBuilder, IndexSpec, Row};
 use crate::output::Output;
@@ -21,13 +22,6 @@ pub(crate) struct SegmentWriter {
     output: Output,
     index: IndexBuilder,
     data_end: u64,
-}
-
-/// What the index needs of a sample, beside where its bytes are.
-struct Described<'a> {
-    key: &'a [u8],
-    attributes: &'a [Option<AttributeValue>],
-    fields: &'a [Option<Range<u64>>],
 }
 
 impl SegmentWriter {
@@ -49,7 +43,12 @@ impl SegmentWriter {
 
     /// Whether no sample was placed yet.
     pub(crate) fn is_empty(&self) -> bool {
-        self.index.counts.sample_count == 0
+        self.sample_count() == 0
+    }
+
+    /// Samples placed so far.
+    pub(crate) fn sample_count(&self) -> u64 {
+        self.index.counts.sample_count
     }
 
     /// Places a sample.
@@ -59,8 +58,8 @@ impl SegmentWriter {
         let offset = self.place(stored_len);
         self.output.pad_to(offset)?;
         self.output.write(&sample.payload)?;
-        let described = Described { key: &sample.key, attributes: &sample.attributes, fields: &sample.fields };
-        let row = row(&described, offset, stored_len, prepared.crc);
+        let whole = [Some(0..prepared.raw_len)];
+        let row = with_field(sample.described(), &whole).row(offset, stored_len, prepared.crc);
         self.note(&Row { raw_len: prepared.raw_len, lz4: prepared.lz4, ..row })
     }
 
@@ -76,8 +75,8 @@ impl SegmentWriter {
             }
             Err(error) => return Err(error),
         };
-        let described = Described { key: &sample.key, attributes: &sample.attributes, fields: &sample.fields };
-        Ok(self.note(&row(&described, offset, sample.len, crc))?)
+        let whole = [Some(0..sample.len)];
+        Ok(self.note(&with_field(sample.described(), &whole).row(offset, sample.len, crc))?)
     }
 
     /// Writes the index and gives the segment its name.
@@ -129,8 +128,7 @@ impl SegmentWriter {
     }
 }
 
-/// A raw sample's row.
-fn row<'a>(sample: &Described<'a>, offset: u64, stored_len: u64, crc: u32) -> Row<'a> {
-    let Described { key, attributes, fields } = *sample;
-    Row { offset, stored_len, raw_len: stored_len, crc, lz4: false, key, attributes, fields }
+/// A sample whose caller named no field has one that is the whole payload.
+fn with_field<'a>(sample: Described<'a>, whole: &'a [Option<Range<u64>>]) -> Described<'a> {
+    if sample.fields.is_empty() { Described { fields: whole, ..sample } } else { sample }
 }

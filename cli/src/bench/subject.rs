@@ -54,12 +54,11 @@ pub(crate) struct Measured {
 }
 
 impl Subject {
-    /// Opens a dataset and loads its index.
+    /// Loads a dataset's index and looks at its files.
     ///
     /// # Errors
-    /// Where there is none, or it is damaged or lacks a file.
-    pub(crate) fn open(path: &Path, options: BenchOptions) -> anyhow::Result<Self> {
-        let dataset = Dataset::open(path)?;
+    /// Where it is damaged or lacks a file.
+    pub(crate) fn open(dataset: Dataset, options: BenchOptions) -> anyhow::Result<Self> {
         let samples = dataset.sample_count();
         dataset.load()?;
         let extent_count = Reader::new(dataset.clone(), ReaderOptions::default())?.extents()?.count();

@@ -17,6 +17,7 @@ use crate::bench::report::{Bracket, Report};
 use crate::bench::subject::{BenchOptions, Measured, Subject, Turn};
 use crate::bench::ways::{Outcome, WAYS, Way, is_unmappable};
 use crate::clock::parse_seconds;
+use crate::external::External;
 use crate::interrupt::Interrupted;
 use crate::printer::{Counted, Printer};
 
@@ -56,9 +57,9 @@ impl BenchArgs {
     ///
     /// # Errors
     /// Where there is no dataset, or it cannot be read or is damaged.
-    pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
+    pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         let options = BenchOptions { limit: self.seconds, seed: self.seed, engine: self.engine };
-        let subject = Subject::open(&self.path, options)?;
+        let subject = Subject::open(external.open(&self.path)?, options)?;
         if subject.file_system().is_memory() {
             printer.warn(format!("{}: lies in memory, so no device is read", shown_path(&self.path)));
         }

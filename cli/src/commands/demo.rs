@@ -108,14 +108,14 @@ impl DemoArgs {
             printer.warn(format!("{}: lies in memory, so nothing read from it is cold", shown_path(&self.dir)));
             printer.hint("--dir names a folder on a disk");
         }
-        let mut source = self.source(workplace, printer)?;
+        let source = self.source(workplace, printer)?;
         let dataset = workplace.dataset();
         let steps = Steps { printer };
 
         let files = || (0..source.folder.listing().len()).map(|file| source.folder.listing().path(file));
         let cold = steps.cold(files())?;
         let bar = steps.bar("packing", Counted::Things("files"), source.folder.listing().len() as u64);
-        let (summary, convert) = pack(&mut source.folder, &dataset, &bar)?;
+        let (summary, convert) = pack(&source.folder, self.samples.map(NonZeroU64::get), &dataset, &bar)?;
         let payload_bytes = summary.written.payload_bytes;
 
         steps.cold(dataset_files(&dataset)?.iter())?;
@@ -141,12 +141,12 @@ impl DemoArgs {
     /// The folder asked for, or one of images made now.
     fn source(&self, workplace: &Workplace, printer: &Printer) -> anyhow::Result<Listed> {
         let limit = self.samples.map(NonZeroU64::get);
-        let options = FolderOptions { limit, on_unreadable: OnUnreadable::Skip, ..FolderOptions::default() };
+        let options = FolderOptions { on_unreadable: OnUnreadable::Skip, ..FolderOptions::default() };
         if let Some(root) = &self.source {
             let outside = check_destination(root, &workplace.dataset(), false);
             outside.hint("--dir names a folder outside DIR in which to work")?;
             let folder = FolderSource::open(root, &options)?;
-            check_space(workplace.path(), estimated_len(&folder))?;
+            check_space(workplace.path(), estimated_len(&folder, limit))?;
             return Ok(Listed { root: root.clone(), folder });
         }
         let samples = limit.unwrap_or(SAMPLES);
@@ -218,11 +218,11 @@ fn mean_image_len() -> u64 {
 }
 
 /// Bytes of the files that are taken; from the mean of all where only some are.
-fn estimated_len(folder: &FolderSource) -> u64 {
+fn estimated_len(folder: &FolderSource, limit: Option<u64>) -> u64 {
     let listing = folder.listing();
     let lens = (0..listing.len()).map(|file| fs::metadata(listing.path(file)).map_or(0, |metadata| metadata.len()));
     let all: u64 = lens.sum();
-    let taken = grainstore_converters::Source::sample_count(folder).unwrap_or(0);
+    let taken = limit.map_or(listing.len() as u64, |limit| limit.min(listing.len() as u64));
     let share = u128::from(all) * u128::from(taken) / (listing.len() as u128).max(1);
     u64::try_from(share).unwrap_or(u64::MAX)
 }

@@ -17,6 +17,7 @@ use crate::epoch::document::{Document, Skipped, Times};
 use crate::epoch::order_options::OrderOptions;
 use crate::epoch::skipped::warn_of;
 use crate::epoch::state_file::StateFile;
+use crate::external::External;
 use crate::hints::WithHint;
 use crate::printer::{Counted, Printer, on_one_line};
 use crate::sizes::parse_size;
@@ -125,10 +126,10 @@ impl EpochArgs {
     /// # Errors
     /// Where the dataset cannot be opened or read, or a sample is damaged; where the state is of another epoch, or cannot
     /// be written.
-    pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
+    pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         self.order.check_rank()?;
         let opening = Instant::now();
-        let Start { reader, state, file } = self.start(printer)?;
+        let Start { reader, state, file } = self.start(printer, external)?;
         reader.extents()?;
         let mut tally = Tally { times: Times { open: opening.elapsed(), ..Times::default() }, ..Tally::default() };
         let resumed = state.is_some();
@@ -156,7 +157,7 @@ impl EpochArgs {
     }
 
     /// Opens what the state is of.
-    fn start(&self, printer: &Printer) -> anyhow::Result<Start> {
+    fn start(&self, printer: &Printer, external: External) -> anyhow::Result<Start> {
         let (file, state) = match &self.state {
             None => (None, None),
             Some(path) => {
@@ -164,10 +165,10 @@ impl EpochArgs {
                 (Some(file), state)
             }
         };
-        let reader = self.datasets.open(self.reader_options(), state.as_ref(), printer)?;
+        let reader = self.datasets.open(self.reader_options(external), state.as_ref(), printer)?;
         match &state {
             Some(state) if state.epoch() < self.order.epoch && self.is_complete(&reader, state)? => {
-                let reader = self.datasets.open(self.reader_options(), None, printer)?;
+                let reader = self.datasets.open(self.reader_options(external), None, printer)?;
                 Ok(Start { reader, state: None, file })
             }
             _ => Ok(Start { reader, state, file }),
@@ -215,14 +216,14 @@ impl EpochArgs {
         Ok(Ending::Over)
     }
 
-    fn reader_options(&self) -> ReaderOptions {
+    fn reader_options(&self, external: External) -> ReaderOptions {
         ReaderOptions {
             io: self.io,
             engine: self.engine,
             queue_len: self.queue,
             dont_cache: self.dont_cache,
             timeout: self.timeout,
-            ..ReaderOptions::default()
+            ..external.reader_options()
         }
     }
 

@@ -10,6 +10,7 @@ use grainstore_reader::{IoChoice, Reader, ReaderOptions, Sample};
 
 use super::shown_path;
 use crate::Exit;
+use crate::external::External;
 use crate::hints::WithHint;
 use crate::output_file::{self, Durability};
 use crate::printer::Printer;
@@ -43,10 +44,12 @@ impl GetArgs {
     /// # Errors
     /// Where the dataset cannot be opened, there is no such ordinal or field, the sample cannot be read or is
     /// damaged, or the output cannot be written.
-    pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
+    pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         // One sample is one read: direct I/O gains nothing.
-        let reader = Reader::open(&self.path, ReaderOptions { io: IoChoice::Buffered, ..ReaderOptions::default() })?;
-        let Some(sample) = self.find(&reader, printer)? else { return Ok(Exit::No) };
+        let reader = Reader::open(&self.path, ReaderOptions { io: IoChoice::Buffered, ..external.reader_options() })?;
+        let found = self.find(&reader, printer);
+        reader.notices().into_iter().for_each(|notice| printer.warn(notice));
+        let Some(sample) = found? else { return Ok(Exit::No) };
         let bytes = match &self.field {
             None => Some(sample.payload.as_slice()),
             Some(name) => sample.field(name)?,

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{counted, shown_path};
 use crate::Exit;
+use crate::external::External;
 use crate::histogram::{Bin, Histogram};
 use crate::printer::Printer;
 use crate::sizes::{shown_exact, shown_size};
@@ -33,6 +34,8 @@ struct Document<'a> {
     keyed: bool,
     segments: u64,
     external_segments: u64,
+    /// Where they lie, of the opened generation.
+    external_files: Vec<String>,
     payload_bytes: u64,
     stored_bytes: u64,
     file_bytes: u64,
@@ -66,8 +69,8 @@ impl InspectArgs {
     ///
     /// # Errors
     /// Where the dataset cannot be opened, its index is damaged, or a file of it is missing.
-    pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
-        let dataset = Dataset::open(&self.path)?;
+    pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
+        let dataset = external.open(&self.path)?;
         let facts = dataset.facts()?;
         let mut sizes = Histogram::default();
         for ordinal in 0..facts.samples {
@@ -88,6 +91,7 @@ impl InspectArgs {
             keyed: facts.keyed,
             segments: facts.segments,
             external_segments: facts.external_segments,
+            external_files: external_files(dataset).collect(),
             payload_bytes: facts.payload_bytes,
             stored_bytes: facts.stored_bytes,
             file_bytes: facts.file_bytes,
@@ -139,6 +143,9 @@ fn rows(dataset: &Dataset, facts: &Facts) -> Vec<(&'static str, String)> {
         ("attributes", listed(&attributes(dataset.schema()))),
         ("fields", listed(&fields(dataset.schema()))),
     ];
+    if facts.external_segments > 0 {
+        rows.push(("external", some_of(external_files(dataset), facts.external_segments)));
+    }
     rows.extend(class_names(dataset).map(|names| ("classes", first_of(names))));
     rows.push(("generations", facts.generations.to_string()));
     rows.push(("fingerprint", facts.fingerprint.to_string()));
@@ -157,6 +164,11 @@ fn segments(facts: &Facts) -> String {
         0 => facts.segments.to_string(),
         count => format!("{}, {count} of them external", facts.segments),
     }
+}
+
+/// The files of somebody else.
+fn external_files(dataset: &Dataset) -> impl Iterator<Item = String> {
+    dataset.segments().iter().filter(|segment| segment.is_external()).map(|segment| shown_path(segment.path()))
 }
 
 fn per_sample(facts: &Facts) -> f64 {
@@ -211,8 +223,13 @@ fn class_names(dataset: &Dataset) -> Option<&[Value]> {
 /// How many names, and the first few with their labels.
 fn first_of(names: &[Value]) -> String {
     let text = |name: &Value| escape_bytes(name.as_str().unwrap_or("?").as_bytes());
-    let shown: Vec<String> =
-        names.iter().take(4).enumerate().map(|(label, name)| format!("{label} {}", text(name))).collect();
-    let more = if names.len() > 4 { ", ... (--json has all)" } else { "" };
-    format!("{}: {}{more}", names.len(), shown.join(", "))
+    let shown = names.iter().enumerate().map(|(label, name)| format!("{label} {}", text(name)));
+    format!("{}: {}", names.len(), some_of(shown, names.len() as u64))
+}
+
+/// The first few of `count` names.
+fn some_of(names: impl Iterator<Item = String>, count: u64) -> String {
+    let shown: Vec<String> = names.take(4).collect();
+    let more = if count > 4 { ", ... (--json has all)" } else { "" };
+    format!("{}{more}", shown.join(", "))
 }

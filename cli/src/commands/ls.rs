@@ -7,6 +7,7 @@ use grainstore_store::Dataset;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::external::External;
 use crate::printer::Printer;
 use crate::{Exit, interrupt};
 
@@ -48,8 +49,8 @@ impl LsArgs {
     ///
     /// # Errors
     /// Where the dataset cannot be opened or its index is damaged.
-    pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
-        let dataset = Dataset::open(&self.path)?;
+    pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
+        let dataset = external.open(&self.path)?;
         let count = dataset.sample_count().min(self.limit.unwrap_or(u64::MAX));
         for ordinal in 0..count {
             if ordinal % STRIDE == 0 && interrupt::requested() {

@@ -1,9 +1,12 @@
 //! The commands, a file each: arguments (whose doc comments are the help), work, print.
 
+mod adopt;
+mod append;
 mod bench;
 mod convert;
 mod demo;
 mod epoch;
+mod export;
 mod get;
 mod inspect;
 mod ls;
@@ -16,18 +19,22 @@ use std::path::Path;
 use grainstore_format::escape_bytes;
 
 use crate::Exit;
+use crate::external::External;
 use crate::printer::Printer;
 
 /// What to do.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     Convert(convert::ConvertArgs),
+    Append(append::AppendArgs),
+    Adopt(adopt::AdoptArgs),
     Inspect(inspect::InspectArgs),
     Ls(ls::LsArgs),
     Get(get::GetArgs),
     Verify(verify::VerifyArgs),
     RebuildIndex(rebuild_index::RebuildIndexArgs),
     Epoch(epoch::EpochArgs),
+    Export(export::ExportArgs),
     Plan(plan::PlanArgs),
     Bench(bench::BenchArgs),
     Demo(demo::DemoArgs),
@@ -38,11 +45,14 @@ impl Command {
     pub(crate) fn json(&self) -> bool {
         match self {
             Self::Convert(args) => args.json,
+            Self::Append(args) => args.json,
+            Self::Adopt(args) => args.json,
             Self::Inspect(args) => args.json,
             Self::Ls(args) => args.json,
             Self::Get(_) | Self::RebuildIndex(_) => false,
             Self::Verify(args) => args.json,
             Self::Epoch(args) => args.json,
+            Self::Export(args) => args.json,
             Self::Plan(args) => args.json,
             Self::Bench(args) => args.json,
             Self::Demo(args) => args.json,
@@ -53,17 +63,20 @@ impl Command {
     ///
     /// # Errors
     /// Where it cannot be done; the text is one for the user.
-    pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
+    pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         match self {
             Self::Convert(args) => args.run(printer),
-            Self::Inspect(args) => args.run(printer),
-            Self::Ls(args) => args.run(printer),
-            Self::Get(args) => args.run(printer),
-            Self::Verify(args) => args.run(printer),
-            Self::RebuildIndex(args) => args.run(printer),
-            Self::Epoch(args) => args.run(printer),
-            Self::Plan(args) => args.run(printer),
-            Self::Bench(args) => args.run(printer),
+            Self::Append(args) => args.run(printer),
+            Self::Adopt(args) => args.run(printer, external),
+            Self::Inspect(args) => args.run(printer, external),
+            Self::Ls(args) => args.run(printer, external),
+            Self::Get(args) => args.run(printer, external),
+            Self::Verify(args) => args.run(printer, external),
+            Self::RebuildIndex(args) => args.run(printer, external),
+            Self::Epoch(args) => args.run(printer, external),
+            Self::Plan(args) => args.run(printer, external),
+            Self::Bench(args) => args.run(printer, external),
+            Self::Export(args) => args.run(printer, external),
             Self::Demo(args) => args.run(printer),
         }
     }

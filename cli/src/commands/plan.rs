@@ -13,6 +13,7 @@ use super::ls::key_members;
 use crate::epoch::datasets::{DatasetArgs, samples_of};
 use crate::epoch::order_options::OrderOptions;
 use crate::epoch::state_file;
+use crate::external::External;
 use crate::hints::WithHint;
 use crate::plan::document::{PlanDocument, StepDocument};
 use crate::plan::mixing::MixingDocument;
@@ -58,10 +59,10 @@ impl PlanArgs {
     ///
     /// # Errors
     /// Where a dataset cannot be opened, or the epoch or the batch cannot be.
-    pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
+    pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         self.check()?;
         let state = self.state.as_deref().map(state_file::read).transpose()?;
-        let reader = self.datasets.open(index_only(), state.as_ref(), printer)?;
+        let reader = self.datasets.open(index_only(external), state.as_ref(), printer)?;
         let plan = reader.plan(&self.order.options(&reader, state)?)?;
         plan.notice().into_iter().for_each(|notice| printer.warn(notice));
         let collection = reader.collection();
@@ -170,8 +171,8 @@ impl PlanArgs {
 }
 
 /// A reader that opens no data.
-fn index_only() -> ReaderOptions {
-    ReaderOptions { io: IoChoice::Buffered, engine: EngineChoice::Pread, ..ReaderOptions::default() }
+fn index_only(external: External) -> ReaderOptions {
+    ReaderOptions { io: IoChoice::Buffered, engine: EngineChoice::Pread, ..external.reader_options() }
 }
 
 fn step(plan: &EpochPlan, number: u64) -> anyhow::Result<Step> {

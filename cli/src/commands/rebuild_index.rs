@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::bail;
-use grainstore_store::Dataset;
 use grainstore_writer::{DiskStorage, Storage, WriteError, WriterOptions, rebuild_index};
 
 use super::{counted, shown_path};
 use crate::Exit;
+use crate::external::External;
 use crate::hints::WithHint;
 use crate::printer::Printer;
 
@@ -28,7 +28,7 @@ impl RebuildIndexArgs {
     ///
     /// # Errors
     /// Where the manifest or a segment's own index is damaged too.
-    pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
+    pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         let storage: Arc<dyn Storage> = Arc::new(DiskStorage);
         if !self.path.is_dir() {
             bail!("{}: not a dataset's directory", shown_path(&self.path));
@@ -38,7 +38,7 @@ impl RebuildIndexArgs {
             Err(WriteError::Damaged { .. }) => rebuilt.hint("`grainstore verify` lists everything that is damaged")?,
             _ => rebuilt?,
         }
-        let dataset = Dataset::open(&self.path)?;
+        let dataset = external.open(&self.path)?;
         let (samples, segments) = (dataset.sample_count(), dataset.segments().len() as u64);
         let path = shown_path(&self.path);
         if segments == 1 {

@@ -6,12 +6,13 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use grainstore_store::{Damage, Dataset, StoreError, VerifyOptions, VerifyReport};
+use grainstore_store::{Damage, StoreError, VerifyOptions, VerifyReport};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::ls::key_members;
 use super::{counted, shown_path};
+use crate::external::External;
 use crate::printer::{ClosedPipe, Counted, Printer};
 use crate::sizes::{parse_jobs, per_second, shown_size};
 use crate::{Exit, interrupt};
@@ -47,6 +48,8 @@ struct Document {
     elapsed_s: f64,
     damaged: u64,
     damages: Vec<DamageRow>,
+    /// What is no damage.
+    notices: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -82,20 +85,21 @@ impl VerifyArgs {
     ///
     /// # Errors
     /// Where there is no dataset, it was written by a newer version, or there are no threads.
-    pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
+    pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         let started = Instant::now();
-        let news = self.start()?;
+        let news = self.start(external)?;
         let mut listing = Listing { printer, json: self.json, rows: Vec::new(), closed: false, index_damaged: false };
-        let Some(report) = self.follow(&news, printer, &mut listing)? else { return Ok(Exit::Interrupted) };
+        let Some(report) = self.follow(&news, external, &mut listing)? else { return Ok(Exit::Interrupted) };
         let elapsed = started.elapsed();
         self.tell(printer, listing, &report, elapsed)?;
         Ok(if report.damaged == 0 { Exit::Done } else { Exit::No })
     }
 
     /// Checks on threads of its own. Nothing is written, so they can be left behind when the user wants to stop.
-    fn start(&self) -> anyhow::Result<Receiver<News>> {
+    fn start(&self, external: External) -> anyhow::Result<Receiver<News>> {
         let (sender, receiver) = mpsc::channel();
-        let (path, options) = (self.path.clone(), VerifyOptions { threads: self.jobs.map(NonZeroUsize::get) });
+        let (path, threads) = (self.path.clone(), self.jobs.map(NonZeroUsize::get));
+        let options = VerifyOptions { threads, allow_external: external.is_allowed() };
         let started = std::thread::Builder::new().spawn(move || check(&path, &options, &sender));
         started.context("cannot start a thread to work with")?;
         Ok(receiver)
@@ -105,10 +109,10 @@ impl VerifyArgs {
     fn follow(
         &self,
         news: &Receiver<News>,
-        printer: &Printer,
+        external: External,
         listing: &mut Listing<'_>,
     ) -> anyhow::Result<Option<VerifyReport>> {
-        let bar = printer.progress(Counted::Bytes, data_len(&self.path));
+        let bar = listing.printer.progress(Counted::Bytes, data_len(&self.path, external));
         bar.set_message("checking");
         loop {
             if interrupt::requested() {
@@ -134,6 +138,7 @@ impl VerifyArgs {
         if listing.closed {
             return Ok(());
         }
+        report.notices.iter().for_each(|notice| printer.warn(notice));
         let size = shown_size(report.checked_bytes);
         let result = if self.json {
             printer.json(&self.document(listing.rows, report, elapsed))
@@ -168,6 +173,7 @@ impl VerifyArgs {
             elapsed_s: elapsed.as_secs_f64(),
             damaged: report.damaged,
             damages,
+            notices: report.notices.clone(),
         }
     }
 }
@@ -203,8 +209,8 @@ fn check(path: &Path, options: &VerifyOptions, sender: &Sender<News>) {
 }
 
 /// Bytes of all segments, for the progress bar; none where the dataset is too damaged to open.
-fn data_len(path: &Path) -> Option<u64> {
-    let dataset = Dataset::open(path).ok()?;
+fn data_len(path: &Path, external: External) -> Option<u64> {
+    let dataset = external.open(path).ok()?;
     Some(dataset.segments().iter().map(|segment| segment.file_len()).sum())
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail, ensure};
 use grainstore_converters::folder::FolderSource;
-use grainstore_converters::{ConvertError, ConvertOptions, ConvertSummary, Events, Progress, convert};
+use grainstore_converters::{ConvertError, ConvertOptions, ConvertSummary, Events, OnBad, Progress, convert};
 use grainstore_format::to_usize;
 use grainstore_reader::{EpochOptions, Reader, ReaderOptions};
 use grainstore_store::{Dataset, VerifyOptions, VerifyReport, verify};
@@ -36,12 +36,14 @@ pub(crate) struct EpochRead {
 /// # Errors
 /// Where it cannot be packed, or the user wants to stop.
 pub(crate) fn pack(
-    source: &mut FolderSource,
+    source: &FolderSource,
+    limit: Option<u64>,
     path: &Path,
     bar: &ProgressBar,
 ) -> anyhow::Result<(ConvertSummary, Rate)> {
     let started = Instant::now();
-    let summary = convert(source, path, &ConvertOptions::default(), &Watching(bar)).map_err(|error| match error {
+    let options = ConvertOptions { limit, on_bad: OnBad::Skip, ..ConvertOptions::default() };
+    let summary = convert(source, path, &options, &Watching(bar)).map_err(|error| match error {
         ConvertError::Interrupted => Interrupted.into(),
         other => anyhow::Error::from(other),
     })?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use grainstore_reader::plan::Share;
 use grainstore_reader::{EpochState, Reader, ReaderOptions};
-use grainstore_store::Dataset;
+use grainstore_store::{Dataset, OpenOptions};
 
 use crate::commands::shown_path;
 use crate::printer::Printer;
@@ -28,8 +28,9 @@ impl DatasetArgs {
         state: Option<&EpochState>,
         printer: &Printer,
     ) -> anyhow::Result<Reader> {
+        let index = OpenOptions { allow_external: options.allow_external, ..OpenOptions::default() };
         let generation = match (self.paths.as_slice(), state) {
-            ([path], Some(state)) => older_generation(&Dataset::open(path)?, state),
+            ([path], Some(state)) => older_generation(&Dataset::open_with(path, &index)?, state),
             _ => None,
         };
         if let Some(generation) = generation {

@@ -144,6 +144,24 @@ impl Listing {
         Ok(listing)
     }
 
+    /// Takes one file out, where it is listed.
+    ///
+    /// # Errors
+    /// Where no file is left.
+    pub(super) fn remove(&mut self, relative_path: &[u8]) -> Result<(), ListingError> {
+        let found = (0..self.len()).find(|&file| self.relative_path(file) == relative_path);
+        if let Some(file) = found {
+            let (start, end) = (self.starts[file], self.starts[file + 1]);
+            self.arena.drain(start..end);
+            self.starts.remove(file);
+            self.starts[file..].iter_mut().for_each(|later| *later -= end - start);
+        }
+        if self.is_empty() {
+            return Err(ListingError::NoFiles { path: self.root.clone(), passed_over: 1 });
+        }
+        Ok(())
+    }
+
     /// Number of files.
     pub fn len(&self) -> usize {
         self.starts.len() - 1
@@ -235,6 +253,19 @@ mod tests {
             skipped_dir_links: 0,
             skipped_special: 0,
         }
+    }
+
+    #[test]
+    fn a_file_taken_out_leaves_the_others_as_they_were() {
+        for (out, left) in [("a/1", ["a/22", "b"]), ("a/22", ["a/1", "b"]), ("b", ["a/1", "a/22"])] {
+            let mut listing = listing(&["a/1", "a/22", "b"]);
+            listing.remove(out.as_bytes()).unwrap();
+            let paths: Vec<&[u8]> = (0..listing.len()).map(|file| listing.relative_path(file)).collect();
+            assert_eq!(paths, left.map(str::as_bytes));
+            listing.remove(b"not there").unwrap();
+            assert_eq!(listing.len(), 2);
+        }
+        assert!(matches!(listing(&["a"]).remove(b"a"), Err(ListingError::NoFiles { .. })));
     }
 
     #[test]

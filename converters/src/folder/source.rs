@@ -1,204 +1,133 @@
-//! A listed folder as a row of samples: many threads read its files ahead, one pushes them in order.
+//! Listed folders as a source: one file, one sample.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Cursor, Read};
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::Duration;
 
-use grainstore_format::{MAX_KEY_LEN, Metadata};
+use grainstore_format::{Metadata, escape_bytes};
 use grainstore_writer::{Sample, StreamedSample};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use xxhash_rust::xxh64::Xxh64;
 
+use super::labels::Labels;
 use super::listing::{Listing, OnUnreadable, ScanOptions};
-use super::read::{WHOLE_LEN_MAX, open, read_whole};
+use super::roots::{Roots, leave_out};
 use super::shape::Shape;
-use super::window::{Bounds, Maker, Next, Window};
-use crate::{ConvertError, Sink, Skipped, Source, Streamed, random};
+use crate::regular::{open, read_whole};
+use crate::source::file_stamp;
+use crate::{Bad, Blocks, ConvertError, Item, Layout, Part, Place, Reach, Samples, Skipped, Source, WHOLE_LEN_MAX};
 
-/// Threads that read where nothing else was asked for. They wait for the device most of the time, so their number
-/// does not depend on that of the cores.
-const READERS: usize = 16;
-/// Bytes of files read ahead: 64 MiB. One file of [`WHOLE_LEN_MAX`] may come on top.
-const AHEAD_BYTES: u64 = 64 << 20;
-/// Files read ahead, so that a row of empty ones is bounded too.
-const AHEAD_FILES: usize = 4096;
-/// How long to wait for a file before the caller is asked again whether to stop.
-const PATIENCE: Duration = Duration::from_millis(100);
-
-/// The order in which samples are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// An order drawn from the seed; every order is equally likely.
-    Shuffled {
-        /// Where the order is drawn from.
-        seed: u64,
-    },
-    /// By path, as bytes.
-    Source,
-}
+/// Threads that list folders where nothing else was asked for. They wait for the device most of the time, so their
+/// number does not depend on that of the cores.
+const LISTERS: usize = 16;
 
 /// How a folder is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FolderOptions {
-    /// The order in which samples are stored.
-    pub order: Order,
-    /// Only so many files: the first of the order. The classes are those of the whole folder.
-    pub limit: Option<u64>,
-    /// What to do about a file or folder that cannot be read, or a file that changes while it is read.
+    /// What to do about a folder that cannot be listed, or a link that leads nowhere.
     pub on_unreadable: OnUnreadable,
-    /// Threads that read; 16 where `None`. It changes no byte of the result.
+    /// Threads that list; 16 where `None`. It changes nothing of what is found.
     pub jobs: Option<NonZeroUsize>,
+    /// A table with a row for each file: CSV, TSV or JSON Lines. Columns of numbers become attributes, columns of text
+    /// become fields. Where it lies in the folder itself, it is no sample.
+    pub labels: Option<PathBuf>,
 }
 
-impl Default for FolderOptions {
-    /// All files in the order drawn from seed 0; stops at the first that cannot be read.
-    fn default() -> Self {
-        Self { order: Order::Shuffled { seed: 0 }, limit: None, on_unreadable: OnUnreadable::Stop, jobs: None }
-    }
-}
-
-/// A folder of plain files as a source: one file, one sample.
+/// One folder of plain files as a source, or several.
 #[derive(Debug)]
 pub struct FolderSource {
-    listing: Listing,
+    roots: Roots,
     shape: Shape,
-    /// The files in the order in which they are stored; `None` where that is the listing's.
-    order: Option<Vec<usize>>,
-    count: usize,
-    on_unreadable: OnUnreadable,
-    readers: usize,
-}
-
-/// What a reading thread makes of a file.
-enum Content {
-    Whole(Vec<u8>),
-    /// Too long to be held.
-    Long,
-    Unreadable(io::Error),
+    origins: Vec<PathBuf>,
+    parts: Vec<Part>,
 }
 
 impl FolderSource {
-    /// Lists the folder `root`; no file is opened yet.
+    /// Lists the folder `root`; no file is opened yet but that of the labels.
     ///
     /// # Errors
-    /// Where it cannot be listed, or a path is too long to be a key.
+    /// Where it cannot be listed, a path is too long to be a key, or the labels do not fit the files.
     pub fn open(root: &Path, options: &FolderOptions) -> Result<Self, ConvertError> {
-        let readers = options.jobs.map_or(READERS, NonZeroUsize::get);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(readers).build();
-        let pool = pool.map_err(|error| ConvertError::Threads(error.to_string()))?;
-        let scan = ScanOptions { on_unreadable: options.on_unreadable };
-        let listing = pool.install(|| Listing::scan(root, scan))?;
-        check_keys(&listing)?;
-        let shape = Shape::of(&listing)?;
-        let limit = options.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-        let count = limit.min(listing.len());
-        let order = match options.order {
-            Order::Source => None,
-            Order::Shuffled { seed } => Some(first_of(random::permutation(listing.len(), seed), count)),
+        Self::open_all(&[root.to_owned()], options)
+    }
+
+    /// Lists several folders, which become one dataset: `convert imagenet/train imagenet/val`.
+    ///
+    /// Keys begin with the folder's own name, `train/`; the attribute `split` is the folder's number, and `split_names`
+    /// in the user metadata are the names. Classes are those of all folders. One folder is as with [`Self::open`].
+    ///
+    /// # Errors
+    /// As [`Self::open`]; and where there is no folder, or two have one name or lie in each other.
+    pub fn open_all(roots: &[PathBuf], options: &FolderOptions) -> Result<Self, ConvertError> {
+        if roots.is_empty() {
+            return Err(ConvertError::Refused { path: PathBuf::new(), why: "no folder was named".into() });
+        }
+        let mut listings = scan_all(roots, options)?;
+        if let Some(labels) = &options.labels {
+            listings.iter_mut().try_for_each(|listing| leave_out(listing, labels))?;
+        }
+        let roots = Roots::of(listings)?;
+        let labels = options.labels.as_deref().map(Labels::read).transpose()?;
+        let shape = Shape::of(&roots, labels)?;
+        let origins: Vec<PathBuf> = roots.listings().iter().map(|listing| listing.root().to_owned()).collect();
+        let part = |listing: &Listing| Part {
+            path: listing.root().to_owned(),
+            len: 0,
+            sample_count: Some(listing.len() as u64),
         };
-        Ok(Self { listing, shape, order, count, on_unreadable: options.on_unreadable, readers })
+        let parts = roots.listings().iter().map(part).collect();
+        Ok(Self { roots, shape, origins, parts })
     }
 
-    /// What was found in the folder.
+    /// What was found in the folder; in the first one, where there are several.
     pub fn listing(&self) -> &Listing {
-        &self.listing
+        &self.roots.listings()[0]
     }
 
-    /// Number of classes, where the folder has the shape of ImageNet.
+    /// What was found in each folder.
+    pub fn listings(&self) -> &[Listing] {
+        self.roots.listings()
+    }
+
+    /// Number of classes, where all folders have the shape of ImageNet and no table gives other labels.
     pub fn class_count(&self) -> Option<usize> {
         self.shape.class_count()
     }
 
-    /// The number in the listing of the file that is stored at `position`.
-    fn file_at(&self, position: usize) -> usize {
-        self.order.as_ref().map_or(position, |order| order[position])
-    }
-
-    /// One thread's work: files of the positions that it begins, until there is none.
-    fn read_ahead(&self, maker: &Maker<'_, Content>) {
-        while let Some(position) = maker.begin() {
-            let path = self.listing.path(self.file_at(position));
-            let (len, content) = match open(&path) {
-                Err(error) => (0, Content::Unreadable(error)),
-                Ok((_, len)) if len > WHOLE_LEN_MAX => (0, Content::Long),
-                Ok((file, len)) => {
-                    if !maker.reserve(position, len) {
-                        return;
-                    }
-                    (len, read_whole(file, len).map_or_else(Content::Unreadable, Content::Whole))
-                }
-            };
-            maker.put(position, len, content);
+    /// Whether the samples have labels, and if not, why.
+    fn labels_note(&self) -> Option<String> {
+        if let Some(count) = self.class_count() {
+            let ending = if count == 1 { "" } else { "es" };
+            return Some(format!("labels: {count} class{ending} (the folders)"));
         }
-    }
-
-    /// Pushes what the threads have read, in order.
-    fn push_all(&self, window: &Window<Content>, sink: &mut Sink<'_>) -> Result<(), ConvertError> {
-        for position in 0..self.count {
-            let content = loop {
-                match window.next(PATIENCE) {
-                    Next::Item(content) => break content,
-                    Next::NotYet => sink.check()?,
-                    Next::End => return Err(ConvertError::Threads("all of them have ended".into())),
-                }
-            };
-            self.push(self.file_at(position), content, sink)?;
+        if self.metadata().schema.attributes().iter().any(|attribute| attribute.name == "label") {
+            return None;
         }
-        Ok(())
-    }
-
-    fn push(&self, file: usize, content: Content, sink: &mut Sink<'_>) -> Result<(), ConvertError> {
-        let error = match content {
-            Content::Whole(payload) => return sink.write(self.sample(file, payload)),
-            Content::Long => match self.push_long(file, sink)? {
-                Streamed::Written => return Ok(()),
-                Streamed::Failed(error) => error,
-            },
-            Content::Unreadable(error) => error,
-        };
-        let path = self.listing.path(file);
-        match self.on_unreadable {
-            OnUnreadable::Stop => Err(ConvertError::Unreadable { path, source: error }),
-            OnUnreadable::Skip => sink.skip(Skipped { path, why: error.to_string() }),
-        }
-    }
-
-    fn sample(&self, file: usize, payload: Vec<u8>) -> Sample {
-        let (key, attributes) = (self.listing.relative_path(file).to_vec(), self.shape.attributes(file));
-        Sample { key, attributes, payload, fields: Vec::new() }
-    }
-
-    fn push_long(&self, file: usize, sink: &mut Sink<'_>) -> Result<Streamed, ConvertError> {
-        let (mut payload, len) = match open(&self.listing.path(file)) {
-            Ok(opened) => opened,
-            Err(error) => return Ok(Streamed::Failed(error)),
-        };
-        let Sample { key, attributes, fields, .. } = self.sample(file, Vec::new());
-        sink.write_stream(&StreamedSample { key, attributes, fields, len }, &mut payload)
-    }
-
-    /// Starts the threads, all of them or as many as the system gives.
-    fn start<'scope>(
-        &'scope self,
-        window: &'scope Window<Content>,
-        scope: &'scope thread::Scope<'scope, '_>,
-    ) -> Result<(), ConvertError> {
-        for started in 0..self.readers.min(self.count) {
-            let maker = window.maker();
-            let thread = thread::Builder::new().name(format!("read-{started}"));
-            match thread.spawn_scoped(scope, move || self.read_ahead(&maker)) {
-                Err(error) if started == 0 => return Err(ConvertError::Threads(error.to_string())),
-                Err(_) => return Ok(()),
-                Ok(_) => {}
-            }
-        }
-        Ok(())
+        let is_class_file = |path: &[u8]| path.iter().filter(|&&byte| byte == b'/').count() == 1;
+        let paths = |listing| (0..Listing::len(listing)).map(|file| listing.relative_path(file));
+        let other = self.listings().iter().flat_map(paths).find(|path| !is_class_file(path));
+        let shown = other.map_or_else(String::new, |path| format!(", such as {}", escape_bytes(path)));
+        Some(format!("no labels: not every file is at CLASS/FILE{shown}"))
     }
 }
 
+fn scan_all(roots: &[PathBuf], options: &FolderOptions) -> Result<Vec<Listing>, ConvertError> {
+    let listers = options.jobs.map_or(LISTERS, NonZeroUsize::get);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(listers).build();
+    let pool = pool.map_err(|error| ConvertError::Threads(error.to_string()))?;
+    let scan = ScanOptions { on_unreadable: options.on_unreadable };
+    Ok(pool.install(|| roots.iter().map(|root| Listing::scan(root, scan)).collect::<Result<_, _>>())?)
+}
+
 impl Source for FolderSource {
-    fn origin(&self) -> &Path {
-        self.listing.root()
+    fn kind(&self) -> &'static str {
+        "folder"
+    }
+
+    fn origins(&self) -> &[PathBuf] {
+        &self.origins
     }
 
     fn metadata(&self) -> &Metadata {
@@ -209,36 +138,142 @@ impl Source for FolderSource {
         true
     }
 
-    fn sample_count(&self) -> Option<u64> {
-        Some(self.count as u64)
+    fn parts(&self) -> &[Part] {
+        &self.parts
     }
 
-    fn write_into(&mut self, sink: &mut Sink<'_>) -> Result<(), ConvertError> {
-        for (path, why) in self.listing.unreadable() {
-            sink.note_skipped(Skipped { path: path.clone(), why: why.clone() });
+    fn has_distinct_keys(&self) -> bool {
+        true
+    }
+
+    fn is_listed(&self) -> bool {
+        true
+    }
+
+    fn blocks(&self, part: usize) -> Result<Option<Blocks>, Bad> {
+        Ok(Some(Blocks::Each(self.roots.listings()[part].len() as u64)))
+    }
+
+    fn open(&self, part: usize, position: u64, _layout: Layout) -> Result<Box<dyn Samples + '_>, Bad> {
+        let long = Box::new(io::empty());
+        Ok(Box::new(Files { source: self, root: part, next: position, ahead: None, long }))
+    }
+
+    fn not_adoptable(&self) -> Option<String> {
+        Some("every file would be a segment of its own: pack it with `convert`".into())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let special: u64 = self.listings().iter().map(Listing::skipped_special).sum();
+        let special = (special > 0).then(|| format!("pipes, sockets and devices, passed over: {special}"));
+        self.labels_note().into_iter().chain(self.shape.notes().iter().cloned()).chain(special).collect()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let links: u64 = self.listings().iter().map(Listing::skipped_dir_links).sum();
+        let ending = if links == 1 { "" } else { "s" };
+        let said = || format!("{links} link{ending} to folders NOT packed: only links to files are followed");
+        (links > 0).then(said).into_iter().collect()
+    }
+
+    /// Every file's own; they are looked at by many threads, and soon opened anyway.
+    fn stamp(&self) -> u64 {
+        let mut hash = Xxh64::new(0);
+        for listing in self.listings() {
+            let stamps = (0..listing.len()).into_par_iter().map(|file| file_stamp(&listing.path(file)));
+            stamps.collect::<Vec<u64>>().iter().for_each(|stamp| hash.update(&stamp.to_le_bytes()));
         }
-        let bounds = Bounds { count: self.count, positions_max: AHEAD_FILES, bytes_max: AHEAD_BYTES };
-        let window = Window::new(bounds);
-        let source = &*self;
-        thread::scope(|scope| {
-            let result = source.start(&window, scope).and_then(|()| source.push_all(&window, sink));
-            // Threads that wait for room would otherwise wait for ever.
-            window.close();
-            result
+        hash.digest()
+    }
+
+    fn left_out(&self) -> Vec<Skipped> {
+        let skipped = |(path, why): &(PathBuf, String)| Skipped { path: path.clone(), why: why.clone() };
+        self.roots.listings().iter().flat_map(Listing::unreadable).map(skipped).collect()
+    }
+}
+
+/// The files of a folder from one on.
+struct Files<'a> {
+    source: &'a FolderSource,
+    root: usize,
+    next: u64,
+    /// The next file, opened to see how long it is.
+    ahead: Option<io::Result<(File, u64)>>,
+    long: Box<dyn Read>,
+}
+
+impl Samples for Files<'_> {
+    fn next(&mut self) -> Result<Option<Item>, Bad> {
+        let file = grainstore_format::to_usize(self.next);
+        if file >= self.listing().len() {
+            return Ok(None);
+        }
+        self.next += 1;
+        self.read(file).map(Some).map_err(|error| {
+            let path = self.listing().path(file);
+            Bad::new(&path, Place::default(), format!("cannot be packed: {error}"), Reach::Sample)
         })
     }
+
+    fn ahead_len(&mut self) -> Option<u64> {
+        let file = grainstore_format::to_usize(self.next);
+        let listing = &self.source.roots.listings()[self.root];
+        if file >= listing.len() {
+            return None;
+        }
+        let opened = self.ahead.get_or_insert_with(|| open(&listing.path(file)));
+        opened.as_ref().ok().map(|&(_, len)| len).filter(|&len| len <= WHOLE_LEN_MAX)
+    }
+
+    fn file(&self) -> Option<PathBuf> {
+        Some(self.listing().path(grainstore_format::to_usize(self.next.checked_sub(1)?)))
+    }
+
+    fn payload(&mut self) -> &mut dyn Read {
+        &mut self.long
+    }
 }
 
-fn first_of(mut order: Vec<usize>, count: usize) -> Vec<usize> {
-    order.truncate(count);
-    order.shrink_to_fit();
-    order
+impl Files<'_> {
+    fn listing(&self) -> &Listing {
+        &self.source.roots.listings()[self.root]
+    }
+
+    fn read(&mut self, file: usize) -> io::Result<Item> {
+        let FolderSource { roots, shape, .. } = self.source;
+        let opened = self.ahead.take().unwrap_or_else(|| open(&self.listing().path(file)));
+        let (opened, file_len) = opened?;
+        let key = roots.key(self.root, file);
+        let rank = roots.rank(self.root, file);
+        let attributes = shape.attributes(self.root, file, rank);
+        let texts = shape.texts(rank);
+        let (fields, len) = fields(file_len, &texts);
+        let behind: String = texts.into_iter().flatten().collect();
+        if len > WHOLE_LEN_MAX {
+            // A file that has grown gives one byte too many, so that it is noticed, not cut.
+            self.long = match fields.is_empty() {
+                true => Box::new(opened),
+                false => Box::new(opened.take(file_len.saturating_add(1)).chain(Cursor::new(behind))),
+            };
+            return Ok(Item::Long { sample: StreamedSample { key, attributes, fields, len }, offset: 0 });
+        }
+        let mut payload = read_whole(opened, file_len)?;
+        payload.extend_from_slice(behind.as_bytes());
+        Ok(Item::Whole { sample: Sample { key, attributes, payload, fields }, offset: 0 })
+    }
 }
 
-fn check_keys(listing: &Listing) -> Result<(), ConvertError> {
-    let too_long = (0..listing.len()).find(|&file| listing.relative_path(file).len() > MAX_KEY_LEN);
-    too_long.map_or(Ok(()), |file| {
-        let (path, len): (PathBuf, usize) = (listing.path(file), listing.relative_path(file).len());
-        Err(ConvertError::KeyTooLong { path, len })
-    })
+/// Where a file and the texts behind it lie in the payload, and its length; no ranges where there are no texts.
+fn fields(file_len: u64, texts: &[Option<&str>]) -> (Vec<Option<Range<u64>>>, u64) {
+    if texts.is_empty() {
+        return (Vec::new(), file_len);
+    }
+    let mut fields = vec![Some(0..file_len)];
+    let mut end = file_len;
+    for text in texts {
+        let start = end;
+        end += text.map_or(0, str::len) as u64;
+        fields.push(text.map(|_| start..end));
+    }
+    (fields, end)
 }

@@ -12,16 +12,36 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use grainstore_converters::folder::listing::OnUnreadable;
-use grainstore_converters::folder::{FolderOptions, FolderSource, Order};
-use grainstore_converters::{ConvertError, ConvertOptions, ConvertSummary, NoEvents, convert};
+use grainstore_converters::folder::{FolderOptions, FolderSource};
+use grainstore_converters::{ConvertError, ConvertOptions, ConvertSummary, NoEvents, OnBad, Order, convert};
 use grainstore_store::{Dataset, check_and_decode};
 
 /// Relative path and contents of every file of a tree.
 pub(crate) type Tree = BTreeMap<Vec<u8>, Vec<u8>>;
 
-pub(crate) const BY_PATH: FolderOptions =
-    FolderOptions { order: Order::Source, limit: None, on_unreadable: OnUnreadable::Stop, jobs: None };
-pub(crate) const SKIPPING: FolderOptions = FolderOptions { on_unreadable: OnUnreadable::Skip, ..BY_PATH };
+/// How a folder is packed, beside what every test packs with.
+#[derive(Clone, Copy)]
+pub(crate) struct How {
+    pub(crate) order: Order,
+    pub(crate) limit: Option<u64>,
+    pub(crate) skip: bool,
+    pub(crate) jobs: Option<NonZeroUsize>,
+}
+
+pub(crate) const BY_PATH: How = How { order: Order::Source, limit: None, skip: false, jobs: NonZeroUsize::new(2) };
+pub(crate) const SKIPPING: How = How { skip: true, ..BY_PATH };
+
+impl How {
+    pub(crate) fn folder(&self) -> FolderOptions {
+        let on_unreadable = if self.skip { OnUnreadable::Skip } else { OnUnreadable::Stop };
+        FolderOptions { on_unreadable, jobs: self.jobs, ..FolderOptions::default() }
+    }
+
+    pub(crate) fn options(&self, options: &ConvertOptions) -> ConvertOptions {
+        let on_bad = if self.skip { OnBad::Skip } else { OnBad::Stop };
+        ConvertOptions { order: self.order, limit: self.limit, on_bad, jobs: self.jobs, ..options.clone() }
+    }
+}
 
 /// A folder `src` with files in it, and room beside it for datasets.
 pub(crate) struct Place {
@@ -53,17 +73,18 @@ impl Place {
     }
 
     /// Packs `src` into `name`.
-    pub(crate) fn pack(&self, name: &str, folder: &FolderOptions) -> Result<ConvertSummary, ConvertError> {
-        self.pack_with(name, folder, &small())
+    pub(crate) fn pack(&self, name: &str, how: &How) -> Result<ConvertSummary, ConvertError> {
+        self.pack_with(name, how, &small())
     }
 
     pub(crate) fn pack_with(
         &self,
         name: &str,
-        folder: &FolderOptions,
+        how: &How,
         options: &ConvertOptions,
     ) -> Result<ConvertSummary, ConvertError> {
-        convert(&mut FolderSource::open(&self.source(), folder)?, &self.path(name), options, &NoEvents)
+        let source = FolderSource::open(&self.source(), &how.folder())?;
+        convert(&source, &self.path(name), &how.options(options), &NoEvents)
     }
 
     /// The names beside `src`, sorted.

@@ -115,6 +115,7 @@ fn external(path: &Path, lone: &Material) -> Material {
         kind: SegmentKind::External {
             index_file: "00000.idx".into(),
             data_fingerprint: data_fingerprint(head, tail, data.len() as u64),
+            modified_ns: 0,
         },
         path: "data.bin".into(),
         file_len: data.len() as u64,

@@ -61,7 +61,12 @@ fn check(fixture: &Fixture, level: Repair, changed: bool) {
 }
 
 fn verify_quietly(path: &std::path::Path) -> Result<VerifyReport, grainstore_store::StoreError> {
-    let report = verify(path, &VerifyOptions { threads: Some(1) }, &|damage| drop(damage.to_string()), &|_| ());
+    let report = verify(
+        path,
+        &VerifyOptions { threads: Some(1), ..VerifyOptions::default() },
+        &|damage| drop(damage.to_string()),
+        &|_| (),
+    );
     if let Err(error) = &report {
         assert!(!error.to_string().is_empty());
     }

@@ -140,10 +140,10 @@ fn repair_manifest(fixture: &Fixture, files: &[Vec<u8>], number: usize, bytes: &
 /// EXT-2
 fn repaired_kind(kind: &SegmentKind, data: Option<&Vec<u8>>) -> SegmentKind {
     match (kind, data) {
-        (SegmentKind::External { index_file, .. }, Some(data)) => {
+        (&SegmentKind::External { ref index_file, modified_ns, .. }, Some(data)) => {
             let len = data.len().min(65536);
             let data_fingerprint = data_fingerprint(&data[..len], &data[data.len() - len..], data.len() as u64);
-            SegmentKind::External { index_file: index_file.clone(), data_fingerprint }
+            SegmentKind::External { index_file: index_file.clone(), data_fingerprint, modified_ns }
         }
         _ => kind.clone(),
     }

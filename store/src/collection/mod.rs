@@ -158,6 +158,16 @@ impl Collection {
         }
     }
 
+    /// [`Dataset::notices`] of every member that is open.
+    pub fn notices(&self) -> Vec<String> {
+        match &self.0 {
+            Kind::One(dataset) => dataset.notices(),
+            Kind::Several(several) => {
+                several.members().iter().filter_map(Member::opened).flat_map(Dataset::notices).collect()
+            }
+        }
+    }
+
     /// Lengths of the files of all segments, in bytes.
     pub fn segment_bytes(&self) -> u64 {
         match &self.0 {

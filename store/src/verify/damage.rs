@@ -1,11 +1,14 @@
 //! What `verify` tells: damage, one line each, and progress.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use grainstore_format::escape_bytes;
 
 use crate::error::shown_key;
+use crate::segment::modified_since;
 
 /// One thing that is wrong with a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -43,11 +46,14 @@ pub(super) struct Reporter<'a> {
     on_progress: &'a (dyn Fn(u64) + Sync),
     damaged: AtomicU64,
     checked_bytes: AtomicU64,
+    /// Files that were modified and are still what the manifest says.
+    modified: Mutex<BTreeSet<String>>,
 }
 
 impl<'a> Reporter<'a> {
     pub(super) fn new(on_damage: &'a (dyn Fn(Damage) + Sync), on_progress: &'a (dyn Fn(u64) + Sync)) -> Self {
-        Self { on_damage, on_progress, damaged: AtomicU64::new(0), checked_bytes: AtomicU64::new(0) }
+        let (damaged, checked_bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { on_damage, on_progress, damaged, checked_bytes, modified: Mutex::default() }
     }
 
     pub(super) fn damage(&self, damage: Damage) {
@@ -67,6 +73,13 @@ impl<'a> Reporter<'a> {
 
     pub(super) fn checked_bytes(&self) -> u64 {
         self.checked_bytes.load(Ordering::Relaxed)
+    }
+
+    /// What is no damage, once everything was checked.
+    pub(super) fn notices(&self) -> Vec<String> {
+        let files = self.modified.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = files.first().map(|first| escape_bytes(first.as_bytes()));
+        first.map(|first| modified_since(&first, files.len() - 1)).into_iter().collect()
     }
 
     /// The same for one file.
@@ -103,6 +116,12 @@ impl FileReport<'_> {
 
     pub(super) fn checked(&self, bytes: u64) {
         self.reporter.checked(bytes);
+    }
+
+    /// The file was modified, and is still what the manifest says.
+    pub(super) fn modified(&self) {
+        let mut files = self.reporter.modified.lock().unwrap_or_else(PoisonError::into_inner);
+        files.insert(self.name.to_owned());
     }
 
     fn tell(&self, damage: Damage) {

@@ -20,7 +20,7 @@ use rayon::prelude::*;
 use crate::StoreError;
 use crate::index::Index;
 use crate::open::{Place, check_lone, data_end_fits, looks_like_ours, place_of, read_manifest};
-use crate::segment::check_data_file;
+use crate::segment::{Bounds, ExternalData, FileTime, check_data_file};
 use crate::threads::pool;
 
 pub use damage::Damage;
@@ -32,10 +32,12 @@ use samples::{SegmentData, Source};
 pub struct VerifyOptions {
     /// Threads that read; by default one for each core.
     pub threads: Option<usize>,
+    /// As in [`OpenOptions`](crate::OpenOptions).
+    pub allow_external: bool,
 }
 
 /// What was verified.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyReport {
     /// Samples of the dataset.
     pub samples: u64,
@@ -45,6 +47,8 @@ pub struct VerifyReport {
     pub checked_bytes: u64,
     /// How often damage was told; 0 where all is well.
     pub damaged: u64,
+    /// What a user should be told that is no damage, as sentences.
+    pub notices: Vec<String>,
 }
 
 /// Checks a dataset directory (all its segments, whatever generation), or a lone native segment.
@@ -53,7 +57,8 @@ pub struct VerifyReport {
 /// called from several threads.
 ///
 /// # Errors
-/// Where `path` is no dataset at all, was written by a newer version, or there are no threads. Damage is no error.
+/// Where `path` is no dataset at all, was written by a newer version or names files that may not be read, or there are
+/// no threads. Damage is no error.
 pub fn verify(
     path: &Path,
     options: &VerifyOptions,
@@ -63,10 +68,11 @@ pub fn verify(
     let reporter = Reporter::new(on_damage, on_progress);
     let place = place_of(path)?;
     let (samples, segments) = pool(options.threads)?.install(|| match place {
-        Place::Directory => verify_directory(&reporter, path),
+        Place::Directory => verify_directory(&reporter, path, Bounds::new(options.allow_external)),
         Place::LoneFile => verify_lone(&reporter, path),
     })?;
-    Ok(VerifyReport { samples, segments, checked_bytes: reporter.checked_bytes(), damaged: reporter.damaged() })
+    let (checked_bytes, damaged) = (reporter.checked_bytes(), reporter.damaged());
+    Ok(VerifyReport { samples, segments, checked_bytes, damaged, notices: reporter.notices() })
 }
 
 /// Samples and segments.
@@ -91,7 +97,7 @@ fn check_lone_segment(reporter: &Reporter<'_>, path: &Path, name: &str) -> u64 {
     own.map_or(0, |own| own.sample_count())
 }
 
-fn verify_directory(reporter: &Reporter<'_>, path: &Path) -> Result<Counts, StoreError> {
+fn verify_directory(reporter: &Reporter<'_>, path: &Path, bounds: Bounds) -> Result<Counts, StoreError> {
     let manifest = match read_manifest(path) {
         Ok(manifest) => manifest,
         Err(
@@ -107,6 +113,7 @@ fn verify_directory(reporter: &Reporter<'_>, path: &Path) -> Result<Counts, Stor
             return verify_without_manifest(reporter, path);
         }
     };
+    check_bounds(path, &manifest, bounds)?;
     check_access(path, &manifest)?;
     let merged = check_merged(reporter, path, &manifest);
     let firsts = manifest.segments().iter().scan(0, |sum, segment| {
@@ -117,10 +124,22 @@ fn verify_directory(reporter: &Reporter<'_>, path: &Path) -> Result<Counts, Stor
     let segments: Vec<(u64, &SegmentRef)> = firsts.zip(manifest.segments()).collect();
     segments.par_iter().enumerate().for_each(|(number, (first, segment))| {
         let report = reporter.file(&segment.path, *first);
-        check_segment(report, path, (number, segment), merged.as_ref());
+        let data = ExternalData::of(&segment.kind, bounds);
+        check_segment(report, path, (number, segment, data), merged.as_ref());
     });
     let samples = segments.iter().map(|(_, segment)| segment.sample_count).sum();
     Ok((samples, segments.len() as u64))
+}
+
+/// Nothing is opened outside the bounds. spec.md: EXT-1.
+fn check_bounds(path: &Path, manifest: &Manifest, bounds: Bounds) -> Result<(), StoreError> {
+    for segment in manifest.segments().iter().filter(|segment| segment.kind != SegmentKind::Native) {
+        bounds.check(path, segment)?;
+        if let Err(error @ StoreError::Outside { .. }) = bounds.check_links(path, &path.join(&segment.path)) {
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 /// What may not be read is not damaged: it could not be checked.
@@ -184,17 +203,23 @@ fn check_relations(report: &FileReport<'_>, index: &Index, external: &[bool]) {
     columns::check_columns(report, index);
 }
 
-fn check_segment(report: FileReport<'_>, path: &Path, (number, segment): (usize, &SegmentRef), merged: Option<&Index>) {
+fn check_segment(
+    report: FileReport<'_>,
+    path: &Path,
+    (number, segment, data): (usize, &SegmentRef, Option<ExternalData>),
+    merged: Option<&Index>,
+) {
     let data_path = path.join(&segment.path);
-    let (index_path, data_fingerprint) = match &segment.kind {
-        SegmentKind::Native => (data_path.clone(), None),
-        SegmentKind::External { index_file, data_fingerprint } => (path.join(index_file), Some(*data_fingerprint)),
+    let index_path = match &segment.kind {
+        SegmentKind::Native => data_path.clone(),
+        SegmentKind::External { index_file, .. } => path.join(index_file),
     };
-    let whole = told(&report, check_data_file(path, &data_path, segment.file_len, data_fingerprint)).is_some();
-    let external = data_fingerprint.is_some();
-    // A missing native segment has been told of; its index is gone with it.
-    if !whole && !data_path.is_file() && !external {
-        return;
+    let external = data.is_some();
+    match told(&report, check_data_file(path, &data_path, segment.file_len, data.as_ref())) {
+        // A missing native segment has been told of; its index is gone with it.
+        None if !external && !data_path.is_file() => return,
+        Some(FileTime::Other) => report.modified(),
+        _ => {}
     }
     let job = SegmentJob { report, path: &data_path, external, file_len: segment.file_len, number, merged };
     let own = job.check_own(&index_path, Some(segment));

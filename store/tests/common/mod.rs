@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use grainstore_format::{
     Alignment, Attribute, AttributeType, AttributeValue, ChunkSize, Field, FieldType, FileKind, Fingerprint, Geometry,
-    IndexRef, Manifest, Schema, SegmentKind, SegmentRef, data_fingerprint, round_up,
+    IndexRef, Manifest, Schema, SegmentKind, SegmentRef, data_fingerprint, modified_ns, round_up,
 };
 use grainstore_store::{Damage, Dataset, StoreError, VerifyOptions, VerifyReport, check_and_decode};
 use tempfile::TempDir;
@@ -244,8 +244,11 @@ impl Parts {
             );
             let (kind, file_len) = if external {
                 std::fs::write(path.join(&segment.index_file), &file).unwrap();
-                let (data_fingerprint, file_len) = write_external(&path.join(&segment.name), segment);
-                (SegmentKind::External { index_file: segment.index_file.clone(), data_fingerprint }, file_len)
+                let data = path.join(&segment.name);
+                let (data_fingerprint, file_len) = write_external(&data, segment);
+                let modified_ns = modified_ns(data.metadata().unwrap().modified().unwrap());
+                let index_file = segment.index_file.clone();
+                (SegmentKind::External { index_file, data_fingerprint, modified_ns }, file_len)
             } else {
                 std::fs::write(path.join(&segment.name), &file).unwrap();
                 (SegmentKind::Native, file.len() as u64)
@@ -367,7 +370,7 @@ pub fn verify(path: &Path) -> Result<(VerifyReport, Vec<Damage>), StoreError> {
     let progress = std::sync::atomic::AtomicU64::new(0);
     let report = grainstore_store::verify(
         path,
-        &VerifyOptions { threads: Some(2) },
+        &VerifyOptions { threads: Some(2), ..VerifyOptions::default() },
         &|damage| list.lock().unwrap().push(damage),
         &|bytes| {
             progress.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);

@@ -99,6 +99,25 @@ impl FakeDisk {
         }
     }
 
+    /// A disk, without trouble, with what a crash leaves: all of it is durable.
+    pub fn after(&self, image: Image) -> Self {
+        let (crashed, state) = (Self::new(None), self.lock());
+        crashed.lock().inodes = (0..state.inodes.len()).map(|inode| state.survivor(inode, image)).collect();
+        drop(state);
+        crashed
+    }
+
+    /// Every file below a directory, by name; nothing where there is no such directory.
+    pub fn files(&self, directory: &Path) -> Option<BTreeMap<String, Vec<u8>>> {
+        let mut state = self.lock();
+        let names = state.names(directory).ok()?.clone();
+        let files = names.into_iter().filter_map(|(name, inode)| match &state.inodes[inode] {
+            Inode::File { live, .. } => Some((name.into_string().ok()?, live.clone())),
+            Inode::Directory { .. } => None,
+        });
+        Some(files.collect())
+    }
+
     /// Writes what a crash leaves into a real directory.
     pub fn materialise(&self, image: Image, into: &Path) {
         self.lock().materialise(0, image, into);
@@ -118,6 +137,27 @@ impl State {
             Some((at, Trouble::Fail)) if now == at => Err(io::ErrorKind::StorageFull.into()),
             Some((at, Trouble::Stop)) if now >= at => Err(io::Error::other("the machine has stopped")),
             _ => Ok(()),
+        }
+    }
+
+    /// What a crash leaves of an inode.
+    fn survivor(&self, inode: usize, image: Image) -> Inode {
+        match &self.inodes[inode] {
+            Inode::File { live, synced } => {
+                let bytes = if image.survives(What::Bytes(inode)) { live } else { synced };
+                Inode::File { live: bytes.clone(), synced: bytes.clone() }
+            }
+            Inode::Directory { live, durable } => {
+                let names: std::collections::BTreeSet<&OsString> = live.keys().chain(durable.keys()).collect();
+                let names: BTreeMap<OsString, usize> = names
+                    .into_iter()
+                    .filter_map(|name| {
+                        let from = if image.survives(What::Name(inode, name)) { live } else { durable };
+                        from.get(name).map(|&child| (name.clone(), child))
+                    })
+                    .collect();
+                Inode::Directory { live: names.clone(), durable: names }
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! Reading one file whole, and noticing that it changes meanwhile.
+//! Opening regular files only, reading one whole, and noticing that it changes meanwhile.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,14 +6,11 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-/// Files of more bytes are not held in memory but streamed: 64 MiB.
-pub(super) const WHOLE_LEN_MAX: u64 = 64 << 20;
-
 /// Opens a regular file and says how long it is.
 ///
 /// # Errors
 /// Where it cannot be opened, or is no regular file.
-pub(super) fn open(path: &Path) -> io::Result<(File, u64)> {
+pub(crate) fn open(path: &Path) -> io::Result<(File, u64)> {
     // What was a file when it was listed may be a pipe by now: opening that must not wait for a writer.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -28,7 +25,7 @@ pub(super) fn open(path: &Path) -> io::Result<(File, u64)> {
 ///
 /// # Errors
 /// Where it cannot be read, or has another length by now.
-pub(super) fn read_whole(file: File, len: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read_whole(file: File, len: u64) -> io::Result<Vec<u8>> {
     let mut payload = Vec::new();
     payload.try_reserve_exact(grainstore_format::to_usize(len))?;
     // One byte more than there should be shows a file that has grown.

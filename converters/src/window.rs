@@ -11,22 +11,23 @@
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 /// Bounds of a window.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
+pub(crate) struct Bounds {
     /// Positions in all.
-    pub(super) count: usize,
+    pub(crate) count: usize,
     /// Positions begun and not taken.
-    pub(super) positions_max: usize,
+    pub(crate) positions_max: usize,
     /// Bytes of items begun and not taken; one item may pass it.
-    pub(super) bytes_max: u64,
+    pub(crate) bytes_max: u64,
 }
 
 /// The next item, for the thread that takes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next<T> {
+pub(crate) enum Next<T> {
     /// It is ready.
     Item(T),
     /// It was not ready within the time given.
@@ -35,7 +36,7 @@ pub(super) enum Next<T> {
     End,
 }
 
-pub(super) struct Window<T> {
+pub(crate) struct Window<T> {
     bounds: Bounds,
     state: Mutex<State<T>>,
     /// For those that would begin: a position was set free, or the window was closed.
@@ -63,12 +64,12 @@ struct Slot<T> {
 }
 
 /// One that makes items. When the last has gone, the one that takes stops waiting.
-pub(super) struct Maker<'a, T> {
+pub(crate) struct Maker<'a, T> {
     window: &'a Window<T>,
 }
 
 impl<T> Window<T> {
-    pub(super) fn new(bounds: Bounds) -> Self {
+    pub(crate) fn new(bounds: Bounds) -> Self {
         let state = State {
             front: 0,
             begun: 0,
@@ -83,13 +84,13 @@ impl<T> Window<T> {
         Self { bounds, state: Mutex::new(state), positions, room, ready }
     }
 
-    pub(super) fn maker(&self) -> Maker<'_, T> {
+    pub(crate) fn maker(&self) -> Maker<'_, T> {
         self.lock().makers += 1;
         Maker { window: self }
     }
 
     /// The item at the front, waiting for it no longer than `patience`.
-    pub(super) fn next(&self, patience: Duration) -> Next<T> {
+    pub(crate) fn next(&self, patience: Duration) -> Next<T> {
         let mut state = self.lock();
         if state.front_is_coming() {
             let waited = self.ready.wait_timeout_while(state, patience, |state| state.front_is_coming());
@@ -108,7 +109,7 @@ impl<T> Window<T> {
     }
 
     /// Ends all waiting: nobody begins another item.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.positions.notify_all();
         self.room.notify_all();
@@ -136,7 +137,7 @@ impl<T> State<T> {
 
 impl<T> Maker<'_, T> {
     /// The next position that nobody has begun; `None` where there is none or the window was closed.
-    pub(super) fn begin(&self) -> Option<usize> {
+    pub(crate) fn begin(&self) -> Option<usize> {
         let positions_max = self.window.bounds.positions_max;
         let full = |state: &mut State<T>| {
             !state.closed && state.begun < state.end && state.begun - state.front >= positions_max
@@ -152,7 +153,7 @@ impl<T> Maker<'_, T> {
     }
 
     /// Waits for room for `len` bytes at a position begun; false where the window was closed.
-    pub(super) fn reserve(&self, position: usize, len: u64) -> bool {
+    pub(crate) fn reserve(&self, position: usize, len: u64) -> bool {
         let full = |state: &mut State<T>| {
             !state.closed && position != state.front && state.held_bytes + len > self.window.bounds.bytes_max
         };
@@ -165,7 +166,7 @@ impl<T> Maker<'_, T> {
     }
 
     /// Puts the item of a position begun, which holds the `len` bytes that were reserved for it.
-    pub(super) fn put(&self, position: usize, len: u64, item: T) {
+    pub(crate) fn put(&self, position: usize, len: u64, item: T) {
         let mut state = self.window.lock();
         let at = position - state.front;
         state.slots[at] = Some(Slot { item, len });
@@ -178,17 +179,24 @@ impl<T> Maker<'_, T> {
 
 impl<T> Drop for Maker<'_, T> {
     fn drop(&mut self) {
-        self.window.lock().makers -= 1;
+        let mut state = self.window.lock();
+        state.makers = state.makers.saturating_sub(1);
+        if thread::panicking() {
+            // What it had begun never comes, so nobody may wait for it.
+            state.closed = true;
+            state.makers = 0;
+        }
+        drop(state);
         self.window.ready.notify_one();
+        self.window.positions.notify_all();
+        self.window.room.notify_all();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    use std::thread;
-
     use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     const PATIENCE: Duration = Duration::from_secs(60);
 

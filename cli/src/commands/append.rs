@@ -1,0 +1,72 @@
+//! `grainstore append`.
+
+use std::path::Path;
+use std::time::Instant;
+
+use grainstore_converters::{ConvertError, ConvertSummary, Source, append};
+
+use crate::Exit;
+use crate::packing::bar::Bar;
+use crate::packing::hints::Work;
+use crate::packing::pack_args::PackArgs;
+use crate::packing::report::Made;
+use crate::packing::source_args::{Paths, SourceArgs};
+use crate::printer::Printer;
+
+/// Add samples to a dataset, as a new generation
+///
+/// Takes the sources of `convert`. The samples stand behind those that are there, with the same attributes and fields;
+/// new class names are added behind the old ones and labels are renumbered to match. Readers that have the dataset open
+/// go on with what they opened, and a saved state of an epoch goes on with its own generation. Until all is done, and
+/// after any failure, DST is what it was.
+#[derive(clap::Args)]
+#[command(override_usage = "grainstore append [OPTIONS] <SRC>... <DST>")]
+pub(crate) struct AppendArgs {
+    #[command(flatten)]
+    paths: Paths,
+    #[command(flatten)]
+    source: SourceArgs,
+    #[command(flatten)]
+    pack: PackArgs,
+    /// Seed of the order in which the new samples are stored
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl AppendArgs {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Where the samples cannot be added; then the dataset stands as before.
+    pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
+        let began = Instant::now();
+        let dataset = self.paths.split()?.1;
+        let (source, summary) = match self.add(dataset, printer) {
+            Ok(added) => added,
+            Err(error) => return Work::Adding.ended(error, dataset, printer),
+        };
+        let made = Made {
+            work: Work::Adding,
+            destination: dataset,
+            source: source.as_ref(),
+            summary: &summary,
+            elapsed: began.elapsed(),
+        };
+        if self.json {
+            made.print_json(printer)?
+        } else {
+            made.print(printer)?
+        }
+        Ok(Exit::Done)
+    }
+
+    fn add(&self, dataset: &Path, printer: &Printer) -> Result<(Box<dyn Source>, ConvertSummary), ConvertError> {
+        let source = self.source.open(self.paths.sources(), self.pack.skip_bad, printer)?;
+        let bar = Bar::new(printer, "adding");
+        let summary = append(source.as_ref(), dataset, &self.pack.options(self.seed), &bar)?;
+        Ok((source, summary))
+    }
+}

@@ -1,0 +1,226 @@
+//! `grainstore export`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::ValueEnum;
+use grainstore_export::{
+    Events, ExportError, ExportOptions, ExportSummary, Format, Progress, Selection, SkippedSample, export,
+};
+use grainstore_reader::{Expression, IoChoice, OnDamage, ReadError, Reader, ReaderOptions};
+use indicatif::ProgressBar;
+use serde::Serialize;
+
+use super::{counted, shown_path};
+use crate::Exit;
+use crate::external::External;
+use crate::hints::WithHint;
+use crate::interrupt;
+use crate::printer::{Counted, Printer, on_one_line};
+use crate::sizes::{parse_jobs, parse_size, per_second, shown_size};
+
+/// Samples left out that are named on stderr; `--json` names all.
+const SKIPPED_SHOWN_MAX: usize = 10;
+
+/// Write a dataset out again as files, tar, TFRecord, LMDB or Parquet
+///
+/// All samples, or those of --subset, in the order of their ordinals: the formats' own libraries read the result. A
+/// folder has a file for each field of each sample, called by the key, and attributes.jsonl where the folders' names do
+/// not say the labels. A tar is one that WebDataset reads. A TFRecord file holds a tf.train.Example for each sample.
+/// LMDB holds the payloads by key, or Examples where there are attributes or several fields. Parquet has a column for the
+/// key and for each attribute and field.
+/// OUT must not exist, and appears when it is whole and durable; until then the work stands in OUT.partial, which
+/// Ctrl-C removes. The order of samples and the bytes of tar, TFRecord and Parquet files do not depend on --jobs.
+#[derive(clap::Args)]
+pub(crate) struct ExportArgs {
+    /// Dataset directory, or one segment
+    #[arg(value_name = "DATASET")]
+    path: PathBuf,
+    /// What to make: a folder; or one file, where the name ends in .tar, .tfrecord or .parquet
+    #[arg(value_name = "OUT")]
+    out: PathBuf,
+    /// What OUT is to be
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    to: To,
+    /// Only samples that meet this, such as 'label in 3, 7..9 and key_hash < 0.9'
+    #[arg(long, value_name = "EXPRESSION")]
+    subset: Option<Expression>,
+    /// Payload of each of the files in a folder of tar, TFRecord or Parquet
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_shard_size)]
+    shard_size: u64,
+    /// Threads that write (default: one for each core)
+    #[arg(long, value_name = "N", value_parser = parse_jobs)]
+    jobs: Option<NonZeroUsize>,
+    /// An older generation of the dataset; the first one is 0
+    #[arg(long, value_name = "N")]
+    generation: Option<usize>,
+    /// Leave out samples that cannot be read or are damaged; they are counted and listed
+    #[arg(long)]
+    skip_damaged: bool,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum To {
+    Folder,
+    Tar,
+    #[value(name = "tfrecord")]
+    TfRecord,
+    Lmdb,
+    Parquet,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report {
+    path: String,
+    format: &'static str,
+    samples: u64,
+    payload_bytes: u64,
+    files: u64,
+    skipped: usize,
+    skipped_samples: Vec<SkippedRow>,
+    notes: Vec<String>,
+    elapsed_s: f64,
+    mb_per_s: f64,
+}
+
+#[derive(Serialize)]
+struct SkippedRow {
+    ordinal: u64,
+    what: String,
+}
+
+impl ExportArgs {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Where OUT cannot be made; then nothing of it is left.
+    pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
+        let began = Instant::now();
+        let options = ReaderOptions { io: IoChoice::Auto, generation: self.generation, ..external.reader_options() };
+        let reader = Reader::open(&self.path, options)?;
+        let selection = match &self.subset {
+            None => Selection::all(&reader),
+            Some(expression) => expression.select_from(reader.collection())?.into(),
+        };
+        let bar = Bar(printer.progress(Counted::Things("samples"), Some(selection.len())));
+        bar.0.set_message("looking at names");
+        let exported = export(&reader, &selection, &self.out, &self.options(), &bar);
+        bar.0.finish_and_clear();
+        let summary = match exported {
+            Ok(summary) => summary,
+            Err(ExportError::Interrupted) => return Ok(Exit::Interrupted),
+            Err(error) => return with_hint(error),
+        };
+        self.print(printer, summary, began)?;
+        Ok(Exit::Done)
+    }
+
+    fn options(&self) -> ExportOptions {
+        let format = match self.to {
+            To::Folder => Format::Folder,
+            To::Tar => Format::Tar,
+            To::TfRecord => Format::TfRecord,
+            To::Lmdb => Format::Lmdb,
+            To::Parquet => Format::Parquet,
+        };
+        let on_damage = if self.skip_damaged { OnDamage::Skip } else { OnDamage::Fail };
+        ExportOptions { shard_len: self.shard_size, jobs: self.jobs, on_damage, ..ExportOptions::to(format) }
+    }
+
+    fn print(&self, printer: &Printer, summary: ExportSummary, began: Instant) -> anyhow::Result<()> {
+        let elapsed = began.elapsed();
+        if self.json {
+            return printer.json(&self.report(summary, elapsed.as_secs_f64()));
+        }
+        let skipped = summary.skipped.len();
+        let left_out = if skipped == 0 { String::new() } else { format!(", {skipped} skipped") };
+        let (samples, files) = (counted(summary.samples, "sample"), counted(summary.files, "file"));
+        let size = shown_size(summary.payload_bytes);
+        printer.line(format_args!("{}: {samples}, {files}, {size}{left_out}", shown_path(&self.out)))?;
+        for SkippedSample { error, .. } in summary.skipped.iter().take(SKIPPED_SHOWN_MAX) {
+            printer.warn(format_args!("skipped: {}", on_one_line(error)));
+        }
+        if skipped > SKIPPED_SHOWN_MAX {
+            printer.warn(format_args!("skipped {} more; --json names all", skipped - SKIPPED_SHOWN_MAX));
+        }
+        summary.notes.iter().for_each(|note| printer.note(note));
+        let rate = per_second(summary.payload_bytes, elapsed);
+        printer.note(format_args!("exported {size} in {:.1} s, {rate}", elapsed.as_secs_f64()));
+        Ok(())
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+    fn report(&self, summary: ExportSummary, elapsed_s: f64) -> Report {
+        let row = |skipped: &SkippedSample| SkippedRow { ordinal: skipped.ordinal, what: on_one_line(&skipped.error) };
+        Report {
+            path: shown_path(&self.out),
+            format: self.options().format.name(),
+            samples: summary.samples,
+            payload_bytes: summary.payload_bytes,
+            files: summary.files,
+            skipped: summary.skipped.len(),
+            skipped_samples: summary.skipped.iter().map(row).collect(),
+            notes: summary.notes,
+            elapsed_s,
+            mb_per_s: summary.payload_bytes as f64 / 1e6 / elapsed_s.max(1e-9),
+        }
+    }
+}
+
+/// A progress bar that also stops the export on Ctrl-C.
+struct Bar(ProgressBar);
+
+impl Events for Bar {
+    fn on_progress(&self, progress: Progress) {
+        self.0.set_message(format!("writing {}", shown_size(progress.payload_bytes)));
+        self.0.set_position(progress.samples);
+    }
+
+    fn on_finish(&self) {
+        self.0.set_message("syncing");
+    }
+
+    fn cancelled(&self) -> bool {
+        interrupt::requested()
+    }
+}
+
+/// The error with the flag or the action that helps.
+fn with_hint(error: ExportError) -> anyhow::Result<Exit> {
+    let hint = match &error {
+        error if error.is_disk_full() => {
+            "the disk is full: free space or choose an OUT on another disk; what was written has been removed"
+        }
+        ExportError::Exists { .. } => "choose another OUT",
+        ExportError::BadDestination { .. } => "--to names the format, the end of OUT must not name another one",
+        ExportError::BadName { .. } => {
+            "`--to tfrecord` and `--to parquet` hold any key, `--to lmdb` any of up to 511 bytes, `--to tar` parts of any \
+             length; --subset leaves samples out"
+        }
+        ExportError::BadSample { .. } | ExportError::Unfit { .. } => {
+            "`--to parquet` holds every type of attribute; --subset leaves samples out"
+        }
+        ExportError::Read(
+            ReadError::Unreadable { .. } | ReadError::Store(grainstore_store::StoreError::Sample { .. }),
+        ) => "--skip-damaged goes on without what cannot be read, and lists it",
+        _ => return Err(error.into()),
+    };
+    // All but the reader's errors say their cause themselves: shown as a chain, it would stand there twice.
+    let error = match error {
+        ExportError::Read(error) => error.into(),
+        error => anyhow::Error::msg(error.to_string()),
+    };
+    Err::<Exit, _>(error).hint(hint)
+}
+
+fn parse_shard_size(text: &str) -> Result<u64, String> {
+    match parse_size(text)? {
+        0 => Err("a file has 1 byte of payload or more".to_owned()),
+        size => Ok(size),
+    }
+}

@@ -1,0 +1,68 @@
+//! A progress bar for what is packed, which also stops the work on Ctrl-C.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use grainstore_converters::{Events, Progress};
+use indicatif::ProgressBar;
+
+use crate::interrupt;
+use crate::printer::{Counted, Printer};
+use crate::sizes::{per_second, shown_size};
+
+/// How often bytes and rate are written out.
+const PACE: Duration = Duration::from_millis(200);
+
+pub(crate) struct Bar<'a> {
+    printer: &'a Printer,
+    /// "packing", "adopting".
+    doing: &'static str,
+    /// One for looking through the source, and another, with a total, for packing it.
+    bar: Cell<Option<(bool, ProgressBar)>>,
+    began: Instant,
+    said: Cell<Option<Instant>>,
+}
+
+impl<'a> Bar<'a> {
+    pub(crate) fn new(printer: &'a Printer, doing: &'static str) -> Self {
+        Self { printer, doing, bar: Cell::new(None), began: Instant::now(), said: Cell::new(None) }
+    }
+
+    fn show(&self, packing: bool, progress: Progress) {
+        let due = self.said.get().is_none_or(|said| said.elapsed() >= PACE);
+        if !due {
+            return;
+        }
+        self.said.set(Some(Instant::now()));
+        let bar = match self.bar.take() {
+            Some((of_packing, bar)) if of_packing == packing => bar,
+            _ => self.printer.progress(Counted::Things("samples"), progress.samples_total),
+        };
+        let (size, doing) = (shown_size(progress.bytes), if packing { self.doing } else { "looking through" });
+        bar.set_message(format!("{doing} {size}, {}", per_second(progress.bytes, self.began.elapsed())));
+        bar.set_position(progress.samples);
+        self.bar.set(Some((packing, bar)));
+    }
+}
+
+impl Events for Bar<'_> {
+    fn on_scan(&self, progress: Progress) {
+        self.show(false, progress);
+    }
+
+    fn on_progress(&self, progress: Progress) {
+        self.show(true, progress);
+    }
+
+    fn on_finish(&self) {
+        if let Some((packing, bar)) = self.bar.take() {
+            bar.set_message("writing the index and syncing");
+            bar.length().into_iter().for_each(|all| bar.set_position(all));
+            self.bar.set(Some((packing, bar)));
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        interrupt::requested()
+    }
+}

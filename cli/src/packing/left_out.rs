@@ -1,0 +1,38 @@
+//! What was not packed, for the user.
+
+use std::path::Path;
+
+use grainstore_converters::{Skipped, Source};
+
+use crate::commands::shown_path;
+use crate::printer::Printer;
+
+/// Samples that were left out and are named on stderr; `--json` names all.
+const SHOWN_MAX: usize = 10;
+
+/// Names what was skipped.
+pub(crate) fn warn_of(skipped: &[Skipped], printer: &Printer) {
+    for skipped in skipped.iter().take(SHOWN_MAX) {
+        printer.warn(format!("skipped {}: {}", shown_path(&skipped.path), skipped.why));
+    }
+    if skipped.len() > SHOWN_MAX {
+        printer.warn(format!("skipped {} more; --json lists them all", skipped.len() - SHOWN_MAX));
+    }
+}
+
+/// Says what the source has to say.
+pub(crate) fn say_notes(source: &dyn Source, printer: &Printer) {
+    source.notes().into_iter().for_each(|note| printer.note(note));
+    source.warnings().into_iter().for_each(|warning| printer.warn(warning));
+}
+
+/// `--json`: each with its path and the reason.
+pub(crate) fn listed(skipped: &[Skipped]) -> Vec<serde_json::Value> {
+    let one = |skipped: &Skipped| serde_json::json!({"path": text_of(&skipped.path), "why": skipped.why});
+    skipped.iter().map(one).collect()
+}
+
+/// A path as JSON holds it: as it is where it is UTF-8, else escaped.
+pub(crate) fn text_of(path: &Path) -> String {
+    path.to_str().map_or_else(|| shown_path(path), str::to_owned)
+}

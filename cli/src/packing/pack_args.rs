@@ -1,0 +1,128 @@
+//! The flags that say how samples are packed, for new datasets and for those that grow.
+
+use std::num::NonZeroUsize;
+
+use clap::ValueEnum;
+use grainstore_converters::{ConvertOptions, Mixing, OnBad, OnDuplicate, Order};
+use grainstore_format::MAX_OFFSET;
+use grainstore_writer::Compression;
+
+use crate::sizes::{parse_jobs, parse_size, shown_size};
+
+#[derive(clap::Args)]
+pub(crate) struct PackArgs {
+    /// Order in which samples are stored; shuffled makes chunked epochs mix classes better
+    #[arg(long, value_enum, value_name = "ORDER", default_value_t = StoredOrder::Shuffled)]
+    order: StoredOrder,
+    /// Bytes of a segment file; a sample that is larger gets a segment of its own
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_segment_size)]
+    segment_size: u64,
+    /// Compression of samples up to 64 MiB; pictures, sound and video do not shrink
+    #[arg(long, value_enum, value_name = "METHOD", default_value_t = Method::None)]
+    compress: Method,
+    /// Threads that read, and that checksum and compress (default: 16, and one for each core)
+    #[arg(long, value_name = "N", value_parser = parse_jobs)]
+    jobs: Option<NonZeroUsize>,
+    /// Only the first N samples of the order
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// Which of several samples with one key is packed: none of them, and the conversion fails, or the first or the
+    /// last of SRC (which reads SRC once more, before)
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = Duplicate::Error)]
+    on_duplicate: Duplicate,
+    /// Leave out what cannot be read or understood, and files that change while they are read; they are counted and
+    /// listed
+    #[arg(long, visible_alias = "skip-unreadable")]
+    pub(crate) skip_bad: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum StoredOrder {
+    /// Drawn from --seed
+    Shuffled,
+    /// As SRC has them; files of a folder by path
+    Source,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Method {
+    None,
+    Lz4,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Duplicate {
+    Error,
+    First,
+    Last,
+}
+
+impl PackArgs {
+    /// The options, with `seed` for the order.
+    pub(crate) fn options(&self, seed: u64) -> ConvertOptions {
+        ConvertOptions {
+            order: match self.order {
+                StoredOrder::Shuffled => Order::Shuffled { seed },
+                StoredOrder::Source => Order::Source,
+            },
+            limit: self.limit,
+            on_bad: if self.skip_bad { OnBad::Skip } else { OnBad::Stop },
+            on_duplicate: match self.on_duplicate {
+                Duplicate::Error => OnDuplicate::Error,
+                Duplicate::First => OnDuplicate::First,
+                Duplicate::Last => OnDuplicate::Last,
+            },
+            seed,
+            segment_size: self.segment_size,
+            compression: match self.compress {
+                Method::None => Compression::None,
+                Method::Lz4 => Compression::Lz4,
+            },
+            jobs: self.jobs,
+            ..ConvertOptions::default()
+        }
+    }
+}
+
+/// How the samples were mixed, where that is less than every order being equally likely.
+pub(crate) fn mixing_note(mixing: Mixing) -> Option<String> {
+    match mixing {
+        Mixing::Blocks => Some(
+            "order: blocks of about 1 MiB of neighbours in random order, samples shuffled across about 128 of them"
+                .into(),
+        ),
+        Mixing::Window(len) => Some(format!(
+            "order: shuffled within a window of {}, for this source can only be read from its start to its end",
+            shown_size(len)
+        )),
+        _ => None,
+    }
+}
+
+/// For `--json`.
+pub(crate) fn mixing_name(mixing: Mixing) -> &'static str {
+    match mixing {
+        Mixing::None => "source",
+        Mixing::Full => "shuffled",
+        Mixing::Blocks => "shuffled_blocks",
+        _ => "shuffled_window",
+    }
+}
+
+fn parse_segment_size(text: &str) -> Result<u64, String> {
+    let size = parse_size(text)?;
+    // A larger one could only fail, and late.
+    if (1..=MAX_OFFSET).contains(&size) { Ok(size) } else { Err("a segment has 1 byte to 16T".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_that_could_not_be_written_are_refused_at_once() {
+        assert_eq!(parse_segment_size("1G"), Ok(1 << 30));
+        assert!(parse_segment_size("0").is_err());
+        assert!(parse_segment_size("17T").is_err());
+    }
+}

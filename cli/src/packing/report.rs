@@ -1,0 +1,114 @@
+//! What a conversion made, as text and as JSON.
+
+use std::path::Path;
+use std::time::Duration;
+
+use grainstore_converters::{ConvertSummary, Source};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::hints::Work;
+use super::left_out;
+use super::pack_args::{mixing_name, mixing_note};
+use crate::commands::{counted, shown_path};
+use crate::printer::Printer;
+use crate::sizes::{per_second, shown_size};
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    path: String,
+    source: &'a str,
+    samples: u64,
+    segments: u64,
+    payload_bytes: u64,
+    stored_bytes: u64,
+    fingerprint: String,
+    /// Absent classes are null.
+    classes: Option<usize>,
+    fields: Vec<&'a str>,
+    attributes: Vec<&'a str>,
+    keyed: bool,
+    order: &'a str,
+    skipped: usize,
+    skipped_samples: Vec<Value>,
+    duplicates: u64,
+    resumed_samples: u64,
+    notes: Vec<String>,
+    warnings: Vec<String>,
+    elapsed_s: f64,
+    mb_per_s: f64,
+}
+
+/// A finished conversion.
+pub(crate) struct Made<'a> {
+    pub(crate) work: Work,
+    pub(crate) destination: &'a Path,
+    pub(crate) source: &'a dyn Source,
+    pub(crate) summary: &'a ConvertSummary,
+    pub(crate) elapsed: Duration,
+}
+
+impl Made<'_> {
+    /// The line of data, and the talk.
+    pub(crate) fn print(&self, printer: &Printer) -> anyhow::Result<()> {
+        let summary = self.summary;
+        let written = &summary.written;
+        let (samples, segments) = (counted(written.samples, "sample"), counted(written.segments, "segment"));
+        let skipped = summary.skipped.len();
+        let left_out = if skipped == 0 { String::new() } else { format!(", {skipped} skipped") };
+        let added = if self.work == Work::Adding { " added" } else { "" };
+        let (destination, size) = (shown_path(self.destination), shown_size(written.stored_bytes));
+        printer.line(format!("{destination}: {samples}{added}, {segments}, {size}{left_out}"))?;
+        self.talk(printer);
+        let (size, rate) = (shown_size(written.payload_bytes), per_second(written.payload_bytes, self.elapsed));
+        printer.note(format!("packed {size} in {:.1} s, {rate}", self.elapsed.as_secs_f64()));
+        Ok(())
+    }
+
+    /// What else the user should know.
+    fn talk(&self, printer: &Printer) {
+        let summary = self.summary;
+        left_out::warn_of(&summary.skipped, printer);
+        if summary.duplicate_count > 0 {
+            printer.warn(format!("left out for a key that another sample has: {}", summary.duplicate_count));
+        }
+        left_out::say_notes(self.source, printer);
+        mixing_note(summary.mixing).into_iter().for_each(|note| printer.note(note));
+        if summary.resumed_count > 0 {
+            printer.note(format!("{} were packed before", counted(summary.resumed_count, "sample")));
+        }
+        if let Some(leftover) = &summary.written.leftover {
+            printer.warn(format!("{}: the replaced dataset could not be removed", shown_path(leftover)));
+        }
+    }
+
+    /// The document.
+    pub(crate) fn print_json(&self, printer: &Printer) -> anyhow::Result<()> {
+        let (source, summary) = (self.source, self.summary);
+        let (written, elapsed_s) = (&summary.written, self.elapsed.as_secs_f64());
+        let metadata = source.metadata();
+        printer.json(&Report {
+            path: shown_path(self.destination),
+            source: source.kind(),
+            samples: written.samples,
+            segments: written.segments,
+            payload_bytes: written.payload_bytes,
+            stored_bytes: written.stored_bytes,
+            fingerprint: written.fingerprint.to_string(),
+            classes: metadata.user.get("class_names").and_then(Value::as_array).map(Vec::len),
+            fields: metadata.schema.fields().iter().map(|field| field.name.as_str()).collect(),
+            attributes: metadata.schema.attributes().iter().map(|attribute| attribute.name.as_str()).collect(),
+            keyed: source.is_keyed(),
+            order: mixing_name(summary.mixing),
+            skipped: summary.skipped.len(),
+            skipped_samples: left_out::listed(&summary.skipped),
+            duplicates: summary.duplicate_count,
+            resumed_samples: summary.resumed_count,
+            notes: source.notes(),
+            warnings: source.warnings(),
+            elapsed_s,
+            mb_per_s: written.payload_bytes as f64 / 1e6 / elapsed_s.max(1e-9),
+        })
+    }
+}

@@ -1,0 +1,78 @@
+//! The files that are adopted, and what the manifest calls them.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::AdoptOptions;
+use crate::{Bad, ConvertError, OnBad, Skipped, Source};
+
+/// A file and its parts.
+pub(super) struct OwnFile {
+    pub(super) path: PathBuf,
+    /// As the manifest names it.
+    pub(super) name: String,
+    pub(super) number: usize,
+    pub(super) parts: Vec<usize>,
+}
+
+/// The files of a source, and those that are not there and may be left out.
+pub(super) struct Files {
+    pub(super) files: Vec<OwnFile>,
+    pub(super) skipped: Vec<Skipped>,
+}
+
+impl Files {
+    /// # Errors
+    /// Where one cannot be found, or lies where the dataset may not point.
+    pub(super) fn of(source: &dyn Source, destination: &Path, options: &AdoptOptions) -> Result<Self, ConvertError> {
+        let mut found = Self { files: Vec::new(), skipped: Vec::new() };
+        let home = home_of(destination)?;
+        let mut numbers: HashMap<String, usize> = HashMap::new();
+        let mut last: Option<(&Path, usize)> = None;
+        for (part, path) in source.parts().iter().map(|part| part.path.as_path()).enumerate() {
+            if let Some((_, file)) = last.filter(|(last, _)| *last == path) {
+                found.files[file].parts.push(part);
+                continue;
+            }
+            let real = match fs::canonicalize(path) {
+                Ok(real) => real,
+                Err(error) if options.on_bad == OnBad::Skip => {
+                    found.skipped.push(Bad::file(path, &error).into());
+                    continue;
+                }
+                Err(error) => return Err(Bad::file(path, &error).into()),
+            };
+            let name = manifest_name(path, real, &home, options.allow_external)?;
+            let number = *numbers.entry(name.clone()).or_insert(found.files.len());
+            if number == found.files.len() {
+                found.files.push(OwnFile { path: path.to_owned(), name, number, parts: Vec::new() });
+            }
+            found.files[number].parts.push(part);
+            last = Some((path, number));
+        }
+        Ok(found)
+    }
+}
+
+/// The folder that the dataset is to lie in, links followed.
+fn home_of(destination: &Path) -> Result<PathBuf, ConvertError> {
+    let parent = destination.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::canonicalize(parent).map_err(|source| ConvertError::NoParent { path: parent.to_owned(), source })
+}
+
+/// The path of a file as seen from the dataset's directory, links followed: `../x` beside it, absolute elsewhere.
+fn manifest_name(path: &Path, real: PathBuf, home: &Path, allow_external: bool) -> Result<String, ConvertError> {
+    let named = match real.strip_prefix(home) {
+        Ok(inside) => Path::new("..").join(inside),
+        Err(_) if allow_external => real,
+        Err(_) => {
+            let why = format!("it lies outside {}, the folder of the dataset to be", home.display());
+            return Err(ConvertError::Outside { path: path.to_owned(), why });
+        }
+    };
+    named.into_os_string().into_string().map_err(|_| ConvertError::Refused {
+        path: path.to_owned(),
+        why: "its path is no UTF-8, which the manifest cannot hold: rename it".into(),
+    })
+}

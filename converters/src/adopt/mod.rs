@@ -1,0 +1,107 @@
+//! Makes a dataset of files that stay where they are: its index, and no copy.
+//!
+//! ```text
+//! one file:       threads read ahead -- samples in order --> its rows --> 00000.idx
+//! several files:  a thread each      -- samples in order --> its rows --> 0000N.idx
+//! ```
+//! A row is a sample without its bytes: where they lie, and what they sum to. A file whose samples do not come in its
+//! order has its rows gathered and sorted first.
+
+mod files;
+mod rows;
+mod work;
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use grainstore_format::{Alignment, ChunkSize, Geometry};
+use grainstore_writer::{ExternalWriter, FinishedExternal, Summary, WriterOptions};
+
+use crate::{ConvertError, Events, OnBad, Skipped, Source, check_destination, hash_seed};
+use files::Files;
+use work::Work;
+
+/// How files are adopted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdoptOptions {
+    /// The seed that the dataset's key hash is drawn from.
+    pub seed: u64,
+    /// The unit that epochs read in.
+    pub chunk_size: ChunkSize,
+    /// What to do about a sample that cannot be read or understood.
+    pub on_bad: OnBad,
+    /// Whether files may lie outside the folder that the dataset lies in.
+    pub allow_external: bool,
+    /// Threads that read; one for each core where `None`.
+    pub jobs: Option<NonZeroUsize>,
+    /// Whether a dataset that stands under the name already is replaced, once the new one is whole.
+    pub overwrite: bool,
+}
+
+impl Default for AdoptOptions {
+    /// Seed 0, 256 KiB chunks, files beside the dataset, nothing replaced; stops at the first bad sample.
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            chunk_size: ChunkSize::DEFAULT,
+            on_bad: OnBad::Stop,
+            allow_external: false,
+            jobs: None,
+            overwrite: false,
+        }
+    }
+}
+
+/// What was adopted, and what was not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdoptSummary {
+    /// What the writer wrote.
+    pub written: Summary,
+    /// Samples that were left out because they cannot be read, in the order of the source.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Makes the dataset `destination` of the samples of `source`, which stay where they are. They are read once, for their
+/// checksums.
+///
+/// # Errors
+/// Where the source's samples do not lie in its files as they are, a file lies outside the destination's folder, is
+/// no regular file or changes meanwhile, and as [`convert`](crate::convert). Nothing is left then.
+pub fn adopt(
+    source: &dyn Source,
+    destination: &Path,
+    options: &AdoptOptions,
+    events: &dyn Events,
+) -> Result<AdoptSummary, ConvertError> {
+    for origin in source.origins() {
+        check_destination(origin, destination, options.overwrite)?;
+    }
+    let first = source.parts().first().map(|part| part.path.clone()).unwrap_or_default();
+    if let Some(why) = source.not_adoptable() {
+        return Err(ConvertError::Refused { path: first, why: format!("it cannot be adopted: {why}") });
+    }
+    let Files { files, mut skipped } = Files::of(source, destination, options)?;
+    let writer = ExternalWriter::create(destination, options.for_writer(source))?;
+    let adopted = Work::new(source, &writer, options).adopt(&files, events)?;
+    let (finished, left_out): (Vec<_>, Vec<_>) = adopted.into_iter().unzip();
+    skipped.extend(left_out.into_iter().flatten());
+    let finished: Vec<FinishedExternal> = finished.into_iter().flatten().collect();
+    if finished.is_empty() && !skipped.is_empty() {
+        return Err(ConvertError::NothingReadable { path: first, count: skipped.len() as u64 });
+    }
+    events.on_finish();
+    Ok(AdoptSummary { written: writer.finish(finished)?, skipped })
+}
+
+impl AdoptOptions {
+    fn for_writer(&self, source: &dyn Source) -> WriterOptions {
+        let hash_seed = hash_seed(self.seed);
+        WriterOptions {
+            geometry: Geometry { chunk_size: self.chunk_size, alignment: Alignment::Packed, hash_seed },
+            keyed: source.is_keyed(),
+            jobs: self.jobs,
+            overwrite: self.overwrite,
+            ..WriterOptions::with_metadata(source.metadata().clone())
+        }
+    }
+}

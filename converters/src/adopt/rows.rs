@@ -1,0 +1,125 @@
+//! The samples of one file on their way into its index.
+
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use grainstore_writer::{
+    ExternalFile, ExternalSample, ExternalSegment, FinishedExternal, Sample, StreamedSample, WriteError,
+};
+
+use crate::{Bad, ConvertError, OnBad, Place, Reach, Skipped};
+
+/// A long sample is read in pieces of so many bytes.
+const PIECE_LEN: usize = 1 << 20;
+
+/// What came of a file: its index, unless it has no samples, and what was left out.
+pub(super) type Adopted = (Option<FinishedExternal>, Vec<Skipped>);
+
+/// Hears how many bytes of a long sample were read, and may stop it.
+pub(super) type Watch<'a> = &'a dyn Fn(u64) -> Result<(), ConvertError>;
+
+pub(super) struct Rows<'a> {
+    pub(super) path: &'a Path,
+    pub(super) on_bad: OnBad,
+    segment: ExternalSegment,
+    /// Where samples do not come in the order of the file: gathered, then sorted.
+    gathered: Option<Vec<ExternalSample>>,
+    skipped: Vec<Skipped>,
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn new(path: &'a Path, on_bad: OnBad, segment: ExternalSegment, in_order: bool) -> Self {
+        Self { path, on_bad, segment, gathered: (!in_order).then(Vec::new), skipped: Vec::new() }
+    }
+
+    /// Takes a sample; says how many bytes it has.
+    pub(super) fn whole(&mut self, sample: Sample, offset: u64) -> Result<u64, ConvertError> {
+        let Sample { key, attributes, payload, fields } = sample;
+        let len = payload.len() as u64;
+        self.push(ExternalSample { offset, len, crc: crc32fast::hash(&payload), key, attributes, fields })?;
+        Ok(len)
+    }
+
+    /// Takes a sample that is read through, for its checksum; says how many bytes it has.
+    pub(super) fn long(
+        &mut self,
+        sample: StreamedSample,
+        offset: u64,
+        payload: &mut dyn Read,
+        watch: Watch<'_>,
+    ) -> Result<u64, ConvertError> {
+        let StreamedSample { key, attributes, fields, len } = sample;
+        let lost = |why: String| {
+            let place =
+                Place { offset: Some(offset), name: Some(key.clone()).filter(|key| !key.is_empty()), record: None };
+            Bad::new(self.path, place, why, Reach::Sample)
+        };
+        let (mut hasher, mut read_len, mut piece) = (crc32fast::Hasher::new(), 0_u64, vec![0; PIECE_LEN]);
+        loop {
+            watch(read_len)?;
+            match payload.read(&mut piece) {
+                Ok(0) => break,
+                Ok(found_len) => {
+                    hasher.update(&piece[..found_len]);
+                    read_len += found_len as u64;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let bad = lost(error.to_string());
+                    return self.bad(bad).map(|()| 0);
+                }
+            }
+        }
+        if read_len != len {
+            let bad = lost(format!("a sample of {len} bytes was here, {read_len} of them are left"));
+            return self.bad(bad).map(|()| 0);
+        }
+        self.push(ExternalSample { offset, len, crc: hasher.finalize(), key, attributes, fields })?;
+        Ok(len)
+    }
+
+    /// Leaves a sample out, where that is wanted.
+    pub(super) fn bad(&mut self, bad: Bad) -> Result<(), ConvertError> {
+        if self.on_bad == OnBad::Stop {
+            return Err(bad.into());
+        }
+        self.skipped.push(bad.into());
+        Ok(())
+    }
+
+    /// Writes the index; a file without samples gets none.
+    pub(super) fn finish(mut self, file: ExternalFile) -> Result<Adopted, ConvertError> {
+        for row in self.gathered.take().into_iter().flat_map(sorted) {
+            self.push(row)?;
+        }
+        if self.segment.taken() == 0 {
+            return Ok((None, self.skipped));
+        }
+        let finished = self.segment.finish(file).map_err(|error| in_file(self.path, error))?;
+        Ok((Some(finished), self.skipped))
+    }
+
+    fn push(&mut self, row: ExternalSample) -> Result<(), ConvertError> {
+        if let Some(gathered) = &mut self.gathered {
+            gathered.push(row);
+            return Ok(());
+        }
+        self.segment.push(&row).map_err(|error| in_file(self.path, error))
+    }
+}
+
+/// In the order of the file; a sample without bytes comes before the one that begins where it is.
+fn sorted(mut rows: Vec<ExternalSample>) -> Vec<ExternalSample> {
+    rows.sort_by_key(|row| (row.offset, row.len));
+    rows
+}
+
+/// What is wrong with the samples of a file is said of the file, from whose first sample they are counted.
+fn in_file(path: &Path, error: WriteError) -> ConvertError {
+    match error {
+        WriteError::Sample { .. } | WriteError::DuplicateKey { .. } | WriteError::External { .. } => {
+            ConvertError::InFile { path: path.to_owned(), source: error }
+        }
+        other => other.into(),
+    }
+}

@@ -1,0 +1,192 @@
+//! Reads the files that are adopted: one by many threads, or several by one thread each.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use grainstore_writer::{ExternalFile, ExternalWriter};
+
+use super::AdoptOptions;
+use super::files::OwnFile;
+use super::rows::{Adopted, Rows, Watch};
+use crate::feed::{Content, Feed, How, Long, Plan, Skip, check};
+use crate::{Bad, ConvertError, Events, Item, Layout, OnBad, Order, Progress, Reach, Source, regular};
+
+/// How often the caller hears of the work, and is asked whether to stop.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+pub(super) struct Work<'a> {
+    source: &'a dyn Source,
+    writer: &'a ExternalWriter,
+    options: &'a AdoptOptions,
+    /// Bytes and samples taken so far, samples that were left out included.
+    read_len: AtomicU64,
+    samples: AtomicU64,
+    stop: AtomicBool,
+}
+
+impl<'a> Work<'a> {
+    pub(super) fn new(source: &'a dyn Source, writer: &'a ExternalWriter, options: &'a AdoptOptions) -> Self {
+        let (read_len, samples, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+        Self { source, writer, options, read_len, samples, stop }
+    }
+
+    /// What came of each file, in their order.
+    pub(super) fn adopt(&self, files: &[OwnFile], events: &dyn Events) -> Result<Vec<Adopted>, ConvertError> {
+        match files {
+            [only] if only.parts.len() == self.source.parts().len() => Ok(vec![self.adopt_one(only, events)?]),
+            _ => self.adopt_all(files, events),
+        }
+    }
+
+    /// The only file: many threads read it ahead.
+    fn adopt_one(&self, file: &OwnFile, events: &dyn Events) -> Result<Adopted, ConvertError> {
+        let plan = Plan::of(self.source, Order::Source, events)?;
+        let samples_total = plan.entry_count(self.source);
+        let tell = |more: u64| {
+            events.on_progress(Progress { bytes: self.read_len.load(Relaxed) + more, ..self.progress(samples_total) });
+            check(events)
+        };
+        self.with_rows(file, |rows| {
+            let how = How::new(Layout::InPlace, self.options.jobs);
+            plan.feed(self.source, how, Skip::NOTHING, |feed: &mut dyn Feed| {
+                while let Some(entry) = feed.next(events)? {
+                    self.take(entry.content, rows, &tell)?;
+                    tell(0)?;
+                }
+                Ok(())
+            })
+        })
+    }
+
+    fn take(&self, content: Content, rows: &mut Rows<'_>, watch: Watch<'_>) -> Result<(), ConvertError> {
+        match content {
+            Content::Whole(sample, offset) => self.count(rows.whole(sample, offset)?),
+            Content::Bad(bad) => self.leave_out(bad, rows)?,
+            Content::Long(Long::Streaming { sample, offset, mut payload }) => {
+                self.count(rows.long(sample, offset, &mut payload, watch)?);
+            }
+            Content::Long(Long::At(at)) => match at.reopen(self.source, Layout::InPlace) {
+                Err(bad) => self.leave_out(bad, rows)?,
+                Ok((sample, offset, mut samples)) => self.count(rows.long(sample, offset, samples.payload(), watch)?),
+            },
+        }
+        Ok(())
+    }
+
+    /// Each file by one thread.
+    fn adopt_all(&self, files: &[OwnFile], events: &dyn Events) -> Result<Vec<Adopted>, ConvertError> {
+        let threads = self.options.jobs.map_or(0, NonZeroUsize::get);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.map_err(|error| ConvertError::Threads(error.to_string()))?;
+        let adopted: Mutex<Vec<(usize, Result<Adopted, ConvertError>)>> = Mutex::default();
+        let adopt = |file: &OwnFile| {
+            let result = self.with_rows(file, |rows| self.stream(file, rows));
+            self.stop.fetch_or(result.is_err(), Relaxed);
+            adopted.lock().unwrap_or_else(PoisonError::into_inner).push((file.number, result));
+        };
+        let adopt = &adopt;
+        thread::scope(|scope| {
+            let spawn_all = || pool.scope(|scope| files.iter().for_each(|file| scope.spawn(move |_| adopt(file))));
+            let working = scope.spawn(spawn_all);
+            while !working.is_finished() {
+                thread::park_timeout(PATIENCE);
+                self.stop.fetch_or(events.cancelled(), Relaxed);
+                events.on_progress(self.progress(None));
+            }
+            working.join().map_err(|_| ConvertError::Threads("one that reads files panicked".into()))
+        })?;
+        check(events)?;
+        in_order(adopted.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn stream(&self, file: &OwnFile, rows: &mut Rows<'_>) -> Result<(), ConvertError> {
+        for &part in &file.parts {
+            self.stream_part(part, rows)?;
+        }
+        Ok(())
+    }
+
+    fn stream_part(&self, part: usize, rows: &mut Rows<'_>) -> Result<(), ConvertError> {
+        let watch = |_| if self.stop.load(Relaxed) { Err(ConvertError::Interrupted) } else { Ok(()) };
+        let mut samples = match self.source.open(part, 0, Layout::InPlace) {
+            Ok(samples) => samples,
+            Err(bad) => return self.leave_out(bad, rows),
+        };
+        loop {
+            watch(0)?;
+            match samples.next() {
+                Ok(None) => return Ok(()),
+                Ok(Some(Item::Whole { sample, offset })) => self.count(rows.whole(sample, offset)?),
+                Ok(Some(Item::Long { sample, offset })) => {
+                    self.count(rows.long(sample, offset, samples.payload(), &watch)?);
+                }
+                Err(bad) => {
+                    let is_last = bad.reach == Reach::Rest;
+                    self.leave_out(bad, rows)?;
+                    if is_last {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adopts a file whose samples `fill` pushes.
+    fn with_rows(
+        &self,
+        file: &OwnFile,
+        fill: impl FnOnce(&mut Rows<'_>) -> Result<(), ConvertError>,
+    ) -> Result<Adopted, ConvertError> {
+        let before = match still(&file.path, &file.name) {
+            Ok(before) => before,
+            Err(error) if self.options.on_bad == OnBad::Skip => {
+                return Ok((None, vec![Bad::file(&file.path, &error).into()]));
+            }
+            Err(error) => return Err(Bad::file(&file.path, &error).into()),
+        };
+        let in_order = file.parts.len() == 1 && self.source.ascends();
+        let mut rows = Rows::new(&file.path, self.options.on_bad, self.writer.segment(file.number)?, in_order);
+        fill(&mut rows)?;
+        if still(&file.path, &file.name).ok().as_ref() != Some(&before) {
+            let why = "it was written to while it was adopted: adopt it again when it is still";
+            return Err(ConvertError::Refused { path: file.path.clone(), why: why.into() });
+        }
+        rows.finish(before)
+    }
+
+    fn count(&self, len: u64) {
+        self.read_len.fetch_add(len, Relaxed);
+        self.samples.fetch_add(1, Relaxed);
+    }
+
+    fn leave_out(&self, bad: Bad, rows: &mut Rows<'_>) -> Result<(), ConvertError> {
+        self.samples.fetch_add(1, Relaxed);
+        rows.bad(bad)
+    }
+
+    fn progress(&self, samples_total: Option<u64>) -> Progress {
+        Progress { samples: self.samples.load(Relaxed), samples_total, bytes: self.read_len.load(Relaxed) }
+    }
+}
+
+/// The file as it stands under its name now.
+fn still(path: &Path, name: &str) -> io::Result<ExternalFile> {
+    ExternalFile::of(name, &regular::open(path)?.0)
+}
+
+/// Results by the number of their file, or the first failure. Those that were stopped because another one failed have
+/// nothing to say.
+fn in_order(mut adopted: Vec<(usize, Result<Adopted, ConvertError>)>) -> Result<Vec<Adopted>, ConvertError> {
+    adopted.sort_unstable_by_key(|(number, _)| *number);
+    let says = |result: &Result<Adopted, ConvertError>| matches!(result, Err(error) if !matches!(error, ConvertError::Interrupted));
+    match adopted.iter().position(|(_, result)| says(result)) {
+        Some(at) => Err(adopted.swap_remove(at).1.err().unwrap_or(ConvertError::Interrupted)),
+        None => adopted.into_iter().map(|(_, result)| result).collect(),
+    }
+}

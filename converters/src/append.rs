@@ -1,0 +1,61 @@
+//! Adds a source's samples to a dataset that stands, as a new generation.
+
+use std::path::Path;
+
+use grainstore_store::{Dataset, OpenOptions};
+use grainstore_writer::{AppendOptions, DatasetWriter, existing};
+
+use crate::convert::{Packing, pack};
+use crate::duplicates::Drops;
+use crate::feed::Plan;
+use crate::relabelled::Relabelled;
+use crate::{ConvertError, ConvertOptions, ConvertSummary, Events, OnDuplicate, Source, check_destination};
+
+/// Adds all samples of `source` to `dataset`. Chunk size, alignment and hash seed are the dataset's; `options` say the
+/// rest. Class names that the dataset does not have are added behind its own; labels are renumbered to match, and
+/// one that has no name is a bad sample. So it is with `split` and `split_names`.
+///
+/// # Errors
+/// Where the source's schema is another, a key stands in the dataset already ([`OnDuplicate::First`] leaves such samples
+/// out), and as [`convert`](crate::convert). The dataset stands as before then.
+pub fn append(
+    source: &dyn Source,
+    dataset: &Path,
+    options: &ConvertOptions,
+    events: &dyn Events,
+) -> Result<ConvertSummary, ConvertError> {
+    let refused = |why: String| ConvertError::Refused { path: dataset.to_owned(), why };
+    let present = existing(dataset)?;
+    for origin in source.origins() {
+        check_destination(origin, dataset, true)?;
+    }
+    if options.on_duplicate == OnDuplicate::Last {
+        return Err(refused("samples are never replaced: the first one of a key can be kept, not the last".into()));
+    }
+    if present.keyed != source.is_keyed() {
+        let (has, has_not) = if present.keyed { ("its", "the new") } else { ("the new", "its") };
+        return Err(refused(format!("{has} samples have keys, {has_not} samples have none")));
+    }
+    let relabelled = Relabelled::new(source, &present.metadata).map_err(refused)?;
+    // First of all: another schema is refused, and no other writer can add keys after this one has looked for them.
+    let writer = DatasetWriter::append(dataset, for_writer(&relabelled, options))?;
+    if existing(dataset)? != present {
+        return Err(refused("another process added to it just now: try again".into()));
+    }
+    // Only its index is read.
+    let opened = Dataset::open_with(dataset, &OpenOptions { allow_external: true, ..OpenOptions::default() })?;
+    let is_taken = |key: &[u8]| Ok(opened.find(key)?.is_some());
+    let drops = Drops::find(&relabelled, options.on_duplicate, options.jobs, Some(&is_taken), events)?;
+    let plan = Plan::of(&relabelled, options.order, events)?;
+    pack(Packing { source: &relabelled, plan, drops, options, events }, writer, None)
+}
+
+fn for_writer(source: &dyn Source, options: &ConvertOptions) -> AppendOptions {
+    AppendOptions {
+        segment_size: options.segment_size,
+        compression: options.compression,
+        metadata: Some(source.metadata().clone()),
+        jobs: options.jobs,
+        ..AppendOptions::default()
+    }
+}

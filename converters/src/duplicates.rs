@@ -1,0 +1,173 @@
+//! Which samples are left out because another one has their key.
+//!
+//! The source is read once before it is packed, for its keys: a hash and a place, 24 bytes a sample, are held of each.
+//! Where they would take more than 384 MiB, they are held of one half of the hashes, then of the other, and so on, for a
+//! reading each. Equal hashes prove nothing, so the keys themselves are compared, in one more reading, where there are any.
+
+use std::collections::{HashMap, HashSet};
+use std::num::NonZeroUsize;
+
+use xxhash_rust::xxh64::xxh64;
+
+use crate::feed::{Content, Feed, How, Id, Long, Plan, Skip};
+use crate::{ConvertError, Events, Layout, Order, Progress, Source};
+
+/// Samples whose hashes are held at once.
+const HELD_MAX: usize = 16 << 20;
+
+/// What to do about samples with the same key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnDuplicate {
+    /// The conversion fails when the second one is found, which may be at its end.
+    #[default]
+    Error,
+    /// The first of the source's order is kept.
+    First,
+    /// The last is kept.
+    Last,
+}
+
+/// Samples that are left out, in source order.
+#[derive(Debug, Default)]
+pub(crate) struct Drops {
+    ids: Vec<Id>,
+}
+
+/// Whether a key is taken already, for samples that are added to a dataset.
+pub(crate) type IsTaken<'a> = &'a dyn Fn(&[u8]) -> Result<bool, ConvertError>;
+
+impl Drops {
+    /// Finds them.
+    pub(crate) fn find(
+        source: &dyn Source,
+        on_duplicate: OnDuplicate,
+        jobs: Option<NonZeroUsize>,
+        is_taken: Option<IsTaken<'_>>,
+        events: &dyn Events,
+    ) -> Result<Self, ConvertError> {
+        let needless = source.has_distinct_keys() && is_taken.is_none();
+        if on_duplicate == OnDuplicate::Error || !source.is_keyed() || needless {
+            return Ok(Self::default());
+        }
+        if source.is_once() {
+            let why = "a stream is read once, and finding duplicate keys before packing needs two readings: save it to a file";
+            return Err(ConvertError::Refused { path: source.parts()[0].path.clone(), why: why.into() });
+        }
+        let pass = Pass { source, plan: Plan::of(source, Order::Source, events)?, jobs, events };
+        let mut ids = Vec::new();
+        if let Some(is_taken) = is_taken {
+            pass.for_each_key(&mut |id, key| {
+                ids.extend(is_taken(key)?.then_some(id));
+                Ok(())
+            })?;
+        }
+        let alike = if source.has_distinct_keys() { HashSet::new() } else { pass.alike()? };
+        if !alike.is_empty() {
+            ids.extend(pass.dropped(&alike, on_duplicate)?);
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(Self { ids })
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.ids.len() as u64
+    }
+
+    pub(crate) fn contains(&self, id: Id) -> bool {
+        self.ids.binary_search(&id).is_ok()
+    }
+}
+
+/// Takes a key and its place.
+type TakeKey<'a> = &'a mut dyn FnMut(Id, &[u8]) -> Result<(), ConvertError>;
+
+struct Pass<'a> {
+    source: &'a dyn Source,
+    plan: Plan,
+    jobs: Option<NonZeroUsize>,
+    events: &'a dyn Events,
+}
+
+impl Pass<'_> {
+    /// Samples whose hash another one has too.
+    fn alike(&self) -> Result<HashSet<Id>, ConvertError> {
+        let (mut round, mut rounds) = (0, 1_u64);
+        let mut alike = HashSet::new();
+        while round < rounds {
+            let (mut held, mut held_max): (Vec<(u64, Id)>, _) = (Vec::new(), HELD_MAX);
+            self.for_each_key(&mut |id, key| {
+                let hash = xxh64(key, 0);
+                if hash % rounds == round {
+                    held.push((hash, id));
+                }
+                if held.len() > held_max {
+                    rounds *= 2;
+                    held.retain(|(hash, _)| hash % rounds == round);
+                    // Of keys that are all the same, no round holds fewer.
+                    held_max = HELD_MAX.max(2 * held.len());
+                }
+                Ok(())
+            })?;
+            held.sort_unstable();
+            for run in held.chunk_by(|a, b| a.0 == b.0).filter(|run| run.len() > 1) {
+                alike.extend(run.iter().map(|&(_, id)| id));
+            }
+            round += 1;
+        }
+        Ok(alike)
+    }
+
+    /// Those of `alike` whose key stands twice and that are not the one to be kept.
+    fn dropped(&self, alike: &HashSet<Id>, on_duplicate: OnDuplicate) -> Result<Vec<Id>, ConvertError> {
+        let mut kept: HashMap<Vec<u8>, Id> = HashMap::new();
+        let mut dropped = Vec::new();
+        self.for_each_key(&mut |id, key| {
+            if alike.contains(&id) {
+                match kept.get_mut(key) {
+                    None => drop(kept.insert(key.to_vec(), id)),
+                    Some(last) if on_duplicate == OnDuplicate::Last => dropped.push(std::mem::replace(last, id)),
+                    Some(_) => dropped.push(id),
+                }
+            }
+            Ok(())
+        })?;
+        Ok(dropped)
+    }
+
+    /// Hands all keys to `take`, in source order. Bad samples have none; packing says what is wrong with them.
+    fn for_each_key(&self, take: TakeKey<'_>) -> Result<(), ConvertError> {
+        let mut progress = Progress { samples_total: self.plan.entry_count(self.source), ..Progress::default() };
+        self.plan.feed(self.source, How::new(Layout::Packed, self.jobs), Skip::NOTHING, |feed: &mut dyn Feed| {
+            while let Some(entry) = feed.next(self.events)? {
+                match entry.content {
+                    Content::Whole(sample, _) => {
+                        progress.bytes += sample.payload.len() as u64;
+                        take(entry.id, &sample.key)?;
+                    }
+                    Content::Long(long) => {
+                        if let Some(key) = self.key_of(long) {
+                            take(entry.id, &key)?;
+                        }
+                    }
+                    Content::Bad(_) => {}
+                }
+                progress.samples += 1;
+                self.events.on_scan(progress);
+                crate::feed::check(self.events)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn key_of(&self, long: Long) -> Option<Vec<u8>> {
+        match long {
+            Long::Streaming { sample, mut payload, .. } => {
+                // Read to its end, or the part would not go on. What is wrong with it, packing says.
+                let _ = std::io::copy(&mut payload, &mut std::io::sink());
+                Some(sample.key)
+            }
+            Long::At(at) => at.reopen(self.source, Layout::Packed).ok().map(|(sample, ..)| sample.key),
+        }
+    }
+}

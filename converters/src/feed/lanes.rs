@@ -1,0 +1,221 @@
+//! One part of a source, streamed by a thread of its own into a bounded queue.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+
+use grainstore_writer::StreamedSample;
+
+use super::{Content, Entry, Id, Long, PATIENCE, check, memory_len};
+use crate::{Bad, ConvertError, Events, Item, Layout, Reach, Samples, Source};
+
+/// Samples are handed over in batches of about so many bytes.
+const BATCH_LEN: u64 = 1 << 20;
+/// Pieces of a long sample that wait to be taken, each of at most [`BATCH_LEN`] bytes.
+const PIECES: usize = 4;
+
+/// The taking end. Dropped, it ends the thread.
+pub(super) struct Lane {
+    batches: Receiver<(Vec<Entry>, u64)>,
+    queue: VecDeque<Entry>,
+    room: Arc<Room>,
+}
+
+/// Bytes that are on their way from one end to the other.
+struct Room {
+    held: Mutex<u64>,
+    freed: Condvar,
+    len_max: u64,
+    gone: AtomicBool,
+}
+
+/// The making end.
+struct Maker<'a> {
+    samples: Box<dyn Samples + 'a>,
+    part: usize,
+    index: u64,
+    batch: Vec<Entry>,
+    batch_len: u64,
+    batches: Sender<(Vec<Entry>, u64)>,
+    room: Arc<Room>,
+}
+
+/// The taker has gone.
+struct Gone;
+
+impl Lane {
+    /// Begins to stream a part, with room for `ahead_len` bytes, or one sample.
+    pub(super) fn open<'scope>(
+        source: &'scope dyn Source,
+        part: usize,
+        layout: Layout,
+        ahead_len: u64,
+        scope: &'scope thread::Scope<'scope, '_>,
+    ) -> Result<Self, ConvertError> {
+        let (sender, batches) = channel();
+        let (held, freed, gone) = (Mutex::default(), Condvar::new(), AtomicBool::new(false));
+        let room = Arc::new(Room { held, freed, len_max: ahead_len, gone });
+        let making = Arc::clone(&room);
+        let thread = thread::Builder::new().name(format!("part-{part}"));
+        // Where the taker has gone, nobody needs to know.
+        let stream = move || drop(stream(source, part, layout, sender, making));
+        thread.spawn_scoped(scope, stream).map_err(|error| ConvertError::Threads(error.to_string()))?;
+        Ok(Self { batches, queue: VecDeque::new(), room })
+    }
+
+    /// The next entry; `None` at the end of the part.
+    pub(super) fn next(&mut self, events: &dyn Events) -> Result<Option<Entry>, ConvertError> {
+        loop {
+            if let Some(entry) = self.queue.pop_front() {
+                return Ok(Some(entry));
+            }
+            match self.batches.recv_timeout(PATIENCE) {
+                Ok((batch, len)) => {
+                    self.room.free(len);
+                    self.queue.extend(batch);
+                }
+                Err(RecvTimeoutError::Timeout) => check(events)?,
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            }
+        }
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.room.gone.store(true, Relaxed);
+        self.room.free(0);
+    }
+}
+
+impl Room {
+    /// Waits until `len` bytes fit, or nothing is on its way.
+    fn reserve(&self, len: u64) -> Result<(), Gone> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = |held: &mut u64| !self.gone.load(Relaxed) && *held > 0 && *held + len > self.len_max;
+        *self.freed.wait_while(held, full).unwrap_or_else(PoisonError::into_inner) += len;
+        if self.gone.load(Relaxed) { Err(Gone) } else { Ok(()) }
+    }
+
+    fn free(&self, len: u64) {
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) -= len;
+        self.freed.notify_one();
+    }
+}
+
+fn stream(
+    source: &dyn Source,
+    part: usize,
+    layout: Layout,
+    batches: Sender<(Vec<Entry>, u64)>,
+    room: Arc<Room>,
+) -> Result<(), Gone> {
+    match source.open(part, 0, layout) {
+        Ok(samples) => Maker { samples, part, index: 0, batch: Vec::new(), batch_len: 0, batches, room }.run(),
+        Err(bad) => {
+            let entry = Entry { id: Id { part, index: 0 }, content: Content::Bad(bad) };
+            batches.send((vec![entry], 0)).map_err(|_| Gone)
+        }
+    }
+}
+
+impl Maker<'_> {
+    fn run(mut self) -> Result<(), Gone> {
+        loop {
+            match self.samples.next() {
+                Ok(None) => return self.send(),
+                Ok(Some(Item::Whole { sample, offset })) => {
+                    let len = memory_len(&sample);
+                    self.push(Content::Whole(sample, offset), len)?;
+                }
+                Ok(Some(Item::Long { sample, offset })) => self.pass_on(sample, offset)?,
+                Err(bad) => {
+                    let (last, len) = (bad.reach == Reach::Rest, said_len(&bad));
+                    self.push(Content::Bad(bad), len)?;
+                    if last {
+                        return self.send();
+                    }
+                }
+            }
+        }
+    }
+
+    fn push(&mut self, content: Content, len: u64) -> Result<(), Gone> {
+        // Whatever is there goes first, so that a large sample waits alone.
+        if self.batch_len + len > BATCH_LEN {
+            self.send()?;
+        }
+        self.batch.push(Entry { id: Id { part: self.part, index: self.index }, content });
+        self.batch_len += len;
+        self.index += 1;
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<(), Gone> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        let len = std::mem::take(&mut self.batch_len);
+        self.room.reserve(len)?;
+        self.batches.send((std::mem::take(&mut self.batch), len)).map_err(|_| Gone)
+    }
+
+    /// Hands a long sample over piece by piece.
+    fn pass_on(&mut self, sample: StreamedSample, offset: u64) -> Result<(), Gone> {
+        let (pieces, taken) = sync_channel(PIECES);
+        let payload = Box::new(Pieces { taken, piece: Vec::new(), at: 0 });
+        self.push(Content::Long(Long::Streaming { sample, offset, payload }), 0)?;
+        self.send()?;
+        hand_over(self.samples.payload(), &pieces, &self.room.gone)
+    }
+}
+
+/// Reads a payload to its end, or until the taker of the part has gone. Where only the taker of the payload has, because
+/// the sample was given up, the rest is read so that the next sample can be.
+fn hand_over(payload: &mut dyn Read, pieces: &SyncSender<io::Result<Vec<u8>>>, gone: &AtomicBool) -> Result<(), Gone> {
+    while !gone.load(Relaxed) {
+        let mut piece = Vec::new();
+        match payload.take(BATCH_LEN).read_to_end(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(_) => drop(pieces.send(Ok(piece))),
+            Err(error) => {
+                drop(pieces.send(Err(error)));
+                return Ok(());
+            }
+        }
+    }
+    Err(Gone)
+}
+
+/// Bytes of memory that a bad place takes, about.
+fn said_len(bad: &Bad) -> u64 {
+    (size_of::<Entry>() + bad.why.len() + bad.path.as_os_str().len() + bad.place.name.as_ref().map_or(0, Vec::len))
+        as u64
+}
+
+/// The payload of a long sample on its way from one thread to another.
+struct Pieces {
+    taken: Receiver<io::Result<Vec<u8>>>,
+    piece: Vec<u8>,
+    at: usize,
+}
+
+impl Read for Pieces {
+    /// `Interrupted` where nothing came for a while, so that whoever waits looks whether to stop, and asks again.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.piece.len() {
+            match self.taken.recv_timeout(PATIENCE) {
+                Ok(piece) => (self.piece, self.at) = (piece?, 0),
+                Err(RecvTimeoutError::Timeout) => return Err(io::ErrorKind::Interrupted.into()),
+                Err(RecvTimeoutError::Disconnected) => return Ok(0),
+            }
+        }
+        let len = (&self.piece[self.at..]).read(buffer)?;
+        self.at += len;
+        Ok(len)
+    }
+}

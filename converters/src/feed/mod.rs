@@ -1,0 +1,179 @@
+//! The samples of a source in the order in which they are to be stored, read ahead by many threads.
+//!
+//! ```text
+//! can be read anywhere:   blocks -> units, in order or permuted -> threads -> window -> (groups, shuffled) -> entries
+//! can only be streamed:   parts, in order or permuted -> a thread each -> (taken in turn, window shuffled) -> entries
+//! ```
+//!
+//! What comes out depends on the source, the order and the seed alone, never on threads or time. Bounds of memory are
+//! beside the constants that set them.
+
+mod lanes;
+mod order;
+mod stream;
+mod units;
+
+use std::io::Read;
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use grainstore_writer::{Sample, StreamedSample};
+
+use crate::{Bad, ConvertError, Events, Item, Layout, Order, Place, Reach, Samples, Source};
+pub(crate) use order::Plan;
+
+/// Threads that read where nothing else was asked for. They wait for the device most of the time, so their number
+/// does not depend on that of the cores.
+const READERS: usize = 16;
+/// How long to wait for a sample before the caller is asked again whether to stop.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// A sample's place in its source: this is the order of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Id {
+    pub(crate) part: usize,
+    /// Number in the part; bad samples count.
+    pub(crate) index: u64,
+}
+
+/// A sample, or why there is none.
+pub(crate) struct Entry {
+    pub(crate) id: Id,
+    pub(crate) content: Content,
+}
+
+pub(crate) enum Content {
+    /// With the place of its payload in the part's file, in bytes, where it is read as it lies.
+    Whole(Sample, u64),
+    Long(Long),
+    Bad(Bad),
+}
+
+/// A sample that is not held in memory.
+pub(crate) enum Long {
+    /// To be opened again.
+    At(At),
+    /// On its way.
+    Streaming { sample: StreamedSample, offset: u64, payload: Box<dyn Read + Send> },
+}
+
+/// Where a long sample lies: so many samples behind a position.
+#[derive(Clone, Copy)]
+pub(crate) struct At {
+    pub(crate) part: usize,
+    pub(crate) position: u64,
+    pub(crate) behind: u64,
+}
+
+impl At {
+    /// The sample, the place of its payload in the part's file, and what gives its bytes.
+    pub(crate) fn reopen<'a>(
+        self,
+        source: &'a dyn Source,
+        layout: Layout,
+    ) -> Result<(StreamedSample, u64, Box<dyn Samples + 'a>), Bad> {
+        let mut samples = source.open(self.part, self.position, layout)?;
+        for _ in 0..self.behind {
+            // What is wrong with a neighbour is told where it stands.
+            match samples.next() {
+                Err(bad) if bad.reach == Reach::Rest => return Err(bad),
+                _ => {}
+            }
+        }
+        match samples.next()? {
+            Some(Item::Long { sample, offset }) => Ok((sample, offset, samples)),
+            _ => {
+                let why = "a sample of more than 64 MiB was here before: it has changed";
+                Err(Bad::new(&source.parts()[self.part].path, Place::default(), why, Reach::Sample))
+            }
+        }
+    }
+}
+
+/// Entries, one after the other.
+pub(crate) trait Feed {
+    /// The next one; `None` at the end.
+    ///
+    /// # Errors
+    /// Where `events` wants to stop, or threads cannot be started. A bad sample is an entry.
+    fn next(&mut self, events: &dyn Events) -> Result<Option<Entry>, ConvertError>;
+}
+
+/// How the samples of a source are brought in an order, for the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mixing {
+    /// In the order of the source.
+    None,
+    /// Every order was equally likely.
+    Full,
+    /// Blocks of neighbours in random order, the samples of about 128 of them shuffled together.
+    Blocks,
+    /// Parts in random order, sixteen taken in turn, shuffled within a window of this many bytes: the source can only
+    /// be read from its start to its end.
+    Window(u64),
+}
+
+impl Plan {
+    /// Hands the entries to `consume`; the first `skip` that `counts` likes are left out, without being read where
+    /// the source allows it.
+    pub(crate) fn feed<R>(
+        &self,
+        source: &dyn Source,
+        how: How,
+        skip: Skip<'_>,
+        consume: impl FnOnce(&mut dyn Feed) -> Result<R, ConvertError>,
+    ) -> Result<R, ConvertError> {
+        match self {
+            Self::Units(plan) => units::feed(source, plan, how, skip, consume),
+            Self::Streams(plan) => stream::feed(source, plan, how, skip, consume),
+        }
+    }
+}
+
+/// How samples are read.
+#[derive(Clone, Copy)]
+pub(crate) struct How {
+    pub(crate) layout: Layout,
+    readers: usize,
+}
+
+impl How {
+    /// By so many threads, or as many as pay.
+    pub(crate) fn new(layout: Layout, jobs: Option<NonZeroUsize>) -> Self {
+        Self { layout, readers: jobs.map_or(READERS, NonZeroUsize::get) }
+    }
+}
+
+/// Entries that were dealt with before.
+#[derive(Clone, Copy)]
+pub(crate) struct Skip<'a> {
+    pub(crate) count: u64,
+    /// Which of the counted were bad then, as numbers among them, ascending. A stream that is read again has to be bad
+    /// at the same places, or what comes behind them is not what came then.
+    pub(crate) bad_places: &'a [u64],
+    /// Whether an entry is one of the counted.
+    pub(crate) counts: &'a dyn Fn(Id) -> bool,
+}
+
+impl Skip<'_> {
+    pub(crate) const NOTHING: Self = Skip { count: 0, bad_places: &[], counts: &|_| true };
+}
+
+/// Bytes of memory that a sample takes, about.
+pub(crate) fn memory_len(sample: &Sample) -> u64 {
+    let lists = size_of_val(sample.attributes.as_slice()) + size_of_val(sample.fields.as_slice());
+    (size_of::<Entry>() + sample.key.len() + sample.payload.len() + lists) as u64
+}
+
+pub(crate) fn check(events: &dyn Events) -> Result<(), ConvertError> {
+    if events.cancelled() { Err(ConvertError::Interrupted) } else { Ok(()) }
+}
+
+/// The seed of an order, where it is drawn.
+pub(crate) fn seed_of(order: Order) -> Option<u64> {
+    match order {
+        Order::Shuffled { seed } => Some(seed),
+        Order::Source => None,
+    }
+}

@@ -1,0 +1,233 @@
+//! Which samples are read together, and in which order: units of neighbours, or whole parts.
+//!
+//! A unit is a block of the source. Shuffled, the units are permuted, every order equally likely. Where units have
+//! several samples, they are gathered in groups, 128 MiB of consecutive units of that order, and the samples of a group
+//! are shuffled together: a stored chunk then holds samples of about a hundred places, for the price of sequential
+//! reading. Where every unit is one sample, the permutation is all there is to do.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::thread;
+use std::time::Duration;
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+
+use super::{Id, Mixing, check, seed_of};
+use crate::{Bad, Block, Blocks, ConvertError, Events, Order, Progress, Source, random};
+
+/// How often the caller is asked whether to stop while a source is looked through.
+const SCAN_PATIENCE: Duration = Duration::from_millis(20);
+
+/// Bytes of units whose samples are shuffled together. Twice as much is held: one group is gathered while the next is
+/// read ahead.
+const GROUP_LEN: u64 = 128 << 20;
+
+/// How a source is read.
+pub(crate) enum Plan {
+    Units(UnitPlan),
+    Streams(StreamPlan),
+}
+
+/// Parts that are streamed, in this order.
+pub(crate) struct StreamPlan {
+    pub(crate) parts: Vec<usize>,
+    /// Where the window draws from; `None` where nothing is shuffled.
+    pub(crate) seed: Option<u64>,
+}
+
+/// Units in the order in which they are read.
+pub(crate) struct UnitPlan {
+    parts: Vec<PartUnits>,
+    unit_count: usize,
+    /// The numbers of the units in source order; `None` where that is the order.
+    order: Option<Vec<usize>>,
+    grouped: Option<u64>,
+}
+
+/// The units of one part.
+struct PartUnits {
+    /// Units of the parts before.
+    first: usize,
+    blocks: Blocks,
+    /// Samples of the part before each block; empty where each is one.
+    starts: Vec<u64>,
+}
+
+/// Samples that are read together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unit {
+    pub(crate) part: usize,
+    pub(crate) position: u64,
+    /// The first sample.
+    pub(crate) id: Id,
+    pub(crate) sample_count: u64,
+    /// Bytes, about; `None` where they are known only when it is opened.
+    pub(crate) len: Option<u64>,
+}
+
+/// Bytes that a sample takes beside its payload, about.
+const SAMPLE_LEN: u64 = 200;
+
+impl Unit {
+    /// Bytes of memory that its samples take, about.
+    pub(crate) fn memory_len(&self) -> Option<u64> {
+        self.len.map(|len| len.saturating_add(self.sample_count.saturating_mul(SAMPLE_LEN)))
+    }
+}
+
+impl Plan {
+    /// Looks through the source where its order asks for that.
+    pub(crate) fn of(source: &dyn Source, order: Order, events: &dyn Events) -> Result<Self, ConvertError> {
+        let count = source.parts().len();
+        let streams = || {
+            let parts = seed_of(order).map_or((0..count).collect(), |seed| random::permutation(count, seed));
+            Ok(Self::Streams(StreamPlan { parts, seed: seed_of(order) }))
+        };
+        if order == Order::Source && !source.is_listed() {
+            return streams();
+        }
+        scan(source, events)?.map_or_else(streams, |blocks| Ok(Self::Units(UnitPlan::new(blocks, order))))
+    }
+
+    /// Number of entries, where it is known.
+    pub(crate) fn entry_count(&self, source: &dyn Source) -> Option<u64> {
+        match self {
+            Self::Units(plan) => Some(plan.parts.iter().map(PartUnits::sample_count).sum()),
+            Self::Streams(_) => source.parts().iter().map(|part| part.sample_count).sum(),
+        }
+    }
+
+    /// How samples are mixed.
+    pub(crate) fn mixing(&self) -> Mixing {
+        match self {
+            Self::Streams(StreamPlan { seed: None, .. }) | Self::Units(UnitPlan { order: None, .. }) => Mixing::None,
+            Self::Streams(_) => Mixing::Window(super::stream::WINDOW_LEN),
+            Self::Units(plan) if plan.grouped.is_some() && plan.group(0).end < plan.unit_count => Mixing::Blocks,
+            Self::Units(_) => Mixing::Full,
+        }
+    }
+}
+
+/// A part that cannot be looked through is one bad sample: whoever reads it learns why.
+fn unreadable() -> Option<Blocks> {
+    Some(Blocks::Runs(vec![Block { position: 0, len: 0, sample_count: 1 }]))
+}
+
+/// The blocks of all parts; `None` where one can only be streamed.
+fn scan(source: &dyn Source, events: &dyn Events) -> Result<Option<Vec<Blocks>>, ConvertError> {
+    let (stop, seen_len) = (AtomicBool::new(false), AtomicU64::new(0));
+    let look = |part: usize| {
+        if stop.load(Relaxed) {
+            return Ok(None);
+        }
+        let blocks = source.blocks(part).or_else(|_| Ok(unreadable()));
+        seen_len.fetch_add(source.parts()[part].len, Relaxed);
+        blocks
+    };
+    let look_at_all = || (0..source.parts().len()).into_par_iter().map(look).collect::<Result<Option<Vec<_>>, Bad>>();
+    thread::scope(|scope| {
+        let looking = scope.spawn(look_at_all);
+        while !looking.is_finished() {
+            thread::park_timeout(SCAN_PATIENCE);
+            stop.store(events.cancelled(), Relaxed);
+            events.on_scan(Progress { bytes: seen_len.load(Relaxed), ..Progress::default() });
+        }
+        let blocks = looking.join().map_err(|_| ConvertError::Threads("one that looks at files panicked".into()))?;
+        check(events)?;
+        Ok(blocks?)
+    })
+}
+
+impl UnitPlan {
+    fn new(blocks: Vec<Blocks>, order: Order) -> Self {
+        let mut unit_count = 0;
+        let parts: Vec<PartUnits> = blocks.into_iter().map(|blocks| PartUnits::new(&mut unit_count, blocks)).collect();
+        let seed = seed_of(order);
+        let grouped = seed.filter(|_| parts.iter().any(PartUnits::has_runs));
+        let order = seed.map(|seed| random::permutation(unit_count, seed));
+        Self { parts, unit_count, order, grouped }
+    }
+
+    pub(crate) fn unit_count(&self) -> usize {
+        self.unit_count
+    }
+
+    /// Unit `number` of the order.
+    pub(crate) fn unit(&self, number: usize) -> Unit {
+        let number = self.order.as_ref().map_or(number, |order| order[number]);
+        let part = self.parts.partition_point(|part| part.first <= number) - 1;
+        self.parts[part].unit(part, number)
+    }
+
+    /// The units from `start` on whose samples are shuffled together; one where nothing is.
+    pub(crate) fn group(&self, start: usize) -> Range<usize> {
+        if self.grouped.is_none() {
+            return start..start + 1;
+        }
+        let (mut end, mut len) = (start, 0);
+        while end < self.unit_count && (end == start || len < GROUP_LEN) {
+            len += self.unit(end).memory_len().unwrap_or(0);
+            end += 1;
+        }
+        start..end
+    }
+
+    /// Shuffles the entries of the group that begins with unit `start`.
+    pub(crate) fn shuffle<T>(&self, start: usize, entries: &mut [T]) {
+        if let Some(seed) = self.grouped {
+            random::shuffle(entries, seed, start as u64);
+        }
+    }
+}
+
+/// Samples before each block.
+fn starts_of(runs: &[Block]) -> Vec<u64> {
+    let before = |sum: &mut u64, run: &Block| {
+        let start = *sum;
+        *sum += u64::from(run.sample_count);
+        Some(start)
+    };
+    runs.iter().scan(0, before).collect()
+}
+
+impl PartUnits {
+    fn new(unit_count: &mut usize, blocks: Blocks) -> Self {
+        let first = *unit_count;
+        let starts = match &blocks {
+            Blocks::Each(_) => Vec::new(),
+            Blocks::Runs(runs) => starts_of(runs),
+        };
+        *unit_count += match &blocks {
+            Blocks::Each(count) => grainstore_format::to_usize(*count),
+            Blocks::Runs(runs) => runs.len(),
+        };
+        Self { first, blocks, starts }
+    }
+
+    fn has_runs(&self) -> bool {
+        matches!(&self.blocks, Blocks::Runs(runs) if runs.iter().any(|run| run.sample_count > 1))
+    }
+
+    fn sample_count(&self) -> u64 {
+        match &self.blocks {
+            Blocks::Each(count) => *count,
+            Blocks::Runs(runs) => runs.iter().map(|run| u64::from(run.sample_count)).sum(),
+        }
+    }
+
+    fn unit(&self, part: usize, number: usize) -> Unit {
+        let at = number - self.first;
+        match &self.blocks {
+            Blocks::Each(_) => {
+                let index = at as u64;
+                Unit { part, position: index, id: Id { part, index }, sample_count: 1, len: None }
+            }
+            Blocks::Runs(runs) => {
+                let Block { position, len, sample_count } = runs[at];
+                let id = Id { part, index: self.starts[at] };
+                Unit { part, position, id, sample_count: sample_count.into(), len: Some(len) }
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Cutting a tree into ranges of about as many leaf pages, and finding out whether the file has all its pages.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::file::{DataFile, Fault};
+use super::page::u64_at;
+use super::tree::{Spot, Tree};
+
+/// Most parts of a database.
+const PARTS_MAX: u64 = 64;
+/// A part has so many leaf pages at least.
+const LEAVES_MIN: u64 = 16;
+/// With more twigs than this, they are not opened to count their leaf pages: cuts between twigs are fine enough.
+const TWIGS_COUNTED_MAX: u32 = 1024;
+/// Bytes of a list of free pages that are read at once; a multiple of eight.
+const LIST_PIECE_LEN: u64 = 64 << 10;
+
+/// Cuts a tree into ranges. They depend on the file alone.
+pub(super) fn split(file: &DataFile, tree: &Tree) -> Vec<Range<Spot>> {
+    let twigs = tree.twig_count();
+    let leaves: Vec<u64> = (0..twigs).map(|twig| leaf_count(file, tree, twig)).collect();
+    let total: u64 = leaves.iter().sum();
+    let part_count = (total / LEAVES_MIN).clamp(1, PARTS_MAX);
+    let mut cuts = vec![Spot::default()];
+    let mut before = 0;
+    for (twig, count) in (0..twigs).zip(leaves) {
+        let wanted = |cuts: &[Spot]| total * cuts.len() as u64 / part_count;
+        while (cuts.len() as u64) < part_count && wanted(&cuts) < before + count {
+            let child = u16::try_from(wanted(&cuts) - before).unwrap_or(u16::MAX);
+            cuts.push(Spot { twig, child, node: 0 });
+        }
+        before += count;
+    }
+    cuts.push(tree.whole().end);
+    cuts.windows(2).map(|pair| pair[0]..pair[1]).collect()
+}
+
+/// Fails where pages are missing at the file's end.
+///
+/// A file may lawfully end before its last page: pages that were freed in the transaction that added them are never
+/// written. Then the free database lists them.
+pub(super) fn check_len(file: &DataFile) -> Result<(), String> {
+    let mut needed = file.meta().last_page.saturating_add(1);
+    if needed > file.page_count() {
+        let free = free_pages(file).unwrap_or_default();
+        while needed > file.page_count() && free.contains(&(needed - 1)) {
+            needed -= 1;
+        }
+    }
+    if needed <= file.page_count() {
+        return Ok(());
+    }
+    let needed_len = needed.saturating_mul(file.page_len());
+    Err(format!("has {} bytes, expected at least {needed_len}: it was cut off, so copy it again", file.len))
+}
+
+fn leaf_count(file: &DataFile, tree: &Tree, twig: u32) -> u64 {
+    if tree.twig_count() > TWIGS_COUNTED_MAX {
+        return 1;
+    }
+    tree.children(file, twig).map_or(1, |children| children.len() as u64)
+}
+
+/// The free pages past the file's end. A list of them is a value: how many there are, then their numbers.
+fn free_pages(file: &DataFile) -> Result<BTreeSet<u64>, Fault> {
+    let tree = Tree::open(file, file.meta().free)?;
+    let (mut entries, mut free) = (tree.entries(file, tree.whole()), BTreeSet::new());
+    while let Some((_, found)) = entries.next() {
+        let mut list = found?.value()?;
+        while list.len > 0 {
+            let piece = file.read_head(&list, LIST_PIECE_LEN)?;
+            let numbers = piece.chunks_exact(8).filter_map(|number| u64_at(number, 0));
+            free.extend(numbers.filter(|page| *page >= file.page_count()));
+            list.offset += piece.len() as u64;
+            list.len -= piece.len() as u64;
+        }
+    }
+    Ok(free)
+}

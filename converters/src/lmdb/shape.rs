@@ -1,0 +1,309 @@
+//! What the samples of a database are made of: found out from its first values and from what the user said.
+
+use std::ops::Range;
+
+use grainstore_format::{Attribute, AttributeType, AttributeValue, Field, FieldType, FormatError, Metadata, Schema};
+
+use super::datum::Datum;
+use super::pattern::Pattern;
+use super::source::{LmdbOptions, LmdbValues};
+use crate::{Layout, Mapping};
+
+/// The name of a plain value in a mapping.
+const VALUE: &str = "value";
+/// How pictures begin, and where.
+const PICTURES: [(usize, &[u8]); 5] =
+    [(0, b"\xff\xd8\xff"), (0, b"\x89PNG\r\n\x1a\n"), (0, b"GIF8"), (8, b"WEBP"), (0, b"BM")];
+
+/// The shape of every sample.
+#[derive(Debug)]
+pub(super) struct Shape {
+    pub(super) metadata: Metadata,
+    pub(super) decoder: Decoder,
+}
+
+/// How keys and values become samples.
+#[derive(Debug)]
+pub(super) enum Decoder {
+    /// A value is the one field.
+    Raw,
+    /// A value is a `Datum`.
+    Datum(DatumShape),
+    /// The values of several keys are the fields, one pattern each; the first says which there are.
+    Joined(Vec<Pattern>),
+}
+
+/// What is kept of a `Datum`.
+#[derive(Debug)]
+pub(super) struct DatumShape {
+    numbers: Vec<Number>,
+    blobs: Vec<Blob>,
+    /// Whether bytes that are not kept are an error, because nobody said that they should go.
+    keeps_all: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Number {
+    Label,
+    Channels,
+    Height,
+    Width,
+    Encoded,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Blob {
+    Data,
+    FloatData,
+}
+
+/// A value, taken apart.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Decoded {
+    pub(super) attributes: Vec<Option<AttributeValue>>,
+    pub(super) pieces: Vec<Option<Piece>>,
+}
+
+/// The bytes of a field.
+#[derive(Debug, PartialEq)]
+pub(super) enum Piece {
+    /// They lie in the value.
+    Range(Range<usize>),
+    /// They had to be gathered.
+    Gathered(Vec<u8>),
+}
+
+/// A payload, its fields, and where in the value it begins.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Payload {
+    pub(super) bytes: Vec<u8>,
+    pub(super) fields: Vec<Option<Range<u64>>>,
+    pub(super) start: u64,
+}
+
+impl Shape {
+    /// The shape of samples whose first values are `values`: whole ones where they are to be told apart as `Datum`.
+    pub(super) fn of(options: &LmdbOptions, values: &[Vec<u8>]) -> Result<Self, String> {
+        let map = &options.map;
+        if map.key().is_some() {
+            return Err("a sample's key is its key in the database: it cannot be mapped to something else".into());
+        }
+        if map.targets().iter().any(|(_, source)| source.contains('*')) {
+            return Self::joined(options);
+        }
+        match datums(options, values)? {
+            Some(datums) => Self::of_datums(map, &datums),
+            None => Self::raw(map, values),
+        }
+    }
+
+    fn joined(options: &LmdbOptions) -> Result<Self, String> {
+        let targets = options.map.targets();
+        if options.values == LmdbValues::Datum {
+            return Err("values of several keys are joined as they are, not as Datum: leave one of both out".into());
+        }
+        let no_pattern = |source: &str| format!("\"{source}\": expected a key with one *, as the others have");
+        let pattern = |(_, source): &(String, String)| Pattern::parse(source).ok_or_else(|| no_pattern(source));
+        let patterns = targets.iter().map(pattern).collect::<Result<_, _>>()?;
+        let metadata = metadata(Vec::new(), targets.iter().map(|(name, _)| name.as_str()));
+        Ok(Self { metadata: metadata.map_err(|error| error.to_string())?, decoder: Decoder::Joined(patterns) })
+    }
+
+    fn raw(map: &Mapping, values: &[Vec<u8>]) -> Result<Self, String> {
+        let pictures = !values.is_empty() && values.iter().all(|value| is_picture(value));
+        let name = match map.targets() {
+            [] if pictures => "image",
+            [] => "data",
+            [(name, source)] if source == VALUE => name,
+            targets => {
+                let unknown = targets.iter().map(|(_, source)| source).find(|source| *source != VALUE);
+                let found = unknown.map_or("value twice", String::as_str);
+                return Err(format!("it has nothing named \"{found}\": its values are plain bytes, named \"{VALUE}\""));
+            }
+        };
+        let metadata = metadata(Vec::new(), [name].into_iter()).map_err(|error| error.to_string())?;
+        Ok(Self { metadata, decoder: Decoder::Raw })
+    }
+
+    fn of_datums(map: &Mapping, datums: &[Datum]) -> Result<Self, String> {
+        let chosen = if map.is_empty() { all_of(datums) } else { map.targets().to_vec() };
+        let mut shape = DatumShape { numbers: Vec::new(), blobs: Vec::new(), keeps_all: map.is_empty() };
+        let (mut attributes, mut fields) = (Vec::new(), Vec::new());
+        for (name, source) in &chosen {
+            if let Some((_, number)) = Number::NAMES.iter().find(|(known, _)| known == source) {
+                shape.numbers.push(*number);
+                attributes.push(Attribute { name: name.clone(), kind: number.kind() });
+            } else if let Some((_, blob)) = Blob::NAMES.iter().find(|(known, _)| known == source) {
+                shape.blobs.push(*blob);
+                fields.push(name.as_str());
+            } else {
+                let known = "data, float_data, label, channels, height, width and encoded";
+                return Err(format!("a Datum has no \"{source}\"; it has {known}"));
+            }
+        }
+        let metadata = metadata(attributes, fields.into_iter()).map_err(|error| error.to_string())?;
+        Ok(Self { metadata, decoder: Decoder::Datum(shape) })
+    }
+
+    /// Whether a key is that of a sample, and which key the sample has.
+    pub(super) fn sample_key<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
+        match &self.decoder {
+            Decoder::Joined(patterns) => patterns.first()?.stem(key),
+            Decoder::Raw | Decoder::Datum(_) => Some(key),
+        }
+    }
+
+    /// Whether keys must be found by search.
+    pub(super) fn searches(&self) -> bool {
+        matches!(&self.decoder, Decoder::Joined(patterns) if patterns.len() > 1)
+    }
+
+    /// Why values cannot stay where they lie.
+    pub(super) fn not_adoptable(&self) -> Option<String> {
+        match &self.decoder {
+            Decoder::Joined(patterns) if patterns.len() > 1 => {
+                Some("the fields of a sample are values of several keys, which lie apart".into())
+            }
+            Decoder::Datum(shape) if shape.blobs.contains(&Blob::FloatData) => {
+                Some("the numbers of float_data lie apart, each behind a tag".into())
+            }
+            _ => None,
+        }
+    }
+}
+
+impl DatumShape {
+    /// The fields and attributes of a value.
+    pub(super) fn decode(&self, value: &[u8]) -> Result<Decoded, String> {
+        let mut datum = Datum::decode(value)?;
+        if self.keeps_all {
+            self.check_kept(&datum)?;
+        }
+        let attributes = self.numbers.iter().map(|number| number.of(&datum)).collect();
+        let pieces = self.blobs.iter().map(|blob| match blob {
+            Blob::Data => datum.data.clone().map(Piece::Range),
+            Blob::FloatData => datum.float_data.take().map(Piece::Gathered),
+        });
+        Ok(Decoded { attributes, pieces: pieces.collect() })
+    }
+
+    fn check_kept(&self, datum: &Datum) -> Result<(), String> {
+        let lost = [(datum.data.is_some(), Blob::Data), (datum.float_data.is_some(), Blob::FloatData)];
+        let lost = lost.into_iter().find(|(there, blob)| *there && !self.blobs.contains(blob));
+        let Some((_, lost)) = lost else { return Ok(()) };
+        let name = Blob::NAMES.iter().find(|(_, blob)| *blob == lost).map_or("", |(name, _)| name);
+        Err(format!("this Datum has {name}, which the first ones have not: say what to take with a mapping"))
+    }
+}
+
+impl Decoded {
+    /// The payload in `layout`, and what lies where in it. `value` is what it was decoded from.
+    pub(super) fn payload(&self, mut value: Vec<u8>, layout: Layout) -> Result<Payload, String> {
+        if let [piece] = self.pieces.as_slice() {
+            return match piece {
+                None => Ok(Payload::default()),
+                Some(Piece::Gathered(bytes)) => Ok(Payload { bytes: bytes.clone(), ..Payload::default() }),
+                Some(Piece::Range(range)) => {
+                    value.truncate(range.end);
+                    value.drain(..range.start.min(value.len()));
+                    Ok(Payload { bytes: value, fields: Vec::new(), start: range.start as u64 })
+                }
+            };
+        }
+        match layout {
+            Layout::Packed => Ok(self.packed(&value)),
+            Layout::InPlace => self.in_place(&value).ok_or_else(|| "its fields do not lie in it as they are".into()),
+        }
+    }
+
+    fn packed(&self, value: &[u8]) -> Payload {
+        let mut payload = Payload::default();
+        for piece in &self.pieces {
+            let bytes = match piece {
+                None => None,
+                Some(Piece::Range(range)) => value.get(range.clone()),
+                Some(Piece::Gathered(bytes)) => Some(bytes.as_slice()),
+            };
+            let start = payload.bytes.len() as u64;
+            payload.bytes.extend_from_slice(bytes.unwrap_or_default());
+            payload.fields.push(bytes.map(|bytes| start..start + bytes.len() as u64));
+        }
+        payload
+    }
+
+    fn in_place(&self, value: &[u8]) -> Option<Payload> {
+        let range = |piece: &Piece| match piece {
+            Piece::Range(range) => Some(range.clone()),
+            Piece::Gathered(_) => None,
+        };
+        let ranges: Vec<Range<usize>> = self.pieces.iter().flatten().map(range).collect::<Option<_>>()?;
+        let start = ranges.iter().map(|range| range.start).min().unwrap_or(0);
+        let end = ranges.iter().map(|range| range.end).max().unwrap_or(0);
+        let mut ranges = ranges.into_iter().map(|range| (range.start - start) as u64..(range.end - start) as u64);
+        let fields = self.pieces.iter().map(|piece| piece.as_ref().and_then(|_| ranges.next())).collect();
+        Some(Payload { bytes: value.get(start..end)?.to_vec(), fields, start: start as u64 })
+    }
+}
+
+impl Number {
+    const NAMES: [(&'static str, Self); 5] = [
+        ("label", Self::Label),
+        ("channels", Self::Channels),
+        ("height", Self::Height),
+        ("width", Self::Width),
+        ("encoded", Self::Encoded),
+    ];
+
+    fn kind(self) -> AttributeType {
+        match self {
+            Self::Label => AttributeType::Int64,
+            Self::Channels | Self::Height | Self::Width => AttributeType::Int32,
+            Self::Encoded => AttributeType::Bool,
+        }
+    }
+
+    fn of(self, datum: &Datum) -> Option<AttributeValue> {
+        let number = match self {
+            Self::Label => datum.label,
+            Self::Channels => datum.channels,
+            Self::Height => datum.height,
+            Self::Width => datum.width,
+            Self::Encoded => return datum.encoded.map(AttributeValue::Bool),
+        };
+        number.map(|number| AttributeValue::Int(number.into()))
+    }
+}
+
+impl Blob {
+    const NAMES: [(&'static str, Self); 2] = [("data", Self::Data), ("float_data", Self::FloatData)];
+}
+
+/// The values as `Datum`, where they are to be taken so; `None` where they are plain bytes.
+fn datums(options: &LmdbOptions, values: &[Vec<u8>]) -> Result<Option<Vec<Datum>>, String> {
+    let decoded = || values.iter().map(|value| Datum::decode(value));
+    match options.values {
+        LmdbValues::Raw => Ok(None),
+        LmdbValues::Datum => Ok(Some(decoded().filter_map(Result::ok).collect())),
+        LmdbValues::Auto if values.is_empty() => Ok(None),
+        LmdbValues::Auto => Ok(decoded().map(|datum| datum.ok().filter(Datum::is_plausible)).collect()),
+    }
+}
+
+/// All that the first values have, under the names that people use.
+fn all_of(datums: &[Datum]) -> Vec<(String, String)> {
+    let floats = datums.iter().any(|datum| datum.float_data.is_some());
+    let data = !floats || datums.iter().any(|datum| datum.data.is_some());
+    let blobs = [(data, ("image", "data")), (floats, ("float_data", "float_data"))];
+    let blobs = blobs.into_iter().filter(|(there, _)| *there).map(|(_, names)| names);
+    let numbers = Number::NAMES.iter().map(|(name, _)| (*name, *name));
+    blobs.chain(numbers).map(|(name, source)| (name.to_owned(), source.to_owned())).collect()
+}
+
+fn metadata<'a>(attributes: Vec<Attribute>, fields: impl Iterator<Item = &'a str>) -> Result<Metadata, FormatError> {
+    let fields = fields.map(|name| Field { name: name.into(), kind: FieldType::Bytes }).collect();
+    Ok(Metadata { schema: Schema::new(attributes, fields)?, user: serde_json::Map::new() })
+}
+
+fn is_picture(value: &[u8]) -> bool {
+    PICTURES.iter().any(|(at, magic)| value.get(*at..).is_some_and(|bytes| bytes.starts_with(magic)))
+}

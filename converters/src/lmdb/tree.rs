@@ -1,0 +1,266 @@
+//! A tree of pages: going through it from any place, and searching it.
+//!
+//! A place is the number of a twig in the tree's order, of a child (a leaf page) in it, and of a node in that. Only
+//! the twigs' page numbers are held: eight bytes for some hundred leaf pages. Each twig is reached once and has each
+//! child once, so going through a tree ends, whatever the file says. Keys may be in any order.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::file::{DataFile, Fault, Value};
+use super::meta::Record;
+use super::page::{Content, Node, Page};
+use crate::Reach;
+
+/// The pages above the leaf pages of a tree.
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    record: Record,
+    twigs: Twigs,
+}
+
+#[derive(Clone, Debug)]
+enum Twigs {
+    /// The root is the only leaf page; it stands in for the child of a twig.
+    Root(u64),
+    /// Branch pages.
+    Pages(Vec<u64>),
+}
+
+/// A place in a tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Spot {
+    pub(super) twig: u32,
+    pub(super) child: u16,
+    pub(super) node: u16,
+}
+
+impl Spot {
+    /// As a number, in the same order.
+    pub(super) fn position(self) -> u64 {
+        u64::from(self.twig) << 32 | u64::from(self.child) << 16 | u64::from(self.node)
+    }
+
+    /// The place of such a number.
+    pub(super) fn at(position: u64) -> Self {
+        let [a, b, c, d, twig @ ..] = position.to_le_bytes();
+        Self { twig: u32::from_le_bytes(twig), child: u16::from_le_bytes([c, d]), node: u16::from_le_bytes([a, b]) }
+    }
+}
+
+impl Tree {
+    /// Reads the pages above the twigs.
+    pub(super) fn open(file: &DataFile, record: Record) -> Result<Self, Fault> {
+        if record.is_empty() {
+            return Ok(Self { record, twigs: Twigs::Pages(Vec::new()) });
+        }
+        if record.depth == 1 {
+            return Ok(Self { record, twigs: Twigs::Root(record.root) });
+        }
+        let mut level = vec![record.root];
+        for _ in 2..record.depth {
+            level = level_below(file, &level)?;
+        }
+        Ok(Self { record, twigs: Twigs::Pages(level) })
+    }
+
+    /// Pages of all kinds that its record speaks of.
+    pub(super) fn page_count(&self) -> u64 {
+        self.record.page_count
+    }
+
+    /// Whether its keys can be searched.
+    pub(super) fn is_ordered_by_bytes(&self) -> bool {
+        self.record.is_ordered_by_bytes()
+    }
+
+    /// Number of twigs.
+    pub(super) fn twig_count(&self) -> u32 {
+        match &self.twigs {
+            Twigs::Root(_) => 1,
+            Twigs::Pages(pages) => u32::try_from(pages.len()).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// The leaf pages below a twig, in order.
+    pub(super) fn children(&self, file: &DataFile, twig: u32) -> Result<Vec<u64>, Fault> {
+        match &self.twigs {
+            Twigs::Root(page) => Ok(vec![*page]),
+            Twigs::Pages(pages) => {
+                let page = pages.get(grainstore_format::to_usize(twig.into())).copied().unwrap_or(u64::MAX);
+                children(file, page, &mut Vec::new())
+            }
+        }
+    }
+
+    /// Goes through the nodes of a range.
+    pub(super) fn entries<'a>(&'a self, file: &'a DataFile, range: Range<Spot>) -> Entries<'a> {
+        let Range { start, end } = range;
+        Entries { tree: self, file, at: start, end, children: None, page: 0, leaf: Vec::new(), node_count: None }
+    }
+
+    /// All of it.
+    pub(super) fn whole(&self) -> Range<Spot> {
+        Spot::default()..Spot { twig: self.twig_count(), ..Spot::default() }
+    }
+
+    /// The content of `key`, and its value; `None` where it is not there.
+    pub(super) fn find(&self, file: &DataFile, key: &[u8]) -> Result<Option<(Content, Value)>, Fault> {
+        if self.record.is_empty() {
+            return Ok(None);
+        }
+        let (mut page, mut bytes) = (self.record.root, Vec::new());
+        for _ in 1..self.record.depth {
+            file.read_page(page, &mut bytes)?;
+            page =
+                Page::branch(&bytes).and_then(|branch| child_for(&branch, key)).map_err(|why| file.fault(page, why))?;
+        }
+        file.read_page(page, &mut bytes)?;
+        let found = Page::leaf(&bytes).and_then(|leaf| node_of(&leaf, key)).map_err(|why| file.fault(page, why))?;
+        found.map(|node| Ok((node.content.clone(), file.value(page, &bytes, &node.content)?))).transpose()
+    }
+}
+
+/// The nodes of a range of a tree.
+pub(super) struct Entries<'a> {
+    tree: &'a Tree,
+    file: &'a DataFile,
+    at: Spot,
+    end: Spot,
+    children: Option<Vec<u64>>,
+    /// The leaf page that is in `leaf`, once `node_count` says so.
+    page: u64,
+    leaf: Vec<u8>,
+    node_count: Option<usize>,
+}
+
+/// A node, where it lies.
+pub(super) struct Found<'a> {
+    pub(super) node: Node<'a>,
+    file: &'a DataFile,
+    page: u64,
+    leaf: &'a [u8],
+}
+
+impl Found<'_> {
+    /// Its value.
+    pub(super) fn value(&self) -> Result<Value, Fault> {
+        self.file.value(self.page, self.leaf, &self.node.content)
+    }
+}
+
+impl Entries<'_> {
+    /// The next node and its place. A page that is bad counts as one bad node.
+    pub(super) fn next(&mut self) -> Option<(Spot, Result<Found<'_>, Fault>)> {
+        match self.advance()? {
+            (spot, Ok(())) => {
+                let node = Page::leaf(&self.leaf).and_then(|leaf| leaf.entry(spot.node.into()));
+                let (file, page, leaf) = (self.file, self.page, self.leaf.as_slice());
+                let found = node.map(|node| Found { node, file, page, leaf });
+                Some((spot, found.map_err(|why| file.fault(page, why))))
+            }
+            (spot, Err(fault)) => {
+                if fault.reach == Reach::Rest {
+                    self.at = self.end;
+                }
+                Some((spot, Err(fault)))
+            }
+        }
+    }
+
+    /// Steps over a node, whose page is then in `leaf`, or over a page that is bad.
+    fn advance(&mut self) -> Option<(Spot, Result<(), Fault>)> {
+        while self.at < self.end {
+            let spot = self.at;
+            match self.load() {
+                Err(fault) if self.children.is_none() => {
+                    self.next_twig();
+                    return Some((spot, Err(fault)));
+                }
+                Err(fault) => {
+                    self.next_child();
+                    return Some((spot, Err(fault)));
+                }
+                Ok(None) => self.next_twig(),
+                Ok(Some(node_count)) if usize::from(spot.node) >= node_count => self.next_child(),
+                Ok(Some(_)) => {
+                    self.at.node += 1;
+                    return Some((spot, Ok(())));
+                }
+            }
+        }
+        None
+    }
+
+    /// Makes sure that the leaf page at hand is loaded, and says how many nodes it has; `None` behind a twig's last.
+    fn load(&mut self) -> Result<Option<usize>, Fault> {
+        if self.children.is_none() {
+            self.children = Some(self.tree.children(self.file, self.at.twig)?);
+        }
+        let child = self.children.as_ref().and_then(|children| children.get(usize::from(self.at.child)));
+        let Some(&page) = child else { return Ok(None) };
+        if self.node_count.is_none() {
+            self.page = page;
+            self.file.read_page(page, &mut self.leaf)?;
+            let leaf = Page::leaf(&self.leaf).map_err(|why| self.file.fault(page, why))?;
+            self.node_count = Some(leaf.node_count());
+        }
+        Ok(self.node_count)
+    }
+
+    fn next_child(&mut self) {
+        self.node_count = None;
+        match self.at.child.checked_add(1) {
+            Some(child) => self.at = Spot { child, node: 0, ..self.at },
+            None => self.next_twig(),
+        }
+    }
+
+    fn next_twig(&mut self) {
+        (self.children, self.node_count) = (None, None);
+        self.at = Spot { twig: self.at.twig.saturating_add(1), child: 0, node: 0 };
+    }
+}
+
+/// All children of a row of branch pages, none of them twice.
+fn level_below(file: &DataFile, level: &[u64]) -> Result<Vec<u64>, Fault> {
+    let (mut below, mut seen, mut bytes) = (Vec::new(), HashSet::new(), Vec::new());
+    for &page in level {
+        for child in children(file, page, &mut bytes)? {
+            if child >= file.page_count() || !seen.insert(child) {
+                return Err(file.fault(page, format!("its child {child} is no page, or stands in another page too")));
+            }
+            below.push(child);
+        }
+    }
+    Ok(below)
+}
+
+fn children(file: &DataFile, page: u64, bytes: &mut Vec<u8>) -> Result<Vec<u64>, Fault> {
+    file.read_page(page, bytes)?;
+    Page::branch(bytes).and_then(|branch| branch.children()).map_err(|why| file.fault(page, why))
+}
+
+/// The child that `key` is below. The first one's key is not looked at: it stands for all that is smaller.
+fn child_for(branch: &Page<'_>, key: &[u8]) -> Result<u64, String> {
+    let (mut low, mut high) = (0, branch.node_count().saturating_sub(1));
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        if branch.key(middle)? <= key { low = middle } else { high = middle - 1 }
+    }
+    branch.child(low)
+}
+
+fn node_of<'a>(leaf: &Page<'a>, key: &[u8]) -> Result<Option<Node<'a>>, String> {
+    let (mut low, mut high) = (0, leaf.node_count());
+    while low < high {
+        let middle = (low + high) / 2;
+        match leaf.key(middle)?.cmp(key) {
+            Ordering::Equal => return leaf.entry(middle).map(Some),
+            Ordering::Less => low = middle + 1,
+            Ordering::Greater => high = middle,
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,149 @@
+//! The cells of a column of a row group, one after the other.
+
+use std::sync::Arc;
+
+use grainstore_format::{AttributeType, AttributeValue};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
+use parquet::data_type::{ByteArray, DataType, FixedLenByteArray};
+use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::serialized_reader::SerializedPageReader;
+
+use super::guard::{Guarded, entry_len_min};
+use super::pages::{FileAt, PagesAt, contained};
+
+/// Numbers are decoded so many at a time.
+const NUMBERS_AT_ONCE: usize = 1024;
+
+/// Bytes are decoded one at a time: some encodings let one long value stand for many in the file.
+const BYTES_AT_ONCE: usize = 1;
+
+/// A cell.
+#[derive(Clone, Debug)]
+pub(super) enum Cell {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float32(f32),
+    Float64(f64),
+    Bytes(ByteArray),
+}
+
+/// The cells of a column, in order.
+pub(super) trait Cells {
+    /// The next one. To be asked for no more often than there are rows.
+    ///
+    /// # Errors
+    /// Where it cannot be decoded; then none that follows can be.
+    fn next(&mut self) -> Result<Cell, String>;
+}
+
+/// Opens a leaf column of a row group.
+///
+/// # Errors
+/// Where the decoder cannot be made.
+pub(super) fn open(file: FileAt, group: &RowGroupMetaData, leaf: usize) -> Result<Box<dyn Cells>, String> {
+    let rows = usize::try_from(group.num_rows()).map_err(|error| error.to_string())?;
+    let chunk = group.columns().get(leaf).ok_or("the row group has too few columns")?;
+    let column = chunk.column_descr_ptr();
+    let max_level = column.max_def_level();
+    let reader = contained(|| {
+        let pages = SerializedPageReader::new(Arc::new(PagesAt(file)), chunk, rows, None)?;
+        let pages = Guarded { pages, max_level, entry_len_min: entry_len_min(&column) };
+        Ok(get_column_reader(column, Box::new(pages)))
+    })?;
+    Ok(match reader {
+        ColumnReader::BoolColumnReader(reader) => numbers(reader, max_level, Cell::Bool),
+        ColumnReader::Int32ColumnReader(reader) => numbers(reader, max_level, |value| Cell::Int(value.into())),
+        ColumnReader::Int64ColumnReader(reader) => numbers(reader, max_level, Cell::Int),
+        ColumnReader::FloatColumnReader(reader) => numbers(reader, max_level, Cell::Float32),
+        ColumnReader::DoubleColumnReader(reader) => numbers(reader, max_level, Cell::Float64),
+        ColumnReader::ByteArrayColumnReader(reader) => bytes(reader, max_level, Cell::Bytes),
+        ColumnReader::FixedLenByteArrayColumnReader(reader) => {
+            bytes(reader, max_level, |value: FixedLenByteArray| Cell::Bytes(value.into()))
+        }
+        ColumnReader::Int96ColumnReader(_) => return Err("timestamps of 96 bits are not read".into()),
+    })
+}
+
+impl Cell {
+    /// The value of an attribute.
+    ///
+    /// # Errors
+    /// Where it is out of the type's range.
+    pub(super) fn value(&self, kind: AttributeType) -> Result<Option<AttributeValue>, String> {
+        let value = match (self, kind) {
+            (Self::Null, _) => return Ok(None),
+            (Self::Bool(value), _) => AttributeValue::Bool(*value),
+            (Self::Float32(value), _) => AttributeValue::Float32(*value),
+            (Self::Float64(value), _) => AttributeValue::Float64(*value),
+            (Self::Int(value), AttributeType::Uint64) => AttributeValue::Uint(value.cast_unsigned()),
+            // The sign was carried over from 32 bits, which are all value here.
+            (Self::Int(value), AttributeType::Uint32) => AttributeValue::Uint(value.cast_unsigned() & 0xffff_ffff),
+            (Self::Int(value), AttributeType::Uint8 | AttributeType::Uint16) => match u64::try_from(*value) {
+                Ok(value) => AttributeValue::Uint(value),
+                Err(_) => return Err(format!("{value} is no {}", kind.name())),
+            },
+            (Self::Int(value), _) => AttributeValue::Int(*value),
+            (Self::Bytes(_), _) => return Err(format!("bytes are no {}", kind.name())),
+        };
+        match kind.encode(value) {
+            Some(_) => Ok(Some(value)),
+            None => Err(format!("{value:?} is no {}", kind.name())),
+        }
+    }
+}
+
+/// A column of one physical type.
+struct Typed<T: DataType> {
+    reader: ColumnReaderImpl<T>,
+    /// The level of a cell that is not null.
+    max_level: i16,
+    at_once: usize,
+    /// Levels decoded and not handed out; none where no cell can be null.
+    levels: std::vec::IntoIter<i16>,
+    values: std::vec::IntoIter<T::T>,
+    cell: fn(T::T) -> Cell,
+}
+
+fn numbers<T: DataType>(reader: ColumnReaderImpl<T>, max_level: i16, cell: fn(T::T) -> Cell) -> Box<dyn Cells> {
+    typed(reader, max_level, NUMBERS_AT_ONCE, cell)
+}
+
+fn bytes<T: DataType>(reader: ColumnReaderImpl<T>, max_level: i16, cell: fn(T::T) -> Cell) -> Box<dyn Cells> {
+    typed(reader, max_level, BYTES_AT_ONCE, cell)
+}
+
+fn typed<T: DataType>(
+    reader: ColumnReaderImpl<T>,
+    max_level: i16,
+    at_once: usize,
+    cell: fn(T::T) -> Cell,
+) -> Box<dyn Cells> {
+    Box::new(Typed { reader, max_level, at_once, levels: Vec::new().into_iter(), values: Vec::new().into_iter(), cell })
+}
+
+impl<T: DataType> Cells for Typed<T> {
+    fn next(&mut self) -> Result<Cell, String> {
+        let has_levels = self.max_level > 0;
+        if if has_levels { self.levels.len() == 0 } else { self.values.len() == 0 } {
+            self.fill()?;
+        }
+        if has_levels && self.levels.next().ok_or("it ends too early")? < self.max_level {
+            return Ok(Cell::Null);
+        }
+        Ok((self.cell)(self.values.next().ok_or("it ends too early")?))
+    }
+}
+
+impl<T: DataType> Typed<T> {
+    fn fill(&mut self) -> Result<(), String> {
+        let (mut levels, mut values) = (Vec::new(), Vec::new());
+        contained(|| {
+            let levels = (self.max_level > 0).then_some(&mut levels);
+            self.reader.read_records(self.at_once, levels, None, &mut values)
+        })?;
+        self.levels = levels.into_iter();
+        self.values = values.into_iter();
+        Ok(())
+    }
+}

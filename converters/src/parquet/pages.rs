@@ -1,0 +1,179 @@
+//! Where the `parquet` crate gets its bytes: from positions of a file, within bounds.
+//!
+//! A page header says how long its page becomes. The crate believes it and makes room for up to 2 GiB before it looks
+//! at the data, so the header is looked at first.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::errors::{ParquetError, Result};
+use parquet::file::reader::{ChunkReader, Length};
+
+/// Any page may have so many bytes.
+const PAGE_LEN: u64 = 16 << 20;
+
+/// And so many more for each byte that it is stored in: what deflate yields at best.
+const PAGE_GROWTH: u64 = 1032;
+
+/// Page headers are small, but may hold statistics.
+const HEADER_BUFFER_LEN: usize = 1024;
+
+/// A file of known length that the crate reads from.
+#[derive(Clone, Debug)]
+pub(super) struct FileAt {
+    pub(super) file: Arc<File>,
+    pub(super) len: u64,
+}
+
+/// The same, for pages only: each read begins at a page header.
+pub(super) struct PagesAt(pub(super) FileAt);
+
+/// A stream of a file from a position on.
+pub(super) struct Stream {
+    file: Arc<File>,
+    at: u64,
+}
+
+thread_local! {
+    /// Whether this thread is in [`contained`].
+    static CONTAINED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a panic of this thread would be damage to a Parquet file, which is told as such. For panic hooks, so that
+/// they need not tell it too.
+pub fn is_contained() -> bool {
+    CONTAINED.get()
+}
+
+/// Runs the crate on bytes that anybody may have written. It checks much, but not all: what panics in it is damage to
+/// the file, not to us, and whatever it was working on is dropped after an error.
+pub(super) fn contained<T>(work: impl FnOnce() -> Result<T>) -> std::result::Result<T, String> {
+    let outer = CONTAINED.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(work));
+    CONTAINED.set(outer);
+    match result {
+        Ok(result) => result.map_err(|error| error.to_string()),
+        Err(_) => Err("it makes no sense to the decoder, which gave up".into()),
+    }
+}
+
+impl FileAt {
+    fn stream(&self, at: u64) -> BufReader<Stream> {
+        BufReader::with_capacity(HEADER_BUFFER_LEN, Stream { file: self.file.clone(), at })
+    }
+
+    fn bytes(&self, start: u64, len: usize) -> Result<Bytes> {
+        if start.checked_add(len as u64).is_none_or(|end| end > self.len) {
+            let text = format!("{len} bytes at byte {start} end past the file's {}", self.len);
+            return Err(ParquetError::EOF(text));
+        }
+        let mut bytes = vec![0; len];
+        self.file.read_exact_at(&mut bytes, start)?;
+        Ok(bytes.into())
+    }
+}
+
+impl Length for FileAt {
+    fn len(&self) -> u64 {
+        self.len
+    }
+}
+
+impl ChunkReader for FileAt {
+    type T = BufReader<Stream>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T> {
+        Ok(self.stream(start))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        self.bytes(start, length)
+    }
+}
+
+impl Length for PagesAt {
+    fn len(&self) -> u64 {
+        self.0.len
+    }
+}
+
+impl ChunkReader for PagesAt {
+    type T = BufReader<Stream>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T> {
+        let mut head = Vec::new();
+        self.0.stream(start).take(HEAD_LEN).read_to_end(&mut head)?;
+        let (page_len, stored_len) = page_lens(&head)
+            .ok_or_else(|| ParquetError::General(format!("the bytes at {start} are not a page header")))?;
+        if page_len > PAGE_LEN.saturating_add(stored_len.saturating_mul(PAGE_GROWTH)) {
+            let text = format!("the page at byte {start} would grow from {stored_len} bytes to {page_len}");
+            return Err(ParquetError::General(text));
+        }
+        Ok(self.0.stream(start))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        self.0.bytes(start, length)
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.file.read_at(buffer, self.at)?;
+        self.at += len as u64;
+        Ok(len)
+    }
+}
+
+/// Three small fields lie in so many bytes.
+const HEAD_LEN: u64 = 24;
+
+/// Lengths of a page, as it is and as it is stored: fields 2 and 3 of its header, which all writers write in order.
+fn page_lens(head: &[u8]) -> Option<(u64, u64)> {
+    let mut bytes = head.iter().copied();
+    let mut field = || {
+        // Thrift's compact protocol: the field after the last one, an i32.
+        (bytes.next()? == 0x15).then_some(())?;
+        zigzag(&mut bytes)
+    };
+    let _kind = field()?;
+    Some((u64::try_from(field()?).ok()?, u64::try_from(field()?).ok()?))
+}
+
+fn zigzag(bytes: &mut impl Iterator<Item = u8>) -> Option<i64> {
+    let mut number = 0_u64;
+    for shift in (0..35).step_by(7) {
+        let byte = bytes.next()?;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return i64::try_from(number >> 1).ok().map(|half| if number & 1 == 0 { half } else { -half - 1 });
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lengths_of_a_page_are_read_from_its_header() {
+        assert_eq!(page_lens(&[0x15, 0x04, 0x15, 0xd8, 0x04, 0x15, 0xda, 0x04, 0x2c]), Some((300, 301)));
+        assert_eq!(page_lens(&[0x15, 0x04, 0x15, 0xfe, 0xff, 0xff, 0xff, 0x0f, 0x15, 2]), Some((0x7fff_ffff, 1)));
+        for head in [&[][..], &[0x15], &[0x15, 0, 0x15, 1, 0x15, 2], &[0x15, 0, 0x25, 2, 0x15, 2], &[0x15; 24]] {
+            assert_eq!(page_lens(head).filter(|lens| *lens != (10, 10)), None, "{head:?}");
+        }
+        assert_eq!(page_lens(&[0x15, 0, 0x15, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x15, 2]), None);
+    }
+
+    #[test]
+    fn what_panics_in_the_decoder_is_an_error() {
+        let result = contained(|| -> Result<()> { std::panic::resume_unwind(Box::new("no")) });
+        assert_eq!(result.unwrap_err(), "it makes no sense to the decoder, which gave up");
+    }
+}

@@ -1,0 +1,201 @@
+//! A source whose labels are numbered as those of a dataset that it is added to.
+//!
+//! ```text
+//! dataset   class_names = [cat, dog]         label 0, 1
+//! source    class_names = [ant, dog]         label 0, 1  ->  2, 1
+//! result    class_names = [cat, dog, ant]
+//! ```
+//! A source without class names is taken to number the dataset's. A number that no name has is a bad sample; -1, with which
+//! some say that there is no label, stays. `split` and `split_names` are dealt with alike.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use grainstore_format::{AttributeValue, Metadata};
+use grainstore_writer::StreamedSample;
+use serde_json::Value;
+
+use crate::{Bad, Blocks, Item, Layout, Part, Place, Reach, Samples, Skipped, Source};
+
+/// Attributes that are numbers of names, and the user metadata that holds those.
+const NUMBERED: [(&str, &str); 2] = [("label", "class_names"), ("split", "split_names")];
+
+pub(crate) struct Relabelled<'a> {
+    source: &'a dyn Source,
+    metadata: Metadata,
+    numberings: Vec<Numbering>,
+}
+
+/// What becomes of the numbers of an attribute.
+struct Numbering {
+    /// Its name, and its place among the attributes.
+    name: &'static str,
+    attribute: usize,
+    /// For each number of the source, the number in the dataset.
+    numbers: Vec<i64>,
+}
+
+impl<'a> Relabelled<'a> {
+    /// Compares the names of both; the dataset's come first, new ones behind them.
+    ///
+    /// # Errors
+    /// Where the dataset has no names for numbers that have some in the source.
+    pub(crate) fn new(source: &'a dyn Source, dataset: &Metadata) -> Result<Self, String> {
+        let mut metadata = Metadata { schema: source.metadata().schema.clone(), user: dataset.user.clone() };
+        let mut numberings = Vec::new();
+        for (name, list) in NUMBERED {
+            let is_named = |attribute: &grainstore_format::Attribute| attribute.name == name;
+            let Some(attribute) = metadata.schema.attributes().iter().position(is_named) else { continue };
+            let numbers = match (names_in(dataset, list), names_in(source.metadata(), list)) {
+                (Some(mut all), new) => {
+                    let numbers = match new {
+                        Some(new) => merge(&mut all, new),
+                        None => (0..).take(all.len()).collect(),
+                    };
+                    metadata.user.insert(list.into(), Value::Array(all));
+                    numbers
+                }
+                (None, Some(_)) if dataset.schema.attributes().iter().any(is_named) => {
+                    let why = "those of the new samples have, so nobody can tell which numbers are the same";
+                    return Err(format!(
+                        "its numbers of \"{name}\" have no names ({list} of the user metadata), {why}"
+                    ));
+                }
+                // Another schema, of which the writer says what is wrong, or numbers without names in both.
+                (None, _) => continue,
+            };
+            numberings.push(Numbering { name, attribute, numbers });
+        }
+        Ok(Self { source, metadata, numberings })
+    }
+}
+
+fn names_in(metadata: &Metadata, list: &str) -> Option<Vec<Value>> {
+    metadata.user.get(list)?.as_array().cloned()
+}
+
+/// Adds what is new to all names; says the places of `new` among them.
+fn merge(all: &mut Vec<Value>, new: Vec<Value>) -> Vec<i64> {
+    let mut places: HashMap<Value, i64> = HashMap::new();
+    for (place, name) in (0..).zip(all.iter()) {
+        places.entry(name.clone()).or_insert(place);
+    }
+    let mut next = (0..).nth(all.len()).unwrap_or(i64::MAX);
+    let place = |name: Value| {
+        *places.entry(name).or_insert_with_key(|name| {
+            all.push(name.clone());
+            next += 1;
+            next - 1
+        })
+    };
+    new.into_iter().map(place).collect()
+}
+
+impl Source for Relabelled<'_> {
+    fn kind(&self) -> &'static str {
+        self.source.kind()
+    }
+    fn origins(&self) -> &[PathBuf] {
+        self.source.origins()
+    }
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+    fn is_keyed(&self) -> bool {
+        self.source.is_keyed()
+    }
+    fn has_distinct_keys(&self) -> bool {
+        self.source.has_distinct_keys()
+    }
+    fn is_once(&self) -> bool {
+        self.source.is_once()
+    }
+    fn parts(&self) -> &[Part] {
+        self.source.parts()
+    }
+    fn is_listed(&self) -> bool {
+        self.source.is_listed()
+    }
+    fn ascends(&self) -> bool {
+        self.source.ascends()
+    }
+    fn blocks(&self, part: usize) -> Result<Option<Blocks>, Bad> {
+        self.source.blocks(part)
+    }
+    fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn Samples + '_>, Bad> {
+        let samples = self.source.open(part, position, layout)?;
+        if self.numberings.is_empty() {
+            return Ok(samples);
+        }
+        let path = self.source.parts().get(part).map_or(Path::new(""), |part| part.path.as_path());
+        Ok(Box::new(RelabelledSamples { samples, path, numberings: &self.numberings }))
+    }
+    fn not_adoptable(&self) -> Option<String> {
+        self.source.not_adoptable()
+    }
+    fn stamp(&self) -> u64 {
+        self.source.stamp()
+    }
+    fn left_out(&self) -> Vec<Skipped> {
+        self.source.left_out()
+    }
+    fn notes(&self) -> Vec<String> {
+        self.source.notes()
+    }
+    fn warnings(&self) -> Vec<String> {
+        self.source.warnings()
+    }
+}
+
+struct RelabelledSamples<'a> {
+    samples: Box<dyn Samples + 'a>,
+    path: &'a Path,
+    numberings: &'a [Numbering],
+}
+
+impl RelabelledSamples<'_> {
+    fn bad(&self, key: &[u8], why: String) -> Bad {
+        let path = self.samples.file().unwrap_or_else(|| self.path.to_owned());
+        let place = Place { name: Some(key.to_vec()).filter(|key| !key.is_empty()), ..Place::default() };
+        Bad::new(&path, place, why, Reach::Sample)
+    }
+}
+
+impl Numbering {
+    /// # Errors
+    /// A number that has no name.
+    fn apply(&self, attributes: &mut [Option<AttributeValue>]) -> Result<(), String> {
+        let Some(Some(AttributeValue::Int(number))) = attributes.get_mut(self.attribute) else { return Ok(()) };
+        if *number == -1 {
+            return Ok(());
+        }
+        let found = usize::try_from(*number).ok().and_then(|number| self.numbers.get(number));
+        let why = || format!("its {} is {number}, and there are {} names", self.name, self.numbers.len());
+        *number = *found.ok_or_else(why)?;
+        Ok(())
+    }
+}
+
+impl Samples for RelabelledSamples<'_> {
+    fn next(&mut self) -> Result<Option<Item>, Bad> {
+        let mut item = self.samples.next()?;
+        let (key, attributes) = match &mut item {
+            Some(Item::Whole { sample, .. }) => (&sample.key, &mut sample.attributes),
+            Some(Item::Long { sample: StreamedSample { key, attributes, .. }, .. }) => (&*key, attributes),
+            None => return Ok(None),
+        };
+        let applied = self.numberings.iter().try_for_each(|numbering| numbering.apply(attributes));
+        applied.map_err(|why| self.bad(key, why))?;
+        Ok(item)
+    }
+    fn ahead_len(&mut self) -> Option<u64> {
+        self.samples.ahead_len()
+    }
+    fn file(&self) -> Option<PathBuf> {
+        self.samples.file()
+    }
+    fn payload(&mut self) -> &mut dyn Read {
+        self.samples.payload()
+    }
+}

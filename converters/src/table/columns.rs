@@ -1,0 +1,78 @@
+//! What the columns of a table become.
+
+use std::collections::BTreeSet;
+
+use grainstore_format::{AttributeType, AttributeValue};
+
+use super::cell::Kind;
+use super::rows::Rows;
+
+/// A column of text named `label` has at most so many classes; with more it is a text like any other.
+const CLASS_COUNT_MAX: usize = 65_536;
+
+/// A column of the table.
+#[derive(Debug)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) values: Values,
+}
+
+/// What a column becomes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Values {
+    /// An attribute.
+    Attribute(AttributeType),
+    /// The attribute `label`: the number of a class. Names are sorted.
+    Classes(Vec<Box<str>>),
+    /// A field of text.
+    Text,
+    /// What whoever reads the table makes of it; see [`Wanted::plain`](super::Wanted::plain).
+    Plain,
+    /// Nothing: all of its cells are empty.
+    Nothing,
+}
+
+impl Column {
+    pub(super) fn is_attribute(&self) -> bool {
+        matches!(self.values, Values::Attribute(_) | Values::Classes(_))
+    }
+}
+
+impl Values {
+    pub(super) fn of(rows: &Rows, column: usize, name: &str, kind: Option<Kind>) -> Self {
+        match kind {
+            None => Self::Nothing,
+            Some(Kind::Truth) => Self::Attribute(AttributeType::Bool),
+            Some(Kind::Whole) => Self::Attribute(AttributeType::Int64),
+            Some(Kind::Number) => Self::Attribute(AttributeType::Float64),
+            Some(Kind::Text) if name == "label" => classes(rows, column).map_or(Self::Text, Self::Classes),
+            Some(Kind::Text) => Self::Text,
+        }
+    }
+
+    pub(super) fn value(&self, text: &str) -> Option<AttributeValue> {
+        match self {
+            Self::Attribute(AttributeType::Bool) => Some(AttributeValue::Bool(text.eq_ignore_ascii_case("true"))),
+            Self::Attribute(AttributeType::Int64) => text.parse().ok().map(AttributeValue::Int),
+            Self::Attribute(_) => text.parse().ok().map(AttributeValue::Float64),
+            Self::Classes(names) => {
+                let class = names.binary_search_by(|name| (**name).cmp(text)).ok()?;
+                Some(AttributeValue::Int(i64::try_from(class).ok()?))
+            }
+            Self::Text | Self::Plain | Self::Nothing => None,
+        }
+    }
+}
+
+/// The distinct texts of a column; `None` where they are too many to be classes.
+fn classes(rows: &Rows, column: usize) -> Option<Vec<Box<str>>> {
+    let mut names: BTreeSet<&str> = BTreeSet::new();
+    for row in 0..rows.len() {
+        let cell = rows.cells(row).find(|cell| cell.column == column);
+        names.extend(cell.map(|cell| rows.text(&cell)));
+        if names.len() > CLASS_COUNT_MAX {
+            return None;
+        }
+    }
+    Some(names.into_iter().map(Box::from).collect())
+}

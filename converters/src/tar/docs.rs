@@ -1,0 +1,188 @@
+//! `.json` members: their scalars as attributes.
+//!
+//! A member of an object is an attribute where every document that was looked at has an integer, a float, a boolean,
+//! null or nothing there. Whatever else stands in a document is kept by keeping the document itself as a field.
+
+use std::collections::BTreeMap;
+
+use grainstore_format::{Attribute, AttributeType, AttributeValue};
+use serde_json::{Map, Value};
+
+/// A document of more bytes is not taken apart.
+pub(super) const LEN_MAX: u64 = 1 << 20;
+/// More names make no attributes: then they are values themselves.
+const NAMES_MAX: usize = 256;
+/// From here on, not every integer is a float of 64 bits.
+const EXACT_MAX: u64 = 1 << 53;
+
+/// What the documents that were looked at have in common.
+#[derive(Debug, Default)]
+pub(super) struct Docs {
+    members: BTreeMap<String, Kind>,
+    has_other: bool,
+}
+
+/// What stands under a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Null,
+    Scalar(AttributeType),
+    Other,
+}
+
+impl Docs {
+    /// Takes in a document; `None` is one that is too long.
+    pub(super) fn add(&mut self, content: Option<&[u8]>) {
+        let object = content.and_then(|content| serde_json::from_slice::<Map<String, Value>>(content).ok());
+        match object.filter(|_| !self.has_other) {
+            Some(object) => object.into_iter().for_each(|(name, value)| self.add_member(name, &value)),
+            None => self.has_other = true,
+        }
+        if self.has_other || self.members.len() > NAMES_MAX {
+            self.members.clear();
+            self.has_other = true;
+        }
+    }
+
+    fn add_member(&mut self, name: String, value: &Value) {
+        let found = if is_name(&name) { Kind::of(value) } else { Kind::Other };
+        self.members.entry(name).and_modify(|kind| *kind = kind.and(found)).or_insert(found);
+    }
+
+    /// The attributes, and whether they are all that the documents say. `is_free`: whether a name is not taken yet.
+    pub(super) fn attributes(&self, is_free: impl Fn(&str) -> bool) -> (Vec<Attribute>, bool) {
+        let attribute = |(name, kind): (&String, &Kind)| match kind {
+            Kind::Scalar(kind) if is_free(name) => Some(Attribute { name: name.clone(), kind: *kind }),
+            _ => None,
+        };
+        let attributes: Vec<_> = self.members.iter().filter_map(attribute).collect();
+        let is_all = !self.has_other && !attributes.is_empty() && attributes.len() == self.members.len();
+        (attributes, is_all)
+    }
+}
+
+impl Kind {
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(_) => Self::Scalar(AttributeType::Bool),
+            Value::Number(number) if number.is_i64() => Self::Scalar(AttributeType::Int64),
+            Value::Number(number) if number.is_f64() => Self::Scalar(AttributeType::Float64),
+            _ => Self::Other,
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        use AttributeType::{Float64, Int64};
+        match (self, other) {
+            (one, Self::Null) | (Self::Null, one) => one,
+            (Self::Scalar(Int64), Self::Scalar(Float64)) | (Self::Scalar(Float64), Self::Scalar(Int64)) => {
+                Self::Scalar(Float64)
+            }
+            (one, other) if one == other => one,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The attributes' values in a document.
+///
+/// # Errors
+/// A document that is no object, has a value of another type, or, where it is not `kept` itself, a member that no
+/// attribute holds.
+pub(super) fn values(
+    content: &[u8],
+    attributes: &[Attribute],
+    is_kept: bool,
+) -> Result<Vec<Option<AttributeValue>>, String> {
+    let object: Map<String, Value> =
+        serde_json::from_slice(content).map_err(|error| format!("its .json is no object: {error}"))?;
+    let is_unknown = |name: &&String| !attributes.iter().any(|attribute| attribute.name == **name);
+    if let Some(name) = object.keys().find(is_unknown).filter(|_| !is_kept) {
+        return Err(format!("its .json has a member {}, unlike the first samples; {HINT}", quoted(name)));
+    }
+    let value = |attribute: &Attribute| match object.get(&attribute.name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => fitting(value, attribute.kind).map(Some).ok_or_else(|| {
+            let (name, kind) = (quoted(&attribute.name), attribute.kind.name());
+            format!("its .json has a {} as {name}, where the first samples have {kind}; {HINT}", described(value))
+        }),
+    };
+    attributes.iter().map(value).collect()
+}
+
+const HINT: &str = "`--map json=json,...` keeps the documents as they are";
+
+fn fitting(value: &Value, kind: AttributeType) -> Option<AttributeValue> {
+    match (value, kind) {
+        (Value::Bool(value), AttributeType::Bool) => Some(AttributeValue::Bool(*value)),
+        (Value::Number(number), AttributeType::Int64) => number.as_i64().map(AttributeValue::Int),
+        (Value::Number(number), AttributeType::Float64) => {
+            let is_exact =
+                number.is_f64() || number.as_i64().is_some_and(|integer| integer.unsigned_abs() <= EXACT_MAX);
+            number.as_f64().filter(|_| is_exact).map(AttributeValue::Float64)
+        }
+        _ => None,
+    }
+}
+
+fn described(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "float",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "list",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Whether a schema takes it.
+fn is_name(name: &str) -> bool {
+    (1..=255).contains(&name.len()) && !name.chars().any(char::is_control)
+}
+
+fn quoted(name: &str) -> String {
+    let shown: String = name.chars().take(256).collect();
+    format!("\"{}\"", grainstore_format::escape_bytes(shown.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(documents: &[&str]) -> (Vec<(String, &'static str)>, bool) {
+        let mut docs = Docs::default();
+        documents.iter().for_each(|text| docs.add(Some(text.as_bytes())));
+        let (attributes, is_all) = docs.attributes(|name| name != "taken");
+        (attributes.into_iter().map(|a| (a.name, a.kind.name())).collect(), is_all)
+    }
+
+    #[test]
+    fn scalars_are_attributes_and_all_else_keeps_the_document() {
+        let names = |list: &[(&str, &'static str)]| list.iter().map(|(a, b)| ((*a).to_owned(), *b)).collect::<Vec<_>>();
+        let (found, is_all) = of(&[r#"{"w": 1, "ok": true, "s": 1}"#, r#"{"s": 0.5, "w": null}"#]);
+        assert_eq!((found, is_all), (names(&[("ok", "bool"), ("s", "float64"), ("w", "int64")]), true));
+        let (found, is_all) = of(&[r#"{"w": 1, "text": "a", "deep": {"x": 1}, "mixed": 1}"#, r#"{"mixed": true}"#]);
+        assert_eq!((found, is_all), (names(&[("w", "int64")]), false));
+        for documents in [&["[1]"][..], &["{}"], &[r#"{"a": null}"#], &[r#"{"taken": 1}"#], &[r#"{"a":1}"#, "x"]] {
+            assert_eq!(of(documents), (vec![], false), "{documents:?}");
+        }
+        assert_eq!(of(&[r#"{"big": 18446744073709551615, "a": 1}"#]), (names(&[("a", "int64")]), false));
+    }
+
+    #[test]
+    fn values_that_do_not_fit_are_refused_and_nothing_is_lost() {
+        let attribute = |name: &str, kind| Attribute { name: name.into(), kind };
+        let schema = [attribute("f", AttributeType::Float64), attribute("i", AttributeType::Int64)];
+        let found = values(br#"{"f": 3, "i": -1}"#, &schema, false).unwrap();
+        assert_eq!(found, [Some(AttributeValue::Float64(3.0)), Some(AttributeValue::Int(-1))]);
+        assert_eq!(values(b"{}", &schema, false).unwrap(), [None, None]);
+        assert_eq!(values(br#"{"x": "y"}"#, &schema, true).unwrap(), [None, None]);
+        for bad in [&br#"{"x": 1}"#[..], br#"{"i": 1.5}"#, br#"{"i": "1"}"#, br#"{"f": 9007199254740993}"#, b"[]", b"{"]
+        {
+            assert!(values(bad, &schema, false).is_err());
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The samples of a tar that lies in a file: all members of one are known before its payload is read.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use grainstore_format::{AttributeValue, to_usize};
+use grainstore_writer::{Sample, StreamedSample};
+
+use super::bytes::{Bytes, FileBytes, read_run};
+use super::groups::{Group, Groups, Run, Take};
+use super::members::unreadable;
+use super::shape::Shape;
+use crate::{Bad, BlockBuilder, Blocks, Item, Layout, Place, Reach, Samples, WHOLE_LEN_MAX};
+
+/// Where the samples of an archive lie. Payloads are passed over.
+pub(super) fn blocks(shape: &Shape, bytes: FileBytes) -> Blocks {
+    let mut builder = BlockBuilder::default();
+    let mut groups = Groups::new(shape, bytes, 0);
+    while let Some(group) = groups.next(|_, _, _, _| Take::On) {
+        let ends_all = group.bad.as_ref().is_some_and(|bad| bad.reach == Reach::Rest);
+        // A block of its own, so that no more is asked of it than the reason.
+        let len = if ends_all { BlockBuilder::ALONE_LEN } else { group.end.saturating_sub(group.position) };
+        builder.push(group.position, len);
+    }
+    builder.finish()
+}
+
+/// The samples from a header on.
+pub(super) struct FileSamples<'a> {
+    shape: &'a Shape,
+    path: &'a Path,
+    layout: Layout,
+    groups: Groups<'a, FileBytes>,
+    long: Runs,
+}
+
+/// Runs of a file, one after the other.
+struct Runs {
+    file: Arc<File>,
+    runs: std::vec::IntoIter<Run>,
+    current: Run,
+}
+
+/// What a sample's payload is made of.
+struct Plan {
+    runs: Vec<Run>,
+    fields: Vec<Option<std::ops::Range<u64>>>,
+    len: u64,
+    offset: u64,
+}
+
+impl<'a> FileSamples<'a> {
+    pub(super) fn new(shape: &'a Shape, path: &'a Path, bytes: FileBytes, start: (u64, Layout)) -> Self {
+        let long = Runs { file: bytes.file(), runs: Vec::new().into_iter(), current: Run { offset: 0, len: 0 } };
+        Self { shape, path, layout: start.1, groups: Groups::new(shape, bytes, start.0), long }
+    }
+
+    fn load(&mut self, group: &Group) -> Result<Item, String> {
+        let attributes = self.attributes(group)?;
+        let fields = self.shape.field_runs(&group.runs)?;
+        let plan = match self.layout {
+            Layout::Packed => self.packed(&fields),
+            Layout::InPlace => self.in_place(&fields, group),
+        };
+        let (key, offset) = (group.key.clone(), plan.offset);
+        if plan.len > WHOLE_LEN_MAX {
+            let sample = StreamedSample { key, attributes, fields: plan.fields, len: plan.len };
+            self.long.runs = plan.runs.into_iter();
+            self.long.current.len = 0;
+            return Ok(Item::Long { sample, offset });
+        }
+        let payload = self.read(&plan)?;
+        Ok(Item::Whole { sample: Sample { key, attributes, payload, fields: plan.fields }, offset })
+    }
+
+    fn attributes(&mut self, group: &Group) -> Result<Vec<Option<AttributeValue>>, String> {
+        let mut attributes = self.shape.no_attributes();
+        for (number, (slot, run)) in self.shape.slots.iter().zip(&group.runs).enumerate() {
+            let Some(run) = run.filter(|_| slot.values.are_any()) else { continue };
+            slot.values.check_len(run.len)?;
+            let content = read_run(self.groups.bytes(), run.offset, run.len).map_err(|error| unreadable(&error))?;
+            self.shape.read_values(number, &content, &mut attributes)?;
+        }
+        Ok(attributes)
+    }
+
+    fn packed(&self, fields: &[Option<Run>]) -> Plan {
+        let (ranges, len) = self.shape.packed(fields);
+        Plan { runs: fields.iter().flatten().copied().collect(), fields: ranges, len, offset: 0 }
+    }
+
+    /// From the first field's first byte to the last one's last, with the headers between them.
+    fn in_place(&self, fields: &[Option<Run>], group: &Group) -> Plan {
+        let there = || fields.iter().flatten();
+        let offset = there().map(|run| run.offset).min().unwrap_or(group.end);
+        let end = there().map(|run| run.offset.saturating_add(run.len)).max().unwrap_or(offset);
+        let range = |run: &Option<Run>| {
+            let start = run.as_ref()?.offset - offset;
+            Some(start..start + run.as_ref()?.len)
+        };
+        let ranges = self.shape.told(fields.iter().map(range).collect());
+        let len = end - offset;
+        Plan { runs: vec![Run { offset, len }], fields: ranges, len, offset }
+    }
+
+    fn read(&mut self, plan: &Plan) -> Result<Vec<u8>, String> {
+        let file_len = self.groups.bytes().len().unwrap_or(0);
+        if plan.len > file_len {
+            return Err(format!("has {} bytes, but the file {file_len}", plan.len));
+        }
+        let mut payload = vec![0; to_usize(plan.len)];
+        let mut rest = &mut payload[..];
+        for run in &plan.runs {
+            let (now, later) = rest.split_at_mut(to_usize(run.len));
+            let found = self.groups.bytes().read_at(run.offset, now).map_err(|error| unreadable(&error))?;
+            if found < now.len() {
+                return Err(format!("the file ends inside it: it shrank from {file_len} bytes while it was read"));
+            }
+            rest = later;
+        }
+        Ok(payload)
+    }
+}
+
+impl Samples for FileSamples<'_> {
+    fn next(&mut self) -> Result<Option<Item>, Bad> {
+        let Some(mut group) = self.groups.next(|_, _, _, _| Take::On) else { return Ok(None) };
+        if let Some(bad) = group.bad.take() {
+            return Err(bad.into_bad(self.path));
+        }
+        self.load(&group).map(Some).map_err(|why| {
+            let place = Place { record: None, offset: Some(group.position), name: Some(group.key) };
+            Bad::new(self.path, place, why, Reach::Sample)
+        })
+    }
+
+    fn payload(&mut self) -> &mut dyn Read {
+        &mut self.long
+    }
+}
+
+impl Read for Runs {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.current.len == 0 {
+            match self.runs.next() {
+                Some(run) => self.current = run,
+                None => return Ok(0),
+            }
+        }
+        let len = buffer.len().min(to_usize(self.current.len));
+        let found = self.file.read_at(&mut buffer[..len], self.current.offset)?;
+        if found == 0 && len > 0 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file shrank while it was read"));
+        }
+        self.current.offset += found as u64;
+        self.current.len -= found as u64;
+        Ok(found)
+    }
+}

@@ -1,0 +1,212 @@
+//! Members that follow each other and belong together: what becomes a sample.
+
+use std::path::Path;
+
+use super::bytes::Bytes;
+use super::members::{Damage, Member, Members};
+use super::shape::{Grouping, Placed, Shape};
+use crate::{Bad, Place, Reach};
+
+/// The members of one sample.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) key: Vec<u8>,
+    /// Offset of the first header of it.
+    pub(super) position: u64,
+    /// Where its last payload ends.
+    pub(super) end: u64,
+    /// The payload of each slot's member.
+    pub(super) runs: Vec<Option<Run>>,
+    /// Why it cannot be had.
+    pub(super) bad: Option<Spoilt>,
+}
+
+/// A payload in the archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) offset: u64,
+    pub(super) len: u64,
+}
+
+/// Why a sample cannot be had.
+#[derive(Debug)]
+pub(super) struct Spoilt {
+    place: Place,
+    why: String,
+    pub(super) reach: Reach,
+}
+
+/// What whoever looks at each member of a group makes of it.
+pub(super) enum Take {
+    /// Goes on.
+    On,
+    /// The sample cannot be had.
+    Spoil(String),
+    /// The group is whole with it.
+    Last,
+    /// Nothing behind it can be read.
+    Stop(String),
+}
+
+/// The groups from a header on.
+pub(super) struct Groups<'a, B> {
+    shape: &'a Shape,
+    members: Members<B>,
+    /// Read already, but part of the next group.
+    ahead: Option<Member>,
+    damage: Option<Damage>,
+    is_stopped: bool,
+}
+
+impl Group {
+    fn new(key: &[u8], position: u64, slot_count: usize) -> Self {
+        Self { key: key.to_vec(), position, end: position, runs: vec![None; slot_count], bad: None }
+    }
+
+    /// Whether a member for every slot is there.
+    pub(super) fn is_full(&self) -> bool {
+        self.runs.iter().all(Option::is_some)
+    }
+
+    /// Keeps the first reason.
+    pub(super) fn spoil(&mut self, member: &Member, why: String, reach: Reach) {
+        if self.bad.is_none() {
+            let place = Place { record: None, offset: Some(member.start), name: Some(member.name.clone()) };
+            self.bad = Some(Spoilt { place, why, reach });
+        }
+    }
+
+    /// Puts a member into a slot.
+    fn put(&mut self, slot: usize, member: &Member) {
+        self.end = member.data.saturating_add(member.len);
+        match self.runs.get_mut(slot) {
+            Some(Some(first)) => {
+                let (first, second) = (first.offset, member.data);
+                let why = format!("its sample has two members of this kind, at bytes {first} and {second}");
+                self.spoil(member, why, Reach::Sample);
+            }
+            Some(run) => *run = Some(Run { offset: member.data, len: member.len }),
+            None => {}
+        }
+    }
+}
+
+impl Spoilt {
+    pub(super) fn into_bad(self, path: &Path) -> Bad {
+        Bad::new(path, self.place, self.why, self.reach)
+    }
+}
+
+impl From<Damage> for Spoilt {
+    fn from(Damage { offset, name, why, .. }: Damage) -> Self {
+        Self { place: Place { record: None, offset: Some(offset), name }, why, reach: Reach::Rest }
+    }
+}
+
+impl<'a, B: Bytes> Groups<'a, B> {
+    pub(super) fn new(shape: &'a Shape, bytes: B, position: u64) -> Self {
+        Self { shape, members: Members::new(bytes, position), ahead: None, damage: None, is_stopped: false }
+    }
+
+    pub(super) fn bytes(&mut self) -> &mut B {
+        self.members.bytes()
+    }
+
+    /// The next group. `take` sees every member that has a place in it, before the next header is read. One that ends
+    /// what can be read is the last.
+    pub(super) fn next(&mut self, mut take: impl FnMut(&mut B, &Group, usize, Run) -> Take) -> Option<Group> {
+        let mut group: Option<Group> = None;
+        while !self.is_stopped {
+            let member = match self.member() {
+                Ok(Some(member)) => member,
+                Ok(None) if group.is_none() && !self.members.is_done() => continue,
+                Ok(None) => break,
+                Err(damage) => return Some(self.stop(group, damage)),
+            };
+            let (key, slot) = match self.shape.place(&member.name) {
+                Placed::PassedOver => continue,
+                Placed::In { key, slot } => (key, Ok(slot)),
+                Placed::Stray { key, why } => (key, Err(why)),
+            };
+            if group.as_ref().is_some_and(|group| !self.joins(group, key)) {
+                self.ahead = Some(member);
+                break;
+            }
+            let group = group.get_or_insert_with(|| Group::new(key, member.start, self.shape.slots.len()));
+            match member.unusable.clone().map_or(slot, Err) {
+                Ok(slot) if self.admit(group, slot, &member, &mut take) => break,
+                Ok(_) => {}
+                Err(why) => group.spoil(&member, why, Reach::Sample),
+            }
+        }
+        group
+    }
+
+    /// Puts a member into the group and shows it to `take`; says whether it is the last.
+    fn admit(
+        &mut self,
+        group: &mut Group,
+        slot: usize,
+        member: &Member,
+        take: &mut impl FnMut(&mut B, &Group, usize, Run) -> Take,
+    ) -> bool {
+        group.put(slot, member);
+        if group.bad.is_some() {
+            return false;
+        }
+        match take(self.members.bytes(), group, slot, Run { offset: member.data, len: member.len }) {
+            Take::On => false,
+            Take::Last => true,
+            Take::Spoil(why) => {
+                group.spoil(member, why, Reach::Sample);
+                false
+            }
+            Take::Stop(why) => {
+                self.is_stopped = true;
+                group.spoil(member, why, Reach::Rest);
+                true
+            }
+        }
+    }
+
+    fn member(&mut self) -> Result<Option<Member>, Damage> {
+        if let Some(member) = self.ahead.take() {
+            return Ok(Some(member));
+        }
+        if let Some(damage) = self.damage.take() {
+            return Err(damage);
+        }
+        self.members.next()
+    }
+
+    fn joins(&self, group: &Group, key: &[u8]) -> bool {
+        self.shape.grouping == Grouping::Stems && group.key == key
+    }
+
+    /// The group before a damage, if that is whole, or else one that cannot be had.
+    fn stop(&mut self, group: Option<Group>, damage: Damage) -> Group {
+        match group {
+            Some(group) if !self.cuts(&damage, &group) => {
+                self.damage = Some(damage);
+                group
+            }
+            group => {
+                self.is_stopped = true;
+                let position = group.map_or(damage.position, |group| group.position);
+                Group { bad: Some(damage.into()), ..Group::new(&[], position, self.shape.slots.len()) }
+            }
+        }
+    }
+
+    /// Whether a member of the group may be lost that it needs.
+    fn cuts(&self, damage: &Damage, group: &Group) -> bool {
+        if group.bad.is_some() {
+            return false;
+        }
+        match damage.name.as_ref().map(|name| self.shape.place(name)) {
+            Some(Placed::In { key, .. } | Placed::Stray { key, .. }) => self.joins(group, key),
+            Some(Placed::PassedOver) => false,
+            None => self.shape.grouping == Grouping::Stems && !group.is_full(),
+        }
+    }
+}

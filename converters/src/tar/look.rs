@@ -1,0 +1,343 @@
+//! How an archive's samples look, found from the first 1,000 of them.
+
+use std::io::Read;
+
+use grainstore_format::{Attribute, AttributeType, Field, FieldType, Metadata, Schema, escape_bytes};
+use serde_json::Map;
+
+use super::bytes::{Bytes, StreamBytes, read_run};
+use super::docs::{self, Docs};
+use super::labels;
+use super::members::{Member, Members, unreadable};
+use super::shape::{Grouping, Shape, Slot, Takes, Values, is_meta, is_picture, split};
+use crate::Mapping;
+
+/// Samples that are looked at.
+const SAMPLES_MAX: usize = 1000;
+/// Members that are looked at, whatever they belong to.
+const MEMBERS_MAX: usize = 20_000;
+/// More extensions are no fields: they are parts of names with dots in them.
+const EXTENSIONS_MAX: usize = 64;
+
+/// A name of the dataset, and the extensions that it stands for.
+type Target = (String, Vec<Vec<u8>>);
+
+/// What was seen.
+#[derive(Debug)]
+pub(super) struct Looking {
+    mapped: Vec<Target>,
+    /// The extensions of each sample's members, by their number.
+    groups: Vec<Vec<usize>>,
+    stem: Vec<u8>,
+    extensions: Vec<Vec<u8>>,
+    member_count: usize,
+    has_bare_names: bool,
+    /// Whether all names are CLASS/FILE.
+    are_in_classes: bool,
+    are_labels: bool,
+    docs: Docs,
+    /// Why looking ended early.
+    damage: Option<String>,
+}
+
+/// Looks at the first samples of a tar that comes as a stream.
+pub(crate) fn look_at_stream(stream: &mut dyn Read, mapping: &Mapping) -> Result<Shape, String> {
+    let mut looking = Looking::new(mapping)?;
+    looking.look(StreamBytes::new(stream));
+    looking.shape()
+}
+
+impl Looking {
+    pub(super) fn new(mapping: &Mapping) -> Result<Self, String> {
+        Ok(Self {
+            mapped: targets(mapping)?,
+            groups: Vec::new(),
+            stem: Vec::new(),
+            extensions: Vec::new(),
+            member_count: 0,
+            has_bare_names: false,
+            are_in_classes: true,
+            are_labels: true,
+            docs: Docs::default(),
+            damage: None,
+        })
+    }
+
+    /// Looks at an archive, as far as it can be read.
+    pub(super) fn look(&mut self, bytes: impl Bytes) {
+        let mut members = Members::new(bytes, 0);
+        let ended = loop {
+            match members.next() {
+                Ok(Some(member)) if self.member_count < MEMBERS_MAX => match self.add(&member, members.bytes()) {
+                    Ok(true) => {}
+                    Ok(false) => break None,
+                    Err(why) => break Some(why),
+                },
+                Ok(_) => break None,
+                Err(damage) => break Some(format!("at byte {}: {}", damage.offset, damage.why)),
+            }
+        };
+        if ended.is_some() && self.groups.len() > 1 {
+            // The last sample may have lost members.
+            self.groups.pop();
+        }
+        self.damage = self.damage.take().or(ended);
+    }
+
+    /// Whether nothing was found that could be a sample.
+    pub(super) fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// Takes in a member; false where that is enough.
+    fn add(&mut self, member: &Member, bytes: &mut dyn Bytes) -> Result<bool, String> {
+        self.member_count += 1;
+        let (stem, extension) = match split(&member.name) {
+            Some((stem, extension)) => (stem, Some(extension)),
+            None => (&member.name[..], None),
+        };
+        if member.unusable.is_some()
+            || member.name.is_empty()
+            || is_meta(&member.name)
+            || !self.is_of_interest(extension.as_deref())
+        {
+            return Ok(true);
+        }
+        if (self.groups.is_empty() || stem != self.stem) && !self.begin(stem) {
+            return Ok(false);
+        }
+        self.are_in_classes &= member.name.iter().filter(|&&byte| byte == b'/').count() == 1;
+        match extension {
+            Some(extension) => self.add_content(&extension, member, bytes).map(|()| self.add_extension(extension)),
+            None => {
+                self.has_bare_names = true;
+                Ok(true)
+            }
+        }
+    }
+
+    fn is_of_interest(&self, extension: Option<&[u8]>) -> bool {
+        let is_mapped = |extension| self.mapped.iter().flat_map(|(_, all)| all).any(|one| one == extension);
+        self.mapped.is_empty() || extension.is_some_and(is_mapped)
+    }
+
+    fn begin(&mut self, stem: &[u8]) -> bool {
+        let has_room = self.groups.len() < SAMPLES_MAX;
+        if has_room {
+            self.groups.push(Vec::new());
+            self.stem = stem.to_vec();
+        }
+        has_room
+    }
+
+    fn add_extension(&mut self, extension: Vec<u8>) -> bool {
+        let known = self.extensions.iter().position(|one| *one == extension);
+        let number = known.unwrap_or_else(|| {
+            self.extensions.push(extension);
+            self.extensions.len() - 1
+        });
+        if let Some(group) = self.groups.last_mut().filter(|group| !group.contains(&number)) {
+            group.push(number);
+        }
+        self.extensions.len() <= EXTENSIONS_MAX
+    }
+
+    fn add_content(&mut self, extension: &[u8], member: &Member, bytes: &mut dyn Bytes) -> Result<(), String> {
+        let mut content = |len_max| match member.len {
+            len if len > len_max => Ok(None),
+            len => read_run(bytes, member.data, len).map(Some).map_err(|error| unreadable(&error)),
+        };
+        match extension {
+            b"cls" => self.are_labels &= content(labels::LEN_MAX)?.is_some_and(|text| labels::parse(&text).is_some()),
+            b"json" => self.docs.add(content(docs::LEN_MAX)?.as_deref()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What a dataset of such archives looks like.
+    pub(super) fn shape(self) -> Result<Shape, String> {
+        if self.is_empty() {
+            let (wanted, none) = match self.mapped.is_empty() {
+                true => ("", "it holds no files"),
+                false => (" with the extensions that --map names", "it holds no such file"),
+            };
+            return Err(format!("no tar archive with files{wanted}: {}", self.damage.unwrap_or_else(|| none.into())));
+        }
+        let has_groups = self.groups.iter().any(|group| group.len() > 1);
+        let shape = if !self.mapped.is_empty() {
+            self.mapped_shape()
+        } else if self.extensions.len() > EXTENSIONS_MAX
+            || (!has_groups && (self.has_bare_names || self.extensions.len() > 1))
+        {
+            self.names_shape()
+        } else {
+            self.stems_shape()
+        };
+        shape.map_err(|error| error.to_string())
+    }
+
+    /// Every member by itself.
+    fn names_shape(&self) -> Result<Shape, grainstore_format::FormatError> {
+        let are_pictures = !self.has_bare_names && self.extensions.iter().all(|extension| is_picture(extension));
+        let (name, takes) = one_field(are_pictures);
+        let slots = vec![Slot { takes, field: Some(0), values: Values::None }];
+        let mut notes = vec![
+            "members that follow each other do not share a stem, so every member is a sample; its whole name is the key"
+                .to_owned(),
+        ];
+        notes.extend(self.class_note());
+        shape(Grouping::Names, vec![], vec![field(name.as_bytes())], slots, notes)
+    }
+
+    /// The members of one stem.
+    fn stems_shape(&self) -> Result<Shape, grainstore_format::FormatError> {
+        let has = |extension: &[u8]| self.extensions.iter().any(|one| one == extension);
+        let mut has_label = has(b"cls") && self.are_labels && !has(b"label");
+        let is_free = |name: &str| {
+            let is_taken = has(name.as_bytes()) || ["image", "data"].contains(&name);
+            !is_taken && (name != "label" || !has_label)
+        };
+        let (attributes, is_all) = self.docs.attributes(is_free);
+        let is_field = |extension: &[u8]| match extension {
+            b"cls" => !has_label,
+            b"json" => !is_all,
+            _ => true,
+        };
+        let mut fields: Vec<Vec<u8>> = self.extensions.iter().filter(|one| is_field(one)).cloned().collect();
+        if fields.is_empty() {
+            // A dataset has one field at least.
+            fields.push(if has(b"json") { b"json".to_vec() } else { b"cls".to_vec() });
+        }
+        has_label &= !fields.iter().any(|one| one == b"cls");
+        fields.sort();
+        let slots = value_slots(has_label, &attributes);
+        let attributes: Vec<_> = has_label.then(|| label("label")).into_iter().chain(attributes).collect();
+        let mut notes = vec![format!("members of one stem are a sample; fields: {}", listed(&fields))];
+        notes.extend(self.class_note());
+        if fields.len() > 1 && self.has_one_each(&fields) {
+            return self.one_of_shape(&fields, attributes, slots, notes);
+        }
+        let (fields, slots) = with_fields(&fields, slots);
+        shape(Grouping::Stems, attributes, fields, slots, notes)
+    }
+
+    /// Whether every sample has exactly one of the fields.
+    fn has_one_each(&self, fields: &[Vec<u8>]) -> bool {
+        let is_field = |number: &&usize| self.extensions.get(**number).is_some_and(|one| fields.contains(one));
+        !self.has_bare_names && self.groups.iter().all(|group| group.iter().filter(is_field).count() == 1)
+    }
+
+    /// One field, whatever its extension: samples have one of them each.
+    fn one_of_shape(
+        &self,
+        fields: &[Vec<u8>],
+        attributes: Vec<Attribute>,
+        mut slots: Vec<Slot>,
+        mut notes: Vec<String>,
+    ) -> Result<Shape, grainstore_format::FormatError> {
+        let (name, takes) = one_field(fields.iter().all(|one| is_picture(one)));
+        notes.push(format!("every sample has exactly one of {}: they are one field, \"{name}\"", listed(fields)));
+        slots.push(Slot { takes, field: Some(0), values: Values::None });
+        shape(Grouping::Stems, attributes, vec![field(name.as_bytes())], slots, notes)
+    }
+
+    /// What the user named.
+    fn mapped_shape(&self) -> Result<Shape, grainstore_format::FormatError> {
+        let is_label = |extensions: &[Vec<u8>]| {
+            *extensions == [b"cls".to_vec()] && self.are_labels && self.extensions.contains(&extensions[0])
+        };
+        let (mut fields, mut slots, mut attributes) = (Vec::new(), Vec::new(), Vec::new());
+        for (target, extensions) in &self.mapped {
+            let takes = Takes::Extensions(extensions.clone());
+            if is_label(extensions) && self.mapped.len() > 1 {
+                attributes.push(label(target));
+                slots.push(Slot { takes, field: None, values: Values::Label });
+            } else {
+                slots.push(Slot { takes, field: Some(fields.len()), values: Values::None });
+                fields.push(field(target.as_bytes()));
+            }
+        }
+        let shape = shape(Grouping::Stems, attributes, fields, slots, Vec::new())?;
+        Ok(Shape { is_mapped: true, ..shape })
+    }
+
+    fn class_note(&self) -> Option<String> {
+        self.are_in_classes.then(|| {
+            "names are CLASS/FILE, but classes are not numbered: that would need a look at all names first; to have a \
+             label, unpack the archive and convert the folder"
+                .to_owned()
+        })
+    }
+}
+
+/// The targets of a mapping, and the extensions of each: `image=jpg;png`.
+fn targets(mapping: &Mapping) -> Result<Vec<Target>, String> {
+    if let Some(key) = mapping.key() {
+        return Err(format!("the key of a tar's sample is the stem of its members' names, so key={key} cannot be had"));
+    }
+    let extensions = |source: &str| -> Vec<Vec<u8>> {
+        source.split(';').map(|one| one.trim_start_matches('.').to_lowercase().into_bytes()).collect()
+    };
+    let targets: Vec<_> = mapping.targets().iter().map(|(name, source)| (name.clone(), extensions(source))).collect();
+    let mut all: Vec<&Vec<u8>> = targets.iter().flat_map(|(_, extensions)| extensions).collect();
+    all.sort();
+    match all.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(format!("the extension \"{}\" is mapped twice", escape_bytes(pair[0]))),
+        None => Ok(targets),
+    }
+}
+
+/// Slots of members that hold attributes; whether they are fields too is put in later.
+fn value_slots(has_label: bool, attributes: &[Attribute]) -> Vec<Slot> {
+    let slot = |extension: &[u8], values| Slot { takes: only(extension), field: None, values };
+    let label = has_label.then(|| slot(b"cls", Values::Label));
+    let values = Values::Document(attributes.to_vec(), usize::from(has_label));
+    let document = (!attributes.is_empty()).then(|| slot(b"json", values));
+    label.into_iter().chain(document).collect()
+}
+
+/// Adds a slot for every field, in order; one that stands there for its attributes is the field's too.
+fn with_fields(names: &[Vec<u8>], mut slots: Vec<Slot>) -> (Vec<Field>, Vec<Slot>) {
+    for (number, name) in names.iter().enumerate() {
+        let takes = only(name);
+        match slots.iter_mut().find(|slot| slot.takes == takes) {
+            Some(slot) => slot.field = Some(number),
+            None => slots.push(Slot { takes, field: Some(number), values: Values::None }),
+        }
+    }
+    (names.iter().map(|name| field(name)).collect(), slots)
+}
+
+fn shape(
+    grouping: Grouping,
+    attributes: Vec<Attribute>,
+    fields: Vec<Field>,
+    slots: Vec<Slot>,
+    notes: Vec<String>,
+) -> Result<Shape, grainstore_format::FormatError> {
+    let metadata = Metadata { schema: Schema::new(attributes, fields)?, user: Map::new() };
+    Ok(Shape { metadata, grouping, slots, is_mapped: false, notes })
+}
+
+fn one_field(are_pictures: bool) -> (&'static str, Takes) {
+    if are_pictures { ("image", Takes::Pictures) } else { ("data", Takes::Anything) }
+}
+
+fn only(extension: &[u8]) -> Takes {
+    Takes::Extensions(vec![extension.to_vec()])
+}
+
+fn label(name: &str) -> Attribute {
+    Attribute { name: name.into(), kind: AttributeType::Int64 }
+}
+
+/// A field has the name of its extension; bytes that are no UTF-8 are escaped.
+fn field(extension: &[u8]) -> Field {
+    let name = std::str::from_utf8(extension).map_or_else(|_| escape_bytes(extension), str::to_owned);
+    Field { name, kind: FieldType::Bytes }
+}
+
+fn listed(extensions: &[Vec<u8>]) -> String {
+    extensions.iter().map(|one| escape_bytes(&one[..one.len().min(256)])).collect::<Vec<_>>().join(", ")
+}

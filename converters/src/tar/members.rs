@@ -1,0 +1,250 @@
+//! From header to header: the members of an archive, with the names that extension headers give them.
+
+use std::io;
+
+use grainstore_format::{escape_bytes, to_usize};
+
+use super::bytes::{Bytes, read_run};
+use super::header::{BLOCK_LEN, Block, Header, Kind, Pax, strip_root};
+
+/// An extension header of more bytes is not looked into: no name is that long.
+const EXTENSION_LEN_MAX: u64 = 1 << 20;
+/// Zeros behind the end of an archive that are looked through for another one.
+const PADDING_LEN_MAX: u64 = 64 << 20;
+
+/// A member that may be part of a sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Member {
+    /// Offset of the first header that belongs to it.
+    pub(super) start: u64,
+    pub(super) name: Vec<u8>,
+    /// Offset of its payload.
+    pub(super) data: u64,
+    /// Bytes of its payload.
+    pub(super) len: u64,
+    /// Why it cannot be used.
+    pub(super) unusable: Option<String>,
+}
+
+/// A place behind which no member can be found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Damage {
+    /// Where to begin to find it again.
+    pub(super) position: u64,
+    pub(super) offset: u64,
+    /// Of the member that it cuts.
+    pub(super) name: Option<Vec<u8>>,
+    pub(super) why: String,
+}
+
+/// The members from a header on.
+#[derive(Debug)]
+pub(super) struct Members<B> {
+    bytes: B,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// The next header, or the end, stands here.
+    At(u64),
+    /// Zeros stand here.
+    Zeros(u64),
+    Done,
+}
+
+/// What extension headers said of the member to come.
+#[derive(Debug, Default)]
+struct Said {
+    start: Option<u64>,
+    long_name: Option<Vec<u8>>,
+    pax: Pax,
+    unusable: Option<String>,
+}
+
+impl<B: Bytes> Members<B> {
+    pub(super) fn new(bytes: B, position: u64) -> Self {
+        Self { bytes, state: State::At(position) }
+    }
+
+    pub(super) fn bytes(&mut self) -> &mut B {
+        &mut self.bytes
+    }
+
+    /// Whether nothing follows. Behind the last member comes `None`; asked again, it looks behind the zeros.
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self.state, State::Done)
+    }
+
+    /// The next member. After a damage there is none.
+    pub(super) fn next(&mut self) -> Result<Option<Member>, Damage> {
+        let found = match self.state {
+            State::At(offset) => self.member_at(offset),
+            State::Zeros(offset) => self.look_behind(offset),
+            State::Done => Ok(None),
+        };
+        if found.is_err() {
+            self.state = State::Done;
+        }
+        found
+    }
+
+    fn member_at(&mut self, mut offset: u64) -> Result<Option<Member>, Damage> {
+        let mut said = Said::default();
+        loop {
+            let position = said.start.unwrap_or(offset);
+            let damage = |why: &str| Damage { position, offset, name: None, why: why.into() };
+            let header = match self.block(offset).map_err(|why| damage(&why))? {
+                Some(Block::Header(header)) => header,
+                Some(Block::Damaged(why)) => return Err(damage(why)),
+                _ if said.start.is_some() => return Err(damage("a member was announced, but the archive ends")),
+                Some(Block::Zeros) => return Ok(self.end(State::Zeros(offset))),
+                None if offset == 0 => return Err(damage("the file is empty")),
+                None => return Ok(self.end(State::Done)),
+            };
+            let kind = header.kind;
+            let member = self.member(header, offset, position, &said)?;
+            let next = padded(member.data, member.len).unwrap_or(u64::MAX);
+            // Before there was a flag for folders, a name that ends so was one. The name in the header proves nothing
+            // where another header gives the whole one: it may be cut behind any byte.
+            let kind = if kind == Kind::File && member.name.ends_with(b"/") { Kind::Folder } else { kind };
+            match kind {
+                Kind::File | Kind::Unusable(_) => {
+                    self.state = State::At(next);
+                    return Ok(Some(member));
+                }
+                Kind::Folder => said = Said::default(),
+                Kind::PassedOver => {}
+                Kind::LongName | Kind::LongLink | Kind::Pax => {
+                    said.start = Some(position);
+                    self.listen(kind, &member, &mut said)?;
+                }
+            }
+            offset = next;
+        }
+    }
+
+    fn end(&mut self, state: State) -> Option<Member> {
+        self.state = state;
+        None
+    }
+
+    /// The block at `offset`; `None` where the archive ends there.
+    fn block(&mut self, offset: u64) -> Result<Option<Block>, String> {
+        let mut block = [0; 512];
+        match self.bytes.read_at(offset, &mut block) {
+            Ok(512) => Ok(Some(Block::parse(&block))),
+            Ok(found) => match self.bytes.len() {
+                Some(len) if len < offset => Err(format!("the archive ends at byte {len}, inside the member before")),
+                _ if found == 0 => Ok(None),
+                _ => Err(format!("the archive ends after {found} of a header's 512 bytes")),
+            },
+            Err(error) => Err(format!("cannot be read: {error}")),
+        }
+    }
+
+    /// The member of a header, checked against the file's end where that is known.
+    fn member(&mut self, header: Header, offset: u64, position: u64, said: &Said) -> Result<Member, Damage> {
+        let has_said = matches!(header.kind, Kind::File | Kind::Unusable(_));
+        let len = said.pax.len.filter(|_| header.kind == Kind::File).unwrap_or(header.len);
+        let name = said.long_name.clone().or_else(|| said.pax.path.clone()).filter(|_| has_said);
+        let name = name.unwrap_or(header.name);
+        let unusable = match header.kind {
+            Kind::Unusable(what) => Some(format!("it is {what}; samples are made of plain files")),
+            _ if said.pax.is_sparse => Some("it is a sparse file; samples are made of plain files".into()),
+            _ => said.unusable.clone(),
+        };
+        let damage = |why| Damage { position, offset, name: has_said.then(|| name.clone()), why };
+        let data = self.behind_maps(offset + BLOCK_LEN, header.has_sparse_map).map_err(damage)?;
+        let end = padded(data, len).ok_or_else(|| damage(format!("has {len} bytes, more than a file can have")))?;
+        match self.bytes.len() {
+            // Where only the zeros behind the payload are cut, the place of the next header shows it.
+            Some(file_len) if file_len < end && file_len - data.min(file_len) < len => {
+                Err(damage(format!("has {len} bytes from byte {data} on, but the archive ends at byte {file_len}")))
+            }
+            _ => Ok(Member { start: position, name, data, len, unusable }),
+        }
+    }
+
+    /// Where the payload begins: behind the blocks with more of a sparse member's map.
+    fn behind_maps(&mut self, mut offset: u64, mut has_map: bool) -> Result<u64, String> {
+        let mut block = [0; 512];
+        while has_map {
+            let found = self.bytes.read_at(offset, &mut block).map_err(|error| format!("cannot be read: {error}"))?;
+            if found < block.len() {
+                return Err("the archive ends inside the map of a sparse file".into());
+            }
+            has_map = block[504] == 1;
+            offset += BLOCK_LEN;
+        }
+        Ok(offset)
+    }
+
+    /// Takes in what an extension header says.
+    fn listen(&mut self, kind: Kind, extension: &Member, said: &mut Said) -> Result<(), Damage> {
+        if extension.len > EXTENSION_LEN_MAX {
+            said.unusable = Some(format!("the header with its name has {} bytes", extension.len));
+            return Ok(());
+        }
+        let content = read_run(&mut self.bytes, extension.data, extension.len).map_err(|error| Damage {
+            position: extension.start,
+            offset: extension.data,
+            name: None,
+            why: unreadable(&error),
+        })?;
+        match kind {
+            Kind::LongName => said.long_name = Some(long_name(content)),
+            Kind::Pax => match Pax::parse(&content) {
+                Some(pax) => said.pax = Pax { path: pax.path.map(long_name), ..pax },
+                None => said.unusable = Some("its PAX header is malformed".into()),
+            },
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Looks for another archive behind the zeros at `offset`.
+    fn look_behind(&mut self, offset: u64) -> Result<Option<Member>, Damage> {
+        self.state = State::Done;
+        for behind in (offset..offset.saturating_add(PADDING_LEN_MAX)).step_by(to_usize(BLOCK_LEN)).skip(1) {
+            let damage = |why| Damage { position: offset, offset: behind, name: None, why };
+            let mut block = [0; 512];
+            if self.bytes.read_at(behind, &mut block).map_err(|error| damage(unreadable(&error)))? < block.len() {
+                break;
+            }
+            match Block::parse(&block) {
+                Block::Zeros => {}
+                Block::Header(header) => {
+                    let name = escape_bytes(&header.name[..header.name.len().min(256)]);
+                    let why = format!(
+                        "the archive ends at byte {offset}, but a member \"{name}\" follows; archives cannot be joined \
+                         end to end: give them one by one"
+                    );
+                    return Err(damage(why));
+                }
+                Block::Damaged(_) => break,
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Why a payload cannot be had.
+pub(super) fn unreadable(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => "the archive ends inside it".into(),
+        _ => format!("cannot be read: {error}"),
+    }
+}
+
+/// The end of a payload and the zeros that fill its last block.
+fn padded(data: u64, len: u64) -> Option<u64> {
+    len.checked_next_multiple_of(BLOCK_LEN)?.checked_add(data).filter(|&end| end <= i64::MAX.cast_unsigned())
+}
+
+/// A name ends at a zero.
+fn long_name(mut name: Vec<u8>) -> Vec<u8> {
+    name.truncate(name.iter().position(|&byte| byte == 0).unwrap_or(name.len()));
+    strip_root(&mut name);
+    name
+}

@@ -1,0 +1,152 @@
+//! The bytes of a file from a place on: read ahead where it lies plain, decompressed where it does not.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use grainstore_format::to_usize;
+
+/// Bytes that come one after the other.
+pub(super) enum Input {
+    /// Of a file as it is: what is skipped is not read.
+    Plain(Ahead),
+    /// Of a compressed file.
+    Stream(Box<dyn Read + Send>),
+}
+
+/// A file read by position, with a buffer for what comes next.
+///
+/// Who reads one record of a file should not pay for a mebibyte, and who reads all of it should not pay for small
+/// reads: the buffer doubles each time it is filled.
+pub(super) struct Ahead {
+    file: Arc<File>,
+    /// Where the next byte lies.
+    at: u64,
+    end: u64,
+    buffer: Vec<u8>,
+    taken: usize,
+    fill_len: usize,
+    fill_len_max: usize,
+}
+
+impl Ahead {
+    /// The bytes from `at` to `end`, for somebody who wants them all.
+    pub(super) fn new(file: Arc<File>, at: u64, end: u64) -> Self {
+        Self { file, at, end, buffer: Vec::new(), taken: 0, fill_len: 64 << 10, fill_len_max: 1 << 20 }
+    }
+
+    /// The bytes from `at` to `end`, for somebody who skips most of them.
+    pub(super) fn sparse(file: Arc<File>, at: u64, end: u64) -> Self {
+        Self { fill_len: 8 << 10, fill_len_max: 8 << 10, ..Self::new(file, at, end) }
+    }
+
+    fn skip(&mut self, len: u64) {
+        self.at = self.at.saturating_add(len);
+        self.taken = self.taken.saturating_add(to_usize(len)).min(self.buffer.len());
+    }
+
+    fn left(&self, len: usize) -> usize {
+        to_usize(self.end.saturating_sub(self.at)).min(len)
+    }
+
+    fn fill(&mut self) -> io::Result<()> {
+        self.buffer.resize(self.left(self.fill_len), 0);
+        self.taken = self.buffer.len();
+        let found = self.file.read_at(&mut self.buffer, self.at)?;
+        self.buffer.truncate(found);
+        self.taken = 0;
+        self.fill_len = (self.fill_len * 2).min(self.fill_len_max);
+        Ok(())
+    }
+}
+
+impl Read for Ahead {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let is_empty = self.taken == self.buffer.len();
+        let found = if is_empty && into.len() >= self.fill_len {
+            let want = self.left(into.len());
+            self.file.read_at(&mut into[..want], self.at)?
+        } else {
+            if is_empty {
+                self.fill()?;
+            }
+            let found = (&self.buffer[self.taken..]).read(into)?;
+            self.taken += found;
+            found
+        };
+        self.at += found as u64;
+        Ok(found)
+    }
+}
+
+impl Input {
+    /// Leaves out the next bytes; false where there are fewer.
+    pub(super) fn skip(&mut self, len: u64) -> io::Result<bool> {
+        match self {
+            Self::Plain(file) => file.skip(len),
+            Self::Stream(stream) => return Ok(io::copy(&mut stream.take(len), &mut io::sink())? == len),
+        }
+        Ok(true)
+    }
+
+    /// Fills `into` as far as there are bytes, and says how far.
+    pub(super) fn read_up_to(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let mut found = 0;
+        while found < into.len() {
+            match self.read(&mut into[found..]) {
+                Ok(0) => break,
+                Ok(more) => found += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(file) => file.read(into),
+            Self::Stream(stream) => stream.read(into),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn reads_and_skips_give_what_a_slice_gives(
+            len in 0_usize..40_000,
+            start in 0_usize..1000,
+            sparse: bool,
+            steps in prop::collection::vec((any::<bool>(), 0_usize..12_000), 0..40),
+        ) {
+            let bytes: Vec<u8> = (0..len).map(|i| (i * 7 % 251).try_into().unwrap()).collect();
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("x"), &bytes).unwrap();
+            let file = Arc::new(File::open(folder.path().join("x")).unwrap());
+            let open = if sparse { Ahead::sparse } else { Ahead::new };
+            let mut input = Input::Plain(open(file, start as u64, len as u64));
+            let mut at = start;
+            for (skip, step) in steps {
+                if skip {
+                    prop_assert!(input.skip(step as u64).unwrap());
+                    at += step;
+                    continue;
+                }
+                let mut found = vec![0; step];
+                let count = input.read_up_to(&mut found).unwrap();
+                let expected = bytes.get(at..).unwrap_or_default();
+                prop_assert_eq!(&found[..count], &expected[..step.min(expected.len())]);
+                at += count;
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The payload of a sample: its fields gathered, or the run of the file that holds them.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use grainstore_format::to_usize;
+
+/// A part of a payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// Bytes of the record.
+    At(Range<u64>),
+    /// Bytes that were made of it.
+    Made(Bytes),
+}
+
+impl Piece {
+    fn len(&self) -> u64 {
+        match self {
+            Self::At(range) => range.end - range.start,
+            Self::Made(bytes) => bytes.len() as u64,
+        }
+    }
+}
+
+/// A payload, before its bytes are gathered.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Laid {
+    pub(super) pieces: Vec<Piece>,
+    /// Where the fields are in the payload; empty where there is one, which is all of it.
+    pub(super) fields: Vec<Option<Range<u64>>>,
+    pub(super) len: u64,
+    /// Where the payload begins in the record, if it is a run of it.
+    pub(super) start: u64,
+}
+
+impl Laid {
+    /// The fields back to back.
+    pub(super) fn packed(fields: Vec<Option<Piece>>) -> Self {
+        let mut len = 0;
+        let mut range = |piece: &Piece| {
+            let start = len;
+            len += piece.len();
+            start..len
+        };
+        let ranges: Vec<_> = fields.iter().map(|piece| piece.as_ref().map(&mut range)).collect();
+        let pieces = fields.into_iter().flatten().collect();
+        Self { pieces, fields: unless_one(ranges), len, start: 0 }
+    }
+
+    /// The smallest run of the record that holds all fields; `None` where one is not in it as it is needed.
+    pub(super) fn in_place(fields: &[Option<Piece>]) -> Option<Self> {
+        let mut ranges = Vec::new();
+        for piece in fields {
+            ranges.push(match piece {
+                Some(Piece::At(range)) => Some(range.clone()),
+                Some(Piece::Made(_)) => return None,
+                None => None,
+            });
+        }
+        let start = ranges.iter().flatten().map(|range| range.start).min().unwrap_or(0);
+        let end = ranges.iter().flatten().map(|range| range.end).max().unwrap_or(start);
+        let relative = |range: Range<u64>| range.start - start..range.end - start;
+        let fields = unless_one(ranges.into_iter().map(|range| range.map(relative)).collect());
+        Some(Self { pieces: vec![Piece::At(start..end)], fields, len: end - start, start })
+    }
+
+    /// The payload of a record that is held.
+    pub(super) fn gather(&self, record: &[u8]) -> Vec<u8> {
+        let mut payload = Vec::with_capacity(to_usize(self.len));
+        for piece in &self.pieces {
+            payload.extend_from_slice(match piece {
+                Piece::At(range) => record.get(to_usize(range.start)..to_usize(range.end)).unwrap_or_default(),
+                Piece::Made(bytes) => bytes,
+            });
+        }
+        payload
+    }
+
+    /// The payload of a record of a file, where it begins at `offset`.
+    pub(super) fn stream(&self, file: Arc<File>, offset: u64) -> Pieces {
+        Pieces { file: Some((file, offset)), left: self.pieces.iter().cloned().collect() }
+    }
+
+    /// The payload of a record that is held, piece by piece, because of what was made of it.
+    pub(super) fn stream_held(&self, record: Vec<u8>) -> Pieces {
+        let record = Bytes::from(record);
+        let held = |piece: &Piece| match piece {
+            Piece::At(range) => Piece::Made(record.slice(to_usize(range.start)..to_usize(range.end))),
+            Piece::Made(bytes) => Piece::Made(bytes.clone()),
+        };
+        Pieces { file: None, left: self.pieces.iter().map(held).collect() }
+    }
+}
+
+/// One field needs no range. spec.md: FLD-1.
+fn unless_one(fields: Vec<Option<Range<u64>>>) -> Vec<Option<Range<u64>>> {
+    if fields.len() == 1 { Vec::new() } else { fields }
+}
+
+/// A payload that is read piece by piece.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    file: Option<(Arc<File>, u64)>,
+    left: VecDeque<Piece>,
+}
+
+impl Read for Pieces {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.left.front().is_some_and(|piece| piece.len() == 0) {
+            self.left.pop_front();
+        }
+        match (self.left.front_mut(), &self.file) {
+            (Some(Piece::Made(bytes)), _) => {
+                let piece = bytes.split_to(into.len().min(bytes.len()));
+                into[..piece.len()].copy_from_slice(&piece);
+                Ok(piece.len())
+            }
+            (Some(Piece::At(range)), Some((file, offset))) => {
+                let want = into.len().min(to_usize(range.end - range.start));
+                let found = file.read_at(&mut into[..want], offset + range.start)?;
+                if found == 0 && want > 0 {
+                    return Err(io::Error::new(
+                        io::ErrorKind::UnexpectedEof,
+                        "the file became shorter while it was read",
+                    ));
+                }
+                range.start += found as u64;
+                Ok(found)
+            }
+            _ => Ok(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields() -> Vec<Option<Piece>> {
+        vec![Some(Piece::At(6..9)), None, Some(Piece::At(2..4)), Some(Piece::At(4..4))]
+    }
+
+    #[test]
+    fn packed_fields_come_in_the_order_of_the_schema() {
+        let laid = Laid::packed(fields());
+        assert_eq!(laid.gather(b"0123456789"), b"67823");
+        assert_eq!(laid.fields, [Some(0..3), None, Some(3..5), Some(5..5)]);
+    }
+
+    #[test]
+    fn in_place_is_the_smallest_run_that_holds_them() {
+        let laid = Laid::in_place(&fields()).unwrap();
+        assert_eq!(laid.gather(b"0123456789"), b"2345678");
+        assert_eq!((laid.start, laid.len), (2, 7));
+        assert_eq!(laid.fields, [Some(4..7), None, Some(0..2), Some(2..2)]);
+        assert_eq!(Laid::in_place(&[Some(Piece::Made(Bytes::new()))]), None);
+    }
+
+    #[test]
+    fn what_is_streamed_is_what_is_gathered() {
+        let mut fields = fields();
+        fields.push(Some(Piece::Made(Bytes::from_static(b"made"))));
+        let laid = || Laid::packed(fields.clone());
+        let mut read = Vec::new();
+        laid().stream_held(b"0123456789".to_vec()).read_to_end(&mut read).unwrap();
+        assert_eq!(read, laid().gather(b"0123456789"));
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, b"..0123456789").unwrap();
+        read.clear();
+        laid().stream(Arc::new(file), 2).read_to_end(&mut read).unwrap();
+        assert_eq!(read, laid().gather(b"0123456789"));
+    }
+}

@@ -1,0 +1,342 @@
+//! What becomes of each feature: the key, an attribute, a field, or nothing.
+//!
+//! One number is an attribute; bytes are a field; so many numbers in every record are an array; a list whose length
+//! differs is a field of bytes, little-endian. Without `--map`, ImageNet's layout is recognised, and of other records
+//! every feature is taken.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
+
+use grainstore_format::{Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Schema, escape_bytes};
+use serde_json::Map;
+
+use super::look::{FILENAME, Looked, Seen};
+use super::wire::Kind;
+use crate::Mapping;
+
+const ENCODED: &str = "image/encoded";
+const LABEL: &str = "image/class/label";
+/// A sentence has room for so many names.
+const SHOWN_MAX: usize = 30;
+
+/// The schema, and what it is made of.
+#[derive(Debug)]
+pub(super) struct Shape {
+    pub(super) metadata: Metadata,
+    pub(super) is_keyed: bool,
+    pub(super) notes: Vec<String>,
+    pub(super) wanted: Vec<Wanted>,
+    /// Where a feature stands among those wanted.
+    pub(super) by_name: HashMap<String, usize>,
+    /// Where every feature is taken: those that are not. A feature that was never seen is then an error.
+    pub(super) left_out: Option<HashSet<String>>,
+}
+
+/// A feature, and what becomes of it.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) name: String,
+    pub(super) uses: Vec<Use>,
+}
+
+/// What becomes of a feature. The numbers are those of attributes and fields.
+#[derive(Clone, Debug)]
+pub(super) enum Use {
+    Key,
+    Attribute(usize, Kind),
+    Field(usize, Form),
+}
+
+/// What a field holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Bytes,
+    /// So many numbers, or any number of them.
+    Numbers(Kind, Option<u64>),
+}
+
+/// What is wanted of the records.
+struct Plan {
+    key: Option<String>,
+    /// Names in the dataset and names of features.
+    targets: Vec<(String, String)>,
+    notes: Vec<String>,
+    takes_all: bool,
+    left_out: HashSet<String>,
+}
+
+impl Shape {
+    /// The shape of records such as these; in words, why there is none.
+    pub(super) fn of(looked: &Looked, mapping: &Mapping) -> Result<Self, String> {
+        let mut plan = if mapping.is_empty() { Plan::found(looked) } else { Plan::mapped(mapping) };
+        plan.leave_out_lists_of_bytes(looked);
+        plan.build(looked)
+    }
+
+    /// Why the files cannot be used in place.
+    pub(super) fn not_in_place(&self) -> Option<String> {
+        let is_varint = |wanted: &&Wanted| {
+            wanted.uses.iter().any(|one| matches!(one, Use::Field(_, Form::Numbers(Kind::Int64, _))))
+        };
+        let wanted = self.wanted.iter().find(is_varint)?;
+        let name = escape_bytes(wanted.name.as_bytes());
+        Some(format!(
+            "the int64 values of feature \"{name}\" have no fixed width in the file: choose features without it \
+             with --map, or take records as they are with --raw"
+        ))
+    }
+}
+
+impl Plan {
+    fn mapped(mapping: &Mapping) -> Self {
+        Self {
+            key: mapping.key().map(str::to_owned),
+            targets: mapping.targets().to_vec(),
+            notes: Vec::new(),
+            takes_all: false,
+            left_out: HashSet::new(),
+        }
+    }
+
+    fn found(looked: &Looked) -> Self {
+        if is_imagenet(looked) { Self::imagenet(looked) } else { Self::all(looked) }
+    }
+
+    fn all(looked: &Looked) -> Self {
+        let targets = looked.features.keys().map(|name| (name.clone(), name.clone())).collect();
+        Self { key: None, targets, notes: Vec::new(), takes_all: true, left_out: HashSet::new() }
+    }
+
+    fn imagenet(looked: &Looked) -> Self {
+        let key = looked.has_filenames().then(|| FILENAME.to_owned());
+        let targets =
+            [("image", ENCODED), ("label", LABEL)].map(|(name, feature)| (name.to_owned(), feature.to_owned()));
+        let taken = |name: &&str| [ENCODED, LABEL].contains(name) || key.as_deref() == Some(*name);
+        let others = shown_list(looked.features.keys().map(String::as_str).filter(|name| !taken(name)));
+        let mut note = format!("these are ImageNet's records: image={ENCODED}, label={LABEL}");
+        note += &key.as_ref().map_or(", no key".into(), |key| format!(", key={key}"));
+        if !others.is_empty() {
+            note += &format!("; left out, unless --map names them: {others}");
+        }
+        Self { key, targets: targets.into(), notes: vec![note], takes_all: false, left_out: HashSet::new() }
+    }
+
+    /// A field has room for one value; where nobody has asked for this feature, it is not taken.
+    fn leave_out_lists_of_bytes(&mut self, looked: &Looked) {
+        if !self.takes_all {
+            return;
+        }
+        let is_list =
+            |name: &str| looked.features.get(name).is_some_and(|seen| seen.kind == Kind::Bytes && seen.count_max > 1);
+        let (lists, targets) = std::mem::take(&mut self.targets).into_iter().partition(|(_, name)| is_list(name));
+        self.targets = targets;
+        self.left_out = Vec::into_iter(lists).map(|(_, name)| name).collect();
+        if !self.left_out.is_empty() {
+            let mut names: Vec<&str> = self.left_out.iter().map(String::as_str).collect();
+            names.sort_unstable();
+            let names = shown_list(names.into_iter());
+            self.notes.push(format!("left out, because they have several values of bytes in a record: {names}"));
+        }
+    }
+
+    fn build(self, looked: &Looked) -> Result<Shape, String> {
+        let mut builder = Builder { notes: self.notes, ..Builder::default() };
+        let taken = Self::uses(&self.targets, looked, &mut builder.notes)?;
+        for (target, feature, seen) in taken {
+            builder.target(target, feature, seen)?;
+        }
+        if let Some(key) = &self.key {
+            let seen = known(looked, key)?;
+            if seen.kind != Kind::Bytes || seen.count_max > 1 {
+                return Err(format!("feature \"{}\" cannot be the key: it is {}", shown(key), described(seen)));
+            }
+            builder.add(key, Use::Key);
+        }
+        builder.finish(self.key.is_some(), self.takes_all.then_some(self.left_out))
+    }
+
+    /// The targets with what was seen of them. Where no field is among them, the first becomes one.
+    fn uses<'a>(
+        targets: &'a [(String, String)],
+        looked: &Looked,
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<(&'a str, &'a str, Taken)>, String> {
+        let mut all = Vec::new();
+        for (target, feature) in targets {
+            let seen = known(looked, feature)?;
+            all.push((target.as_str(), feature.as_str(), Taken::of(feature, seen)?));
+        }
+        if all.iter().any(|(_, _, taken)| matches!(taken, Taken::Field(_, _))) {
+            return Ok(all);
+        }
+        let in_all = |name: &str| {
+            looked
+                .features
+                .get(name)
+                .is_some_and(|seen| seen.record_count == looked.record_count && seen.count_min == 1)
+        };
+        let chosen = all.iter().position(|(_, name, _)| in_all(name)).unwrap_or(0);
+        let Some((target, _, taken)) = all.get_mut(chosen) else {
+            return Err("no feature is left for a field: name one with --map, such as image=image/encoded".into());
+        };
+        if let Taken::Attribute(kind) = *taken {
+            *taken = Taken::Field(Form::Numbers(kind, Some(1)), None);
+            notes.push(format!(
+                "there are only numbers: \"{}\" is kept as an array of one, because a dataset has a field",
+                shown(target)
+            ));
+        }
+        Ok(all)
+    }
+}
+
+/// What a feature is taken for, and what the user should know of it.
+enum Taken {
+    Attribute(Kind),
+    Field(Form, Option<String>),
+}
+
+impl Taken {
+    fn of(name: &str, seen: &Seen) -> Result<Self, String> {
+        if let Some((other, [first, second])) = seen.other {
+            let (kind, other) = (seen.kind.name(), other.name());
+            return Err(format!(
+                "feature \"{}\" is {kind} in record {first} and {other} in record {second}: {HINT}",
+                shown(name)
+            ));
+        }
+        let field = |form| Ok(Self::Field(form, None));
+        match (seen.kind, seen.count_min, seen.count_max) {
+            (Kind::Bytes, _, 0 | 1) => field(Form::Bytes),
+            (Kind::Bytes, _, _) => {
+                Err(format!("feature \"{}\" is {}, a field holds one: {HINT}", shown(name), described(seen)))
+            }
+            (kind, 0 | 1, 1) => Ok(Self::Attribute(kind)),
+            (kind, least, most) if least == most && most > 0 => field(Form::Numbers(kind, Some(most))),
+            (kind, _, _) => {
+                let note = format!(
+                    "feature \"{}\" is {}: it is kept as bytes, {} little-endian values back to back",
+                    shown(name),
+                    described(seen),
+                    element(kind).name()
+                );
+                Ok(Self::Field(Form::Numbers(kind, None), Some(note)))
+            }
+        }
+    }
+}
+
+/// Attributes and fields as they come.
+#[derive(Default)]
+struct Builder {
+    attributes: Vec<Attribute>,
+    fields: Vec<Field>,
+    wanted: Vec<Wanted>,
+    by_name: HashMap<String, usize>,
+    notes: Vec<String>,
+}
+
+impl Builder {
+    fn target(&mut self, target: &str, feature: &str, taken: Taken) -> Result<(), String> {
+        let name = target.to_owned();
+        let wanted = match taken {
+            Taken::Attribute(kind) => {
+                self.attributes.push(Attribute { name, kind: element(kind) });
+                Use::Attribute(self.attributes.len() - 1, kind)
+            }
+            Taken::Field(form, note) => {
+                self.notes.extend(note);
+                self.fields.push(Field { name, kind: form.field_type() });
+                Use::Field(self.fields.len() - 1, form)
+            }
+        };
+        self.add(feature, wanted);
+        Ok(())
+    }
+
+    fn add(&mut self, feature: &str, new: Use) {
+        let next = self.wanted.len();
+        let at = *self.by_name.entry(feature.to_owned()).or_insert(next);
+        if at == next {
+            self.wanted.push(Wanted { name: feature.to_owned(), uses: Vec::new() });
+        }
+        if let Some(wanted) = self.wanted.get_mut(at) {
+            wanted.uses.push(new);
+        }
+    }
+
+    fn finish(self, is_keyed: bool, left_out: Option<HashSet<String>>) -> Result<Shape, String> {
+        let Self { attributes, fields, wanted, by_name, notes } = self;
+        let schema = Schema::new(attributes, fields).map_err(|error| format!("{error}: {HINT}"))?;
+        let metadata = Metadata { schema, user: Map::new() };
+        Ok(Shape { metadata, is_keyed, notes, wanted, by_name, left_out })
+    }
+}
+
+impl Form {
+    fn field_type(&self) -> FieldType {
+        match *self {
+            Self::Numbers(kind, Some(count)) => FieldType::Array { element: element(kind), shape: vec![count] },
+            Self::Bytes | Self::Numbers(_, None) => FieldType::Bytes,
+        }
+    }
+}
+
+impl Kind {
+    /// The attribute that these little-endian bytes are.
+    pub(super) fn attribute(self, bytes: &[u8]) -> Option<AttributeValue> {
+        element(self).decode(bytes)
+    }
+}
+
+/// Numbers are taken as they are.
+fn element(kind: Kind) -> AttributeType {
+    if kind == Kind::Float { AttributeType::Float32 } else { AttributeType::Int64 }
+}
+
+/// Whether every record has a picture and a class.
+fn is_imagenet(looked: &Looked) -> bool {
+    let one_in_each = |name: &str, kind: Kind| {
+        looked.features.get(name).is_some_and(|seen| {
+            let one = (seen.count_min, seen.count_max) == (1, 1);
+            seen.kind == kind && seen.other.is_none() && one && seen.record_count == looked.record_count
+        })
+    };
+    one_in_each(ENCODED, Kind::Bytes) && one_in_each(LABEL, Kind::Int64)
+}
+
+fn known<'a>(looked: &'a Looked, name: &str) -> Result<&'a Seen, String> {
+    looked.features.get(name).ok_or_else(|| {
+        let (count, names) = (looked.record_count, looked.names());
+        format!("none of the first {count} records has a feature \"{}\"; they have {names}", shown(name))
+    })
+}
+
+fn described(seen: &Seen) -> String {
+    let Seen { kind, count_min, count_max, .. } = seen;
+    let counts = if count_min == count_max { count_min.to_string() } else { format!("{count_min} to {count_max}") };
+    format!("a list of {counts} {} values", kind.name())
+}
+
+pub(super) const HINT: &str = "choose features with --map, or pack records as they are with --raw";
+
+/// A reason with the way out.
+pub(super) fn hinted(error: &dyn Display) -> String {
+    let text = error.to_string();
+    if text.contains("--raw") { text } else { format!("{text}: pack records as they are with --raw") }
+}
+
+/// Names for a sentence.
+pub(super) fn shown_list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let mut all: Vec<String> = names.map(shown).collect();
+    let more = all.len().saturating_sub(SHOWN_MAX);
+    all.truncate(SHOWN_MAX);
+    let list = all.join(", ");
+    if more > 0 { format!("{list} and {more} more") } else { list }
+}
+
+/// A name from a file, made safe for a terminal and short.
+pub(super) fn shown(name: &str) -> String {
+    let bytes = name.as_bytes();
+    escape_bytes(&bytes[..bytes.len().min(256)])
+}

@@ -1,0 +1,111 @@
+//! Several folders as one dataset: keys begin with the folder's name, `split` says which it was, and classes are those
+//! of all of them. One folder is what it always was.
+
+#![expect(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use grainstore_converters::folder::{FolderOptions, FolderSource};
+use grainstore_converters::{Blocks, ConvertError, Item, Layout, Source};
+use grainstore_format::AttributeValue;
+
+fn place(files: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for file in files {
+        let path = folder.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, file).unwrap();
+    }
+    folder
+}
+
+fn open(place: &Path, roots: &[&str], labels: Option<&str>) -> Result<FolderSource, ConvertError> {
+    let roots: Vec<PathBuf> = roots.iter().map(|root| place.join(root)).collect();
+    let options = FolderOptions { labels: labels.map(|labels| place.join(labels)), ..FolderOptions::default() };
+    FolderSource::open_all(&roots, &options)
+}
+
+/// Key, attributes, and the file's content, part after part.
+fn rows(source: &FolderSource) -> Vec<(String, Vec<Option<i64>>, String)> {
+    let int = |value: &Option<AttributeValue>| match value {
+        Some(AttributeValue::Int(number)) => Some(*number),
+        _ => None,
+    };
+    let mut rows = Vec::new();
+    for part in 0..source.parts().len() {
+        let mut samples = source.open(part, 0, Layout::Packed).unwrap();
+        while let Some(Item::Whole { sample, .. }) = samples.next().unwrap() {
+            let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+            rows.push((text(sample.key), sample.attributes.iter().map(int).collect(), text(sample.payload)));
+        }
+    }
+    rows
+}
+
+fn row(key: &str, attributes: &[i64], content: &str) -> (String, Vec<Option<i64>>, String) {
+    (key.into(), attributes.iter().map(|&number| Some(number)).collect(), content.into())
+}
+
+#[test]
+fn classes_are_numbered_over_all_folders() {
+    let place = place(&["train/cat/1.jpg", "train/elk/2.jpg", "val/ant/1.jpg", "val/cat/9.jpg"]);
+    let source = open(place.path(), &["val", "train/"], None).unwrap();
+    let names: Vec<&str> = source.metadata().schema.attributes().iter().map(|item| item.name.as_str()).collect();
+    assert_eq!(names, ["label", "split"]);
+    assert_eq!(source.metadata().schema.fields()[0].name, "image");
+    assert_eq!(source.metadata().user["class_names"], serde_json::json!(["ant", "cat", "elk"]));
+    assert_eq!(source.metadata().user["split_names"], serde_json::json!(["val", "train"]));
+    let expected = [
+        row("val/ant/1.jpg", &[0, 0], "val/ant/1.jpg"),
+        row("val/cat/9.jpg", &[1, 0], "val/cat/9.jpg"),
+        row("train/cat/1.jpg", &[1, 1], "train/cat/1.jpg"),
+        row("train/elk/2.jpg", &[2, 1], "train/elk/2.jpg"),
+    ];
+    assert_eq!(rows(&source), expected);
+    assert_eq!((source.blocks(0).unwrap(), source.blocks(1).unwrap()), (Some(Blocks::Each(2)), Some(Blocks::Each(2))));
+    assert_eq!(source.origins().len(), 2);
+}
+
+#[test]
+fn one_folder_without_classes_means_no_labels_at_all() {
+    let place = place(&["a/x/1", "b/2"]);
+    let source = open(place.path(), &["a", "b"], None).unwrap();
+    assert_eq!(rows(&source), [row("a/x/1", &[0], "a/x/1"), row("b/2", &[1], "b/2")]);
+    assert_eq!(source.class_count(), None);
+}
+
+#[test]
+fn one_folder_keeps_its_keys_and_has_no_split() {
+    let place = place(&["flat/b", "flat/a"]);
+    let source = open(place.path(), &["flat"], None).unwrap();
+    assert_eq!(rows(&source), [row("a", &[], "flat/a"), row("b", &[], "flat/b")]);
+    assert!(source.metadata().schema.attributes().is_empty());
+    assert!(source.metadata().user.is_empty());
+}
+
+/// `a-b/` lies before `a/` in the order of keys, and both before `c/`, whatever the order of folders.
+#[test]
+fn a_table_of_labels_is_joined_by_keys_whatever_the_order_of_folders() {
+    let place = place(&["a/1", "a/2", "a-b/1", "c/1"]);
+    fs::write(place.path().join("t.csv"), "path,n\nc/1,30\na/2,12\na-b/1,20\na/1,11\n").unwrap();
+    for roots in [["a", "a-b", "c"], ["c", "a", "a-b"], ["a-b", "c", "a"]] {
+        let source = open(place.path(), &roots, Some("t.csv")).unwrap();
+        let mut found: Vec<(String, Option<i64>)> = rows(&source).into_iter().map(|row| (row.0, row.1[1])).collect();
+        found.sort();
+        let expected = [("a-b/1", 20), ("a/1", 11), ("a/2", 12), ("c/1", 30)];
+        assert_eq!(found, expected.map(|(key, number)| (key.to_owned(), Some(number))), "{roots:?}");
+    }
+}
+
+#[test]
+fn folders_that_cannot_be_told_apart_are_refused() {
+    let place = place(&["x/train/1", "y/train/1", "x/train/sub/1"]);
+    let refused = |roots: &[&str]| open(place.path(), roots, None).unwrap_err().to_string();
+    assert!(refused(&["x/train", "y/train"]).contains("has the same name as"));
+    assert!(refused(&["x", "x/train"]).contains("lies in the other"));
+    assert!(refused(&["x/train/sub", "x/train"]).contains("lies in the other"));
+    assert!(refused(&["x/train", "x/train/../train"]).contains("has the same name as"));
+    assert!(refused(&[]).contains("no folder was named"));
+    assert!(refused(&["x", "nowhere"]).contains("no such folder"));
+}

@@ -1,0 +1,147 @@
+//! Why an export failed.
+
+use std::error::Error;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use grainstore_format::escape_bytes;
+use grainstore_reader::ReadError;
+use grainstore_store::StoreError;
+
+/// Why an export failed. Nothing stands under OUT's name that was not there before, and what this run wrote is removed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// Something stands under the name.
+    #[error("{}: it exists already, and an export replaces nothing", shown(path))]
+    Exists {
+        /// What is to be made.
+        path: PathBuf,
+    },
+    /// Something stands where the work is to be done.
+    #[error(
+        "{}: it exists already: if an export that was killed left it and none is at work there, remove it",
+        shown(path)
+    )]
+    PartialExists {
+        /// The place of the work.
+        path: PathBuf,
+    },
+    /// The path has no last part that could be a name, or one that does not fit the format.
+    #[error("{}: {why}", shown(path))]
+    BadDestination {
+        /// What is to be made.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The format cannot hold the names or types of this dataset's attributes and fields.
+    #[error("{what}")]
+    Unfit {
+        /// What was found, and what the format holds.
+        what: String,
+    },
+    /// A key is no name of a file below the target.
+    #[error("sample {ordinal} (key \"{}\"): {why}", escape_bytes(key))]
+    BadName {
+        /// The sample.
+        ordinal: u64,
+        /// Its key.
+        key: Vec<u8>,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A sample that the format cannot hold.
+    #[error("sample {ordinal}{}: {why}", shown_key(key.as_deref()))]
+    BadSample {
+        /// The sample.
+        ordinal: u64,
+        /// Its key.
+        key: Option<Vec<u8>>,
+        /// What was found, and what the format holds.
+        why: String,
+    },
+    /// Files could not be written.
+    #[error("{}: cannot {action}: {source}", shown(path))]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The library of a format failed.
+    #[error("{}: cannot be written: {source}", shown(path))]
+    Library {
+        /// The file or folder.
+        path: PathBuf,
+        /// What it said.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The dataset cannot be read, or a sample is damaged.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A thread could not be started.
+    #[error("cannot start a thread: {source}")]
+    Threads {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The caller wanted to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Inside an [`io::Error`]: the caller wants to stop.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub(crate) struct Stopped;
+
+impl ExportError {
+    /// Whether the disk is full, or the user's share of it.
+    pub fn is_disk_full(&self) -> bool {
+        let mut next = match self {
+            Self::Io { source, .. } => Some(source as &(dyn Error + 'static)),
+            Self::Library { source, .. } => Some(source.as_ref() as &(dyn Error + 'static)),
+            _ => None,
+        };
+        while let Some(error) = next {
+            let io = error.downcast_ref::<io::Error>();
+            if io.is_some_and(|io| matches!(io.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)) {
+                return true;
+            }
+            next = error.source();
+        }
+        false
+    }
+
+    /// An error of writing to `path`, unless it came from the sample that was copied there.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |error| {
+            let error = match error.downcast::<ReadError>() {
+                Ok(read) => return Self::Read(read),
+                Err(error) => error,
+            };
+            match error.downcast::<Stopped>() {
+                Ok(Stopped) => Self::Interrupted,
+                Err(source) => Self::Io { action, path: path.to_path_buf(), source },
+            }
+        }
+    }
+}
+
+impl From<StoreError> for ExportError {
+    fn from(error: StoreError) -> Self {
+        Self::Read(error.into())
+    }
+}
+
+/// A path, made safe for a terminal.
+fn shown(path: &Path) -> String {
+    escape_bytes(path.as_os_str().as_encoded_bytes())
+}
+
+fn shown_key(key: Option<&[u8]>) -> String {
+    key.map_or_else(String::new, |key| format!(" (key \"{}\")", escape_bytes(key)))
+}

@@ -1,0 +1,164 @@
+//! A sample as a `tf.train.Example`, the message that TensorFlow's records hold: features by name, each a list of
+//! bytes, of 64-bit integers or of 32-bit floats. Written with no copy of the payload.
+//!
+//! ```text
+//! Example { 1: Features { 1 (map): { 1: name, 2: Feature { 1: BytesList | 2: FloatList | 3: Int64List { 1: values } } } } }
+//! ```
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+use grainstore_format::{AttributeValue, Schema, escape_bytes};
+use prost::encoding::{encode_varint, encoded_len_varint};
+
+use crate::ExportError;
+use crate::fetch::Facts;
+use crate::index_pass::Indexed;
+use crate::payload::Payload;
+
+/// Most bytes of a payload: a message has less than 2 GiB, names and attributes included.
+pub(crate) const PAYLOAD_LEN_MAX: u64 = (1 << 31) - (1 << 21);
+
+/// The key's feature.
+pub(crate) const KEY: &str = "key";
+
+/// A feature's only value.
+enum Value<'a> {
+    Bytes(&'a [u8]),
+    /// Of the payload.
+    Field(&'a Range<u64>),
+    Int(i64),
+    Float(f32),
+}
+
+/// An example to be written.
+pub(crate) struct Example<'a> {
+    features: Vec<(&'a str, Value<'a>)>,
+}
+
+/// Fails where attributes have values that no feature holds, or the payload is too long.
+pub(crate) fn check(schema: &Schema, sample: &Indexed) -> Result<(), ExportError> {
+    sample.check_len(PAYLOAD_LEN_MAX, "a tf.train.Example")?;
+    for (attribute, value) in schema.attributes().iter().zip(&sample.attributes) {
+        if let Some(value) = value {
+            let name = escape_bytes(attribute.name.as_bytes());
+            feature_of(*value).map_err(|why| sample.refused(format!("its \"{name}\" is {why}")))?;
+        }
+    }
+    Ok(())
+}
+
+fn feature_of(value: AttributeValue) -> Result<Value<'static>, String> {
+    Ok(match value {
+        AttributeValue::Bool(value) => Value::Int(value.into()),
+        AttributeValue::Int(value) => Value::Int(value),
+        AttributeValue::Uint(value) => {
+            let fits = i64::try_from(value).map_err(|_| format!("{value}, a feature holds {} at most", i64::MAX));
+            Value::Int(fits?)
+        }
+        AttributeValue::Float32(value) => Value::Float(value),
+        AttributeValue::Float64(value) => {
+            #[expect(clippy::cast_possible_truncation, reason = "whether it is exact is looked at")]
+            let short = value as f32;
+            if f64::from(short).to_bits() != value.to_bits() && !value.is_nan() {
+                return Err(format!("{value:?}, a feature holds 32-bit floats, and none is exactly this"));
+            }
+            Value::Float(short)
+        }
+    })
+}
+
+impl<'a> Example<'a> {
+    /// The sample's attributes and fields under their names, and its key if asked for. What it lacks is left out.
+    pub(crate) fn of(schema: &'a Schema, facts: &'a Facts, with_key: bool) -> Self {
+        let key = facts.key.as_deref().filter(|_| with_key).map(|key| (KEY, Value::Bytes(key)));
+        let attributes = schema.attributes().iter().zip(&facts.attributes);
+        // All values have been looked at.
+        let attributes =
+            attributes.filter_map(|(attribute, value)| Some((attribute.name.as_str(), feature_of((*value)?).ok()?)));
+        let fields = schema.fields().iter().zip(&facts.fields);
+        let fields = fields.filter_map(|(field, range)| Some((field.name.as_str(), Value::Field(range.as_ref()?))));
+        Self { features: key.into_iter().chain(attributes).chain(fields).collect() }
+    }
+
+    /// Bytes of the message.
+    pub(crate) fn len(&self) -> u64 {
+        wrapped_len(self.features_len())
+    }
+
+    /// Writes the message.
+    pub(crate) fn write(&self, payload: &mut Payload<'_>, out: &mut dyn Write) -> io::Result<()> {
+        write_head(out, 1, self.features_len())?;
+        for (name, value) in &self.features {
+            let (name_len, list_len) = (name.len() as u64, value.list_len());
+            let feature_len = wrapped_len(list_len);
+            write_head(out, 1, wrapped_len(name_len) + wrapped_len(feature_len))?;
+            write_head(out, 1, name_len)?;
+            out.write_all(name.as_bytes())?;
+            write_head(out, 2, feature_len)?;
+            write_head(out, value.list_field(), list_len)?;
+            value.write(payload, out)?;
+        }
+        Ok(())
+    }
+
+    fn features_len(&self) -> u64 {
+        let entry = |(name, value): &(&str, Value<'_>)| {
+            wrapped_len(wrapped_len(name.len() as u64) + wrapped_len(wrapped_len(value.list_len())))
+        };
+        self.features.iter().map(entry).sum()
+    }
+}
+
+impl Value<'_> {
+    /// The list's number among the lists of a feature.
+    fn list_field(&self) -> u64 {
+        match self {
+            Self::Bytes(_) | Self::Field(_) => 1,
+            Self::Float(_) => 2,
+            Self::Int(_) => 3,
+        }
+    }
+
+    /// Bytes of the list: of numbers they are packed, so that each list is one length and what it holds.
+    fn list_len(&self) -> u64 {
+        wrapped_len(self.value_len())
+    }
+
+    fn value_len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Field(range) => range.end.saturating_sub(range.start),
+            Self::Float(_) => 4,
+            Self::Int(value) => encoded_len_varint(value.cast_unsigned()) as u64,
+        }
+    }
+
+    fn write(&self, payload: &mut Payload<'_>, out: &mut dyn Write) -> io::Result<()> {
+        write_head(out, 1, self.value_len())?;
+        match self {
+            Self::Bytes(bytes) => out.write_all(bytes),
+            Self::Field(range) => payload.copy(range, out),
+            Self::Float(value) => out.write_all(&value.to_le_bytes()),
+            Self::Int(value) => write_varint(out, value.cast_unsigned()),
+        }
+    }
+}
+
+/// Bytes of a field of this length with its tag, which is one byte, and its length.
+fn wrapped_len(len: u64) -> u64 {
+    1 + encoded_len_varint(len) as u64 + len
+}
+
+/// The tag and the length of a field that is so many bytes.
+fn write_head(out: &mut dyn Write, field: u64, len: u64) -> io::Result<()> {
+    const LENGTH_DELIMITED: u64 = 2;
+    write_varint(out, field << 3 | LENGTH_DELIMITED)?;
+    write_varint(out, len)
+}
+
+fn write_varint(out: &mut dyn Write, value: u64) -> io::Result<()> {
+    let mut bytes = Vec::with_capacity(10);
+    encode_varint(value, &mut bytes);
+    out.write_all(&bytes)
+}

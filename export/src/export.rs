@@ -1,0 +1,121 @@
+//! The whole of an export: look before anything is written, write beside the destination, give it its name.
+
+use std::path::Path;
+
+use grainstore_reader::{ReadError, Reader};
+
+use crate::destination::{self, Kind, Partial};
+use crate::job::Job;
+use crate::lmdb::Lmdb;
+use crate::parquet::Parquet;
+use crate::tar::Tar;
+use crate::tfrecord::TfRecord;
+use crate::{Events, ExportError, ExportOptions, Format, Selection, folder::Folder, shards};
+
+/// A selection that is at least this part of the dataset loads the index whole: every question is quick then.
+const LOAD_FROM_SHARE: u64 = 8;
+
+/// What was written, and what was not.
+#[derive(Debug)]
+pub struct ExportSummary {
+    /// Samples written.
+    pub samples: u64,
+    /// Bytes of their payloads.
+    pub payload_bytes: u64,
+    /// Files made; of LMDB, its one.
+    pub files: u64,
+    /// Samples left out since they cannot be read or are damaged, by ordinal.
+    pub skipped: Vec<SkippedSample>,
+    /// What the user should know of the result, as sentences; none most of the time.
+    pub notes: Vec<String>,
+}
+
+/// A sample that was left out.
+#[derive(Debug)]
+pub struct SkippedSample {
+    /// Its ordinal.
+    pub ordinal: u64,
+    /// What is wrong with it, and where.
+    pub error: ReadError,
+}
+
+/// Writes the selected samples to `out`, which appears when it is whole and durable.
+///
+/// # Errors
+/// Where something stands under the name of `out`, the format cannot hold the samples, they cannot be read, or files
+/// cannot be written; where `events` stops it. Then nothing of it is left.
+pub fn export(
+    reader: &Reader,
+    selection: &Selection,
+    out: &Path,
+    options: &ExportOptions,
+    events: &dyn Events,
+) -> Result<ExportSummary, ExportError> {
+    destination::check(out)?;
+    check_options(reader, selection, out, options)?;
+    load_index(reader, selection)?;
+    let job = Job::new((reader, selection), out, options, events);
+    let mut notes = match options.format {
+        Format::Folder => in_folder(&job, Folder::plan(&job)?)?,
+        Format::Lmdb => in_folder(&job, Lmdb::plan(&job)?)?,
+        Format::Tar => shards::write(&job, Tar::plan(&job)?)?,
+        Format::TfRecord => shards::write(&job, TfRecord::plan(&job)?)?,
+        Format::Parquet => shards::write(&job, Parquet::plan(&job)?)?,
+    };
+    notes.retain(|note| !note.is_empty());
+    let mut tally = job.take_tally();
+    tally.skipped.sort_by_key(|skipped| skipped.ordinal);
+    Ok(ExportSummary {
+        samples: tally.written.samples,
+        payload_bytes: tally.written.payload_bytes,
+        files: tally.files,
+        skipped: tally.skipped,
+        notes,
+    })
+}
+
+/// A format that is one folder and writes it by itself. It has looked at the selection and found nothing amiss.
+pub(crate) trait WholeFolder: Sized {
+    /// Writes and syncs everything. Returns what the user should know of it.
+    fn write(self, job: &Job<'_>, folder: &Path) -> Result<Vec<String>, ExportError>;
+}
+
+fn in_folder(job: &Job<'_>, format: impl WholeFolder) -> Result<Vec<String>, ExportError> {
+    let partial = Partial::create(job.out, Kind::Folder)?;
+    let notes = format.write(job, partial.path())?;
+    job.go_on()?;
+    partial.publish()?;
+    Ok(notes)
+}
+
+fn check_options(
+    reader: &Reader,
+    selection: &Selection,
+    out: &Path,
+    options: &ExportOptions,
+) -> Result<(), ExportError> {
+    if options.shard_len == 0 {
+        return Err(ExportError::Unfit { what: "shard size is 0 bytes, expected 1 or more".into() });
+    }
+    let (found, expected) = (selection.sample_count(), reader.collection().sample_count());
+    if found != expected {
+        let what = format!("the selection is of a dataset of {found} samples, this one has {expected}");
+        return Err(ExportError::Unfit { what });
+    }
+    let extension = out.extension().and_then(|extension| extension.to_str());
+    let other = Format::ALL.into_iter().find(|format| format.extension().is_some() && format.extension() == extension);
+    match other {
+        Some(other) if other != options.format => {
+            let why = format!("its name ends in .{other}, and it is to be {}", options.format);
+            Err(ExportError::BadDestination { path: out.to_path_buf(), why })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn load_index(reader: &Reader, selection: &Selection) -> Result<(), ExportError> {
+    let collection = reader.collection();
+    let is_most = selection.len().saturating_mul(LOAD_FROM_SHARE) >= collection.sample_count();
+    let loaded = if is_most { collection.load() } else { collection.load_if_small() };
+    Ok(loaded?)
+}

@@ -1,0 +1,122 @@
+//! Brings a run: reads its samples, and what the index says of each.
+
+use std::io;
+use std::ops::Range;
+
+use grainstore_format::AttributeValue;
+use grainstore_reader::{Batch, OnDamage, ReadError};
+
+use crate::job::Job;
+use crate::payload::Payload;
+use crate::runs::Run;
+use crate::{ExportError, Progress};
+
+/// What the index says of a sample.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) ordinal: u64,
+    /// None in a dataset without keys.
+    pub(crate) key: Option<Vec<u8>>,
+    /// In the order of the schema.
+    pub(crate) attributes: Vec<Option<AttributeValue>>,
+    pub(crate) payload_len: u64,
+    /// Where they lie in the payload, in the order of the schema.
+    pub(crate) fields: Vec<Option<Range<u64>>>,
+}
+
+/// A sample on its way out.
+pub(crate) struct Row<'a> {
+    pub(crate) facts: &'a Facts,
+    pub(crate) payload: Payload<'a>,
+}
+
+/// A run that was read.
+pub(crate) struct Fetched {
+    facts: Vec<Facts>,
+    /// None: the payload streams.
+    batches: Vec<Batch>,
+}
+
+impl Fetched {
+    /// Reads a run. Samples that are damaged are left out where that is asked for.
+    pub(crate) fn read(job: &Job<'_>, run: Run) -> Result<Self, ExportError> {
+        match run {
+            Run::Held(ordinals) => Self::held(job, &ordinals),
+            Run::Streamed { ordinal, payload_len } => {
+                let whole = job.options.on_damage == OnDamage::Fail || is_whole(job, ordinal)?;
+                let facts = if whole { vec![facts_of(job, ordinal, payload_len)?] } else { Vec::new() };
+                Ok(Self { facts, batches: Vec::new() })
+            }
+        }
+    }
+
+    fn held(job: &Job<'_>, ordinals: &[u64]) -> Result<Self, ExportError> {
+        let batches = match job.reader.get_batch(ordinals) {
+            Ok(batch) => vec![batch],
+            Err(error) if job.options.on_damage == OnDamage::Fail => return Err(error.into()),
+            // One of them is damaged: each by itself shows which.
+            Err(_) => one_by_one(job, ordinals)?,
+        };
+        let samples = batches.iter().flat_map(|batch| batch.ordinals().iter().zip(batch.payloads()));
+        let facts = samples.map(|(ordinal, payload)| facts_of(job, *ordinal, payload.len() as u64));
+        Ok(Self { facts: facts.collect::<Result<_, _>>()?, batches })
+    }
+
+    /// Hands every sample to `take`, in order, and counts it.
+    pub(crate) fn each<'a>(
+        &'a self,
+        job: &'a Job<'a>,
+        mut take: impl FnMut(&mut Row<'a>) -> Result<(), ExportError>,
+    ) -> Result<(), ExportError> {
+        let mut payloads = self.batches.iter().flat_map(Batch::payloads);
+        for facts in &self.facts {
+            job.go_on()?;
+            let payload = payloads.next().map_or_else(|| Payload::streamed(job, facts.ordinal), Payload::Held);
+            let mut row = Row { facts, payload };
+            take(&mut row)?;
+            row.payload.finish().map_err(ExportError::io("read", job.out))?;
+        }
+        let payload_bytes = self.facts.iter().map(|facts| facts.payload_len).sum();
+        job.wrote(Progress { samples: self.facts.len() as u64, payload_bytes });
+        Ok(())
+    }
+}
+
+fn facts_of(job: &Job<'_>, ordinal: u64, payload_len: u64) -> Result<Facts, ExportError> {
+    let collection = job.collection();
+    Ok(Facts {
+        ordinal,
+        key: collection.key(ordinal)?,
+        attributes: collection.attributes(ordinal)?,
+        payload_len,
+        fields: collection.fields(ordinal, payload_len)?,
+    })
+}
+
+fn one_by_one(job: &Job<'_>, ordinals: &[u64]) -> Result<Vec<Batch>, ExportError> {
+    let mut batches = Vec::with_capacity(ordinals.len());
+    for ordinal in ordinals {
+        job.go_on()?;
+        match job.reader.get_batch(&[*ordinal]) {
+            Ok(batch) => batches.push(batch),
+            Err(error) => job.skip(*ordinal, error)?,
+        }
+    }
+    Ok(batches)
+}
+
+/// Whether a long sample is whole: what was written of one that is not could not be taken back. It is read twice then.
+fn is_whole(job: &Job<'_>, ordinal: u64) -> Result<bool, ExportError> {
+    let mut payload = Payload::streamed(job, ordinal);
+    let read = payload.copy(&(0..0), &mut io::sink()).and_then(|()| payload.finish());
+    let error = match read {
+        Ok(()) => return Ok(true),
+        Err(error) => ExportError::io("read", job.out)(error),
+    };
+    match error {
+        ExportError::Read(error @ (ReadError::Unreadable { .. } | ReadError::Store(_))) => {
+            job.skip(ordinal, error).map(|()| false)
+        }
+        other => Err(other),
+    }
+}

@@ -1,0 +1,221 @@
+//! A folder of plain files: a file for each field of each sample, and `attributes.jsonl` where the names of folders do
+//! not say what the attributes do.
+//!
+//! Files are written by all threads and synced together in the end (`syncfs`): a sync for each of a million small files
+//! would be a million waits for the device, and none of them is worth anything before the folder has its name.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use grainstore_format::escape_bytes;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use serde_json::Value;
+
+use crate::ExportError;
+use crate::export::WholeFolder;
+use crate::fetch::{Fetched, Row};
+use crate::index_pass::{self, Indexed};
+use crate::job::Job;
+use crate::labels::LabelsByFolder;
+use crate::names::{NameCheck, Naming, Style};
+use crate::runs::Runs;
+use crate::{json, workers};
+
+/// The list of attributes.
+const LIST: &str = "attributes.jsonl";
+/// The member of its lines that names the sample.
+const PATH: &str = "path";
+
+/// What was found out about the folder to be.
+pub(crate) struct Folder {
+    naming: Naming,
+    has_list: bool,
+    /// Samples whose key is not UTF-8.
+    escaped_count: u64,
+}
+
+/// The folder, held open: what is made is made below it, whatever happens to its path.
+struct Root<'a> {
+    fd: OwnedFd,
+    path: &'a Path,
+}
+
+impl Folder {
+    /// Looks at all selected samples.
+    pub(crate) fn plan(job: &Job<'_>) -> Result<Self, ExportError> {
+        let naming = Naming::new(job, Style::Folder)?;
+        let attributes = job.collection().schema().attributes();
+        let mut names = NameCheck::new(job, &naming);
+        let mut labels = LabelsByFolder::new(job);
+        let (mut list_like, mut escaped_count) = (None, 0);
+        let mut unfit = None;
+        index_pass::each(job, |sample| {
+            names.look(&sample, &[])?;
+            labels.look(&sample);
+            if unfit.is_none() {
+                unfit = json::check(attributes, &sample).err();
+            }
+            escaped_count += u64::from(sample.key.as_deref().is_some_and(|key| std::str::from_utf8(key).is_err()));
+            list_like = list_like.take().or_else(|| is_list_like(&sample).then_some(sample));
+            Ok(())
+        })?;
+        let has_list = !attributes.is_empty() && !labels.holds();
+        if let Some(sample) = list_like.filter(|_| has_list) {
+            let why = format!("the attributes of all samples are kept in a file {LIST}");
+            return Err(ExportError::BadName { ordinal: sample.ordinal, key: sample.key.unwrap_or_default(), why });
+        }
+        if has_list && attributes.iter().any(|attribute| attribute.name == PATH) {
+            let what = format!("attribute \"{PATH}\": {LIST} has the path of a sample under this name");
+            return Err(ExportError::Unfit { what });
+        }
+        unfit.filter(|_| has_list).map_or(Ok(()), Err)?;
+        Ok(Self { naming, has_list, escaped_count })
+    }
+
+    fn write_files(&self, job: &Job<'_>, root: &Root<'_>) -> Result<(), ExportError> {
+        let ordinals = job.selection.ordinals(0..job.selection.len());
+        let runs = Mutex::new(Runs::new(job.collection(), ordinals));
+        workers::run(job, job.thread_count(), || {
+            loop {
+                job.go_on()?;
+                let run = runs.lock().unwrap_or_else(PoisonError::into_inner).next_run()?;
+                let Some(run) = run else { return Ok(()) };
+                Fetched::read(job, run)?.each(job, |row| self.write_sample(job, root, row))?;
+            }
+        })
+    }
+
+    fn write_sample(&self, job: &Job<'_>, root: &Root<'_>, row: &mut Row<'_>) -> Result<(), ExportError> {
+        let stem = self.naming.stem(row.facts.ordinal, row.facts.key.as_deref());
+        let mut file_count = 0;
+        for (number, range) in row.facts.fields.iter().enumerate() {
+            let Some(range) = range else { continue };
+            let name = self.naming.file(&stem, number);
+            let mut file = root.create(&name)?;
+            row.payload.copy(range, &mut file).map_err(|error| ExportError::io("write it", &root.of(&name))(error))?;
+            file_count += 1;
+        }
+        job.made_files(file_count);
+        Ok(())
+    }
+
+    /// One line for each sample, nulls included.
+    fn write_list(&self, job: &Job<'_>, root: &Root<'_>) -> Result<(), ExportError> {
+        let path = root.of(LIST.as_bytes());
+        let mut out = BufWriter::with_capacity(1 << 16, root.create(LIST.as_bytes())?);
+        let skipped: HashSet<u64> = job.skipped_ordinals();
+        index_pass::each(job, |sample| match skipped.contains(&sample.ordinal) {
+            true => Ok(()),
+            false => writeln!(out, "{}", self.line(job, &sample)).map_err(ExportError::io("write it", &path)),
+        })?;
+        out.flush().map_err(ExportError::io("write it", &path))?;
+        job.made_files(1);
+        Ok(())
+    }
+
+    fn line(&self, job: &Job<'_>, sample: &Indexed) -> String {
+        let schema = job.collection().schema();
+        let stem = self.naming.stem(sample.ordinal, sample.key.as_deref());
+        // Of several fields, what the names of their files begin with.
+        let path = if schema.fields().len() == 1 { self.naming.file(&stem, 0) } else { stem };
+        let path = std::str::from_utf8(&path).map_or_else(|_| escape_bytes(&path), str::to_owned);
+        let values = schema.attributes().iter().zip(&sample.attributes);
+        let values = values
+            .map(|(attribute, value)| (attribute.name.as_str(), value.and_then(json::value_of).unwrap_or(Value::Null)));
+        json::object([(PATH, path.into())].into_iter().chain(values))
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let (count, are) = (self.escaped_count, if self.escaped_count == 1 { "key is" } else { "keys are" });
+        let escaped = format!("{count} {are} not UTF-8, and escaped in {LIST}; the files have the bytes of the keys");
+        if self.has_list && count > 0 { vec![escaped] } else { Vec::new() }
+    }
+}
+
+impl WholeFolder for Folder {
+    fn write(self, job: &Job<'_>, folder: &Path) -> Result<Vec<String>, ExportError> {
+        let root = Root::open(folder)?;
+        self.write_files(job, &root)?;
+        if self.has_list {
+            self.write_list(job, &root)?;
+        }
+        job.events.on_finish();
+        root.sync()?;
+        Ok(self.notes())
+    }
+}
+
+/// Whether a sample's file would be the list, or lie in a folder of its name.
+fn is_list_like(sample: &Indexed) -> bool {
+    let rest = sample.key.as_deref().and_then(|key| key.strip_prefix(LIST.as_bytes()));
+    rest.is_some_and(|rest| rest.is_empty() || rest.first() == Some(&b'/'))
+}
+
+impl<'a> Root<'a> {
+    fn open(path: &'a Path) -> Result<Self, ExportError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(path, flags, Mode::empty());
+        Ok(Self { fd: fd.map_err(|errno| ExportError::io("open it", path)(errno.into()))?, path })
+    }
+
+    /// A path below it, for messages.
+    fn of(&self, name: &[u8]) -> PathBuf {
+        self.path.join(OsStr::from_bytes(name))
+    }
+
+    /// Makes a file, and the folders that it lies in.
+    fn create(&self, name: &[u8]) -> Result<File, ExportError> {
+        let created = match self.open_new(name) {
+            Err(Errno::NOENT) => self.make_folders(name).and_then(|()| self.open_new(name)),
+            other => other,
+        };
+        created.map(File::from).map_err(|errno| ExportError::io("create it", &self.of(name))(errno.into()))
+    }
+
+    /// A new file; no link is followed on the way to it.
+    fn open_new(&self, name: &[u8]) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o666);
+        #[cfg(target_os = "linux")]
+        match rustix::fs::openat2(
+            &self.fd,
+            name,
+            flags,
+            mode,
+            rustix::fs::ResolveFlags::BENEATH | rustix::fs::ResolveFlags::NO_SYMLINKS,
+        ) {
+            // Old kernels do not have it, and some sandboxes refuse it.
+            Err(Errno::NOSYS | Errno::PERM) => {}
+            other => return other,
+        }
+        rustix::fs::openat(&self.fd, name, flags, mode)
+    }
+
+    fn make_folders(&self, name: &[u8]) -> Result<(), Errno> {
+        let slashes = name.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        for folder in slashes.filter_map(|(place, _)| name.get(..place)) {
+            match rustix::fs::mkdirat(&self.fd, folder, Mode::from_raw_mode(0o777)) {
+                // Another thread needed it, too. Whether it is a folder shows when the file is made.
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes everything below it durable.
+    fn sync(&self) -> Result<(), ExportError> {
+        #[cfg(target_os = "linux")]
+        rustix::fs::syncfs(&self.fd).map_err(|errno| ExportError::io("sync it", self.path)(errno.into()))?;
+        #[cfg(not(target_os = "linux"))]
+        rustix::fs::sync();
+        Ok(())
+    }
+}

@@ -1,0 +1,60 @@
+//! Looks at what the index says of all selected samples, before anything is written.
+
+use grainstore_format::AttributeValue;
+
+use crate::ExportError;
+use crate::job::Job;
+
+/// Samples between two looks whether to stop.
+const LOOK_EVERY: u64 = 1024;
+
+/// What the index says of a sample.
+pub(crate) struct Indexed {
+    pub(crate) ordinal: u64,
+    pub(crate) key: Option<Vec<u8>>,
+    pub(crate) attributes: Vec<Option<AttributeValue>>,
+    pub(crate) payload_len: u64,
+}
+
+impl Indexed {
+    /// The error of a sample that the format cannot hold.
+    pub(crate) fn refused(&self, why: String) -> ExportError {
+        ExportError::BadSample { ordinal: self.ordinal, key: self.key.clone(), why }
+    }
+
+    /// Fails where the payload is longer than the format can hold.
+    pub(crate) fn check_len(&self, len_max: u64, what: &str) -> Result<(), ExportError> {
+        if self.payload_len <= len_max {
+            return Ok(());
+        }
+        Err(self.refused(format!("it has {} bytes, {what} holds {len_max} at most", self.payload_len)))
+    }
+}
+
+/// Hands every selected sample to `look`, in order.
+pub(crate) fn each(job: &Job<'_>, mut look: impl FnMut(Indexed) -> Result<(), ExportError>) -> Result<(), ExportError> {
+    let collection = job.collection();
+    for (place, ordinal) in (0..).zip(job.selection.ordinals(0..job.selection.len())) {
+        if place % LOOK_EVERY == 0 {
+            job.go_on()?;
+        }
+        look(Indexed {
+            ordinal,
+            key: collection.key(ordinal)?,
+            attributes: collection.attributes(ordinal)?,
+            payload_len: collection.locate(ordinal)?.raw_len(),
+        })?;
+    }
+    Ok(())
+}
+
+/// Hands the payload's length of every selected sample to `look`, in order.
+pub(crate) fn each_len(job: &Job<'_>, mut look: impl FnMut(u64)) -> Result<(), ExportError> {
+    for (place, ordinal) in (0..).zip(job.selection.ordinals(0..job.selection.len())) {
+        if place % LOOK_EVERY == 0 {
+            job.go_on()?;
+        }
+        look(job.collection().locate(ordinal)?.raw_len());
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! What all threads of an export share: what is read, what has come of it so far, and whether to stop.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use grainstore_reader::{OnDamage, ReadError, Reader};
+use grainstore_store::{Collection, StoreError};
+
+use crate::{Events, ExportError, ExportOptions, Progress, Selection, SkippedSample};
+
+/// One export.
+pub(crate) struct Job<'a> {
+    pub(crate) reader: &'a Reader,
+    pub(crate) selection: &'a Selection,
+    pub(crate) options: &'a ExportOptions,
+    pub(crate) events: &'a dyn Events,
+    /// Where OUT will stand; files are named for it.
+    pub(crate) out: &'a Path,
+    tally: Mutex<Tally>,
+    is_failed: AtomicBool,
+}
+
+/// What has been written, and what has not.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) written: Progress,
+    pub(crate) files: u64,
+    pub(crate) skipped: Vec<SkippedSample>,
+}
+
+impl<'a> Job<'a> {
+    pub(crate) fn new(
+        (reader, selection): (&'a Reader, &'a Selection),
+        out: &'a Path,
+        options: &'a ExportOptions,
+        events: &'a dyn Events,
+    ) -> Self {
+        let (tally, is_failed) = (Mutex::default(), AtomicBool::new(false));
+        Self { reader, selection, options, events, out, tally, is_failed }
+    }
+
+    pub(crate) fn collection(&self) -> &'a Collection {
+        self.reader.collection()
+    }
+
+    /// Ends the other threads, too.
+    pub(crate) fn fail(&self) {
+        self.is_failed.store(true, Ordering::Relaxed);
+    }
+
+    /// Fails where the caller wants to stop, or another thread has failed.
+    pub(crate) fn go_on(&self) -> Result<(), ExportError> {
+        if self.is_stopped() { Err(ExportError::Interrupted) } else { Ok(()) }
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_failed.load(Ordering::Relaxed) || self.events.cancelled()
+    }
+
+    /// Threads that write.
+    pub(crate) fn thread_count(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+        self.options.jobs.map_or_else(cores, std::num::NonZeroUsize::get)
+    }
+
+    /// Counts samples that were written.
+    pub(crate) fn wrote(&self, samples: Progress) {
+        let written = {
+            let mut tally = self.tally();
+            tally.written.samples += samples.samples;
+            tally.written.payload_bytes += samples.payload_bytes;
+            tally.written
+        };
+        self.events.on_progress(written);
+    }
+
+    /// Counts files that were written.
+    pub(crate) fn made_files(&self, count: u64) {
+        self.tally().files += count;
+    }
+
+    /// Notes a sample that is left out; an error where the export is to end with it, or where it is no fault of the
+    /// sample.
+    pub(crate) fn skip(&self, ordinal: u64, error: ReadError) -> Result<(), ExportError> {
+        let is_of_sample = matches!(error, ReadError::Unreadable { .. } | ReadError::Store(StoreError::Sample { .. }));
+        if self.options.on_damage == OnDamage::Fail || !is_of_sample {
+            return Err(error.into());
+        }
+        self.tally().skipped.push(SkippedSample { ordinal, error });
+        Ok(())
+    }
+
+    /// The samples that have been left out.
+    pub(crate) fn skipped_ordinals(&self) -> HashSet<u64> {
+        self.tally().skipped.iter().map(|skipped| skipped.ordinal).collect()
+    }
+
+    /// What came of it, once all is done.
+    pub(crate) fn take_tally(&self) -> Tally {
+        std::mem::take(&mut *self.tally())
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

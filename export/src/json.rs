@@ -1,0 +1,38 @@
+//! Attributes as JSON.
+
+use grainstore_format::{Attribute, AttributeValue, escape_bytes};
+use serde_json::{Number, Value};
+
+use crate::ExportError;
+use crate::index_pass::Indexed;
+
+/// A value. A float is written with all its digits, so that it is the same whatever reads it; JSON has none that are
+/// infinite or no number.
+pub(crate) fn value_of(value: AttributeValue) -> Option<Value> {
+    Some(match value {
+        AttributeValue::Bool(value) => value.into(),
+        AttributeValue::Int(value) => value.into(),
+        AttributeValue::Uint(value) => value.into(),
+        AttributeValue::Float32(value) => Number::from_f64(value.into())?.into(),
+        AttributeValue::Float64(value) => Number::from_f64(value)?.into(),
+    })
+}
+
+/// Fails where JSON cannot hold an attribute of a sample.
+pub(crate) fn check(attributes: &[Attribute], sample: &Indexed) -> Result<(), ExportError> {
+    for (attribute, value) in attributes.iter().zip(&sample.attributes) {
+        if let Some(value) = value
+            && value_of(*value).is_none()
+        {
+            let name = escape_bytes(attribute.name.as_bytes());
+            return Err(sample.refused(format!("its \"{name}\" is {value:?}, JSON has finite numbers only")));
+        }
+    }
+    Ok(())
+}
+
+/// An object of these members, in their order, on one line.
+pub(crate) fn object<'a>(members: impl Iterator<Item = (&'a str, Value)>) -> String {
+    let members: Vec<String> = members.map(|(name, value)| format!("{}:{value}", Value::from(name))).collect();
+    format!("{{{}}}", members.join(","))
+}

@@ -1,0 +1,58 @@
+//! Whether the names of folders say all that the attributes do: class `k` of `class_names` is the first part of the
+//! keys whose label is `k`. Then a folder needs no list of attributes to be packed again as it was.
+
+use grainstore_format::{AttributeValue, escape_bytes};
+
+use crate::index_pass::Indexed;
+use crate::job::Job;
+
+/// Looks at all selected samples.
+pub(crate) struct LabelsByFolder {
+    class_names: Vec<String>,
+    is_seen: Vec<bool>,
+    holds: bool,
+}
+
+impl LabelsByFolder {
+    pub(crate) fn new(job: &Job<'_>) -> Self {
+        let schema = job.collection().schema();
+        let class_names = class_names(job).unwrap_or_default();
+        let is_only_label = matches!(schema.attributes(), [only] if only.name == "label");
+        // Folders are numbered by their names.
+        let is_sorted = class_names.is_sorted_by(|one, next| one < next);
+        let holds = is_only_label && is_sorted && schema.fields().len() == 1;
+        Self { is_seen: vec![false; class_names.len()], class_names, holds }
+    }
+
+    pub(crate) fn look(&mut self, sample: &Indexed) {
+        self.holds &= self.class_of(sample).is_some();
+    }
+
+    fn class_of(&mut self, sample: &Indexed) -> Option<()> {
+        let class = match sample.attributes.first()? {
+            Some(AttributeValue::Int(label)) => usize::try_from(*label).ok()?,
+            Some(AttributeValue::Uint(label)) => usize::try_from(*label).ok()?,
+            _ => return None,
+        };
+        let mut parts = sample.key.as_deref()?.split(|&byte| byte == b'/');
+        let (Some(folder), Some(_), None) = (parts.next(), parts.next(), parts.next()) else { return None };
+        *self.is_seen.get_mut(class)? = true;
+        (self.class_names.get(class)? == &name_of(folder)).then_some(())
+    }
+
+    /// Whether it is so. A class without a sample would be missing, and all behind it would have other numbers.
+    pub(crate) fn holds(&self) -> bool {
+        self.holds && self.is_seen.iter().all(|is_seen| *is_seen)
+    }
+}
+
+/// The names of the classes, where the dataset keeps them.
+pub(crate) fn class_names(job: &Job<'_>) -> Option<Vec<String>> {
+    let names = job.collection().user_metadata().get("class_names")?.as_array()?;
+    names.iter().map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
+/// As a folder's name stands in `class_names`.
+fn name_of(folder: &[u8]) -> String {
+    std::str::from_utf8(folder).map_or_else(|_| escape_bytes(folder), str::to_owned)
+}

@@ -1,0 +1,244 @@
+//! An LMDB environment: the key and the payload, or, where there is more than that, a `tf.train.Example` of attributes
+//! and fields. Without keys, the ordinal in nine digits or more.
+//!
+//! LMDB has its own order, that of keys. The selected keys are sorted in memory, 24 bytes and the key each, and samples
+//! are read in that order: every page is written once, and full. LMDB holds a value in memory until it is committed.
+
+use std::io;
+use std::path::Path;
+
+use grainstore_format::{Schema, to_usize};
+use heed::types::Bytes;
+use heed::{CommitOrAbort, Database, Env, MdbError, PutFlags, RwTxn, WithoutTls};
+use rustix::io::Errno;
+
+use crate::example::{self, Example};
+use crate::export::WholeFolder;
+use crate::fetch::Row;
+use crate::index_pass::{self, Indexed};
+use crate::job::Job;
+use crate::names::{digit_count, padded};
+use crate::{ExportError, map, pipeline};
+
+/// Bytes of a key that LMDB takes, as it is usually built.
+const KEY_LEN_MAX: usize = 511;
+/// Bytes of a value.
+const VALUE_LEN_MAX: u64 = (1 << 32) - 1;
+/// What a sample may need beside its payload: a page of its own for its end, and one for its entry. Pages are 64 KiB at
+/// most.
+const SAMPLE_ROOM: u64 = 2 << 16;
+/// What the tree needs beside that, while it is written.
+const TREE_ROOM: u64 = 64 << 20;
+/// The map is address space, not memory; there are 47 bits of it.
+const MAP_LEN_MAX: u64 = 1 << 46;
+/// Bytes and samples of a transaction.
+const COMMIT_LEN: u64 = 64 << 20;
+const COMMIT_COUNT: u64 = 16384;
+/// With less than a page of the largest size free, a disk is full.
+const FULL_BELOW: u64 = 1 << 16;
+
+/// What was found out about the environment to be.
+pub(crate) struct Lmdb {
+    schema: Schema,
+    is_wrapped: bool,
+    digit_count: usize,
+    keys: SortedKeys,
+    map_len: u64,
+}
+
+/// Keys and their ordinals.
+#[derive(Default)]
+struct SortedKeys {
+    bytes: Vec<u8>,
+    /// Where each key starts, its length, its sample.
+    entries: Vec<(usize, u16, u64)>,
+}
+
+impl Lmdb {
+    /// Looks at all selected samples.
+    pub(crate) fn plan(job: &Job<'_>) -> Result<Self, ExportError> {
+        let schema = job.collection().schema().clone();
+        let is_wrapped = !schema.attributes().is_empty() || job.collection().has_field_columns();
+        let (mut keys, mut map_len) = (SortedKeys::default(), TREE_ROOM);
+        index_pass::each(job, |sample| {
+            check(&schema, is_wrapped, &sample)?;
+            map_len = map_len.saturating_add(sample.payload_len).saturating_add(SAMPLE_ROOM);
+            keys.add(sample);
+            Ok(())
+        })?;
+        keys.sort()?;
+        Ok(Self { schema, is_wrapped, digit_count: digit_count(job), keys, map_len: map_len.min(MAP_LEN_MAX) })
+    }
+
+    fn key(&self, row: &Row<'_>) -> Vec<u8> {
+        row.facts.key.clone().unwrap_or_else(|| padded(row.facts.ordinal, self.digit_count))
+    }
+
+    fn put_all<'a>(
+        &'a self,
+        job: &'a Job<'a>,
+        (env, folder): (&Env<WithoutTls>, &Path),
+        ordinals: Box<dyn Iterator<Item = u64> + Send + 'a>,
+    ) -> Result<(), ExportError> {
+        let mut writer = Writer::begin(self, env, folder)?;
+        pipeline::pass(job, ordinals, |row| writer.put(row))?;
+        writer.commit()
+    }
+
+    fn notes(&self, is_keyed: bool) -> Vec<String> {
+        let order = "LMDB keeps samples in the order of their keys";
+        let wrapped = "values are tf.train.Example messages of attributes and fields";
+        let notes = [(is_keyed, order), (self.is_wrapped, wrapped)];
+        notes.into_iter().filter(|(holds, _)| *holds).map(|(_, note)| note.to_owned()).collect()
+    }
+}
+
+fn check(schema: &Schema, is_wrapped: bool, sample: &Indexed) -> Result<(), ExportError> {
+    if let Some(key) = sample.key.as_ref().filter(|key| key.len() > KEY_LEN_MAX) {
+        let why = format!("its key has {} bytes, LMDB holds {KEY_LEN_MAX} at most", key.len());
+        return Err(ExportError::BadName { ordinal: sample.ordinal, key: key.clone(), why });
+    }
+    match is_wrapped {
+        true => example::check(schema, sample),
+        false => sample.check_len(VALUE_LEN_MAX, "LMDB"),
+    }
+}
+
+impl WholeFolder for Lmdb {
+    fn write(self, job: &Job<'_>, folder: &Path) -> Result<Vec<String>, ExportError> {
+        let env = map::open_new(folder, to_usize(self.map_len.next_multiple_of(1 << 20))).map_err(told(folder))?;
+        let is_keyed = job.collection().is_keyed();
+        let ordinals: Box<dyn Iterator<Item = u64> + Send> = match is_keyed {
+            true => Box::new(self.keys.entries.iter().map(|(_, _, ordinal)| *ordinal)),
+            false => job.selection.ordinals(0..job.selection.len()),
+        };
+        self.put_all(job, (&env, folder), ordinals)?;
+        job.events.on_finish();
+        env.force_sync().map_err(told(folder))?;
+        env.prepare_for_closing().wait();
+        job.made_files(1);
+        Ok(self.notes(is_keyed))
+    }
+}
+
+/// Puts samples in ascending order of keys, a transaction after the other.
+struct Writer<'a> {
+    format: &'a Lmdb,
+    env: &'a Env<WithoutTls>,
+    folder: &'a Path,
+    database: Database<'a, Bytes, Bytes>,
+    transaction: Option<RwTxn<'a>>,
+    last_key: Option<Vec<u8>>,
+    pending_len: u64,
+    pending_count: u64,
+}
+
+impl<'a> Writer<'a> {
+    fn begin(format: &'a Lmdb, env: &'a Env<WithoutTls>, folder: &'a Path) -> Result<Self, ExportError> {
+        let database = unnamed_database(env).map_err(told(folder))?;
+        Ok(Self { format, env, folder, database, transaction: None, last_key: None, pending_len: 0, pending_count: 0 })
+    }
+
+    fn put(&mut self, row: &mut Row<'_>) -> Result<(), ExportError> {
+        let key = self.format.key(row);
+        // LMDB is told that keys ascend, and must not be told so in vain.
+        if self.last_key.as_ref().is_some_and(|last| *last >= key) {
+            let why = "its key changed while the dataset was read".to_owned();
+            return Err(ExportError::BadName { ordinal: row.facts.ordinal, key, why });
+        }
+        self.put_as(&key, row).map_err(told(self.folder))?;
+        self.last_key = Some(key);
+        self.pending_len += row.facts.payload_len;
+        self.pending_count += 1;
+        if self.pending_len >= COMMIT_LEN || self.pending_count >= COMMIT_COUNT { self.commit() } else { Ok(()) }
+    }
+
+    fn put_as(&mut self, key: &[u8], row: &mut Row<'_>) -> heed::Result<()> {
+        let transaction = match &mut self.transaction {
+            Some(transaction) => transaction,
+            none => none.insert(self.env.write_txn()?),
+        };
+        let (facts, append) = (row.facts, PutFlags::APPEND);
+        let found = if self.format.is_wrapped {
+            let example = Example::of(&self.format.schema, facts, false);
+            let write = |value: &mut heed::ReservedSpace<'_>| example.write(&mut row.payload, value);
+            self.database.get_or_put_reserved_with_flags(transaction, append, key, to_usize(example.len()), write)?
+        } else {
+            let write = |value: &mut heed::ReservedSpace<'_>| row.payload.copy(&(0..facts.payload_len), value);
+            self.database.get_or_put_reserved_with_flags(
+                transaction,
+                append,
+                key,
+                to_usize(facts.payload_len),
+                write,
+            )?
+        };
+        if found.is_some() { Err(heed::Error::Mdb(MdbError::KeyExist)) } else { Ok(()) }
+    }
+
+    fn commit(&mut self) -> Result<(), ExportError> {
+        (self.pending_len, self.pending_count) = (0, 0);
+        self.transaction.take().map_or(Ok(()), |transaction| transaction.commit().map_err(told(self.folder)))
+    }
+}
+
+fn unnamed_database(env: &Env<WithoutTls>) -> heed::Result<Database<'_, Bytes, Bytes>> {
+    let created = env.create_databases_and_commit(env.write_txn()?, |opener, transaction| {
+        opener.create_database(transaction, None).map(CommitOrAbort::<_, heed::Error>::Commit)
+    })?;
+    match created {
+        CommitOrAbort::Commit(database) => Ok(database),
+        CommitOrAbort::Abort(error) => Err(error),
+    }
+}
+
+impl SortedKeys {
+    fn add(&mut self, sample: Indexed) {
+        let Some(key) = sample.key else { return };
+        // Longer ones have been refused.
+        let key_len = u16::try_from(key.len()).unwrap_or(u16::MAX);
+        self.entries.push((self.bytes.len(), key_len, sample.ordinal));
+        self.bytes.extend_from_slice(&key);
+    }
+
+    /// Fails where a key stands twice, as it may in several datasets read as one.
+    fn sort(&mut self) -> Result<(), ExportError> {
+        let mut entries = std::mem::take(&mut self.entries);
+        entries.sort_unstable_by(|one, other| (self.key(one), one.2).cmp(&(self.key(other), other.2)));
+        let twice = entries.windows(2).find_map(|pair| match pair {
+            [one, other] if self.key(one) == self.key(other) => Some((one.2, other.2, self.key(other).to_vec())),
+            _ => None,
+        });
+        self.entries = entries;
+        twice.map_or(Ok(()), |(first, ordinal, key)| {
+            let why = format!("sample {first} has the same key, LMDB holds one of them");
+            Err(ExportError::BadName { ordinal, key, why })
+        })
+    }
+
+    fn key(&self, (start, len, _): &(usize, u16, u64)) -> &[u8] {
+        self.bytes.get(*start..*start + usize::from(*len)).unwrap_or_default()
+    }
+}
+
+/// What LMDB said, unless it comes from the sample.
+fn told(folder: &Path) -> impl FnOnce(heed::Error) -> ExportError {
+    move |error| match error {
+        heed::Error::Io(error) => ExportError::io("write it", folder)(unmasked(error, folder)),
+        heed::Error::Mdb(MdbError::Other(code)) => {
+            let error = io::Error::from_raw_os_error(code);
+            ExportError::io("write it", folder)(unmasked(error, folder))
+        }
+        other => ExportError::Library { path: folder.to_path_buf(), source: other.to_string().into() },
+    }
+}
+
+/// LMDB tells a write that was cut short, as the last one before the disk is full is, as an I/O error.
+fn unmasked(error: io::Error, folder: &Path) -> io::Error {
+    let is_full =
+        || rustix::fs::statvfs(folder).is_ok_and(|space| space.f_bavail.saturating_mul(space.f_frsize) < FULL_BELOW);
+    match error.raw_os_error() {
+        Some(code) if code == Errno::IO.raw_os_error() && is_full() => Errno::NOSPC.into(),
+        _ => error,
+    }
+}

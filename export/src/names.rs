@@ -1,0 +1,221 @@
+//! What the files of a folder and the members of a tar are called, and which names are refused.
+//!
+//! A name is made of the key and, where there are several fields, the field. A key that could be no file below the
+//! target, or that two files would need, is refused and not cleaned: the names are part of what is exported.
+
+use std::collections::HashSet;
+
+use grainstore_format::escape_bytes;
+
+use crate::ExportError;
+use crate::index_pass::Indexed;
+use crate::job::Job;
+
+/// Bytes of a file's name, on almost every file system.
+const PART_LEN_MAX: usize = 255;
+/// Bytes of a path below the target that one call takes (`PATH_MAX`, which counts the zero at its end).
+const PATH_LEN_MAX: usize = 4095;
+/// Digits of an ordinal that stands for a key; more in a dataset that needs them.
+const DIGITS_MIN: usize = 9;
+
+/// What names are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// Files. One field: the key; without keys, `000000000.bin`.
+    Folder,
+    /// Members of a tar. One field: the key where its last part has a dot, since WebDataset tells fields by it.
+    Tar,
+}
+
+/// How files are called.
+pub(crate) struct Naming {
+    style: Style,
+    is_keyed: bool,
+    digit_count: usize,
+    /// `.image`, `.caption`.
+    suffixes: Vec<String>,
+}
+
+impl Naming {
+    /// Fails where a field's name cannot be part of a file's name.
+    pub(crate) fn new(job: &Job<'_>, style: Style) -> Result<Self, ExportError> {
+        let schema = job.collection().schema();
+        if let Some(field) = schema.fields().iter().find(|field| field.name.contains(['/', '\0'])) {
+            let what = format!("field \"{}\" cannot be part of a file's name", escape_bytes(field.name.as_bytes()));
+            return Err(ExportError::Unfit { what });
+        }
+        Ok(Self {
+            style,
+            is_keyed: job.collection().is_keyed(),
+            digit_count: digit_count(job),
+            suffixes: schema.fields().iter().map(|field| format!(".{}", field.name)).collect(),
+        })
+    }
+
+    /// What the names of all files of a sample begin with: its key, or its ordinal.
+    pub(crate) fn stem(&self, ordinal: u64, key: Option<&[u8]>) -> Vec<u8> {
+        key.map_or_else(|| padded(ordinal, self.digit_count), <[u8]>::to_vec)
+    }
+
+    /// The file of a field.
+    pub(crate) fn file(&self, stem: &[u8], field: usize) -> Vec<u8> {
+        let suffix = self.suffixes.get(field).map_or("", String::as_str);
+        match (self.style, self.suffixes.len()) {
+            (Style::Folder, 1) if self.is_keyed => stem.to_vec(),
+            (Style::Folder, 1) => [stem, b".bin"].concat(),
+            (Style::Tar, 1) if self.is_keyed && last_part(stem).contains(&b'.') => stem.to_vec(),
+            _ => [stem, suffix.as_bytes()].concat(),
+        }
+    }
+
+    /// A file of a sample that is no field's.
+    pub(crate) fn extra(&self, stem: &[u8], suffix: &str) -> Vec<u8> {
+        let stem = if self.suffixes.len() == 1 && self.is_keyed { before_first_dot(stem) } else { stem };
+        [stem, suffix.as_bytes()].concat()
+    }
+
+    /// The keys that would have a file of this name.
+    fn owners<'p>(&self, path: &'p [u8]) -> Vec<&'p [u8]> {
+        let stripped = self.suffixes.iter().filter_map(|suffix| path.strip_suffix(suffix.as_bytes()));
+        match (self.style, self.suffixes.len()) {
+            (Style::Folder, 1) => vec![path],
+            (Style::Tar, 1) => {
+                let with_dot = Some(path).filter(|path| last_part(path).contains(&b'.'));
+                with_dot.into_iter().chain(stripped.filter(|stem| !last_part(stem).contains(&b'.'))).collect()
+            }
+            _ => stripped.collect(),
+        }
+    }
+}
+
+/// Digits of the ordinals of a dataset.
+pub(crate) fn digit_count(job: &Job<'_>) -> usize {
+    let last = job.selection.sample_count().saturating_sub(1);
+    last.to_string().len().max(DIGITS_MIN)
+}
+
+/// An ordinal that stands for a key.
+pub(crate) fn padded(ordinal: u64, digit_count: usize) -> Vec<u8> {
+    format!("{ordinal:0digit_count$}").into_bytes()
+}
+
+/// The last part of a path.
+pub(crate) fn last_part(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
+}
+
+/// A path up to the first dot of its last part, which WebDataset takes for the name of a sample. A dot that the part
+/// begins with ends no name.
+pub(crate) fn before_first_dot(path: &[u8]) -> &[u8] {
+    let part = last_part(path);
+    let dot = part.iter().skip(1).position(|&byte| byte == b'.').map_or(part.len(), |dot| dot + 1);
+    path.get(..path.len() - part.len() + dot).unwrap_or(path)
+}
+
+/// Looks at the names of all files of all selected samples.
+pub(crate) struct NameCheck<'a> {
+    job: &'a Job<'a>,
+    naming: &'a Naming,
+    /// Folders that are known to be no file's name.
+    folders: HashSet<Vec<u8>>,
+}
+
+impl<'a> NameCheck<'a> {
+    pub(crate) fn new(job: &'a Job<'a>, naming: &'a Naming) -> Self {
+        Self { job, naming, folders: HashSet::new() }
+    }
+
+    /// Fails where a sample's file cannot be called as it would have to be. `extras` are its files that are no field's.
+    pub(crate) fn look(&mut self, sample: &Indexed, extras: &[&str]) -> Result<(), ExportError> {
+        // Ordinals are names that suit, and no two are alike.
+        let Some(key) = &sample.key else { return Ok(()) };
+        let refused = |why| ExportError::BadName { ordinal: sample.ordinal, key: key.clone(), why };
+        for field in 0..self.naming.suffixes.len() {
+            let path = self.naming.file(key, field);
+            self.naming.check_path(&path).map_err(refused)?;
+            self.check_folders(&path)?.map_or(Ok(()), |why| Err(refused(why)))?;
+            self.check_taken(&path, Some(key))?.map_or(Ok(()), |why| Err(refused(why)))?;
+        }
+        for suffix in extras {
+            let path = self.naming.extra(key, suffix);
+            self.check_taken(&path, None)?.map_or(Ok(()), |why| Err(refused(why)))?;
+        }
+        Ok(())
+    }
+
+    /// Why the folders that a file lies in cannot be made.
+    fn check_folders(&mut self, path: &[u8]) -> Result<Option<String>, ExportError> {
+        let slashes = path.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/');
+        for folder in slashes.filter_map(|(place, _)| path.get(..place)) {
+            // Those above it have been looked at with it.
+            if self.folders.contains(folder) {
+                return Ok(None);
+            }
+            if let Some(other) = self.owner(folder, None)? {
+                return Ok(Some(format!("its folder \"{}\" is the file of {other}", escape_bytes(folder))));
+            }
+            self.folders.insert(folder.to_vec());
+        }
+        Ok(None)
+    }
+
+    /// Why a file is another one's.
+    fn check_taken(&self, path: &[u8], own: Option<&[u8]>) -> Result<Option<String>, ExportError> {
+        let other = self.owner(path, own)?;
+        Ok(other.map(|other| format!("its file \"{}\" is also that of {other}", escape_bytes(path))))
+    }
+
+    /// Another selected sample that has a file of this name, in words.
+    fn owner(&self, path: &[u8], own: Option<&[u8]>) -> Result<Option<String>, ExportError> {
+        let owners = self.naming.owners(path).into_iter();
+        for key in owners.filter(|key| !key.is_empty() && Some(*key) != own) {
+            if let Some(ordinal) = self.job.collection().find(key)?
+                && self.job.selection.contains(ordinal)
+            {
+                return Ok(Some(format!("sample {ordinal} (key \"{}\")", escape_bytes(key))));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Naming {
+    /// Fails, with a reason, where a path is none below a folder, or not the only way to write it.
+    fn check_path(&self, path: &[u8]) -> Result<(), String> {
+        if path.contains(&0) {
+            return Err("it has a zero byte, which ends a name".into());
+        }
+        if path.first() == Some(&b'/') {
+            return Err("as a path it begins at the root, not below the target".into());
+        }
+        for part in path.split(|&byte| byte == b'/') {
+            match part {
+                b".." => return Err("its part \"..\" leads out of the target".into()),
+                b"." => return Err("its part \".\" is no name of a file".into()),
+                b"" => return Err("it has an empty part, which is no name of a file".into()),
+                _ if self.style == Style::Folder && part.len() > PART_LEN_MAX => {
+                    return Err(format!("a part has {} bytes, names of files have {PART_LEN_MAX} at most", part.len()));
+                }
+                _ => {}
+            }
+        }
+        if self.style == Style::Folder && path.len() > PATH_LEN_MAX {
+            return Err(format!("as a path it has {} bytes, paths have {PATH_LEN_MAX} at most", path.len()));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_dot_of_the_last_part_ends_a_name_unless_the_part_begins_with_it() {
+        for (path, name) in
+            [("a.b/c.d.e", "a.b/c"), ("a", "a"), ("a.", "a"), (".a", ".a"), ("x/.a.b", "x/.a"), ("x/", "x/")]
+        {
+            assert_eq!(before_first_dot(path.as_bytes()), name.as_bytes(), "{path}");
+        }
+    }
+}

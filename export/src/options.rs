@@ -1,0 +1,93 @@
+//! What is written, and how.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::str::FromStr;
+
+use grainstore_reader::OnDamage;
+
+/// What a dataset is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Plain files.
+    Folder,
+    /// Tar archives as WebDataset reads them.
+    Tar,
+    /// TFRecord files of `tf.train.Example`.
+    TfRecord,
+    /// An LMDB environment.
+    Lmdb,
+    /// Parquet files.
+    Parquet,
+}
+
+/// A name that is none of the formats'.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("format is {found:?}, expected folder, tar, tfrecord, lmdb or parquet")]
+pub struct ParseFormatError {
+    found: String,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: [Self; 5] = [Self::Folder, Self::Tar, Self::TfRecord, Self::Lmdb, Self::Parquet];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Folder => "folder",
+            Self::Tar => "tar",
+            Self::TfRecord => "tfrecord",
+            Self::Lmdb => "lmdb",
+            Self::Parquet => "parquet",
+        }
+    }
+
+    /// The extension of a file of it, where it is one of files that stand by themselves.
+    pub(crate) fn extension(self) -> Option<&'static str> {
+        match self {
+            Self::Folder | Self::Lmdb => None,
+            Self::Tar | Self::TfRecord | Self::Parquet => Some(self.name()),
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = ParseFormatError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let found = || ParseFormatError { found: name.to_owned() };
+        Self::ALL.into_iter().find(|format| format.name() == name).ok_or_else(found)
+    }
+}
+
+/// How a dataset is written out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportOptions {
+    /// As what.
+    pub format: Format,
+    /// Where OUT is a folder of tar, TFRecord or Parquet files: a file ends before the sample that would make its
+    /// payloads more than this many bytes.
+    pub shard_len: u64,
+    /// Threads that write, each with one that reads ahead; by default one for each core. It changes no byte of tar,
+    /// TFRecord and Parquet files.
+    pub jobs: Option<NonZeroUsize>,
+    /// What to do about a sample that cannot be read or is damaged.
+    pub on_damage: OnDamage,
+}
+
+impl ExportOptions {
+    /// Payload of a shard where nothing else is said: 1 GiB.
+    pub const DEFAULT_SHARD_LEN: u64 = 1 << 30;
+
+    /// The usual options of a format. A damaged sample ends the export.
+    pub fn to(format: Format) -> Self {
+        Self { format, shard_len: Self::DEFAULT_SHARD_LEN, jobs: None, on_damage: OnDamage::Fail }
+    }
+}

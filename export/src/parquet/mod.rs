@@ -1,0 +1,67 @@
+//! Parquet files: a column `key`, one for each attribute with its exact type, one for each field.
+//!
+//! Fields are stored as they are, since pictures do not shrink; the other columns are Snappy. A row group holds about
+//! 64 MiB of payload. What Parquet has no type for stands in the file's metadata: under `grainstore` the schema and the
+//! dataset's own metadata, under `huggingface` the names of the classes, as the `datasets` library keeps them.
+
+use std::fs::File;
+use std::path::Path;
+
+use crate::ExportError;
+use crate::index_pass;
+use crate::job::Job;
+use crate::shards::{ShardWriter, Sharded};
+
+mod rows;
+mod schema;
+
+use self::rows::RowWriter;
+use self::schema::FileSchema;
+
+/// Bytes of a value: pages have lengths of 31 bits.
+const VALUE_LEN_MAX: u64 = (1 << 31) - (1 << 20);
+
+/// What was found out about the files to be.
+pub(crate) struct Parquet {
+    schema: FileSchema,
+}
+
+impl Parquet {
+    /// Looks at all selected samples.
+    pub(crate) fn plan(job: &Job<'_>) -> Result<Self, ExportError> {
+        let schema = job.collection().schema();
+        let names_key = schema.attribute(schema::KEY).is_some() || schema.field(schema::KEY).is_some();
+        if names_key && job.collection().is_keyed() {
+            let what = "an attribute or field is called \"key\": the keys' column has this name";
+            return Err(ExportError::Unfit { what: what.into() });
+        }
+        let mut is_utf8 = true;
+        index_pass::each(job, |sample| {
+            is_utf8 &= sample.key.as_deref().is_none_or(|key| std::str::from_utf8(key).is_ok());
+            sample.check_len(VALUE_LEN_MAX, "a value in Parquet")
+        })?;
+        Ok(Self { schema: FileSchema::of(job, is_utf8).map_err(told(job.out))? })
+    }
+}
+
+impl Sharded for Parquet {
+    fn begin<'a>(&'a self, file: File, path: &'a Path) -> Result<Box<dyn ShardWriter + 'a>, ExportError> {
+        Ok(Box::new(RowWriter::begin(&self.schema, file, path)?))
+    }
+
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// What the library said.
+fn told(path: &Path) -> impl FnOnce(::parquet::errors::ParquetError) -> ExportError {
+    use ::parquet::errors::ParquetError;
+    move |error| match error {
+        ParquetError::External(source) => match source.downcast::<std::io::Error>() {
+            Ok(error) => ExportError::io("write it", path)(*error),
+            Err(source) => ExportError::Library { path: path.to_path_buf(), source },
+        },
+        other => ExportError::Library { path: path.to_path_buf(), source: Box::new(other) },
+    }
+}

@@ -1,0 +1,231 @@
+//! Gathers rows by column, and writes them as a row group when there are enough.
+
+use std::fs::File;
+use std::path::Path;
+
+use ::parquet::column::writer::ColumnWriterImpl;
+use ::parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type};
+use ::parquet::errors::Result;
+use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use bytes::Bytes;
+use grainstore_format::{AttributeType, AttributeValue, FieldType, escape_bytes, to_usize};
+
+use super::schema::FileSchema;
+use super::told;
+use crate::ExportError;
+use crate::fetch::Row;
+use crate::shards::ShardWriter;
+
+/// Payload of a row group.
+const GROUP_LEN: u64 = 64 << 20;
+/// Bytes of a page of values that are bytes, but for one that is longer.
+const PAGE_LEN: usize = 1 << 20;
+
+/// Writes one file.
+pub(super) struct RowWriter<'a> {
+    schema: &'a FileSchema,
+    path: &'a Path,
+    file: SerializedFileWriter<File>,
+    columns: Vec<Column>,
+    row_count: usize,
+    group_len: u64,
+}
+
+/// A column of the rows that are gathered.
+struct Column {
+    /// 1 for each row that has a value, else 0; of a column that every row has, none.
+    levels: Option<Vec<i16>>,
+    values: Values,
+}
+
+enum Values {
+    Bool(Vec<bool>),
+    Int32(Vec<i32>),
+    Int64(Vec<i64>),
+    Float(Vec<f32>),
+    Double(Vec<f64>),
+    Bytes(Vec<ByteArray>),
+}
+
+impl<'a> RowWriter<'a> {
+    pub(super) fn begin(schema: &'a FileSchema, file: File, path: &'a Path) -> std::result::Result<Self, ExportError> {
+        let (root, properties) = (schema.root.clone(), schema.properties.clone());
+        let file = SerializedFileWriter::new(file, root, properties).map_err(told(path))?;
+        Ok(Self { schema, path, file, columns: empty_columns(schema), row_count: 0, group_len: 0 })
+    }
+
+    fn write_group(&mut self) -> Result<()> {
+        let columns = std::mem::replace(&mut self.columns, empty_columns(self.schema));
+        (self.row_count, self.group_len) = (0, 0);
+        let mut group = self.file.next_row_group()?;
+        for column in &columns {
+            if let Some(mut writer) = group.next_column()? {
+                column.write(&mut writer)?;
+                writer.close()?;
+            }
+        }
+        group.close().map(drop)
+    }
+
+    fn push(&mut self, row: &mut Row<'_>) -> std::result::Result<(), ExportError> {
+        let facts = row.facts;
+        let mut columns = self.columns.iter_mut();
+        if let (true, Some(key), Some(column)) = (self.schema.is_keyed, &facts.key, columns.next()) {
+            column.push_bytes(Some(key.clone()));
+        }
+        for (value, column) in facts.attributes.iter().zip(columns.by_ref().take(facts.attributes.len())) {
+            column.push(*value);
+        }
+        let fields = self.schema.schema.fields().iter().zip(&facts.fields);
+        for ((field, range), column) in fields.zip(columns) {
+            let Some(range) = range else {
+                column.push_bytes(None);
+                continue;
+            };
+            let mut bytes = room(range.end.saturating_sub(range.start))?;
+            row.payload.copy(range, &mut bytes).map_err(ExportError::io("write it", self.path))?;
+            if field.kind == FieldType::Str && std::str::from_utf8(&bytes).is_err() {
+                let why = format!("its \"{}\" is not UTF-8", escape_bytes(field.name.as_bytes()));
+                return Err(ExportError::BadSample { ordinal: facts.ordinal, key: facts.key.clone(), why });
+            }
+            column.push_bytes(Some(bytes));
+        }
+        Ok(())
+    }
+}
+
+impl ShardWriter for RowWriter<'_> {
+    fn write(&mut self, row: &mut Row<'_>) -> std::result::Result<(), ExportError> {
+        self.push(row)?;
+        self.row_count += 1;
+        self.group_len = self.group_len.saturating_add(row.facts.payload_len);
+        if self.group_len < GROUP_LEN { Ok(()) } else { self.write_group().map_err(told(self.path)) }
+    }
+
+    fn finish(mut self: Box<Self>) -> std::result::Result<(), ExportError> {
+        if self.row_count > 0 {
+            self.write_group().map_err(told(self.path))?;
+        }
+        let file = self.file.into_inner().map_err(told(self.path))?;
+        file.sync_all().map_err(ExportError::io("sync it", self.path))
+    }
+}
+
+fn empty_columns(schema: &FileSchema) -> Vec<Column> {
+    let key = schema.is_keyed.then(|| Column { levels: None, values: Values::Bytes(Vec::new()) });
+    let optional = |values| Column { levels: Some(Vec::new()), values };
+    let attributes = schema.schema.attributes().iter().map(|attribute| optional(Values::of(attribute.kind)));
+    let fields = schema.schema.fields().iter().map(|_| optional(Values::Bytes(Vec::new())));
+    key.into_iter().chain(attributes).chain(fields).collect()
+}
+
+/// Memory for a value; a dataset may say that it is longer than there is.
+fn room(len: u64) -> std::result::Result<Vec<u8>, ExportError> {
+    let mut bytes = Vec::new();
+    let no_memory = |_| ExportError::Read(grainstore_reader::ReadError::NoMemory { len });
+    bytes.try_reserve_exact(to_usize(len)).map_err(no_memory)?;
+    Ok(bytes)
+}
+
+impl Values {
+    fn of(kind: AttributeType) -> Self {
+        match kind {
+            AttributeType::Bool => Self::Bool(Vec::new()),
+            AttributeType::Int64 | AttributeType::Uint64 => Self::Int64(Vec::new()),
+            AttributeType::Float32 => Self::Float(Vec::new()),
+            AttributeType::Float64 => Self::Double(Vec::new()),
+            _ => Self::Int32(Vec::new()),
+        }
+    }
+}
+
+impl Column {
+    fn push(&mut self, value: Option<AttributeValue>) {
+        self.note(value.is_some());
+        let Some(value) = value else { return };
+        // The column's type was made of the attribute's. Unsigned values keep their bits.
+        match (&mut self.values, value) {
+            (Values::Bool(values), AttributeValue::Bool(value)) => values.push(value),
+            (Values::Int32(values), AttributeValue::Int(value)) => {
+                values.push(i32::try_from(value).unwrap_or_default())
+            }
+            (Values::Int32(values), AttributeValue::Uint(value)) => {
+                values.push(u32::try_from(value).unwrap_or_default().cast_signed());
+            }
+            (Values::Int64(values), AttributeValue::Int(value)) => values.push(value),
+            (Values::Int64(values), AttributeValue::Uint(value)) => values.push(value.cast_signed()),
+            (Values::Float(values), AttributeValue::Float32(value)) => values.push(value),
+            (Values::Double(values), AttributeValue::Float64(value)) => values.push(value),
+            _ => debug_assert!(false, "a value of another type than its attribute's"),
+        }
+    }
+
+    fn push_bytes(&mut self, bytes: Option<Vec<u8>>) {
+        self.note(bytes.is_some());
+        if let (Values::Bytes(values), Some(bytes)) = (&mut self.values, bytes) {
+            values.push(Bytes::from(bytes).into());
+        }
+    }
+
+    fn note(&mut self, has_value: bool) {
+        if let Some(levels) = &mut self.levels {
+            levels.push(has_value.into());
+        }
+    }
+
+    fn write(&self, writer: &mut SerializedColumnWriter<'_>) -> Result<()> {
+        let levels = self.levels.as_deref();
+        match &self.values {
+            Values::Bool(values) => write(writer.typed::<BoolType>(), values, levels),
+            Values::Int32(values) => write(writer.typed::<Int32Type>(), values, levels),
+            Values::Int64(values) => write(writer.typed::<Int64Type>(), values, levels),
+            Values::Float(values) => write(writer.typed::<FloatType>(), values, levels),
+            Values::Double(values) => write(writer.typed::<DoubleType>(), values, levels),
+            Values::Bytes(values) => write_bytes(writer.typed::<ByteArrayType>(), values, levels),
+        }
+    }
+}
+
+fn write<T: DataType>(writer: &mut ColumnWriterImpl<'_, T>, values: &[T::T], levels: Option<&[i16]>) -> Result<()> {
+    writer.write_batch(values, levels, None).map(drop)
+}
+
+/// As many at a time as make a page: whether a page is full is looked at only between calls.
+fn write_bytes(
+    writer: &mut ColumnWriterImpl<'_, ByteArrayType>,
+    mut values: &[ByteArray],
+    levels: Option<&[i16]>,
+) -> Result<()> {
+    let Some(mut levels) = levels else {
+        while !values.is_empty() {
+            let (page, rest) = values.split_at(page_count(values));
+            write(writer, page, None)?;
+            values = rest;
+        }
+        return Ok(());
+    };
+    while !levels.is_empty() {
+        let (page, rest) = values.split_at(page_count(values));
+        let end = nth_value_end(levels, page.len());
+        let (page_levels, rest_levels) = levels.split_at(end);
+        write(writer, page, Some(page_levels))?;
+        (values, levels) = (rest, rest_levels);
+    }
+    Ok(())
+}
+
+/// How many values make a page, 1 or more where there are any.
+fn page_count(values: &[ByteArray]) -> usize {
+    let mut len = 0_usize;
+    let fits = |value: &&ByteArray| {
+        len = len.saturating_add(value.len());
+        len <= PAGE_LEN
+    };
+    values.iter().take_while(fits).count().max(1).min(values.len())
+}
+
+/// How many rows the first `count` values take, with those behind the last that have none.
+fn nth_value_end(levels: &[i16], count: usize) -> usize {
+    let mut values = levels.iter().enumerate().filter(|(_, level)| **level > 0).skip(count);
+    values.next().map_or(levels.len(), |(place, _)| place)
+}

@@ -1,0 +1,124 @@
+//! The columns of a file, how they are stored, and its metadata.
+
+use std::sync::Arc;
+
+use ::parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
+use ::parquet::errors::Result;
+use ::parquet::file::metadata::KeyValue;
+use ::parquet::file::properties::{EnabledStatistics, WriterProperties};
+use ::parquet::schema::types::{ColumnPath, Type, TypePtr};
+use grainstore_format::{Attribute, AttributeType, Field, FieldType, Schema};
+use serde_json::{Map, Value, json};
+
+use crate::job::Job;
+use crate::labels;
+
+/// The keys' column.
+pub(super) const KEY: &str = "key";
+
+/// What all files of an export have in common.
+pub(super) struct FileSchema {
+    pub(super) root: TypePtr,
+    pub(super) properties: Arc<WriterProperties>,
+    pub(super) schema: Schema,
+    pub(super) is_keyed: bool,
+}
+
+impl FileSchema {
+    /// `is_utf8`: all keys are.
+    pub(super) fn of(job: &Job<'_>, is_utf8: bool) -> Result<Self> {
+        let (schema, is_keyed) = (job.collection().schema().clone(), job.collection().is_keyed());
+        let mut columns = Vec::new();
+        if is_keyed {
+            columns.push(bytes_column(KEY, is_utf8, Repetition::REQUIRED)?);
+        }
+        for attribute in schema.attributes() {
+            columns.push(attribute_column(attribute)?);
+        }
+        for field in schema.fields() {
+            columns.push(bytes_column(&field.name, field.kind == FieldType::Str, Repetition::OPTIONAL)?);
+        }
+        let root = Arc::new(Type::group_type_builder("schema").with_fields(columns).build()?);
+        let properties = Arc::new(properties(job, &schema, is_utf8));
+        Ok(Self { root, properties, schema, is_keyed })
+    }
+}
+
+fn bytes_column(name: &str, is_text: bool, repetition: Repetition) -> Result<TypePtr> {
+    let builder = Type::primitive_type_builder(name, Physical::BYTE_ARRAY).with_repetition(repetition);
+    builder.with_logical_type(is_text.then_some(LogicalType::String)).build().map(Arc::new)
+}
+
+fn attribute_column(attribute: &Attribute) -> Result<TypePtr> {
+    let (physical, logical) = match attribute.kind {
+        AttributeType::Bool => (Physical::BOOLEAN, None),
+        AttributeType::Int8 => (Physical::INT32, Some((8, true))),
+        AttributeType::Int16 => (Physical::INT32, Some((16, true))),
+        AttributeType::Int32 => (Physical::INT32, Some((32, true))),
+        AttributeType::Int64 => (Physical::INT64, Some((64, true))),
+        AttributeType::Uint8 => (Physical::INT32, Some((8, false))),
+        AttributeType::Uint16 => (Physical::INT32, Some((16, false))),
+        AttributeType::Uint32 => (Physical::INT32, Some((32, false))),
+        AttributeType::Uint64 => (Physical::INT64, Some((64, false))),
+        AttributeType::Float32 => (Physical::FLOAT, None),
+        AttributeType::Float64 => (Physical::DOUBLE, None),
+    };
+    let logical = logical.map(|(bit_width, is_signed)| LogicalType::integer(bit_width, is_signed));
+    let builder = Type::primitive_type_builder(&attribute.name, physical).with_repetition(Repetition::OPTIONAL);
+    builder.with_logical_type(logical).build().map(Arc::new)
+}
+
+fn properties(job: &Job<'_>, schema: &Schema, is_utf8: bool) -> WriterProperties {
+    let metadata = vec![KeyValue::new("grainstore".to_owned(), ours(job, schema).to_string())];
+    let theirs =
+        huggingface(job, schema, is_utf8).map(|value| KeyValue::new("huggingface".to_owned(), value.to_string()));
+    let mut builder = WriterProperties::builder()
+        .set_created_by("grainstore".to_owned())
+        .set_compression(Compression::SNAPPY)
+        .set_key_value_metadata(Some(metadata.into_iter().chain(theirs).collect()));
+    for field in schema.fields() {
+        let path = ColumnPath::new(vec![field.name.clone()]);
+        // The smallest and the largest picture help nobody to find one.
+        builder = builder.set_column_statistics_enabled(path.clone(), EnabledStatistics::None);
+        builder = builder.set_column_dictionary_enabled(path.clone(), false);
+        if field.kind != FieldType::Str {
+            builder = builder.set_column_compression(path, Compression::UNCOMPRESSED);
+        }
+    }
+    builder.build()
+}
+
+/// The schema and the dataset's metadata, as they are.
+fn ours(job: &Job<'_>, schema: &Schema) -> Value {
+    let attributes = schema.attributes().iter().map(|one| json!({ "name": one.name, "type": one.kind.name() }));
+    let fields = schema.fields().iter().map(|one| json!({ "name": one.name, "type": one.kind.name() }));
+    json!({
+        "attributes": attributes.collect::<Vec<_>>(),
+        "fields": fields.collect::<Vec<_>>(),
+        "user": job.collection().user_metadata(),
+    })
+}
+
+/// The types of all columns, where the label is one of classes with names.
+fn huggingface(job: &Job<'_>, schema: &Schema, is_utf8: bool) -> Option<Value> {
+    schema.attribute("label")?;
+    let names = labels::class_names(job)?;
+    let key = |is_text| value_type(if is_text { "string" } else { "binary" });
+    let mut features = Map::new();
+    if job.collection().is_keyed() {
+        features.insert(KEY.to_owned(), key(is_utf8));
+    }
+    for attribute in schema.attributes() {
+        let class_label = || json!({ "_type": "ClassLabel", "names": names });
+        let feature = if attribute.name == "label" { class_label() } else { value_type(attribute.kind.name()) };
+        features.insert(attribute.name.clone(), feature);
+    }
+    for Field { name, kind } in schema.fields() {
+        features.insert(name.clone(), key(*kind == FieldType::Str));
+    }
+    Some(json!({ "info": { "features": features } }))
+}
+
+fn value_type(name: &str) -> Value {
+    json!({ "dtype": name, "_type": "Value" })
+}

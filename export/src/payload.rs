@@ -1,0 +1,98 @@
+//! The bytes of one sample on their way out: held, or streaming by.
+
+use std::io::{self, Read, Write};
+use std::ops::Range;
+
+use grainstore_format::to_usize;
+use grainstore_reader::SampleStream;
+
+use crate::error::Stopped;
+use crate::job::Job;
+
+/// Bytes that are copied at a time.
+const PIECE_LEN: usize = 1 << 18;
+
+/// The payload of a sample.
+pub(crate) enum Payload<'a> {
+    /// In memory, checked.
+    Held(&'a [u8]),
+    /// Read while it is written.
+    Streamed(Streamed<'a>),
+}
+
+/// A payload that is read while it is written. Its fields are copied in any order; one that lies before the end of the
+/// one before it makes the sample be read again.
+pub(crate) struct Streamed<'a> {
+    job: &'a Job<'a>,
+    ordinal: u64,
+    stream: Option<SampleStream<'a>>,
+    position: u64,
+    piece: Vec<u8>,
+}
+
+impl<'a> Payload<'a> {
+    pub(crate) fn streamed(job: &'a Job<'a>, ordinal: u64) -> Self {
+        Self::Streamed(Streamed { job, ordinal, stream: None, position: 0, piece: vec![0; PIECE_LEN] })
+    }
+
+    /// Writes bytes of the payload. An error that comes from the sample holds a
+    /// [`ReadError`](grainstore_reader::ReadError).
+    pub(crate) fn copy(&mut self, range: &Range<u64>, out: &mut dyn Write) -> io::Result<()> {
+        match self {
+            // The store has checked that fields lie inside the payload.
+            Self::Held(bytes) => {
+                out.write_all(bytes.get(to_usize(range.start)..to_usize(range.end)).unwrap_or_default())
+            }
+            Self::Streamed(streamed) => streamed.copy(range, out),
+        }
+    }
+
+    /// Reads what is left of a streamed payload: its checksum is known at its end.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        match self {
+            Self::Held(_) => Ok(()),
+            Self::Streamed(mut streamed) => streamed.drain(),
+        }
+    }
+}
+
+impl Streamed<'_> {
+    fn copy(&mut self, range: &Range<u64>, out: &mut dyn Write) -> io::Result<()> {
+        if self.stream.is_none() || range.start < self.position {
+            self.drain()?;
+            self.stream = Some(self.job.reader.stream(self.ordinal).map_err(io::Error::other)?);
+            self.position = 0;
+        }
+        self.pass(range.start - self.position, &mut io::sink())?;
+        self.pass(range.end.saturating_sub(range.start), out)
+    }
+
+    fn drain(&mut self) -> io::Result<()> {
+        while self.stream.is_some() && self.step(PIECE_LEN as u64, &mut io::sink())? > 0 {}
+        self.stream = None;
+        Ok(())
+    }
+
+    fn pass(&mut self, mut len: u64, out: &mut dyn Write) -> io::Result<()> {
+        while len > 0 {
+            match self.step(len, out)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                step_len => len -= step_len,
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, len_max: u64, out: &mut dyn Write) -> io::Result<u64> {
+        if self.job.is_stopped() {
+            return Err(io::Error::other(Stopped));
+        }
+        let Some(stream) = &mut self.stream else { return Ok(0) };
+        let room_len = to_usize(len_max).min(self.piece.len());
+        let (room, _) = self.piece.split_at_mut(room_len);
+        let len = stream.read(room)?;
+        out.write_all(room.get(..len).unwrap_or_default())?;
+        self.position += len as u64;
+        Ok(len as u64)
+    }
+}

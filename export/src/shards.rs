@@ -1,0 +1,114 @@
+//! Formats whose files stand by themselves: one file, or a folder of shards that are written at the same time.
+//!
+//! ```text
+//! OUT.tar                            one file, since its name says so
+//! OUT/OUT-00000-of-00012.tar ...     cut before the sample that would make the payload longer than asked for
+//! ```
+//!
+//! The cuts follow from the index alone, so that the files are the same for any number of threads.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::ExportError;
+use crate::destination::{Kind, Partial};
+use crate::fetch::Row;
+use crate::job::Job;
+use crate::{index_pass, pipeline, runs, workers};
+
+/// A format of such files. It has looked at the selection and found nothing amiss.
+pub(crate) trait Sharded: Sync {
+    /// Begins a file that was made for it.
+    fn begin<'a>(&'a self, file: File, path: &'a Path) -> Result<Box<dyn ShardWriter + 'a>, ExportError>;
+
+    /// What the user should know of it.
+    fn notes(&self) -> Vec<String>;
+}
+
+/// Writes one file, front to back.
+pub(crate) trait ShardWriter {
+    fn write(&mut self, row: &mut Row<'_>) -> Result<(), ExportError>;
+
+    /// Ends the file and syncs it.
+    fn finish(self: Box<Self>) -> Result<(), ExportError>;
+}
+
+/// Samples at these places of the selection, and their file.
+struct Shard {
+    places: Range<u64>,
+    path: PathBuf,
+}
+
+/// Writes the selection.
+pub(crate) fn write(job: &Job<'_>, format: impl Sharded) -> Result<Vec<String>, ExportError> {
+    let extension = job.options.format.extension().unwrap_or_default();
+    let notes = format.notes();
+    if job.out.extension().is_some_and(|found| found == extension) {
+        write_file(job, &format)?;
+    } else {
+        write_folder(job, &format, extension)?;
+    }
+    Ok(notes)
+}
+
+fn write_file(job: &Job<'_>, format: &impl Sharded) -> Result<(), ExportError> {
+    let mut partial = Partial::create(job.out, Kind::File)?;
+    let places = 0..job.selection.len();
+    if let Some(file) = partial.take_file() {
+        write_shard(job, format, (file, partial.path()), places)?;
+    }
+    job.events.on_finish();
+    partial.publish()
+}
+
+fn write_folder(job: &Job<'_>, format: &impl Sharded, extension: &str) -> Result<(), ExportError> {
+    let counts = shard_counts(job)?;
+    let partial = Partial::create(job.out, Kind::Folder)?;
+    let shards = name_shards(job, &counts, (partial.path(), extension));
+    let next = AtomicUsize::new(0);
+    workers::run(job, job.thread_count().min(shards.len()), || {
+        while let Some(shard) = shards.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let file = File::options().write(true).create_new(true).open(&shard.path);
+            let file = file.map_err(ExportError::io("create it", &shard.path))?;
+            write_shard(job, format, (file, &shard.path), shard.places.clone())?;
+        }
+        Ok(())
+    })?;
+    job.events.on_finish();
+    partial.publish()
+}
+
+fn write_shard(
+    job: &Job<'_>,
+    format: &impl Sharded,
+    (file, path): (File, &Path),
+    places: Range<u64>,
+) -> Result<(), ExportError> {
+    let mut writer = format.begin(file, path)?;
+    pipeline::pass(job, job.selection.ordinals(places), |row| writer.write(row))?;
+    writer.finish()?;
+    job.made_files(1);
+    job.go_on()
+}
+
+/// How many samples each shard has.
+fn shard_counts(job: &Job<'_>) -> Result<Vec<u64>, ExportError> {
+    let mut cutter = runs::Cutter::new(job.options.shard_len);
+    index_pass::each_len(job, |payload_len| cutter.add(payload_len))?;
+    Ok(cutter.counts())
+}
+
+fn name_shards(job: &Job<'_>, counts: &[u64], (folder, extension): (&Path, &str)) -> Vec<Shard> {
+    let mut start = 0;
+    let shard = |(number, count): (usize, &u64)| {
+        let mut name = OsString::from(job.out.file_name().unwrap_or_default());
+        name.push(format!("-{number:05}-of-{:05}.{extension}", counts.len()));
+        let places = start..start + count;
+        start = places.end;
+        Shard { places, path: folder.join(name) }
+    };
+    counts.iter().enumerate().map(shard).collect()
+}

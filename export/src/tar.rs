@@ -1,0 +1,210 @@
+//! Tar archives as WebDataset reads them: a member for each field, `.cls` for the label, `.json` for other attributes.
+//!
+//! Headers are GNU's, names of more than 100 bytes stand in a member of their own before (`L`). Time, owner and mode are
+//! always the same, so the archive's bytes follow from the samples alone.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use ::tar::{EntryType, Header};
+use grainstore_format::AttributeValue;
+
+use crate::ExportError;
+use crate::fetch::Row;
+use crate::job::Job;
+use crate::names::{NameCheck, Naming, Style, before_first_dot, last_part};
+use crate::shards::{ShardWriter, Sharded};
+use crate::{index_pass, json};
+
+/// The archive is made of blocks.
+const BLOCK_LEN: usize = 512;
+/// Bytes of a name that a header holds.
+const NAME_LEN: usize = 100;
+/// What GNU calls a member that is the name of the next one.
+const LONG_NAME: &[u8] = b"././@LongLink";
+/// Two of zeros end an archive.
+static ZEROS: [u8; 2 * BLOCK_LEN] = [0; 2 * BLOCK_LEN];
+
+/// What was found out about the archives to be.
+pub(crate) struct Tar {
+    naming: Naming,
+    attribute_names: Vec<String>,
+    /// The attribute that is the member `.cls`.
+    label: Option<usize>,
+    json_suffix: &'static str,
+    notes: Vec<String>,
+}
+
+/// What WebDataset would make of the members.
+#[derive(Default)]
+struct Grouping {
+    before: Vec<u8>,
+    merged: (u64, Option<u64>),
+    hidden: (u64, Option<u64>),
+}
+
+impl Tar {
+    /// Looks at all selected samples.
+    pub(crate) fn plan(job: &Job<'_>) -> Result<Self, ExportError> {
+        let schema = job.collection().schema();
+        let is_integer = |place: &usize| {
+            schema.attributes().get(*place).is_some_and(|attribute| attribute.kind.name().contains("int"))
+        };
+        let mut tar = Self {
+            naming: Naming::new(job, Style::Tar)?,
+            attribute_names: schema.attributes().iter().map(|attribute| attribute.name.clone()).collect(),
+            label: schema.attribute("label").filter(is_integer).filter(|_| schema.field("cls").is_none()),
+            json_suffix: if schema.field("json").is_none() { ".json" } else { ".attributes.json" },
+            notes: Vec::new(),
+        };
+        if schema.field("json").is_some() && schema.field("attributes.json").is_some() {
+            let what = "fields \"json\" and \"attributes.json\": there is no name left for the attributes' member";
+            return Err(ExportError::Unfit { what: what.into() });
+        }
+        let extras = tar.extras();
+        let mut names = NameCheck::new(job, &tar.naming);
+        let mut grouping = Grouping::default();
+        index_pass::each(job, |sample| {
+            names.look(&sample, &extras)?;
+            grouping.look(sample.ordinal, &tar.naming.file(&tar.naming.stem(sample.ordinal, sample.key.as_deref()), 0));
+            json::check(schema.attributes(), &sample)
+        })?;
+        tar.notes = grouping.notes();
+        Ok(tar)
+    }
+
+    /// Suffixes of members that are no field's.
+    fn extras(&self) -> Vec<&'static str> {
+        let has_others = self.attribute_names.len() > usize::from(self.label.is_some());
+        self.label.map(|_| ".cls").into_iter().chain(has_others.then_some(self.json_suffix)).collect()
+    }
+
+    /// The attributes but the label, as an object; none where there are none.
+    fn attributes(&self, values: &[Option<AttributeValue>]) -> Option<String> {
+        let all = self.attribute_names.iter().zip(values).enumerate();
+        let others = all.filter(|(place, _)| Some(*place) != self.label);
+        let members = others.filter_map(|(_, (name, value))| Some((name.as_str(), value.and_then(json::value_of)?)));
+        let members: Vec<_> = members.collect();
+        (!members.is_empty()).then(|| json::object(members.into_iter()))
+    }
+}
+
+impl Sharded for Tar {
+    fn begin<'a>(&'a self, file: File, path: &'a Path) -> Result<Box<dyn ShardWriter + 'a>, ExportError> {
+        Ok(Box::new(TarWriter { tar: self, out: BufWriter::with_capacity(1 << 20, file), path }))
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+}
+
+/// Writes one archive.
+struct TarWriter<'a> {
+    tar: &'a Tar,
+    out: BufWriter<File>,
+    path: &'a Path,
+}
+
+impl TarWriter<'_> {
+    fn write_row(&mut self, row: &mut Row<'_>) -> io::Result<()> {
+        let facts = row.facts;
+        let stem = self.tar.naming.stem(facts.ordinal, facts.key.as_deref());
+        for (number, range) in facts.fields.iter().enumerate() {
+            let Some(range) = range else { continue };
+            let len = range.end.saturating_sub(range.start);
+            write_header(&mut self.out, &self.tar.naming.file(&stem, number), len)?;
+            row.payload.copy(range, &mut self.out)?;
+            pad(&mut self.out, len)?;
+        }
+        let label = self.tar.label.and_then(|place| facts.attributes.get(place).copied().flatten());
+        if let Some(label) = label.and_then(json::value_of) {
+            self.write_text(&self.tar.naming.extra(&stem, ".cls"), &label.to_string())?;
+        }
+        if let Some(object) = self.tar.attributes(&facts.attributes) {
+            self.write_text(&self.tar.naming.extra(&stem, self.tar.json_suffix), &object)?;
+        }
+        Ok(())
+    }
+
+    fn write_text(&mut self, name: &[u8], text: &str) -> io::Result<()> {
+        write_header(&mut self.out, name, text.len() as u64)?;
+        self.out.write_all(text.as_bytes())?;
+        pad(&mut self.out, text.len() as u64)
+    }
+}
+
+impl ShardWriter for TarWriter<'_> {
+    fn write(&mut self, row: &mut Row<'_>) -> Result<(), ExportError> {
+        self.write_row(row).map_err(ExportError::io("write it", self.path))
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<(), ExportError> {
+        let ended = self.out.write_all(&ZEROS).and_then(|()| self.out.flush());
+        ended.and_then(|()| self.out.get_ref().sync_all()).map_err(ExportError::io("write it", self.path))
+    }
+}
+
+fn write_header(out: &mut dyn Write, name: &[u8], len: u64) -> io::Result<()> {
+    if name.len() > NAME_LEN {
+        let long_len = name.len() as u64 + 1;
+        out.write_all(header(LONG_NAME, long_len, EntryType::GNULongName).as_bytes())?;
+        out.write_all(name)?;
+        out.write_all(&[0])?;
+        pad(out, long_len)?;
+    }
+    out.write_all(header(name, len, EntryType::Regular).as_bytes())
+}
+
+/// A header with as much of the name as fits.
+fn header(name: &[u8], len: u64, kind: EntryType) -> Header {
+    let mut header = Header::new_gnu();
+    if let Some(gnu) = header.as_gnu_mut() {
+        gnu.name.iter_mut().zip(name).for_each(|(place, byte)| *place = *byte);
+    }
+    header.set_entry_type(kind);
+    header.set_size(len);
+    header.set_mode(0o644);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(0);
+    header.set_cksum();
+    header
+}
+
+/// Fills the last block of `len` bytes.
+fn pad(out: &mut dyn Write, len: u64) -> io::Result<()> {
+    let rest = len.next_multiple_of(BLOCK_LEN as u64) - len;
+    out.write_all(ZEROS.get(..grainstore_format::to_usize(rest)).unwrap_or_default())
+}
+
+impl Grouping {
+    /// Looks at the first member of a sample.
+    fn look(&mut self, ordinal: u64, member: &[u8]) {
+        if last_part(member).first() == Some(&b'.') {
+            count(&mut self.hidden, ordinal);
+        }
+        let name = before_first_dot(member);
+        if name == self.before {
+            count(&mut self.merged, ordinal);
+        }
+        self.before.clear();
+        self.before.extend_from_slice(name);
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let told = |(count, first): (u64, Option<u64>), what: &str| {
+            first.map(|first| format!("{what}: {count} in all, the first is sample {first}"))
+        };
+        let merged = "WebDataset ends a sample's name at the first dot of its last part, and takes samples that follow \
+                      each other with the same name for one";
+        let hidden = "WebDataset does not see members whose last part begins with a dot";
+        told(self.merged, merged).into_iter().chain(told(self.hidden, hidden)).collect()
+    }
+}
+
+fn count(found: &mut (u64, Option<u64>), ordinal: u64) {
+    found.0 += 1;
+    found.1.get_or_insert(ordinal);
+}

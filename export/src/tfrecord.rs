@@ -1,0 +1,125 @@
+//! TFRecord files: each sample a `tf.train.Example`, or, where the dataset was made of the records themselves, what it
+//! was made of.
+//!
+//! ```text
+//! length u64 | masked CRC-32C of it u32 | record | masked CRC-32C of it u32
+//! ```
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use grainstore_format::{AttributeType, Schema};
+
+use crate::ExportError;
+use crate::example::{self, Example};
+use crate::fetch::Row;
+use crate::index_pass;
+use crate::job::Job;
+use crate::shards::{ShardWriter, Sharded};
+
+/// The field of a dataset that holds records as they were found.
+const RECORD: &str = "record";
+
+/// What was found out about the files to be.
+pub(crate) struct TfRecord {
+    schema: Schema,
+    is_raw: bool,
+}
+
+impl TfRecord {
+    /// Looks at all selected samples.
+    pub(crate) fn plan(job: &Job<'_>) -> Result<Self, ExportError> {
+        let collection = job.collection();
+        let schema = collection.schema();
+        let is_record = matches!(schema.fields(), [only] if only.name == RECORD);
+        let is_raw = is_record && schema.attributes().is_empty() && !collection.is_keyed();
+        let is_raw = is_raw && !collection.has_field_columns();
+        if is_raw {
+            return Ok(Self { schema: schema.clone(), is_raw });
+        }
+        let names_key = schema.attribute(example::KEY).is_some() || schema.field(example::KEY).is_some();
+        if names_key && collection.is_keyed() {
+            let what = "an attribute or field is called \"key\": a tf.train.Example has the sample's key there";
+            return Err(ExportError::Unfit { what: what.into() });
+        }
+        index_pass::each(job, |sample| example::check(schema, &sample))?;
+        Ok(Self { schema: schema.clone(), is_raw })
+    }
+}
+
+impl Sharded for TfRecord {
+    fn begin<'a>(&'a self, file: File, path: &'a Path) -> Result<Box<dyn ShardWriter + 'a>, ExportError> {
+        Ok(Box::new(RecordWriter { format: self, out: BufWriter::with_capacity(1 << 20, file), path }))
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let is_bool = |attribute: &grainstore_format::Attribute| attribute.kind == AttributeType::Bool;
+        let note = "a tf.train.Example knows no bools: they are int64 features of 0 or 1";
+        self.schema.attributes().iter().any(is_bool).then(|| note.to_owned()).into_iter().collect()
+    }
+}
+
+/// Writes one file.
+struct RecordWriter<'a> {
+    format: &'a TfRecord,
+    out: BufWriter<File>,
+    path: &'a Path,
+}
+
+impl RecordWriter<'_> {
+    fn write_row(&mut self, row: &mut Row<'_>) -> io::Result<()> {
+        let facts = row.facts;
+        if self.format.is_raw {
+            let whole = 0..facts.payload_len;
+            return framed(&mut self.out, facts.payload_len, |out| row.payload.copy(&whole, out));
+        }
+        let example = Example::of(&self.format.schema, facts, true);
+        framed(&mut self.out, example.len(), |out| example.write(&mut row.payload, out))
+    }
+}
+
+impl ShardWriter for RecordWriter<'_> {
+    fn write(&mut self, row: &mut Row<'_>) -> Result<(), ExportError> {
+        self.write_row(row).map_err(ExportError::io("write it", self.path))
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<(), ExportError> {
+        let flushed = self.out.flush();
+        flushed.and_then(|()| self.out.get_ref().sync_all()).map_err(ExportError::io("write it", self.path))
+    }
+}
+
+/// Writes a record of `len` bytes between its length and its checksums.
+fn framed(out: &mut dyn Write, len: u64, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let head = len.to_le_bytes();
+    out.write_all(&head)?;
+    out.write_all(&masked(crc32c::crc32c(&head)).to_le_bytes())?;
+    let mut summed = Summed { out, crc: 0 };
+    write(&mut summed)?;
+    let crc = summed.crc;
+    out.write_all(&masked(crc).to_le_bytes())
+}
+
+/// So that the checksum of bytes that hold checksums is no trivial one.
+fn masked(crc: u32) -> u32 {
+    crc.rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
+/// Sums what passes by.
+struct Summed<'a> {
+    out: &'a mut dyn Write,
+    crc: u32,
+}
+
+impl Write for Summed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write_all(bytes)?;
+        self.crc = crc32c::crc32c_append(self.crc, bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}

@@ -1,0 +1,92 @@
+//! What the manifest says of somebody else's file: the path that leads to it, and when it was last written to.
+//! spec.md: EXT-1, EXT-3. Its fingerprint stands in `fingerprint`; nothing is opened here.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::FormatError;
+use crate::error::ensure;
+
+/// Whether a path stays in the directory that the dataset lies in. Links are not followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathReach {
+    /// It does: at most one `..`, at the front.
+    Inside,
+    /// It is absolute, or begins with more than one `..`.
+    Outside,
+}
+
+/// Where the path of an external segment leads, seen from the dataset's directory. spec.md: EXT-1.
+///
+/// # Errors
+/// Where it is no path that a manifest may have.
+pub fn external_path_reach(path: &str) -> Result<PathReach, FormatError> {
+    let (reach, rest) = match path.strip_prefix('/') {
+        Some(rest) => (PathReach::Outside, rest),
+        None => after_climbing(path),
+    };
+    let plain = rest.split('/').all(|part| !part.is_empty() && part != "." && part != ".." && !part.contains('\0'));
+    ensure(plain, "manifest", || {
+        let shown = crate::escape_bytes(path.as_bytes());
+        format!(
+            "external path \"{shown}\" has an empty part, a \".\", a \"..\" that is not at its front or a zero byte"
+        )
+    })?;
+    Ok(reach)
+}
+
+/// What follows the `..` at the front of a relative path.
+fn after_climbing(path: &str) -> (PathReach, &str) {
+    match path.strip_prefix("../") {
+        Some(rest) if rest.starts_with("../") => (PathReach::Outside, rest.trim_start_matches("../")),
+        Some(rest) => (PathReach::Inside, rest),
+        None => (PathReach::Inside, path),
+    }
+}
+
+/// A file's modification time as the manifest has it: nanoseconds since 1970, or the nearest that 64 bits hold.
+/// spec.md: EXT-3.
+pub fn modified_ns(time: SystemTime) -> i64 {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |ns| -ns),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// EXT-1
+    #[test]
+    fn a_path_leads_outside_where_it_is_absolute_or_climbs_twice() {
+        for path in ["x.tar", "a/b.tar", "../x.tar", "../a/b.tar", "..x/y", "..."] {
+            assert_eq!(external_path_reach(path), Ok(PathReach::Inside), "{path}");
+        }
+        for path in ["/x.tar", "/a/b.tar", "../../x.tar", "../../../a/b.tar"] {
+            assert_eq!(external_path_reach(path), Ok(PathReach::Outside), "{path}");
+        }
+    }
+
+    /// EXT-1
+    #[test]
+    fn parts_that_lead_back_or_nowhere_are_refused_inside_and_outside() {
+        for path in ["", "/", "//x", "..", "../", "../..", "/..", "/../x", "/a/../x", "a//b", "/a//b", "a/", "/a/"] {
+            assert!(external_path_reach(path).is_err(), "{path}");
+        }
+        for path in ["./a", "a/.", "/./a", "../../a/..", "../a/../b", "a\0b", "/a\0b"] {
+            assert!(external_path_reach(path).is_err(), "{path}");
+        }
+        assert!(external_path_reach("\u{1b}/..").unwrap_err().to_string().contains("external path \"\\"));
+    }
+
+    /// EXT-3
+    #[test]
+    fn times_before_1970_are_negative_and_those_far_away_are_the_nearest_there_is() {
+        assert_eq!(modified_ns(UNIX_EPOCH + Duration::new(3, 7)), 3_000_000_007);
+        assert_eq!(modified_ns(UNIX_EPOCH - Duration::new(3, 7)), -3_000_000_007);
+        let far = Duration::from_secs(1 << 40);
+        assert_eq!((modified_ns(UNIX_EPOCH + far), modified_ns(UNIX_EPOCH - far)), (i64::MAX, i64::MIN));
+    }
+}

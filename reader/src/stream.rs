@@ -1,0 +1,148 @@
+//! One sample in pieces, for who cannot hold it whole.
+//!
+//! The checksum is of all of a sample, and is known only at its end. So the last piece is handed out once the sum over
+//! all of them was right: whoever reads to the end has read what was written, and whoever gets an error throws away
+//! what came before it. LZ4 samples, 64 MiB at most, are read whole.
+
+use std::io::{self, Cursor, Read};
+use std::sync::Arc;
+
+use grainstore_format::to_usize;
+use grainstore_store::{Collection, Encoding, Location, PayloadError};
+
+use crate::ReadError;
+use crate::engine::{BufferPool, Filled, ReadRequest, Source, read_now};
+use crate::single::Single;
+
+/// Bytes that are read at a time.
+const PIECE_LEN: u64 = 1 << 20;
+
+/// The payload of one sample, read front to back. Made by [`Reader::stream`](crate::Reader::stream).
+///
+/// An error of [`Read`] that concerns the sample holds a [`ReadError`]. After one there is nothing more to be had.
+pub struct SampleStream<'a>(Origin<'a>);
+
+enum Origin<'a> {
+    Held(Cursor<Vec<u8>>),
+    Pieces(Box<Pieces<'a>>),
+}
+
+struct Pieces<'a> {
+    dataset: &'a Collection,
+    pool: &'a BufferPool,
+    source: Arc<Source>,
+    ordinal: u64,
+    location: Location,
+    hasher: crc32fast::Hasher,
+    /// Bytes of the sample that have been read.
+    read_len: u64,
+    piece: Option<Filled>,
+    /// Bytes of the piece that have been handed out.
+    handed_len: usize,
+    has_failed: bool,
+}
+
+impl<'a> SampleStream<'a> {
+    pub(crate) fn open(single: &Single<'a>, ordinal: u64) -> Result<Self, ReadError> {
+        let location = single.dataset.locate(ordinal)?;
+        if location.encoding != Encoding::Raw || location.stored_len == 0 {
+            return Ok(Self(Origin::Held(Cursor::new(single.sample(ordinal)?.payload))));
+        }
+        Ok(Self(Origin::Pieces(Box::new(Pieces {
+            dataset: single.dataset,
+            pool: single.pool,
+            source: single.sources.of(location.segment)?,
+            ordinal,
+            location,
+            hasher: crc32fast::Hasher::new(),
+            read_len: 0,
+            piece: None,
+            handed_len: 0,
+            has_failed: false,
+        }))))
+    }
+}
+
+impl Read for SampleStream<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Origin::Held(payload) => payload.read(out),
+            Origin::Pieces(pieces) => pieces.read(out),
+        }
+    }
+}
+
+impl Pieces<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.has_failed {
+            return Err(io::Error::other("the sample cannot be read on after an error"));
+        }
+        if out.is_empty() {
+            return Ok(0);
+        }
+        if self.rest().is_empty() && self.read_len < self.location.stored_len {
+            self.advance().map_err(|error| {
+                self.has_failed = true;
+                self.give_back();
+                io::Error::other(error)
+            })?;
+        }
+        let len = self.rest().len().min(out.len());
+        let (head, _) = out.split_at_mut(len);
+        head.copy_from_slice(self.rest().get(..len).unwrap_or_default());
+        self.handed_len += len;
+        Ok(len)
+    }
+
+    fn rest(&self) -> &[u8] {
+        let piece = self.piece.as_ref().map_or(&[][..], Filled::bytes);
+        piece.get(self.handed_len..).unwrap_or_default()
+    }
+
+    /// Reads the next piece; with the last one, the sum must be right.
+    fn advance(&mut self) -> Result<(), ReadError> {
+        self.give_back();
+        let offset = self.location.offset.saturating_add(self.read_len);
+        let len = to_usize((self.location.stored_len - self.read_len).min(PIECE_LEN));
+        let buffer_len = self.source.buffer_len(offset, len);
+        let buffer = self.pool.try_take(buffer_len).ok_or(ReadError::NoMemory { len: buffer_len as u64 })?;
+        let request = ReadRequest { source: Arc::clone(&self.source), offset, len, buffer, token: 0 };
+        let filled = read_now(request).result.map_err(|failed| {
+            self.pool.give(failed.buffer);
+            ReadError::unreadable(self.dataset, self.ordinal, failed.error)
+        })?;
+        self.hasher.update(filled.bytes());
+        self.read_len += len as u64;
+        self.piece = Some(filled);
+        if self.read_len == self.location.stored_len { self.check() } else { Ok(()) }
+    }
+
+    fn check(&self) -> Result<(), ReadError> {
+        let (offset, expected) = (self.location.offset, self.location.crc);
+        let found = self.hasher.clone().finalize();
+        if found == expected {
+            return Ok(());
+        }
+        let wrong = PayloadError::Crc { offset, end: offset.saturating_add(self.read_len), found, expected };
+        Err(ReadError::damaged(self.dataset, self.ordinal, &self.location, &wrong))
+    }
+
+    fn give_back(&mut self) {
+        self.handed_len = 0;
+        if let Some(piece) = self.piece.take() {
+            self.pool.give(piece.into_buffer());
+        }
+    }
+}
+
+impl Drop for Pieces<'_> {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+impl std::fmt::Debug for SampleStream<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("SampleStream").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,94 @@
+//! What the index needs of a sample beside where its bytes are, and whether it agrees with the schema.
+//! spec.md: KEY-1, ATR-1, FLD-1, FLD-2.
+
+use std::ops::Range;
+
+use grainstore_format::{AttributeValue, MAX_KEY_LEN};
+
+use crate::WriteError;
+use crate::external::ExternalSample;
+use crate::index::{IndexSpec, Row};
+use crate::options::{Sample, StreamedSample};
+
+/// Bytes of a key that an error shows at most, where its length is what is wrong.
+const SHOWN_KEY_LEN: usize = 64;
+
+/// A sample without its payload.
+#[derive(Clone, Copy)]
+pub(crate) struct Described<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) attributes: &'a [Option<AttributeValue>],
+    pub(crate) fields: &'a [Option<Range<u64>>],
+}
+
+impl Sample {
+    pub(crate) fn described(&self) -> Described<'_> {
+        Described { key: &self.key, attributes: &self.attributes, fields: &self.fields }
+    }
+}
+
+impl StreamedSample {
+    pub(crate) fn described(&self) -> Described<'_> {
+        Described { key: &self.key, attributes: &self.attributes, fields: &self.fields }
+    }
+}
+
+impl ExternalSample {
+    pub(crate) fn described(&self) -> Described<'_> {
+        Described { key: &self.key, attributes: &self.attributes, fields: &self.fields }
+    }
+}
+
+impl<'a> Described<'a> {
+    /// The row of a raw sample.
+    pub(crate) fn row(self, offset: u64, stored_len: u64, crc: u32) -> Row<'a> {
+        let Self { key, attributes, fields } = self;
+        Row { offset, stored_len, raw_len: stored_len, crc, lz4: false, key, attributes, fields }
+    }
+
+    /// Compares it with the schema; `ordinal` and the key name it in the error.
+    pub(crate) fn check(self, spec: &IndexSpec, ordinal: u64, payload_len: u64) -> Result<(), WriteError> {
+        let key = self.key.get(..SHOWN_KEY_LEN).filter(|_| self.key.len() > MAX_KEY_LEN).unwrap_or(self.key);
+        let wrong = |what: String| WriteError::Sample { ordinal, key: key.to_vec(), what };
+        self.check_key(spec).map_err(wrong)?;
+        self.check_attributes(spec).map_err(wrong)?;
+        self.check_fields(spec, payload_len).map_err(wrong)
+    }
+
+    fn check_key(self, spec: &IndexSpec) -> Result<(), String> {
+        let len = self.key.len();
+        if spec.keyed && !(1..=MAX_KEY_LEN).contains(&len) {
+            return Err(format!("its key has {len} bytes; keys have 1 to {MAX_KEY_LEN}"));
+        }
+        if !spec.keyed && len > 0 {
+            return Err("it has a key, in a dataset without keys".into());
+        }
+        Ok(())
+    }
+
+    fn check_attributes(self, spec: &IndexSpec) -> Result<(), String> {
+        let expected = spec.metadata.schema.attributes();
+        if self.attributes.len() != expected.len() {
+            return Err(format!("{} attributes, the schema has {}", self.attributes.len(), expected.len()));
+        }
+        for (attribute, value) in expected.iter().zip(self.attributes) {
+            if value.is_some_and(|value| attribute.kind.encode(value).is_none()) {
+                return Err(format!("attribute \"{}\" is {value:?}, no {}", attribute.name, attribute.kind.name()));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_fields(self, spec: &IndexSpec, payload_len: u64) -> Result<(), String> {
+        let (fields, expected) = (self.fields, spec.metadata.schema.fields());
+        if expected.len() == 1 {
+            let whole = fields.is_empty() || fields == [Some(0..payload_len)];
+            return if whole { Ok(()) } else { Err("the one field is not the whole payload".into()) };
+        }
+        if fields.len() != expected.len() {
+            return Err(format!("{} fields, the schema has {}", fields.len(), expected.len()));
+        }
+        let outside = fields.iter().flatten().find(|range| range.start > range.end || range.end > payload_len);
+        outside.map_or(Ok(()), |range| Err(format!("field {range:?} is not inside its {payload_len} bytes")))
+    }
+}

@@ -1,0 +1,114 @@
+//! Reads what a dataset that stands is made of, for those who add to it or make its index again.
+
+use std::path::Path;
+
+use grainstore_format::{FormatError, Geometry, Manifest, Metadata, SegmentRef, to_usize};
+
+use crate::dataset::index_name;
+use crate::index::IndexSpec;
+use crate::rows::SegmentRows;
+use crate::storage::{EntryKind, Storage};
+use crate::{DiskStorage, WriteError};
+
+/// What samples that are added to a dataset have to agree with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExistingDataset {
+    /// Chunk size, alignment and hash seed.
+    pub geometry: Geometry,
+    /// Schema and user metadata.
+    pub metadata: Metadata,
+    /// Whether every sample has a key; else none has.
+    pub keyed: bool,
+    /// Its samples.
+    pub sample_count: u64,
+    /// Its segments.
+    pub segment_count: u64,
+}
+
+/// What the dataset of this directory is made of.
+///
+/// # Errors
+/// Where it is no dataset's directory, or damaged.
+pub fn existing(dataset: &Path) -> Result<ExistingDataset, WriteError> {
+    existing_on(&DiskStorage, dataset)
+}
+
+/// As [`existing`], on `storage`.
+///
+/// # Errors
+/// As [`existing`].
+pub fn existing_on(storage: &dyn Storage, dataset: &Path) -> Result<ExistingDataset, WriteError> {
+    check_kind(storage, dataset)?;
+    let manifest = read_manifest(storage, dataset)?;
+    let spec = check_segments(storage, dataset, manifest.segments(), 0)?;
+    Ok(ExistingDataset {
+        geometry: spec.geometry,
+        metadata: spec.metadata.as_ref().clone(),
+        keyed: spec.keyed,
+        sample_count: manifest.generations().last().map_or(0, |last| last.sample_count),
+        segment_count: manifest.segments().len() as u64,
+    })
+}
+
+/// Only a directory with a manifest can grow.
+pub(crate) fn check_kind(storage: &dyn Storage, dataset: &Path) -> Result<(), WriteError> {
+    let refuse = |why: &str| Err(WriteError::NotExtendable { path: dataset.to_owned(), why: why.into() });
+    let look = |path: &Path| storage.kind(path).map_err(WriteError::io("look at", path));
+    match look(dataset)? {
+        Some(EntryKind::Directory) => {}
+        Some(EntryKind::File) => return refuse("it is a file; only a dataset's directory can grow"),
+        Some(EntryKind::Other) => return refuse("it is no directory"),
+        None => return refuse("it does not exist"),
+    }
+    match look(&dataset.join(Manifest::FILE_NAME))? {
+        Some(_) => Ok(()),
+        None => refuse("it has no manifest.json, so it is no dataset"),
+    }
+}
+
+/// Checks that the segments' own indexes are those that the manifest names, and of one kind; what a merged index of
+/// them has in common with them. The user metadata is that of the last one. spec.md: GEN-4.
+pub(crate) fn check_segments(
+    storage: &dyn Storage,
+    directory: &Path,
+    segments: &[SegmentRef],
+    memory_len: u64,
+) -> Result<IndexSpec, WriteError> {
+    let mut last: Option<IndexSpec> = None;
+    for segment in segments {
+        let path = directory.join(index_name(segment));
+        let rows = SegmentRows::open(storage, path.clone())?;
+        let damaged =
+            |detail| Err(WriteError::Damaged { path, source: FormatError::Damaged { what: "segment", detail } });
+        let found = rows.emitted().fingerprint;
+        if found != segment.fingerprint {
+            return damaged(format!("its fingerprint is {found}, the manifest says {}", segment.fingerprint));
+        }
+        let own = rows.spec(memory_len);
+        if last.is_some_and(|before| !before.agrees_with(&own)) {
+            return damaged("schema, keys or geometry are not those of the segments before it".to_owned());
+        }
+        last = Some(own);
+    }
+    last.ok_or(WriteError::Empty)
+}
+
+/// Reads `manifest.json` of a dataset's directory.
+pub(crate) fn read_manifest(storage: &dyn Storage, directory: &Path) -> Result<Manifest, WriteError> {
+    let path = directory.join(Manifest::FILE_NAME);
+    let bytes = read_document(storage, &path)?;
+    Manifest::decode(&bytes).map_err(|source| WriteError::Damaged { path, source })
+}
+
+/// The bytes of a JSON document of ours; one longer than any manifest is refused unread.
+pub(crate) fn read_document(storage: &dyn Storage, path: &Path) -> Result<Vec<u8>, WriteError> {
+    let file = storage.open(path).map_err(WriteError::io("open", path))?;
+    let len = file.file_len().map_err(WriteError::io("look at", path))?;
+    if len > Manifest::MAX_LEN {
+        let source = FormatError::Limit { what: "length of the file", found: len, limit: Manifest::MAX_LEN };
+        return Err(WriteError::Damaged { path: path.to_owned(), source });
+    }
+    let mut bytes = vec![0; to_usize(len)];
+    file.read_exact_at(&mut bytes, 0).map_err(WriteError::io("read", path))?;
+    Ok(bytes)
+}

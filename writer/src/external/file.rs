@@ -1,0 +1,83 @@
+//! What the caller says of somebody else's file, and of the samples in it.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use grainstore_format::{
+    AttributeValue, Fingerprint, MAX_OFFSET, data_fingerprint_of, external_path_reach, modified_ns,
+};
+
+use crate::WriteError;
+
+/// A file with samples in it that stays as it is. spec.md: EXT-1 to EXT-3.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExternalFile {
+    /// As the manifest names it: relative to the dataset's directory, or absolute.
+    pub path: String,
+    /// Its length in bytes.
+    pub file_len: u64,
+    /// Of its ends and its length.
+    pub data_fingerprint: Fingerprint,
+    /// When it was last written to, in nanoseconds since 1970.
+    pub modified_ns: i64,
+}
+
+/// A sample in such a file.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ExternalSample {
+    /// Where its payload begins in the file.
+    pub offset: u64,
+    /// Bytes of its payload.
+    pub len: u64,
+    /// CRC-32 of its payload.
+    pub crc: u32,
+    /// 1 to 65535 bytes; empty in a keyless dataset.
+    pub key: Vec<u8>,
+    /// One for each attribute of the schema, in its order.
+    pub attributes: Vec<Option<AttributeValue>>,
+    /// Where each field of the schema lies in the payload, counted from `offset`; empty where the one field is the
+    /// whole payload.
+    pub fields: Vec<Option<Range<u64>>>,
+}
+
+impl ExternalFile {
+    /// What is to be said of an open file, named by `path` in the manifest. Reads its ends: call it again, or look at
+    /// the time, where the file may have been written to while its samples were looked for.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn of(path: impl Into<String>, file: &File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        let file_len = metadata.len();
+        let data_fingerprint = data_fingerprint_of(file_len, |bytes, offset| file.read_exact_at(bytes, offset))?;
+        Ok(Self { path: path.into(), file_len, data_fingerprint, modified_ns: modified_ns(metadata.modified()?) })
+    }
+
+    /// Whether it can be segment `number`, whose samples end at `data_end`.
+    pub(super) fn check(&self, number: usize, data_end: u64) -> Result<(), WriteError> {
+        external_path_reach(&self.path)?;
+        let file_len = self.file_len;
+        let wrong = |what: String| Err(WriteError::External { number, what });
+        if file_len > MAX_OFFSET + 1 {
+            return wrong(format!("its file has {file_len} bytes, of 2^44 at most"));
+        }
+        if data_end > file_len {
+            return wrong(format!("its samples end at {data_end}, its file at {file_len}"));
+        }
+        Ok(())
+    }
+}
+
+impl ExternalSample {
+    /// The end of its payload, where it lies behind `end` and inside what an entry can say.
+    pub(super) fn end_after(&self, end: u64) -> Result<u64, String> {
+        let Self { offset, len, .. } = *self;
+        if offset < end {
+            return Err(format!("it lies at {offset}, the sample before it ends at {end}"));
+        }
+        let own_end = offset.checked_add(len).filter(|&own_end| own_end <= MAX_OFFSET + 1 && offset <= MAX_OFFSET);
+        own_end.ok_or_else(|| format!("its {len} bytes at {offset} lie past 2^44"))
+    }
+}

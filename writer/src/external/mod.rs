@@ -1,0 +1,176 @@
+//! Adopts files of somebody else: writes an index of their samples and leaves the bytes where they are.
+//!
+//! ```text
+//! train-0.tar  -- samples -->  ExternalSegment 0  -->  00000.idx --+
+//! train-1.tar  -- samples -->  ExternalSegment 1  -->  00001.idx --+-->  index-*.idx, manifest.json
+//! ...                          in threads of the caller            |
+//! ```
+//! The caller reads the files, and says where samples lie in them and what their bytes sum to. The path to the final
+//! name is that of a native dataset. spec.md: EXT-1 to EXT-3, FIL-3, MAN-4, section 10.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use grainstore_format::{IndexRef, MAX_SEGMENTS, Manifest, SegmentRef};
+
+use crate::commit::Workplace;
+use crate::dataset::merge;
+use crate::emit::Emitted;
+use crate::index::IndexSpec;
+use crate::storage::Storage;
+use crate::{DiskStorage, Summary, WriteError, WriterOptions};
+
+mod file;
+mod segment;
+
+pub use file::{ExternalFile, ExternalSample};
+use segment::Written;
+pub use segment::{ExternalSegment, FinishedExternal};
+
+/// Writes a dataset whose samples lie in files of somebody else. Dropped without [`ExternalWriter::finish`], it removes
+/// what it wrote.
+///
+/// Several files can be indexed at once, in threads of the caller: as many as [`WriterOptions::jobs`] says share
+/// [`WriterOptions::memory_len`]. Segment size and compression mean nothing here.
+pub struct ExternalWriter {
+    shared: Arc<Shared>,
+}
+
+/// What the writer and its segments have in common.
+struct Shared {
+    /// Numbers of the segments that are being written, or are.
+    begun: Mutex<BTreeSet<usize>>,
+    failed: AtomicBool,
+    /// Of the merged index.
+    spec: IndexSpec,
+    /// Of the segments' own, with a share of the memory.
+    segment_spec: IndexSpec,
+    storage: Arc<dyn Storage>,
+    workplace: Workplace,
+}
+
+impl ExternalWriter {
+    /// Begins the dataset `target` on this machine's disk.
+    ///
+    /// # Errors
+    /// Where something stands there already (unless it is a dataset and is to be replaced), or cannot be written.
+    pub fn create(target: &Path, options: WriterOptions) -> Result<Self, WriteError> {
+        Self::create_on(Arc::new(DiskStorage), target, options)
+    }
+
+    /// Begins the dataset `target` on `storage`.
+    ///
+    /// # Errors
+    /// As [`ExternalWriter::create`].
+    pub fn create_on(storage: Arc<dyn Storage>, target: &Path, options: WriterOptions) -> Result<Self, WriteError> {
+        let spec = IndexSpec::of(&options);
+        options.metadata.encode()?; // what could not be read back is refused before anything is written
+        let share = spec.memory_len / jobs(&options);
+        let segment_spec = IndexSpec { memory_len: share, ..spec.clone() };
+        let workplace = Workplace::create(&storage, target, options.overwrite)?;
+        let (begun, failed) = (Mutex::default(), AtomicBool::new(false));
+        Ok(Self { shared: Arc::new(Shared { begun, failed, spec, segment_spec, storage, workplace }) })
+    }
+
+    /// Begins the segment that is to be the `number`th of the dataset, counted from 0. The numbers of segments that come
+    /// to nothing (they are dropped, or have no samples) are passed over.
+    ///
+    /// # Errors
+    /// Where it was begun already, or the number is past what a dataset can have.
+    pub fn segment(&self, number: usize) -> Result<ExternalSegment, WriteError> {
+        let wrong = |what: String| Err(WriteError::External { number, what });
+        if number as u64 >= MAX_SEGMENTS {
+            return wrong(format!("a dataset has {MAX_SEGMENTS} segments at most"));
+        }
+        if !self.shared.begun().insert(number) {
+            return wrong("it was begun before".into());
+        }
+        Ok(ExternalSegment::new(number, Arc::clone(&self.shared)))
+    }
+
+    /// Merges and commits: after this the dataset stands under its name. The segments are all that this writer's
+    /// [`ExternalSegment::finish`] gave, in any order; their numbers put them in order.
+    ///
+    /// # Errors
+    /// Where there was no sample, a segment is missing or not finished, a key stands twice, or the disk refused; then
+    /// nothing stands there that did not before.
+    pub fn finish(self, finished: Vec<FinishedExternal>) -> Result<Summary, WriteError> {
+        let segments = self.shared.in_order(finished)?;
+        // Whoever still holds a segment could write to what is to be published.
+        let shared = Arc::into_inner(self.shared).ok_or(WriteError::Failed)?;
+        let manifest = shared.manifest(&segments)?;
+        let total = |count: fn(&Emitted) -> u64| segments.iter().map(|segment| count(&segment.emitted)).sum();
+        let mut summary = Summary {
+            samples: total(|emitted| emitted.sample_count),
+            segments: segments.len() as u64,
+            payload_bytes: total(|emitted| emitted.payload_bytes),
+            stored_bytes: total(|emitted| emitted.stored_bytes),
+            fingerprint: manifest.fingerprint(),
+            leftover: None,
+        };
+        summary.leftover = shared.workplace.publish(&manifest)?;
+        Ok(summary)
+    }
+}
+
+impl Shared {
+    fn begun(&self) -> MutexGuard<'_, BTreeSet<usize>> {
+        // A set of numbers is whole whatever panicked beside it.
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn give_back(&self, number: usize) {
+        self.begun().remove(&number);
+    }
+
+    /// A failure is final, for all segments. spec.md: WR-2.
+    fn guarded<T>(&self, step: impl FnOnce() -> Result<T, WriteError>) -> Result<T, WriteError> {
+        if self.failed.load(Ordering::Acquire) {
+            return Err(WriteError::Failed);
+        }
+        let result = step();
+        if result.is_err() {
+            self.failed.store(true, Ordering::Release);
+        }
+        result
+    }
+
+    /// The segments with samples, by their numbers: all that were begun.
+    fn in_order(&self, finished: Vec<FinishedExternal>) -> Result<Vec<Written>, WriteError> {
+        let mut written: Vec<(usize, Written)> =
+            finished.into_iter().filter_map(|segment| Some((segment.number, segment.written?))).collect();
+        written.sort_by_key(|(number, _)| *number);
+        let missing = |number: &&usize| written.binary_search_by_key(*number, |(number, _)| *number).is_err();
+        if let Some(&number) = self.begun().iter().find(missing) {
+            let what = "it was begun, and is not among those that are finished".into();
+            return Err(WriteError::External { number, what });
+        }
+        match self.failed.load(Ordering::Acquire) {
+            true => Err(WriteError::Failed),
+            false => Ok(written.into_iter().map(|(_, written)| written).collect()),
+        }
+    }
+
+    /// The manifest, and the index that it names: the only segment's own, or the merged one. spec.md: MAN-4.
+    fn manifest(&self, segments: &[Written]) -> Result<Manifest, WriteError> {
+        let first = segments.first().ok_or(WriteError::Empty)?;
+        let refs: Vec<SegmentRef> = segments.iter().map(Written::reference).collect();
+        let unmerged = Manifest::new(first.index(), refs.clone(), &[])?;
+        if segments.len() == 1 {
+            return Ok(unmerged);
+        }
+        let directory = self.workplace.path();
+        let paths = segments.iter().map(|segment| directory.join(segment.index().file));
+        let index: IndexRef = merge(&self.storage, directory, paths, &self.spec, unmerged.fingerprint())?;
+        Ok(Manifest::new(index, refs, &[])?)
+    }
+}
+
+/// Segments that are written at once.
+fn jobs(options: &WriterOptions) -> u64 {
+    let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    options.jobs.unwrap_or_else(cores).get() as u64
+}

@@ -1,0 +1,288 @@
+//! The journal of a dataset in the making, `progress.json`: which segments are whole, and what they were made of.
+//!
+//! It is written after each finished segment, through a temporary name, and believed only as far as the files agree
+//! with it. It is the writer's own: no reader looks at it, and it goes when the dataset is published. spec.md: WR-4, WR-5.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use grainstore_format::{Fingerprint, FormatError, escape_bytes};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::dataset::{Finished, segment_name};
+use crate::emit::Emitted;
+use crate::existing::read_document;
+use crate::output::Output;
+use crate::rows::SegmentRows;
+use crate::storage::Storage;
+use crate::{Compression, WriteError, WriterOptions};
+
+/// The journal's name in `NAME.partial`.
+pub(crate) const JOURNAL_NAME: &str = "progress.json";
+
+const FORMAT: &str = "grainstore progress";
+const WRITER: &str = env!("CARGO_PKG_VERSION");
+const TAIL_HEAD: &str = ",\n  \"crc32\": \"";
+const TAIL_END: &str = "\"\n}\n";
+const TAIL_LEN: usize = TAIL_HEAD.len() + 8 + TAIL_END.len();
+/// A stamp that is longer is not shown.
+const SHOWN_LEN: usize = 200;
+
+/// Where a writer goes on that was interrupted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResumePoint {
+    /// Samples that the finished segments hold. The writer takes those after them.
+    pub samples: u64,
+    /// The caller's note on the first `note_samples` samples; null where there was none.
+    pub note: Value,
+    /// More than `samples` only where a finished segment was lost or damaged since: then the note speaks of samples that
+    /// have to be written again.
+    pub note_samples: u64,
+}
+
+/// Gives the caller's note on the first so many samples.
+pub(crate) type Notes = Box<dyn Fn(u64) -> Value + Send>;
+
+/// The journal of one writer.
+pub(crate) struct Journal {
+    recipe: Recipe,
+    notes: Option<Notes>,
+    safe_samples: u64,
+}
+
+/// All that decides the bytes of a dataset, beside its samples.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recipe {
+    stamp: String,
+    chunk_size: u64,
+    alignment: String,
+    hash_seed: u64,
+    segment_size: u64,
+    compression: String,
+    keyed: bool,
+    metadata: Value,
+}
+
+/// What is read before anything else: whether this version may read the rest.
+#[derive(Deserialize)]
+struct RawPreface {
+    format: String,
+    writer: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RawJournal {
+    format: String,
+    writer: String,
+    recipe: Recipe,
+    note: Value,
+    note_samples: u64,
+    segments: Vec<RawSegment>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSegment {
+    name: String,
+    file_len: u64,
+    sample_count: u64,
+    stored_bytes: u64,
+    payload_bytes: u64,
+    fingerprint: String,
+}
+
+impl Journal {
+    /// A journal of a dataset of which nothing is written. `stamp` says what it is made of.
+    pub(crate) fn new(options: &WriterOptions, stamp: &str) -> Result<Self, WriteError> {
+        let recipe = Recipe {
+            stamp: stamp.to_owned(),
+            chunk_size: options.geometry.chunk_size.bytes(),
+            alignment: options.geometry.alignment.to_string(),
+            hash_seed: options.geometry.hash_seed,
+            segment_size: options.segment_size,
+            compression: match options.compression {
+                Compression::None => "none".to_owned(),
+                Compression::Lz4 => "lz4".to_owned(),
+            },
+            keyed: options.keyed,
+            metadata: serde_json::from_slice(&options.metadata.encode()?).map_err(not_json)?,
+        };
+        Ok(Self { recipe, notes: None, safe_samples: 0 })
+    }
+
+    /// Samples in the segments that the journal lists.
+    pub(crate) fn safe_samples(&self) -> u64 {
+        self.safe_samples
+    }
+
+    /// Takes what gives the notes.
+    pub(crate) fn set_notes(&mut self, notes: Notes) {
+        self.notes = Some(notes);
+    }
+
+    /// Lists `segments`, durably.
+    pub(crate) fn write(
+        &mut self,
+        storage: &Arc<dyn Storage>,
+        directory: &Path,
+        segments: &[Finished],
+    ) -> Result<(), WriteError> {
+        let samples = segments.iter().map(|segment| segment.emitted.sample_count).sum();
+        // The names that the journal speaks of become durable before it does.
+        storage.sync_dir(directory).map_err(WriteError::io("sync", directory))?;
+        let mut output = Output::create(storage, directory.join(JOURNAL_NAME))?;
+        output.write(&self.encode(segments, samples)?)?;
+        output.publish()?;
+        storage.sync_dir(directory).map_err(WriteError::io("sync", directory))?;
+        self.safe_samples = samples;
+        Ok(())
+    }
+
+    /// The segments that the journal in `directory` lists, from the first on, as far as they are whole; and from where
+    /// to go on. The journal must be one of the same recipe.
+    pub(crate) fn take_up(
+        &mut self,
+        storage: &dyn Storage,
+        directory: &Path,
+    ) -> Result<(Vec<Finished>, ResumePoint), WriteError> {
+        let path = directory.join(JOURNAL_NAME);
+        let bytes = read_document(storage, &path)?;
+        let mismatch = |what| WriteError::ResumeMismatch { path: directory.to_owned(), what };
+        let damaged = |source| WriteError::Damaged { path: path.clone(), source };
+        let preface: RawPreface = serde_json::from_slice(&bytes).map_err(not_json).map_err(damaged)?;
+        if preface.format != FORMAT || preface.writer != WRITER {
+            let writer = escape_bytes(preface.writer.as_bytes());
+            return Err(mismatch(format!("it was begun by version \"{writer}\", this is \"{WRITER}\"")));
+        }
+        let raw = decode(&bytes).map_err(damaged)?;
+        if let Some(what) = raw.recipe.difference(&self.recipe) {
+            return Err(mismatch(what));
+        }
+        let listed = finished(raw.segments).map_err(damaged)?;
+        let mut whole = Vec::new();
+        for segment in listed {
+            if !is_whole(storage, directory, &segment)? {
+                break;
+            }
+            self.safe_samples = self.safe_samples.saturating_add(segment.emitted.sample_count);
+            whole.push(segment);
+        }
+        let (note, note_samples) = (raw.note, raw.note_samples);
+        Ok((whole, ResumePoint { samples: self.safe_samples, note, note_samples }))
+    }
+
+    /// Nothing of what was taken up is of use.
+    pub(crate) fn forget(&mut self) {
+        self.safe_samples = 0;
+    }
+
+    fn encode(&self, segments: &[Finished], samples: u64) -> Result<Vec<u8>, WriteError> {
+        let raw = RawJournal {
+            format: FORMAT.to_owned(),
+            writer: WRITER.to_owned(),
+            recipe: self.recipe.clone(),
+            note: self.notes.as_ref().map_or(Value::Null, |notes| notes(samples)),
+            note_samples: samples,
+            segments: segments.iter().map(RawSegment::of).collect(),
+        };
+        let mut text = serde_json::to_string_pretty(&raw).map_err(not_json)?;
+        text.truncate(text.trim_end_matches(['\n', '}']).len());
+        let crc = crc32fast::hash(text.as_bytes());
+        Ok(format!("{text}{TAIL_HEAD}{crc:08x}{TAIL_END}").into_bytes())
+    }
+}
+
+impl Recipe {
+    /// In what `now` differs.
+    fn difference(&self, now: &Self) -> Option<String> {
+        let metadata = |recipe: &Self| shown(&recipe.metadata.to_string());
+        let rows = [
+            ("chunk size", self.chunk_size.to_string(), now.chunk_size.to_string()),
+            ("alignment", self.alignment.clone(), now.alignment.clone()),
+            ("hash seed", self.hash_seed.to_string(), now.hash_seed.to_string()),
+            ("segment size", self.segment_size.to_string(), now.segment_size.to_string()),
+            ("compression", self.compression.clone(), now.compression.clone()),
+            ("samples have keys", self.keyed.to_string(), now.keyed.to_string()),
+        ];
+        if let Some((what, was, is)) = rows.into_iter().find(|(_, was, is)| was != is) {
+            return Some(format!("{what}: it was begun with {}, now {is}", escape_bytes(was.as_bytes())));
+        }
+        if self.metadata != now.metadata {
+            return Some(format!("metadata: it was begun with {}, now {}", metadata(self), metadata(now)));
+        }
+        let (was, is) = differing(&self.stamp, &now.stamp);
+        (self.stamp != now.stamp).then(|| format!("it was begun with {}, now {}", shown(&was), shown(&is)))
+    }
+}
+
+impl RawSegment {
+    fn of(segment: &Finished) -> Self {
+        let Emitted { fingerprint, file_len, sample_count, stored_bytes, payload_bytes } = segment.emitted;
+        let (name, fingerprint) = (segment.name.clone(), fingerprint.to_string());
+        Self { name, file_len, sample_count, stored_bytes, payload_bytes, fingerprint }
+    }
+}
+
+/// The listed segments; they have the names that a writer gives, in order.
+fn finished(raw: Vec<RawSegment>) -> Result<Vec<Finished>, FormatError> {
+    let one = |(number, raw): (u64, RawSegment)| {
+        let RawSegment { name, file_len, sample_count, stored_bytes, payload_bytes, fingerprint } = raw;
+        if name != segment_name(number) {
+            return Err(damage(format!("segment {number} is called \"{}\"", escape_bytes(name.as_bytes()))));
+        }
+        let fingerprint: Fingerprint = fingerprint.parse().map_err(damage)?;
+        Ok(Finished { name, emitted: Emitted { fingerprint, file_len, sample_count, stored_bytes, payload_bytes } })
+    };
+    (0..).zip(raw).map(one).collect()
+}
+
+/// Whether a listed segment is there, as long as it was and with the index that it had.
+fn is_whole(storage: &dyn Storage, directory: &Path, segment: &Finished) -> Result<bool, WriteError> {
+    use std::io::ErrorKind::{NotFound, UnexpectedEof};
+    match SegmentRows::open(storage, directory.join(&segment.name)) {
+        Ok(rows) => Ok(rows.emitted() == segment.emitted),
+        Err(WriteError::Damaged { .. }) => Ok(false),
+        Err(WriteError::Io { source, .. }) if matches!(source.kind(), NotFound | UnexpectedEof) => Ok(false),
+        // What the disk would not tell just now may be whole all the same, and is not thrown away.
+        Err(error) => Err(error),
+    }
+}
+
+fn decode(bytes: &[u8]) -> Result<RawJournal, FormatError> {
+    let body = bytes.len().checked_sub(TAIL_LEN).and_then(|len| bytes.split_at_checked(len));
+    let (body, tail) = body.ok_or_else(|| damage("it is cut short".to_owned()))?;
+    let crc = crc32fast::hash(body);
+    if tail != format!("{TAIL_HEAD}{crc:08x}{TAIL_END}").as_bytes() {
+        return Err(damage(format!("it ends with \"{}\", its CRC-32 is {crc:08x}", escape_bytes(tail))));
+    }
+    serde_json::from_slice(bytes).map_err(not_json)
+}
+
+/// The parts of two stamps, set apart by "; ", in which they differ; the whole stamps where one has more parts.
+fn differing(was: &str, is: &str) -> (String, String) {
+    if was.split("; ").count() != is.split("; ").count() {
+        return (was.to_owned(), is.to_owned());
+    }
+    let parts = was.split("; ").zip(is.split("; ")).filter(|(was, is)| was != is);
+    let (was, is): (Vec<_>, Vec<_>) = parts.unzip();
+    (was.join("; "), is.join("; "))
+}
+
+/// Text in quotes; of a long one only how long it is, and its CRC-32, by which two can be told apart.
+fn shown(text: &str) -> String {
+    if text.len() > SHOWN_LEN {
+        return format!("{} bytes of CRC-32 {:08x}", text.len(), crc32fast::hash(text.as_bytes()));
+    }
+    format!("\"{}\"", escape_bytes(text.as_bytes()))
+}
+
+fn damage(detail: String) -> FormatError {
+    FormatError::Damaged { what: "journal", detail }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
+fn not_json(error: serde_json::Error) -> FormatError {
+    damage(error.to_string())
+}
