@@ -1,0 +1,102 @@
+"""Parquet files of pyarrow and Hugging Face's datasets, converted and compared with what pyarrow reads."""
+
+import json
+import os
+import tempfile
+import unittest
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from datasets import ClassLabel, Dataset, Features, Image
+from datasets.table import InMemoryTable
+
+from support import dataset, run
+
+ROWS = 100
+
+
+def table():
+    """All integer widths, floats, truth values, text and bytes, each column with a null of its own."""
+
+    def column(number, value):
+        return [None if row == number else value(row) for row in range(ROWS)]
+
+    columns = {"key": pa.array([f"k{row:03}" for row in range(ROWS)])}
+    for number, bits in enumerate((8, 16, 32, 64)):
+        top = 2 ** (bits - 1) - 1
+        columns[f"i{bits}"] = pa.array(
+            column(number, lambda row: -top - 1 if row == 50 else top if row == 51 else row), getattr(pa, f"int{bits}")()
+        )
+        columns[f"u{bits}"] = pa.array(
+            column(number + 10, lambda row: 2 * top + 1 if row == 50 else row), getattr(pa, f"uint{bits}")()
+        )
+    columns["f32"] = pa.array(column(20, lambda row: row / 4), pa.float32())
+    columns["f64"] = pa.array(column(21, lambda row: row / 3), pa.float64())
+    columns["yes"] = pa.array(column(22, lambda row: row % 3 == 0))
+    columns["text"] = pa.array(column(23, lambda row: "é" * (row % 7)))
+    columns["data"] = pa.array(column(24, lambda row: bytes([row]) * (row * 10)), pa.binary())
+    return pa.table(columns)
+
+
+class Parquet(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.source = os.path.join(folder.name, "source.parquet")
+        self.result = os.path.join(folder.name, "result.grain")
+
+    def convert(self, *options, check=True):
+        return run("convert", self.source, self.result, "--from", "parquet", "--order", "source", *options, check=check)
+
+    def check(self, expected, fields):
+        rows = dataset(self.result)
+        self.assertEqual([row["key"].decode() for row in rows], expected["key"].to_pylist())
+        payloads = [b"".join(as_bytes(expected[name][number].as_py()) for name in fields) for number in range(len(rows))]
+        self.assertEqual([row["payload"] for row in rows], payloads)
+        for name in set(expected.column_names) - {"key", *fields}:
+            found = [row["attributes"][name] for row in rows]
+            self.assertEqual(found, expected[name].to_pylist(), name)
+
+    def test_every_codec_page_version_and_encoding(self):
+        ways = [{"compression": codec} for codec in ("none", "snappy", "gzip", "zstd", "lz4")]
+        ways += [{"data_page_version": "2.0"}, {"use_dictionary": False}, {"row_group_size": 7}]
+        ways += [{"use_dictionary": False, "column_encoding": {"key": "DELTA_BYTE_ARRAY", "i64": "DELTA_BINARY_PACKED"}}]
+        ways += [{"use_dictionary": False, "column_encoding": {"data": "DELTA_LENGTH_BYTE_ARRAY"}}]
+        ways += [{"data_page_size": 64, "write_page_checksum": True}]
+        for way in ways:
+            with self.subTest(way):
+                pq.write_table(table(), self.source, **way)
+                self.convert("--overwrite")
+                self.check(table(), ["text", "data"])
+
+    def test_brotli_is_refused_with_a_sentence(self):
+        pq.write_table(table(), self.source, compression="brotli")
+        self.assertIn(b"compressed with brotli, which is not built in", self.convert(check=False).stderr)
+
+    def test_lists_are_refused_and_may_be_left_out(self):
+        pq.write_table(pa.table({"data": [b"x", b"yy"], "boxes": [[1, 2], []]}), self.source)
+        self.assertIn(b"is a list, which a dataset cannot hold", self.convert(check=False).stderr)
+        self.convert("--map", "data")
+        self.assertEqual([row["payload"] for row in dataset(self.result)], [b"x", b"yy"])
+
+    def test_pictures_of_hugging_face(self):
+        features = Features({"image": Image(decode=False), "label": ClassLabel(names=["cat", "dog"])})
+        pictures = [{"bytes": bytes([number]) * 1000, "path": f"{number}.png"} for number in range(20)]
+        kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+        columns = [pa.array(pictures, kind), pa.array([number % 2 for number in range(20)], pa.int64())]
+        Dataset(InMemoryTable(pa.Table.from_arrays(columns, schema=features.arrow_schema))).to_parquet(self.source)
+        self.convert()
+        rows = dataset(self.result)
+        self.assertEqual([row["key"].decode() for row in rows], [picture["path"] for picture in pictures])
+        self.assertEqual([row["payload"] for row in rows], [picture["bytes"] for picture in pictures])
+        self.assertEqual([row["attributes"]["label"] for row in rows], [number % 2 for number in range(20)])
+        info = json.loads(run("inspect", self.result, "--json").stdout)
+        self.assertIn('"class_names": ["cat", "dog"]', json.dumps(info))
+
+
+def as_bytes(value):
+    return b"" if value is None else value.encode() if isinstance(value, str) else value
+
+
+if __name__ == "__main__":
+    unittest.main()
