@@ -155,4 +155,7 @@ fn files_of_lmdb_are_recognised_and_no_others() {
     assert!(!recognises(&fixture("plain")[..19]));
     assert!(!recognises(&fixture("plain")[8192..]));
     assert!(!recognises(b"\xde\xc0\xef\xbe"));
+    let mut flagged = fixture("plain")[..24].to_vec();
+    flagged[11] |= 0x22;
+    assert!(recognises(&flagged), "what opens is recognised: other flags do not matter to liblmdb");
 }
