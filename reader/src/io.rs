@@ -3,8 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use grainstore_store::FreeMemory;
+
 use crate::engine::IoMode;
-use crate::free_memory::FreeMemory;
 
 /// How files of samples are to be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -78,7 +78,6 @@ mod epoch;
 mod error;
 mod extents;
 mod fields;
-mod free_memory;
 mod gather;
 mod io;
 mod patience;

@@ -5,13 +5,12 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use grainstore_store::{Collection, IndexMemory, OpenOptions};
+use grainstore_store::{Collection, FreeMemory, IndexMemory, OpenOptions};
 
 use crate::engine::{self, BufferPool, IoMode, Shared};
 use crate::engines::{EngineChoice, EngineSpec, Engines};
 use crate::epoch::{Cache, Epoch, EpochOptions, EpochPlan, NextEpoch, Origin};
 use crate::extents::extents_of;
-use crate::free_memory::FreeMemory;
 use crate::gather::Gather;
 use crate::io::{Io, IoChoice};
 use crate::patience::Patience;

@@ -138,6 +138,15 @@ pub fn resumable(target: &Path) -> Option<PathBuf> {
     (kind == Some(EntryKind::File)).then_some(partial)
 }
 
+/// As [`resumable`], where no writer is at work there.
+///
+/// # Errors
+/// `Locked` where one is.
+pub fn abandoned(target: &Path) -> Result<Option<PathBuf>, WriteError> {
+    let Some(partial) = resumable(target) else { return Ok(None) };
+    lock(&DiskStorage, &partial).map(|_lock| Some(partial))
+}
+
 /// Holds a directory against other writers.
 pub(crate) fn lock(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn DirectoryLock>, WriteError> {
     storage.lock_dir(directory).map_err(|error| match error.kind() {

@@ -8,13 +8,14 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
+use crate::SteadyFile;
 use crate::storage::{DirectoryLock, EntryKind, Storage, StorageFile};
 
 /// Files and directories of this machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DiskStorage;
 
-struct DiskFile(File);
+struct DiskFile(SteadyFile);
 
 struct DiskLock {
     _directory: File, // the lock ends with it
@@ -59,7 +60,7 @@ impl Storage for DiskStorage {
             _ => {}
         }
         let file = File::options().read(true).write(true).create_new(true).open(path)?;
-        Ok(Box::new(DiskFile(file)))
+        Ok(Box::new(DiskFile(SteadyFile::new(file))))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
@@ -68,7 +69,7 @@ impl Storage for DiskStorage {
         if !file.metadata()?.is_file() {
             return Err(io::Error::other("it is not a regular file"));
         }
-        Ok(Box::new(DiskFile(file)))
+        Ok(Box::new(DiskFile(SteadyFile::new(file))))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -122,19 +123,18 @@ impl StorageFile for DiskFile {
     }
 
     fn truncate(&mut self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)?;
-        io::Seek::seek(&mut self.0, io::SeekFrom::Start(len)).map(|_| ())
+        self.0.truncate(len)
     }
 
     fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-        self.0.read_exact_at(bytes, offset)
+        self.0.get_ref().read_exact_at(bytes, offset)
     }
 
     fn file_len(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.0.get_ref().metadata()?.len())
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.0.sync_all()
+        self.0.sync()
     }
 }

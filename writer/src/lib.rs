@@ -40,9 +40,10 @@ mod rebuild;
 mod rows;
 mod segment;
 mod sort;
+mod steady;
 mod storage;
 
-pub use commit::resumable;
+pub use commit::{abandoned, resumable};
 pub use dataset::{DatasetWriter, Summary};
 pub use disk::DiskStorage;
 pub use error::{StreamError, WriteError};
@@ -51,4 +52,5 @@ pub use external::{ExternalFile, ExternalSample, ExternalSegment, ExternalWriter
 pub use journal::ResumePoint;
 pub use options::{AppendOptions, Compression, Sample, StreamedSample, WriterOptions};
 pub use rebuild::rebuild_index;
+pub use steady::SteadyFile;
 pub use storage::{DirectoryLock, EntryKind, Storage, StorageFile};

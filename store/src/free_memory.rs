@@ -1,21 +1,22 @@
 //! How much memory the page cache may take: what the system has free, and what the process's control group allows.
 //!
-//! Only the choice of I/O asks; no order depends on it.
+//! Only the choice of how to read asks; no order depends on it.
 
 use std::path::{Path, PathBuf};
 
 /// Memory in bytes, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FreeMemory {
+pub struct FreeMemory {
     /// What the system can hand out without swapping, page cache included.
-    pub(crate) available: Option<u64>,
+    pub available: Option<u64>,
     /// The smallest limit of the process's control groups.
-    pub(crate) limit: Option<u64>,
+    pub limit: Option<u64>,
 }
 
 impl FreeMemory {
     /// As it is now.
-    pub(crate) fn now() -> Self {
+    #[must_use]
+    pub fn now() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let limits = limit_files(&read("/proc/self/cgroup"));
         Self {
@@ -25,7 +26,8 @@ impl FreeMemory {
     }
 
     /// The smaller of the two; `None` where neither is known.
-    pub(crate) fn usable(self) -> Option<u64> {
+    #[must_use]
+    pub fn usable(self) -> Option<u64> {
         self.available.into_iter().chain(self.limit).min()
     }
 }
