@@ -22,11 +22,11 @@ const EPOCH: &str = "epoch --print-ordinals --quiet";
 #[test]
 fn an_adopted_file_answers_as_the_packed_one() {
     let place = shards();
-    for (file, map) in [("x.tar", ""), ("x.tfrecord", "--map key=key,data=data")] {
+    for file in ["x.tar", "x.tfrecord"] {
         let (adopted, packed) = (format!("{file}.a"), format!("{file}.p"));
-        let run = place.done(&format!("adopt {file} {adopted} {map}"));
+        let run = place.done(&format!("adopt {file} {adopted}"));
         assert_eq!(run.stdout, format!("{adopted}: 50 samples in 1 file that stay where they are, 35.0 kB\n"));
-        place.done(&format!("convert {file} {packed} --order source {map}"));
+        place.done(&format!("convert {file} {packed} --order source"));
         // Orders are drawn for each dataset anew, so what they hold is compared, and where they are none the order.
         for (question, is_ordered) in [("ls", true), ("plan --order sequential", true), ("plan", false), (EPOCH, false)]
         {

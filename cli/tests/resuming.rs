@@ -156,7 +156,7 @@ fn other_options_and_other_data_are_refused_by_what_differs() {
     ] {
         let said_so = place.refused(&format!("{line} --resume {flags}"));
         assert!(said_so.contains(said), "{flags}: {said_so}");
-        assert!(said_so.ends_with("without --resume the conversion begins anew\n"), "{said_so}");
+        assert!(said_so.ends_with("--restart throws it away and begins anew\n"), "{said_so}");
     }
     let segments = place.refused("convert a.tar d --segment-size 128K --resume");
     assert!(segments.contains("segment size: it was begun with 65536, now 131072"), "{segments}");
@@ -166,7 +166,15 @@ fn other_options_and_other_data_are_refused_by_what_differs() {
     assert!(touched.contains("it was begun with \"source: tar, names and lengths and times "), "{touched}");
     assert!(place.files("d.partial") == before, "it stays as it is");
 
-    let anew = place.json(line);
+    let neither = place.refused(line);
+    assert!(
+        neither.contains(
+            "d.partial: segments that an interrupted conversion finished lie here\nhint: the same command with --resume"
+        ),
+        "{neither}"
+    );
+    assert!(place.files("d.partial") == before, "it stays as it is");
+    let anew = place.json(&format!("{line} --restart"));
     assert_eq!((&anew["resumed_samples"], &anew["samples"]), (&0.into(), &COUNT.into()));
     assert_eq!(place.names(), ["a.tar", "d"]);
 }

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use grainstore_format::{Alignment, ChunkSize, Geometry};
-use grainstore_writer::{Compression, DatasetWriter, ResumePoint, Summary, WriterOptions};
+use grainstore_writer::{Compression, DatasetWriter, ResumePoint, Summary, WriterOptions, abandoned};
 
 use crate::duplicates::Drops;
 use crate::feed::{How, Plan, Skip};
@@ -35,6 +35,18 @@ pub enum OnBad {
     Skip,
 }
 
+/// What to do about the finished segments that an interrupted conversion left in `destination.partial`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnKept {
+    /// Refuse to begin: they may be the work of hours.
+    #[default]
+    Refuse,
+    /// Go on behind them, where source and options are the same. Where there are none, begin.
+    Resume,
+    /// Throw them away and begin anew.
+    Restart,
+}
+
 /// How a dataset is packed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConvertOptions {
@@ -63,9 +75,8 @@ pub struct ConvertOptions {
     pub jobs: Option<NonZeroUsize>,
     /// Whether a dataset that stands under the name already is replaced, once the new one is whole.
     pub overwrite: bool,
-    /// Whether to go on where an interrupted conversion of the same source with the same options stopped. Where there is
-    /// none, it begins anew.
-    pub resume: bool,
+    /// What to do about what an interrupted conversion left.
+    pub on_kept: OnKept,
 }
 
 impl Default for ConvertOptions {
@@ -85,7 +96,7 @@ impl Default for ConvertOptions {
             compression: Compression::None,
             jobs: None,
             overwrite: false,
-            resume: false,
+            on_kept: OnKept::Refuse,
         }
     }
 }
@@ -124,7 +135,7 @@ pub struct ConvertSummary {
 ///
 /// # Errors
 /// Where the source cannot be read, the dataset cannot be written, one lies inside the other, or `events` stops it.
-/// Segments that are whole by then stay in `destination.partial`, for [`ConvertOptions::resume`]; where there are none,
+/// Segments that are whole by then stay in `destination.partial`, for [`OnKept::Resume`]; where there are none,
 /// everything that was written is removed again. A dataset that was to be replaced stands as before.
 pub fn convert(
     source: &dyn Source,
@@ -135,11 +146,12 @@ pub fn convert(
     for origin in source.origins() {
         check_destination(origin, destination, options.overwrite)?;
     }
+    check_kept(destination, options.on_kept)?;
     let drops = Drops::find(source, options.on_duplicate, options.jobs, None, events)?;
     let plan = Plan::of(source, options.order, events)?;
     let stamp = stamp_of(source, options);
     let for_writer = options.for_writer(source);
-    let (writer, point) = match (options.resume, source.is_once()) {
+    let (writer, point) = match (options.on_kept == OnKept::Resume, source.is_once()) {
         // What was read of a stream is gone, and whether the next one is the same cannot be known.
         (true, true) => return Err(not_resumable(source)),
         (false, true) => (DatasetWriter::create(destination, for_writer)?, None),
@@ -147,6 +159,18 @@ pub fn convert(
         (false, false) => (DatasetWriter::create_journaled(destination, for_writer, &stamp)?, None),
     };
     pack(Packing { source, plan, drops, options, events }, writer, point)
+}
+
+/// Refuses to throw away what an interrupted conversion left, unless that was asked for. Told before a long look at a
+/// source, too.
+///
+/// # Errors
+/// `KeptWork` where there is such work; `Locked` where a conversion is still at it.
+pub fn check_kept(destination: &Path, on_kept: OnKept) -> Result<(), ConvertError> {
+    match on_kept {
+        OnKept::Resume | OnKept::Restart => Ok(()),
+        OnKept::Refuse => abandoned(destination)?.map_or(Ok(()), |path| Err(ConvertError::KeptWork { path })),
+    }
 }
 
 fn changed(source: &dyn Source) -> ConvertError {
@@ -157,7 +181,8 @@ fn changed(source: &dyn Source) -> ConvertError {
 
 fn unknown_note(source: &dyn Source) -> ConvertError {
     let path = source.parts().first().map(|part| part.path.clone()).unwrap_or_default();
-    let why = "the interrupted conversion left out samples, and which they were cannot be read: begin anew";
+    let why =
+        "the interrupted conversion left out samples, and which they were cannot be read: begin anew, with --restart";
     ConvertError::Refused { path, why: why.into() }
 }
 
@@ -200,7 +225,7 @@ pub(crate) fn pack(
         drops: &drops,
         entries_max,
         account,
-        progress: Progress { samples: dealt_with, samples_total, bytes: 0 },
+        progress: Progress { samples: dealt_with, ..Progress::begin(source, samples_total) },
     };
     let skip = Skip { count: dealt_with, counts: &|id| !drops.contains(id), bad_places: &bad_places };
     let before = (!source.is_listed()).then(|| source.stamp());

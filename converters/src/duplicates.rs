@@ -137,7 +137,7 @@ impl Pass<'_> {
 
     /// Hands all keys to `take`, in source order. Bad samples have none; packing says what is wrong with them.
     fn for_each_key(&self, take: TakeKey<'_>) -> Result<(), ConvertError> {
-        let mut progress = Progress { samples_total: self.plan.entry_count(self.source), ..Progress::default() };
+        let mut progress = Progress::begin(self.source, self.plan.entry_count(self.source));
         self.plan.feed(self.source, How::new(Layout::Packed, self.jobs), Skip::NOTHING, |feed: &mut dyn Feed| {
             while let Some(entry) = feed.next(self.events)? {
                 match entry.content {

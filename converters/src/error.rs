@@ -40,11 +40,17 @@ pub enum ConvertError {
     /// A source does not give what it gave when its conversion was interrupted.
     #[error(
         "sample {number} of the order can be read now and could not when the conversion was interrupted, or the other \
-         way round: what follows it would not be what followed then; begin anew, without --resume"
+         way round: what follows it would not be what followed then; begin anew, with --restart"
     )]
     Changed {
         /// Number among all that were taken or left out, from 0.
         number: u64,
+    },
+    /// An interrupted conversion left finished segments, and the new one was not told what to do about them.
+    #[error("{}: segments that an interrupted conversion finished lie here", shown(path))]
+    KeptWork {
+        /// The directory.
+        path: PathBuf,
     },
     /// The samples of a file that is adopted cannot be those of a dataset; they are counted from the file's first.
     #[error("{}: {source}", shown(path))]

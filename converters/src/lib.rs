@@ -55,7 +55,7 @@ mod window;
 
 pub use adopt::{AdoptOptions, AdoptSummary, adopt};
 pub use append::append;
-pub use convert::{ConvertOptions, ConvertSummary, OnBad, Order, convert};
+pub use convert::{ConvertOptions, ConvertSummary, OnBad, OnKept, Order, check_kept, convert};
 pub use destination::check_destination;
 pub use duplicates::OnDuplicate;
 pub use error::ConvertError;

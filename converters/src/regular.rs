@@ -16,7 +16,7 @@ pub(crate) fn open(path: &Path) -> io::Result<(File, u64)> {
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return Err(io::Error::other("it is no longer a regular file"));
+        return Err(io::Error::other("it is no regular file"));
     }
     Ok((file, metadata.len()))
 }
@@ -78,7 +78,7 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
         symlink(&pipe, folder.path().join("link")).unwrap();
         for path in [folder.path().to_path_buf(), folder.path().join("link"), pipe] {
-            assert_eq!(open(&path).unwrap_err().to_string(), "it is no longer a regular file");
+            assert_eq!(open(&path).unwrap_err().to_string(), "it is no regular file");
         }
     }
 }

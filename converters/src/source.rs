@@ -267,6 +267,17 @@ pub struct Progress {
     pub samples_total: Option<u64>,
     /// Bytes of payload read.
     pub bytes: u64,
+    /// Bytes of the source's files, where that is known: more than their payload, less where they are compressed.
+    pub source_bytes: Option<u64>,
+}
+
+impl Progress {
+    /// Nothing was done yet of so many samples, where that is known.
+    pub(crate) fn begin(source: &dyn Source, samples_total: Option<u64>) -> Self {
+        let lens = source.parts().iter().map(|part| Some(part.len).filter(|&len| len > 0));
+        let source_bytes = lens.sum::<Option<u64>>().filter(|&len| len > 0);
+        Self { samples: 0, samples_total, bytes: 0, source_bytes }
+    }
 }
 
 /// A hash of a file's path, length, times and inode. Whoever writes to it cannot leave all of them as they were.

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use common::{files, samples, small};
 use grainstore_converters::{
     Bad, BlockBuilder, Blocks, ConvertError, ConvertOptions, ConvertSummary, Events, Item, Layout, NoEvents, OnBad,
-    OnDuplicate, Order, Part, Place, Progress, Reach, Samples, Source, WHOLE_LEN_MAX, convert,
+    OnDuplicate, OnKept, Order, Part, Place, Progress, Reach, Samples, Source, WHOLE_LEN_MAX, convert,
 };
 use grainstore_format::Metadata;
 use grainstore_writer::{Sample, StreamedSample, WriterOptions};
@@ -274,8 +274,13 @@ fn a_resumed_conversion_ends_byte_for_byte_as_an_uninterrupted_one() {
         (true, Order::Shuffled { seed: 3 }),
     ] {
         let source = MadeSource::new(parts.clone(), seekable);
-        let options =
-            ConvertOptions { order, on_bad: OnBad::Skip, on_duplicate: OnDuplicate::First, resume: true, ..small() };
+        let options = ConvertOptions {
+            order,
+            on_bad: OnBad::Skip,
+            on_duplicate: OnDuplicate::First,
+            on_kept: OnKept::Resume,
+            ..small()
+        };
         let folder = tempfile::tempdir().unwrap();
         let (whole, pieces) = (folder.path().join("whole"), folder.path().join("pieces"));
         let at_once = pack(&source, &whole, &options).unwrap();

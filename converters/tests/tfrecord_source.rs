@@ -116,13 +116,27 @@ fn only_numbers_make_one_of_them_an_array_of_one() {
 }
 
 #[test]
+fn a_feature_named_key_is_the_key_where_it_tells_records_apart() {
+    let record = |key: &'static str, x: &'static str| {
+        example(&[("key", Feature::bytes(vec![key.into()])), ("x", Feature::bytes(vec![x.into()]))])
+    };
+    let source = Files::of(&[&framed(&[&record("a", "1"), &record("b", "2")])]).open("").unwrap();
+    assert_eq!(whole_rows(&source), [row("a", &[], &[Some(b"1")]), row("b", &[], &[Some(b"2")])]);
+    assert_eq!(source.notes(), ["feature \"key\" is the key; --map names the features if it is not"]);
+    for other in ["a", ""] {
+        let source = Files::of(&[&framed(&[&record("a", "1"), &record(other, "2")])]).open("").unwrap();
+        assert_eq!((source.is_keyed(), source.metadata().schema.fields().len()), (false, 2), "{other:?}");
+    }
+}
+
+#[test]
 fn lists_of_bytes_are_left_out_and_told() {
     let record =
         example(&[("a", Feature::bytes(vec!["x".into(), "y".into()])), ("b", Feature::bytes(vec!["z".into()]))]);
     let files = Files::of(&[&framed(&[&record])]);
     let source = files.open("").unwrap();
     assert_eq!(whole_rows(&source), [row("", &[], &[Some(b"z")])]);
-    assert_eq!(source.notes(), ["left out, because they have several values of bytes in a record: a"]);
+    assert_eq!(source.warnings(), ["NOT packed, because they have several values of bytes in a record: a"]);
     assert!(refusal(files.open("a")).contains("feature \"a\" is a list of 2 bytes values, a field holds one"));
 }
 

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Instant;
 
-use grainstore_converters::{ConvertError, ConvertOptions, ConvertSummary, Source, check_destination, convert};
+use grainstore_converters::{
+    ConvertError, ConvertOptions, ConvertSummary, OnKept, Source, check_destination, check_kept, convert,
+};
 use grainstore_format::{Alignment, ChunkSize};
 
 use crate::Exit;
@@ -27,7 +29,7 @@ use crate::sizes::parse_size;
 /// says it otherwise.
 ///
 /// DST appears when it is whole and durable; until then the work stands in DST.partial. What Ctrl-C or a failure leaves
-/// there, --resume goes on with; where no segment was finished, nothing is left.
+/// there, --resume goes on with and --restart throws away; where no segment was finished, nothing is left.
 /// The same SRC, order, seed and options give the same bytes.
 #[derive(clap::Args)]
 #[command(override_usage = "grainstore convert [OPTIONS] <SRC>... <DST>")]
@@ -54,8 +56,11 @@ pub(crate) struct ConvertArgs {
     overwrite: bool,
     /// Go on where an interrupted conversion with the same SRC and options stopped; the result has the same bytes as if
     /// it had not been
-    #[arg(long)]
+    #[arg(long, conflicts_with = "restart")]
     resume: bool,
+    /// Throw away what an interrupted conversion left, and begin anew
+    #[arg(long)]
+    restart: bool,
     /// Print one JSON document instead of text
     #[arg(long)]
     pub(super) json: bool,
@@ -92,10 +97,19 @@ impl ConvertArgs {
         let sources = self.paths.sources();
         // What needs no look at the source is refused before a long one.
         sources.iter().try_for_each(|source| check_destination(source, destination, self.overwrite))?;
+        check_kept(destination, self.on_kept())?;
         let source = self.source.open(sources, self.pack.skip_bad, printer)?;
         let bar = Bar::new(printer, "packing");
         let summary = convert(source.as_ref(), destination, &self.options(), &bar)?;
         Ok((source, summary))
+    }
+
+    fn on_kept(&self) -> OnKept {
+        match (self.resume, self.restart) {
+            (true, _) => OnKept::Resume,
+            (_, true) => OnKept::Restart,
+            _ => OnKept::Refuse,
+        }
     }
 
     fn options(&self) -> ConvertOptions {
@@ -103,7 +117,7 @@ impl ConvertArgs {
             chunk_size: self.chunk_size,
             alignment: self.align,
             overwrite: self.overwrite,
-            resume: self.resume,
+            on_kept: self.on_kept(),
             source_words: self.source.words(),
             ..self.pack.options(self.seed)
         }

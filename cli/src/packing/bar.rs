@@ -28,6 +28,13 @@ impl<'a> Bar<'a> {
         Self { printer, doing, bar: Cell::new(None), began: Instant::now(), said: Cell::new(None) }
     }
 
+    fn begin(&self, progress: Progress) -> ProgressBar {
+        match progress.source_bytes {
+            Some(len) if counts_bytes(progress) => self.printer.progress(Counted::Bytes, Some(len)),
+            _ => self.printer.progress(Counted::Things("samples"), progress.samples_total),
+        }
+    }
+
     fn show(&self, packing: bool, progress: Progress) {
         let due = self.said.get().is_none_or(|said| said.elapsed() >= PACE);
         if !due {
@@ -36,13 +43,24 @@ impl<'a> Bar<'a> {
         self.said.set(Some(Instant::now()));
         let bar = match self.bar.take() {
             Some((of_packing, bar)) if of_packing == packing => bar,
-            _ => self.printer.progress(Counted::Things("samples"), progress.samples_total),
+            _ => self.begin(progress),
         };
-        let (size, doing) = (shown_size(progress.bytes), if packing { self.doing } else { "looking through" });
-        bar.set_message(format!("{doing} {size}, {}", per_second(progress.bytes, self.began.elapsed())));
-        bar.set_position(progress.samples);
+        let doing = if packing { self.doing } else { "looking through" };
+        if counts_bytes(progress) {
+            bar.set_message(format!("{doing} {} samples,", progress.samples));
+            bar.set_position(progress.bytes);
+        } else {
+            let (size, rate) = (shown_size(progress.bytes), per_second(progress.bytes, self.began.elapsed()));
+            bar.set_message(format!("{doing} {size}, {rate}"));
+            bar.set_position(progress.samples);
+        }
         self.bar.set(Some((packing, bar)));
     }
+}
+
+/// Whether the bytes of the files are all that is known of the work to come; payload is about as many.
+fn counts_bytes(progress: Progress) -> bool {
+    progress.samples_total.is_none() && progress.source_bytes.is_some()
 }
 
 impl Events for Bar<'_> {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use grainstore_converters::ConvertError;
 use grainstore_converters::folder::listing::ListingError;
+use grainstore_format::Manifest;
 use grainstore_writer::{WriteError, resumable};
 
 use crate::commands::shown_path;
@@ -50,13 +51,19 @@ impl Work {
                 "--resume --skip-bad goes on without what cannot be read, and lists it; what is done is kept until then"
             }
             error if error.is_skippable() => "--skip-bad goes on without what cannot be read, and lists it",
+            ConvertError::Write(WriteError::DestinationExists { path }) if !path.join(Manifest::FILE_NAME).exists() => {
+                "the last path is DST, the dataset to be made; this is none: is DST missing?"
+            }
             ConvertError::Write(WriteError::DestinationExists { .. }) => {
                 "--overwrite replaces it, once the new dataset is whole"
             }
             ConvertError::Write(WriteError::DuplicateKey { .. }) => self.duplicates(),
             ConvertError::Write(WriteError::Locked { .. }) => "wait for the other conversion, or choose another DST",
             ConvertError::Write(WriteError::ResumeMismatch { .. }) => {
-                "the command that it was begun with goes on with it; without --resume the conversion begins anew"
+                "the command that it was begun with goes on with it; --restart throws it away and begins anew"
+            }
+            ConvertError::KeptWork { .. } => {
+                "the same command with --resume goes on with them; --restart throws them away and begins anew"
             }
             ConvertError::DestinationInsideSource { .. } => "choose a DST outside SRC",
             ConvertError::SourceInsideDestination { .. } => "choose another DST",

@@ -28,12 +28,14 @@ pub(super) struct Work<'a> {
     read_len: AtomicU64,
     samples: AtomicU64,
     stop: AtomicBool,
+    /// With what is known of the source before.
+    begun: Progress,
 }
 
 impl<'a> Work<'a> {
     pub(super) fn new(source: &'a dyn Source, writer: &'a ExternalWriter, options: &'a AdoptOptions) -> Self {
         let (read_len, samples, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
-        Self { source, writer, options, read_len, samples, stop }
+        Self { source, writer, options, begun: Progress::begin(source, None), read_len, samples, stop }
     }
 
     /// What came of each file, in their order.
@@ -171,7 +173,8 @@ impl<'a> Work<'a> {
     }
 
     fn progress(&self, samples_total: Option<u64>) -> Progress {
-        Progress { samples: self.samples.load(Relaxed), samples_total, bytes: self.read_len.load(Relaxed) }
+        let (samples, bytes) = (self.samples.load(Relaxed), self.read_len.load(Relaxed));
+        Progress { samples, samples_total, bytes, ..self.begun }
     }
 }
 

@@ -12,6 +12,7 @@ mod lanes;
 mod order;
 mod stream;
 mod units;
+mod warm;
 
 use std::io::Read;
 use std::num::NonZeroUsize;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use super::{Id, Mixing, check, seed_of};
+use super::{Id, Mixing, check, seed_of, warm};
 use crate::{Bad, Block, Blocks, ConvertError, Events, Order, Progress, Source, random};
 
 /// How often the caller is asked whether to stop while a source is looked through.
@@ -117,11 +117,19 @@ fn unreadable() -> Option<Blocks> {
 /// The blocks of all parts; `None` where one can only be streamed.
 fn scan(source: &dyn Source, events: &dyn Events) -> Result<Option<Vec<Blocks>>, ConvertError> {
     let (stop, seen_len) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (fits, begun) = (warm::fits(source), Progress::begin(source, None));
     let look = |part: usize| {
         if stop.load(Relaxed) {
             return Ok(None);
         }
-        let blocks = source.blocks(part).or_else(|_| Ok(unreadable()));
+        let blocks = thread::scope(|scope| {
+            let path = &source.parts()[part].path;
+            if fits {
+                // Where there can be no thread, it is only slower.
+                let _ = thread::Builder::new().spawn_scoped(scope, || warm::warm(path, &stop));
+            }
+            source.blocks(part).or_else(|_| Ok(unreadable()))
+        });
         seen_len.fetch_add(source.parts()[part].len, Relaxed);
         blocks
     };
@@ -131,7 +139,7 @@ fn scan(source: &dyn Source, events: &dyn Events) -> Result<Option<Vec<Blocks>>,
         while !looking.is_finished() {
             thread::park_timeout(SCAN_PATIENCE);
             stop.store(events.cancelled(), Relaxed);
-            events.on_scan(Progress { bytes: seen_len.load(Relaxed), ..Progress::default() });
+            events.on_scan(Progress { bytes: seen_len.load(Relaxed), ..begun });
         }
         let blocks = looking.join().map_err(|_| ConvertError::Threads("one that looks at files panicked".into()))?;
         check(events)?;

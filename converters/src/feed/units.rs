@@ -9,8 +9,8 @@ use super::{At, Content, Entry, Feed, How, Id, Long, PATIENCE, Skip, check};
 use crate::window::{Bounds, Maker, Next, Window};
 use crate::{Bad, ConvertError, Events, Item, Layout, Place, Reach, Samples, Source};
 
-/// Bytes of units read ahead: 64 MiB. One unit may come on top.
-const AHEAD_BYTES: u64 = 64 << 20;
+/// Bytes of units read ahead, as many as are shuffled together: 128 MiB. One unit may come on top.
+const AHEAD_BYTES: u64 = 128 << 20;
 /// Units read ahead, so that a row of empty ones is bounded too.
 const AHEAD_UNITS: usize = 4096;
 

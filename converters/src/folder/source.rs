@@ -109,7 +109,14 @@ impl FolderSource {
         let paths = |listing| (0..Listing::len(listing)).map(|file| listing.relative_path(file));
         let other = self.listings().iter().flat_map(paths).find(|path| !is_class_file(path));
         let shown = other.map_or_else(String::new, |path| format!(", such as {}", escape_bytes(path)));
-        Some(format!("no labels: not every file is at CLASS/FILE{shown}"))
+        // train/CLASS/FILE and val/CLASS/FILE: what their names say is had when each is named.
+        let are_splits = |path: &[u8]| path.iter().filter(|&&byte| byte == b'/').count() == 2;
+        let way_out = if self.listings().iter().flat_map(paths).all(are_splits) {
+            "; where SRC has folders of classes in folders such as train and val, name each: SRC/train SRC/val"
+        } else {
+            ""
+        };
+        Some(format!("no labels: not every file is at CLASS/FILE{shown}{way_out}"))
     }
 }
 

@@ -17,59 +17,87 @@ pub(super) trait Bytes {
 }
 
 /// A file, with what was read around the last place.
+///
+/// A member's header is read before the payload of the one in front of it, so a window that moves on keeps its end.
 #[derive(Debug)]
 pub(super) struct FileBytes {
     file: Arc<File>,
     len: u64,
     window: Vec<u8>,
     window_offset: u64,
+    /// Asked for next where reading goes on behind the window.
+    step_len: usize,
 }
 
 impl FileBytes {
-    /// Asked for where reading goes on behind the window: many small members.
-    const NEAR_LEN: usize = 32 << 10;
+    /// Asked for at first where reading goes on behind the window, and twice as much every time: many small members.
+    const STEP_LEN: usize = 32 << 10;
+    const STEP_LEN_MAX: usize = 256 << 10;
     /// Asked for elsewhere: a header behind a large payload.
     const FAR_LEN: usize = 4 << 10;
+    /// Passed over to go on, rather than to begin elsewhere.
+    const GAP_LEN: u64 = 16 << 10;
+    /// Kept of a window that moves on.
+    const KEPT_LEN: usize = 64 << 10;
 
     pub(super) fn new(file: File, len: u64) -> Self {
-        Self { file: Arc::new(file), len, window: Vec::new(), window_offset: 0 }
+        Self { file: Arc::new(file), len, window: Vec::new(), window_offset: 0, step_len: Self::STEP_LEN }
     }
 
     pub(super) fn file(&self) -> Arc<File> {
         Arc::clone(&self.file)
     }
 
-    /// Copies what the window has.
-    fn copy_window(&self, offset: u64, buffer: &mut [u8]) -> Option<()> {
-        let from = to_usize(offset.checked_sub(self.window_offset)?);
-        let there = self.window.get(from..from.checked_add(buffer.len())?)?;
-        buffer.copy_from_slice(there);
-        Some(())
+    /// What the window has of `offset..offset + len`, and whether that is all.
+    fn in_window(&self, offset: u64, len: usize) -> (&[u8], bool) {
+        let from = offset.checked_sub(self.window_offset).map_or(usize::MAX, to_usize);
+        let there = self.window.get(from..).unwrap_or_default();
+        let there = &there[..len.min(there.len())];
+        (there, there.len() == len)
     }
 
     fn move_window(&mut self, offset: u64) -> io::Result<()> {
         let end = self.window_offset + self.window.len() as u64;
-        let is_near = offset >= self.window_offset && offset <= end + Self::FAR_LEN as u64;
-        self.window.resize(if is_near { Self::NEAR_LEN } else { Self::FAR_LEN }, 0);
-        self.window_offset = offset;
-        let filled = fill(&self.file, offset, &mut self.window);
-        self.window.truncate(*filled.as_ref().unwrap_or(&0));
+        if (self.window_offset..=end + Self::GAP_LEN).contains(&offset) && !self.window.is_empty() {
+            self.go_on(end)
+        } else {
+            self.step_len = Self::STEP_LEN;
+            self.window.clear();
+            self.window_offset = offset;
+            self.append(offset, Self::FAR_LEN)
+        }
+    }
+
+    /// Reads what lies behind the window.
+    fn go_on(&mut self, end: u64) -> io::Result<()> {
+        let gone = self.window.len().saturating_sub(Self::KEPT_LEN);
+        self.window.drain(..gone);
+        self.window_offset += gone as u64;
+        self.append(end, self.step_len)?;
+        self.step_len = (self.step_len * 2).min(Self::STEP_LEN_MAX);
+        Ok(())
+    }
+
+    fn append(&mut self, offset: u64, len: usize) -> io::Result<()> {
+        let kept = self.window.len();
+        self.window.resize(kept + len, 0);
+        let filled = fill(&self.file, offset, &mut self.window[kept..]);
+        self.window.truncate(kept + filled.as_ref().unwrap_or(&0));
         filled.map(drop)
     }
 }
 
 impl Bytes for FileBytes {
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.copy_window(offset, buffer).is_some() {
-            return Ok(buffer.len());
+        if !self.in_window(offset, buffer.len()).1 {
+            if buffer.len() >= Self::FAR_LEN {
+                return fill(&self.file, offset, buffer);
+            }
+            self.move_window(offset)?;
         }
-        if buffer.len() >= Self::FAR_LEN {
-            return fill(&self.file, offset, buffer);
-        }
-        self.move_window(offset)?;
-        let there = self.window.len().min(buffer.len());
-        buffer[..there].copy_from_slice(&self.window[..there]);
-        Ok(there)
+        let (there, _) = self.in_window(offset, buffer.len());
+        buffer[..there.len()].copy_from_slice(there);
+        Ok(there.len())
     }
 
     fn len(&self) -> Option<u64> {

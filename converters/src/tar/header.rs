@@ -97,11 +97,11 @@ impl Kind {
 /// The sum of all bytes, those of the sum taken as spaces. Some old writers summed signed bytes.
 fn is_sum_right(raw: &RawHeader) -> bool {
     let Ok(expected) = raw.cksum() else { return false };
-    let bytes = raw.as_bytes().iter().enumerate();
-    let summed = bytes.map(|(at, &byte)| if (148..156).contains(&at) { b' ' } else { byte });
-    let unsigned: u32 = summed.clone().map(u32::from).sum();
-    let signed: i64 = summed.map(|byte| i64::from(byte.cast_signed())).sum();
-    expected == unsigned || i64::from(expected) == signed
+    let mut bytes = *raw.as_bytes();
+    bytes[148..156].fill(b' ');
+    let unsigned: u32 = bytes.iter().map(|&byte| u32::from(byte)).sum();
+    let signed: i32 = bytes.iter().map(|&byte| i32::from(byte.cast_signed())).sum();
+    expected == unsigned || i64::from(expected) == i64::from(signed)
 }
 
 /// The size: octal digits, or a number of 64 bits behind `80 00 00 00`.

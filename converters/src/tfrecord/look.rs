@@ -16,6 +16,8 @@ const LEN_MAX: u64 = 128 << 20;
 const NAMES_MAX: usize = 1 << 16;
 /// The name that ImageNet's files have.
 pub(super) const FILENAME: &str = "image/filename";
+/// The name that the keys of exported datasets have.
+pub(super) const KEY: &str = "key";
 
 /// What the records that were looked at have.
 #[derive(Debug, Default)]
@@ -26,8 +28,8 @@ pub(super) struct Looked {
     pub(super) record_count: u64,
     /// Their features, those without a list left out.
     pub(super) features: BTreeMap<String, Seen>,
-    /// The different file names in [`FILENAME`] that are not empty.
-    filenames: BTreeSet<Vec<u8>>,
+    /// The different values in [`FILENAME`] and [`KEY`] that are not empty.
+    names: BTreeMap<&'static str, BTreeSet<Vec<u8>>>,
 }
 
 /// What a feature was in the records that have it.
@@ -66,9 +68,9 @@ impl Looked {
         Err(first_bad.map_or_else(none, refused))
     }
 
-    /// Whether every record has a file name, and none has another one's.
-    pub(super) fn has_filenames(&self) -> bool {
-        self.filenames.len() as u64 == self.record_count
+    /// Whether every record has a name in [`FILENAME`] or [`KEY`], and none has another one's.
+    pub(super) fn tells_apart(&self, feature: &str) -> bool {
+        self.names.get(feature).is_some_and(|names| names.len() as u64 == self.record_count)
     }
 
     fn look(
@@ -142,8 +144,13 @@ impl Looked {
             }
         }
         for (name, kind, values) in found {
-            if name == FILENAME && kind == Kind::Bytes && values.count == 1 && !values.last.is_empty() {
-                self.filenames.insert(record.bytes(values.last)?.to_vec());
+            let may_tell_apart = [FILENAME, KEY].into_iter().find(|feature| name == *feature);
+            if let Some(feature) = may_tell_apart
+                && kind == Kind::Bytes
+                && values.count == 1
+                && !values.last.is_empty()
+            {
+                self.names.entry(feature).or_default().insert(record.bytes(values.last)?.to_vec());
             }
             self.note(name, kind, values.count, number);
         }

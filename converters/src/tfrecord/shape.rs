@@ -10,7 +10,7 @@ use std::fmt::Display;
 use grainstore_format::{Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Schema, escape_bytes};
 use serde_json::Map;
 
-use super::look::{FILENAME, Looked, Seen};
+use super::look::{FILENAME, KEY, Looked, Seen};
 use super::wire::Kind;
 use crate::Mapping;
 
@@ -25,6 +25,7 @@ pub(super) struct Shape {
     pub(super) metadata: Metadata,
     pub(super) is_keyed: bool,
     pub(super) notes: Vec<String>,
+    pub(super) warnings: Vec<String>,
     pub(super) wanted: Vec<Wanted>,
     /// Where a feature stands among those wanted.
     pub(super) by_name: HashMap<String, usize>,
@@ -61,6 +62,7 @@ struct Plan {
     /// Names in the dataset and names of features.
     targets: Vec<(String, String)>,
     notes: Vec<String>,
+    warnings: Vec<String>,
     takes_all: bool,
     left_out: HashSet<String>,
 }
@@ -93,6 +95,7 @@ impl Plan {
             key: mapping.key().map(str::to_owned),
             targets: mapping.targets().to_vec(),
             notes: Vec::new(),
+            warnings: Vec::new(),
             takes_all: false,
             left_out: HashSet::new(),
         }
@@ -103,12 +106,18 @@ impl Plan {
     }
 
     fn all(looked: &Looked) -> Self {
-        let targets = looked.features.keys().map(|name| (name.clone(), name.clone())).collect();
-        Self { key: None, targets, notes: Vec::new(), takes_all: true, left_out: HashSet::new() }
+        let key = (looked.features.len() > 1 && looked.tells_apart(KEY)).then(|| KEY.to_owned());
+        let others = looked.features.keys().filter(|name| Some(*name) != key.as_ref());
+        let targets = others.map(|name| (name.clone(), name.clone())).collect();
+        let notes = key
+            .iter()
+            .map(|name| format!("feature \"{name}\" is the key; --map names the features if it is not"))
+            .collect();
+        Self { key, targets, notes, warnings: Vec::new(), takes_all: true, left_out: HashSet::new() }
     }
 
     fn imagenet(looked: &Looked) -> Self {
-        let key = looked.has_filenames().then(|| FILENAME.to_owned());
+        let key = looked.tells_apart(FILENAME).then(|| FILENAME.to_owned());
         let targets =
             [("image", ENCODED), ("label", LABEL)].map(|(name, feature)| (name.to_owned(), feature.to_owned()));
         let taken = |name: &&str| [ENCODED, LABEL].contains(name) || key.as_deref() == Some(*name);
@@ -118,7 +127,14 @@ impl Plan {
         if !others.is_empty() {
             note += &format!("; left out, unless --map names them: {others}");
         }
-        Self { key, targets: targets.into(), notes: vec![note], takes_all: false, left_out: HashSet::new() }
+        Self {
+            key,
+            targets: targets.into(),
+            notes: vec![note],
+            warnings: Vec::new(),
+            takes_all: false,
+            left_out: HashSet::new(),
+        }
     }
 
     /// A field has room for one value; where nobody has asked for this feature, it is not taken.
@@ -135,12 +151,12 @@ impl Plan {
             let mut names: Vec<&str> = self.left_out.iter().map(String::as_str).collect();
             names.sort_unstable();
             let names = shown_list(names.into_iter());
-            self.notes.push(format!("left out, because they have several values of bytes in a record: {names}"));
+            self.warnings.push(format!("NOT packed, because they have several values of bytes in a record: {names}"));
         }
     }
 
     fn build(self, looked: &Looked) -> Result<Shape, String> {
-        let mut builder = Builder { notes: self.notes, ..Builder::default() };
+        let mut builder = Builder { notes: self.notes, warnings: self.warnings, ..Builder::default() };
         let taken = Self::uses(&self.targets, looked, &mut builder.notes)?;
         for (target, feature, seen) in taken {
             builder.target(target, feature, seen)?;
@@ -234,6 +250,7 @@ struct Builder {
     wanted: Vec<Wanted>,
     by_name: HashMap<String, usize>,
     notes: Vec<String>,
+    warnings: Vec<String>,
 }
 
 impl Builder {
@@ -266,10 +283,10 @@ impl Builder {
     }
 
     fn finish(self, is_keyed: bool, left_out: Option<HashSet<String>>) -> Result<Shape, String> {
-        let Self { attributes, fields, wanted, by_name, notes } = self;
+        let Self { attributes, fields, wanted, by_name, notes, warnings } = self;
         let schema = Schema::new(attributes, fields).map_err(|error| format!("{error}: {HINT}"))?;
         let metadata = Metadata { schema, user: Map::new() };
-        Ok(Shape { metadata, is_keyed, notes, wanted, by_name, left_out })
+        Ok(Shape { metadata, is_keyed, notes, warnings, wanted, by_name, left_out })
     }
 }
 

@@ -131,6 +131,10 @@ impl Source for TfRecordSource {
     fn notes(&self) -> Vec<String> {
         self.shape.as_ref().map(|shape| shape.notes.clone()).unwrap_or_default()
     }
+
+    fn warnings(&self) -> Vec<String> {
+        self.shape.as_ref().map(|shape| shape.warnings.clone()).unwrap_or_default()
+    }
 }
 
 /// A file that cannot be opened says so when it is read: the others may do without it.
