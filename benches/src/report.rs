@@ -131,8 +131,9 @@ impl Report {
         Self { benchmark, test_run, rounds, fio, fio_huge_pages, rows: Vec::new(), notes: Vec::new() }
     }
 
-    /// Adds a line.
+    /// Adds a line, and says it: the whole table comes only at the end.
     pub fn add(&mut self, row: Row) {
+        say(row.cells().map(|cell| cell.trim().to_owned()).join("  ").trim_end());
         self.rows.push(row);
     }
 

@@ -26,14 +26,26 @@ pub(crate) enum Durability {
 /// # Errors
 /// Where the file cannot be written; then what stood there before still does.
 pub(crate) fn write(path: &Path, bytes: &[u8], durability: Durability) -> anyhow::Result<()> {
+    write_with(path, durability, |mut file| file.write_all(bytes))
+}
+
+/// As [`write()`], of what `fill` writes.
+///
+/// # Errors
+/// As [`write()`], and where `fill` fails.
+pub(crate) fn write_with(
+    path: &Path,
+    durability: Durability,
+    fill: impl FnOnce(&File) -> io::Result<()>,
+) -> anyhow::Result<()> {
     let written = match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         // A link stays a link: the file that it names is replaced.
         Ok(metadata) if metadata.is_file() => {
-            fs::canonicalize(path).and_then(|target| replace(&target, bytes, durability))
+            fs::canonicalize(path).and_then(|target| replace(&target, fill, durability))
         }
-        Ok(_) => fs::OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => replace(path, bytes, durability),
+        Ok(_) => fs::OpenOptions::new().write(true).open(path).and_then(|file| fill(&file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => replace(path, fill, durability),
         Err(error) => Err(error),
     };
     written.with_context(|| cannot_be_written(path))
@@ -57,7 +69,7 @@ fn cannot_be_written(path: &Path) -> String {
     format!("{}: cannot be written", escape_bytes(path.as_os_str().as_encoded_bytes()))
 }
 
-fn replace(target: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
+fn replace(target: &Path, fill: impl FnOnce(&File) -> io::Result<()>, durability: Durability) -> io::Result<()> {
     let (temporary, file) = create_beside(target)?;
     let keep_mode = || match fs::metadata(target) {
         Ok(replaced) => file.set_permissions(replaced.permissions()),
@@ -65,7 +77,7 @@ fn replace(target: &Path, bytes: &[u8], durability: Durability) -> io::Result<()
     };
     let is_synced = durability == Durability::Synced;
     let written = keep_mode()
-        .and_then(|()| (&file).write_all(bytes))
+        .and_then(|()| fill(&file))
         .and_then(|()| if is_synced { file.sync_all() } else { Ok(()) })
         .and_then(|()| fs::rename(&temporary, target));
     if written.is_err() {

@@ -6,7 +6,7 @@
 
 use std::error::Error;
 use std::fmt::{self, Display};
-use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::io::{self, BufWriter, IsTerminal, Read, Stdout, Write};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
@@ -81,6 +81,20 @@ impl Printer {
     /// As [`Printer::line`].
     pub(crate) fn bytes(&self, bytes: &[u8]) -> anyhow::Result<()> {
         self.write(|stdout| stdout.write_all(bytes))
+    }
+
+    /// Copies data to stdout until it ends.
+    ///
+    /// # Errors
+    /// As [`Printer::line`], and where `data` cannot be read.
+    pub(crate) fn copy(&self, data: &mut dyn Read) -> anyhow::Result<()> {
+        let mut piece = vec![0; 1 << 20];
+        loop {
+            match data.read(&mut piece)? {
+                0 => return Ok(()),
+                len => self.bytes(&piece[..len])?,
+            }
+        }
     }
 
     /// Prints one JSON document, indented.

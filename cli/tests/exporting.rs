@@ -119,4 +119,9 @@ fn an_older_generation_and_a_part_without_what_was_taken_down_can_be_exported() 
     assert_eq!(exported("--subset label!=0"), ["attributes.jsonl", "dog/2.jpg", "dog/4.jpg"]);
     assert_eq!(exported(""), ["cat/1.jpg", "cat/3.jpg", "dog/2.jpg", "dog/4.jpg"]);
     assert!(place.refused("export d out --to tar --generation 2").contains("generation"));
+    let nothing = place.refused("export d out --to tar --subset label==7");
+    assert!(nothing.contains("no sample is in the subset label == 7; nothing was written\nhint: "), "{nothing}");
+    let packed = place.refused("export d out.tar.gz --to tar");
+    assert!(packed.contains("out.tar.gz: its name ends in .gz, and what is written is not compressed"), "{packed}");
+    assert_eq!(place.names(), ["d", "one", "two"]);
 }

@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use grainstore_format::escape_bytes;
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
@@ -48,6 +49,16 @@ pub(crate) fn check(out: &Path) -> Result<(), ExportError> {
         Ok(_) => Err(ExportError::io("write into it", folder)(io::ErrorKind::NotADirectory.into())),
         Err(error) => Err(ExportError::io("write into it", folder)(error)),
     }
+}
+
+/// Fails where `out` would lie inside `dataset`, whose files are only its own.
+pub(crate) fn check_outside(out: &Path, dataset: &Path) -> Result<(), ExportError> {
+    let whole = |path| fs::canonicalize(path).map_err(ExportError::io("look at it", path));
+    if !whole(folder_of(out))?.starts_with(whole(dataset)?) {
+        return Ok(());
+    }
+    let why = format!("it would lie inside the dataset {}", escape_bytes(dataset.as_os_str().as_encoded_bytes()));
+    Err(ExportError::BadDestination { path: out.to_path_buf(), why })
 }
 
 impl Partial {

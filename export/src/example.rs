@@ -1,5 +1,6 @@
 //! A sample as a `tf.train.Example`, the message that TensorFlow's records hold: features by name, each a list of
-//! bytes, of 64-bit integers or of 32-bit floats. Written with no copy of the payload.
+//! bytes, of 64-bit integers or of 32-bit floats. Arrays of those two are lists of numbers, other fields are bytes. Written
+//! with no copy of the payload but for arrays of integers, which have another form there.
 //!
 //! ```text
 //! Example { 1: Features { 1 (map): { 1: name, 2: Feature { 1: BytesList | 2: FloatList | 3: Int64List { 1: values } } } } }
@@ -8,7 +9,7 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
-use grainstore_format::{AttributeValue, Schema, escape_bytes};
+use grainstore_format::{AttributeType, AttributeValue, FieldType, Schema, escape_bytes};
 use prost::encoding::{encode_varint, encoded_len_varint};
 
 use crate::ExportError;
@@ -29,6 +30,10 @@ enum Value<'a> {
     Field(&'a Range<u64>),
     Int(i64),
     Float(f32),
+    /// Of the payload, where they stand as they do in a list.
+    Floats(&'a Range<u64>),
+    /// As they stand in a list.
+    Ints(Vec<u8>),
 }
 
 /// An example to be written.
@@ -70,15 +75,24 @@ fn feature_of(value: AttributeValue) -> Result<Value<'static>, String> {
 
 impl<'a> Example<'a> {
     /// The sample's attributes and fields under their names, and its key if asked for. What it lacks is left out.
-    pub(crate) fn of(schema: &'a Schema, facts: &'a Facts, with_key: bool) -> Self {
+    pub(crate) fn of(
+        schema: &'a Schema,
+        facts: &'a Facts,
+        payload: &mut Payload<'_>,
+        with_key: bool,
+    ) -> io::Result<Self> {
         let key = facts.key.as_deref().filter(|_| with_key).map(|key| (KEY, Value::Bytes(key)));
         let attributes = schema.attributes().iter().zip(&facts.attributes);
         // All values have been looked at.
         let attributes =
             attributes.filter_map(|(attribute, value)| Some((attribute.name.as_str(), feature_of((*value)?).ok()?)));
-        let fields = schema.fields().iter().zip(&facts.fields);
-        let fields = fields.filter_map(|(field, range)| Some((field.name.as_str(), Value::Field(range.as_ref()?))));
-        Self { features: key.into_iter().chain(attributes).chain(fields).collect() }
+        let mut features: Vec<_> = key.into_iter().chain(attributes).collect();
+        for (field, range) in schema.fields().iter().zip(&facts.fields) {
+            if let Some(range) = range {
+                features.push((field.name.as_str(), Value::of_field(&field.kind, range, payload)?));
+            }
+        }
+        Ok(Self { features })
     }
 
     /// Bytes of the message.
@@ -110,13 +124,21 @@ impl<'a> Example<'a> {
     }
 }
 
-impl Value<'_> {
+impl<'a> Value<'a> {
+    fn of_field(kind: &FieldType, range: &'a Range<u64>, payload: &mut Payload<'_>) -> io::Result<Self> {
+        match kind {
+            FieldType::Array { element: AttributeType::Float32, .. } => Ok(Self::Floats(range)),
+            FieldType::Array { element: AttributeType::Int64, .. } => varints(range, payload).map(Self::Ints),
+            _ => Ok(Self::Field(range)),
+        }
+    }
+
     /// The list's number among the lists of a feature.
     fn list_field(&self) -> u64 {
         match self {
             Self::Bytes(_) | Self::Field(_) => 1,
-            Self::Float(_) => 2,
-            Self::Int(_) => 3,
+            Self::Float(_) | Self::Floats(_) => 2,
+            Self::Int(_) | Self::Ints(_) => 3,
         }
     }
 
@@ -128,7 +150,8 @@ impl Value<'_> {
     fn value_len(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
-            Self::Field(range) => range.end.saturating_sub(range.start),
+            Self::Field(range) | Self::Floats(range) => range.end.saturating_sub(range.start),
+            Self::Ints(varints) => varints.len() as u64,
             Self::Float(_) => 4,
             Self::Int(value) => encoded_len_varint(value.cast_unsigned()) as u64,
         }
@@ -138,11 +161,21 @@ impl Value<'_> {
         write_head(out, 1, self.value_len())?;
         match self {
             Self::Bytes(bytes) => out.write_all(bytes),
-            Self::Field(range) => payload.copy(range, out),
+            Self::Ints(varints) => out.write_all(varints),
+            Self::Field(range) | Self::Floats(range) => payload.copy(range, out),
             Self::Float(value) => out.write_all(&value.to_le_bytes()),
             Self::Int(value) => write_varint(out, value.cast_unsigned()),
         }
     }
+}
+
+/// Integers of a payload as a packed list has them.
+fn varints(range: &Range<u64>, payload: &mut Payload<'_>) -> io::Result<Vec<u8>> {
+    let (mut bytes, mut varints) = (Vec::new(), Vec::new());
+    payload.copy(range, &mut bytes)?;
+    let (values, _) = bytes.as_chunks::<8>();
+    values.iter().for_each(|value| encode_varint(u64::from_le_bytes(*value), &mut varints));
+    Ok(varints)
 }
 
 /// Bytes of a field of this length with its tag, which is one byte, and its length.

@@ -1,6 +1,6 @@
 //! The whole of an export: look before anything is written, write beside the destination, give it its name.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use grainstore_reader::{ReadError, Reader};
 
@@ -51,7 +51,12 @@ pub fn export(
     options: &ExportOptions,
     events: &dyn Events,
 ) -> Result<ExportSummary, ExportError> {
+    // Without `/` at the end, which `file_name` passes over and the system does not.
+    let out = &out.components().collect::<PathBuf>();
     destination::check(out)?;
+    for dataset in reader.collection().members() {
+        destination::check_outside(out, dataset?.path())?;
+    }
     check_options(reader, selection, out, options)?;
     load_index(reader, selection)?;
     let job = Job::new((reader, selection), out, options, events);
@@ -103,6 +108,10 @@ fn check_options(
         return Err(ExportError::Unfit { what });
     }
     let extension = out.extension().and_then(|extension| extension.to_str());
+    if let Some(packed @ ("gz" | "zst" | "xz" | "bz2" | "tgz" | "zip")) = extension {
+        let why = format!("its name ends in .{packed}, and what is written is not compressed");
+        return Err(ExportError::BadDestination { path: out.to_path_buf(), why });
+    }
     let other = Format::ALL.into_iter().find(|format| format.extension().is_some() && format.extension() == extension);
     match other {
         Some(other) if other != options.format => {

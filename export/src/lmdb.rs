@@ -160,7 +160,7 @@ impl<'a> Writer<'a> {
         };
         let (facts, append) = (row.facts, PutFlags::APPEND);
         let found = if self.format.is_wrapped {
-            let example = Example::of(&self.format.schema, facts, false);
+            let example = Example::of(&self.format.schema, facts, &mut row.payload, false).map_err(heed::Error::Io)?;
             let write = |value: &mut heed::ReservedSpace<'_>| example.write(&mut row.payload, value);
             self.database.get_or_put_reserved_with_flags(transaction, append, key, to_usize(example.len()), write)?
         } else {

@@ -13,6 +13,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use grainstore_writer::SteadyFile;
+
 use crate::ExportError;
 use crate::destination::{Kind, Partial};
 use crate::fetch::Row;
@@ -22,7 +24,7 @@ use crate::{index_pass, pipeline, runs, workers};
 /// A format of such files. It has looked at the selection and found nothing amiss.
 pub(crate) trait Sharded: Sync {
     /// Begins a file that was made for it.
-    fn begin<'a>(&'a self, file: File, path: &'a Path) -> Result<Box<dyn ShardWriter + 'a>, ExportError>;
+    fn begin<'a>(&'a self, file: SteadyFile, path: &'a Path) -> Result<Box<dyn ShardWriter + 'a>, ExportError>;
 
     /// What the user should know of it.
     fn notes(&self) -> Vec<String>;
@@ -87,7 +89,7 @@ fn write_shard(
     (file, path): (File, &Path),
     places: Range<u64>,
 ) -> Result<(), ExportError> {
-    let mut writer = format.begin(file, path)?;
+    let mut writer = format.begin(SteadyFile::new(file), path)?;
     pipeline::pass(job, job.selection.ordinals(places), |row| writer.write(row))?;
     writer.finish()?;
     job.made_files(1);

@@ -3,12 +3,12 @@
 //! Headers are GNU's, names of more than 100 bytes stand in a member of their own before (`L`). Time, owner and mode are
 //! always the same, so the archive's bytes follow from the samples alone.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use ::tar::{EntryType, Header};
 use grainstore_format::AttributeValue;
+use grainstore_writer::SteadyFile;
 
 use crate::ExportError;
 use crate::fetch::Row;
@@ -67,7 +67,11 @@ impl Tar {
         let mut grouping = Grouping::default();
         index_pass::each(job, |sample| {
             names.look(&sample, &extras)?;
-            grouping.look(sample.ordinal, &tar.naming.file(&tar.naming.stem(sample.ordinal, sample.key.as_deref()), 0));
+            let stem = tar.naming.stem(sample.ordinal, sample.key.as_deref());
+            if grouping.look(sample.ordinal, &tar.naming.file(&stem, 0)) && schema.fields().len() > 1 {
+                let why = "WebDataset ends a name at the first dot, so this sample and the one before it would be one";
+                return Err(ExportError::BadName { ordinal: sample.ordinal, key: stem, why: why.into() });
+            }
             json::check(schema.attributes(), &sample)
         })?;
         tar.notes = grouping.notes();
@@ -91,7 +95,7 @@ impl Tar {
 }
 
 impl Sharded for Tar {
-    fn begin<'a>(&'a self, file: File, path: &'a Path) -> Result<Box<dyn ShardWriter + 'a>, ExportError> {
+    fn begin<'a>(&'a self, file: SteadyFile, path: &'a Path) -> Result<Box<dyn ShardWriter + 'a>, ExportError> {
         Ok(Box::new(TarWriter { tar: self, out: BufWriter::with_capacity(1 << 20, file), path }))
     }
 
@@ -103,7 +107,7 @@ impl Sharded for Tar {
 /// Writes one archive.
 struct TarWriter<'a> {
     tar: &'a Tar,
-    out: BufWriter<File>,
+    out: BufWriter<SteadyFile>,
     path: &'a Path,
 }
 
@@ -142,7 +146,7 @@ impl ShardWriter for TarWriter<'_> {
 
     fn finish(mut self: Box<Self>) -> Result<(), ExportError> {
         let ended = self.out.write_all(&ZEROS).and_then(|()| self.out.flush());
-        ended.and_then(|()| self.out.get_ref().sync_all()).map_err(ExportError::io("write it", self.path))
+        ended.and_then(|()| self.out.get_mut().sync()).map_err(ExportError::io("write it", self.path))
     }
 }
 
@@ -180,17 +184,19 @@ fn pad(out: &mut dyn Write, len: u64) -> io::Result<()> {
 }
 
 impl Grouping {
-    /// Looks at the first member of a sample.
-    fn look(&mut self, ordinal: u64, member: &[u8]) {
+    /// Looks at the first member of a sample, and says whether it is merged with the one before.
+    fn look(&mut self, ordinal: u64, member: &[u8]) -> bool {
         if last_part(member).first() == Some(&b'.') {
             count(&mut self.hidden, ordinal);
         }
         let name = before_first_dot(member);
-        if name == self.before {
+        let is_merged = name == self.before;
+        if is_merged {
             count(&mut self.merged, ordinal);
         }
         self.before.clear();
         self.before.extend_from_slice(name);
+        is_merged
     }
 
     fn notes(&self) -> Vec<String> {

@@ -5,11 +5,11 @@
 //! length u64 | masked CRC-32C of it u32 | record | masked CRC-32C of it u32
 //! ```
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use grainstore_format::{AttributeType, Schema};
+use grainstore_writer::SteadyFile;
 
 use crate::ExportError;
 use crate::example::{self, Example};
@@ -49,7 +49,7 @@ impl TfRecord {
 }
 
 impl Sharded for TfRecord {
-    fn begin<'a>(&'a self, file: File, path: &'a Path) -> Result<Box<dyn ShardWriter + 'a>, ExportError> {
+    fn begin<'a>(&'a self, file: SteadyFile, path: &'a Path) -> Result<Box<dyn ShardWriter + 'a>, ExportError> {
         Ok(Box::new(RecordWriter { format: self, out: BufWriter::with_capacity(1 << 20, file), path }))
     }
 
@@ -63,7 +63,7 @@ impl Sharded for TfRecord {
 /// Writes one file.
 struct RecordWriter<'a> {
     format: &'a TfRecord,
-    out: BufWriter<File>,
+    out: BufWriter<SteadyFile>,
     path: &'a Path,
 }
 
@@ -74,7 +74,7 @@ impl RecordWriter<'_> {
             let whole = 0..facts.payload_len;
             return framed(&mut self.out, facts.payload_len, |out| row.payload.copy(&whole, out));
         }
-        let example = Example::of(&self.format.schema, facts, true);
+        let example = Example::of(&self.format.schema, facts, &mut row.payload, true)?;
         framed(&mut self.out, example.len(), |out| example.write(&mut row.payload, out))
     }
 }
@@ -86,7 +86,7 @@ impl ShardWriter for RecordWriter<'_> {
 
     fn finish(mut self: Box<Self>) -> Result<(), ExportError> {
         let flushed = self.out.flush();
-        flushed.and_then(|()| self.out.get_ref().sync_all()).map_err(ExportError::io("write it", self.path))
+        flushed.and_then(|()| self.out.get_mut().sync()).map_err(ExportError::io("write it", self.path))
     }
 }
 

@@ -12,7 +12,7 @@ use ::parquet::record::Field;
 use common::{Made, image, options, rich, rich_sample};
 use grainstore_export::{ExportOptions, Format};
 use grainstore_format::{AttributeType, AttributeValue, FieldType};
-use grainstore_writer::Sample;
+use grainstore_writer::{Sample, WriterOptions};
 use serde_json::{Value, json};
 
 /// All keys and values, in LMDB's order.
@@ -106,6 +106,25 @@ fn parquet_has_a_row_for_every_sample_with_nulls_where_something_is_missing() {
         ];
         assert_eq!(row, expected.map(|(name, field)| (name.to_owned(), field)));
     }
+}
+
+#[test]
+fn parquet_without_keys_has_the_rows_too() {
+    let attributes = vec![("label", AttributeType::Int64)];
+    let fields = vec![("a", FieldType::Bytes), ("b", FieldType::Bytes)];
+    let options = WriterOptions { keyed: false, ..options(attributes, fields, serde_json::Map::new()) };
+    let sample = |number: i64| Sample {
+        key: Vec::new(),
+        attributes: vec![(number != 1).then_some(AttributeValue::Int(number))],
+        payload: b"xyz".to_vec(),
+        fields: vec![Some(0..1), (number != 2).then_some(1..3)],
+    };
+    let made = Made::of(options, (0..3).map(sample));
+    made.export("out.parquet", Format::Parquet).unwrap();
+    let bytes = |text: &str| Field::Bytes(text.as_bytes().to_vec().into());
+    let row = |label, b| [("label", label), ("a", bytes("x")), ("b", b)].map(|(name, field)| (name.to_owned(), field));
+    let expected = [row(Field::Long(0), bytes("yz")), row(Field::Null, bytes("yz")), row(Field::Long(2), Field::Null)];
+    assert_eq!(rows(&made.out("out.parquet")), expected);
 }
 
 #[test]

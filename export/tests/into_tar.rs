@@ -81,6 +81,16 @@ fn shards_are_cut_by_payload_and_are_the_same_for_any_number_of_threads() {
 }
 
 #[test]
+fn samples_of_several_fields_that_webdataset_would_merge_are_refused() {
+    let fields = vec![("image", FieldType::Bytes), ("caption", FieldType::Bytes)];
+    let sample =
+        |key: &str| Sample { fields: vec![Some(0..1), Some(1..2)], ..Sample::new(key.as_bytes(), b"xy".to_vec()) };
+    let made = Made::of(options(vec![], fields, serde_json::Map::new()), ["frame.1", "frame.2"].map(sample));
+    let why = made.refusal("out.tar", Format::Tar);
+    assert!(why.contains("sample 1") && why.contains("this sample and the one before it would be one"), "{why}");
+}
+
+#[test]
 fn samples_that_webdataset_would_merge_or_not_see_are_said() {
     let made = Made::keyed(&[(b"a.b.jpg", b"1"), (b"a.c.jpg", b"2"), (b"x/.hidden", b"3"), (b"a.jpg", b"4")]);
     let notes = made.export("out.tar", Format::Tar).unwrap().notes;

@@ -32,6 +32,27 @@ fn whatever_stands_under_the_name_is_refused_and_stays() {
     }
 }
 
+#[test]
+fn nothing_is_put_into_the_dataset_itself() {
+    let made = rich(5);
+    let there = || fs::read_dir(made.out("data.grain")).unwrap().count();
+    let before = there();
+    for format in Format::ALL {
+        let error = made.export("data.grain/x", format).unwrap_err();
+        assert!(error.to_string().contains("it would lie inside the dataset "), "{error}");
+    }
+    assert_eq!(there(), before);
+}
+
+#[test]
+fn a_slash_behind_the_name_is_passed_over() {
+    for format in Format::ALL {
+        let made = rich(5);
+        made.export("out/", format).unwrap();
+        assert!(made.out("out").exists());
+    }
+}
+
 /// Stops after some samples, or makes something stand under the name.
 struct After<F: Fn() + Sync> {
     samples: u64,

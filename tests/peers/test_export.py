@@ -100,6 +100,41 @@ class Export(unittest.TestCase):
             keys.append(key)
         self.assertEqual(keys, self.keys)
 
+    def test_lists_of_numbers_of_tensorflow_come_out_as_they_went_in(self):
+        tensorflow = library("tensorflow")
+        train = tensorflow.train
+        rows = {f"k{number}": ([number + 0.5, -1.0, 0.0], [number, -number, 1 << 40]) for number in range(20)}
+        source = self.root / "numbers.tfrecord"
+        with tensorflow.io.TFRecordWriter(str(source)) as writer:
+            for key, (floats, ints) in rows.items():
+                features = {
+                    "key": train.Feature(bytes_list=train.BytesList(value=[key.encode()])),
+                    "emb": train.Feature(float_list=train.FloatList(value=floats)),
+                    "ids": train.Feature(int64_list=train.Int64List(value=ints)),
+                }
+                writer.write(train.Example(features=train.Features(feature=features)).SerializeToString())
+        run("convert", source, self.root / "numbers.grain", "--order", "source")
+        run("export", self.root / "numbers.grain", self.root / "back.tfrecord", "--to", "tfrecord")
+        spec = {"key": tensorflow.io.FixedLenFeature([], tensorflow.string),
+                "emb": tensorflow.io.FixedLenFeature([3], tensorflow.float32),
+                "ids": tensorflow.io.FixedLenFeature([3], tensorflow.int64)}
+        found = {}
+        for record in tensorflow.data.TFRecordDataset(str(self.root / "back.tfrecord")):
+            sample = tensorflow.io.parse_single_example(record, spec)
+            found[sample["key"].numpy().decode()] = (sample["emb"].numpy().tolist(), sample["ids"].numpy().tolist())
+        self.assertEqual(found, rows)
+        run("convert", self.root / "back.tfrecord", self.root / "again.numbers.grain", "--order", "source")
+        self.assertEqual(fingerprint(self.root / "again.numbers.grain"), fingerprint(self.root / "numbers.grain"))
+
+    def test_a_dataset_without_keys_has_its_rows_in_parquet(self):
+        parquet = library("pyarrow.parquet")
+        run("convert", self.export("raw", "tfrecord"), self.root / "raw.grain", "--map", "image,label")
+        run("export", self.root / "raw.grain", self.root / "raw.parquet", "--to", "parquet")
+        table = parquet.read_table(self.root / "raw.parquet")
+        self.assertEqual(table.column_names, ["label", "image"])
+        pictures = dict(zip(table["image"].to_pylist(), table["label"].to_pylist()))
+        self.assertEqual(pictures, {picture: self.label(path) for path, picture in self.files.items()})
+
     def test_webdataset_reads_tars(self):
         webdataset = library("webdataset")
         out = self.export("tars", "tar", "--shard-size", "300K")

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use anyhow::anyhow;
 use clap::ValueEnum;
 use grainstore_export::{
     Events, ExportError, ExportOptions, ExportSummary, Format, Progress, Selection, SkippedSample, export,
@@ -107,6 +108,10 @@ impl ExportArgs {
             None => Selection::all(&reader),
             Some(expression) => expression.select_from(reader.collection())?.into(),
         };
+        if let (Some(expression), 0) = (&self.subset, selection.len()) {
+            let error = anyhow!("no sample is in the subset {expression}; nothing was written");
+            return Err(error).hint("`grainstore ls` shows keys and attributes");
+        }
         let bar = Bar(printer.progress(Counted::Things("samples"), Some(selection.len())));
         bar.0.set_message("looking at names");
         let exported = export(&reader, &selection, &self.out, &self.options(), &bar);
@@ -148,7 +153,7 @@ impl ExportArgs {
         if skipped > SKIPPED_SHOWN_MAX {
             printer.warn(format_args!("skipped {} more; --json names all", skipped - SKIPPED_SHOWN_MAX));
         }
-        summary.notes.iter().for_each(|note| printer.note(note));
+        summary.notes.iter().for_each(|note| printer.warn(note));
         let rate = per_second(summary.payload_bytes, elapsed);
         printer.note(format_args!("exported {size} in {:.1} s, {rate}", elapsed.as_secs_f64()));
         Ok(())

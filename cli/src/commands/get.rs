@@ -1,12 +1,13 @@
 //! `grainstore get`: one sample to stdout or into a file.
 
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
 use grainstore_format::escape_bytes;
-use grainstore_reader::{IoChoice, Reader, ReaderOptions, Sample};
+use grainstore_reader::{IoChoice, Reader, ReaderOptions};
 
 use super::shown_path;
 use crate::Exit;
@@ -15,10 +16,13 @@ use crate::hints::WithHint;
 use crate::output_file::{self, Durability};
 use crate::printer::Printer;
 
+/// A longer sample is not held in memory.
+const HELD_LEN_MAX: u64 = 64 << 20;
+
 /// Write the payload of one sample to stdout, or to a file
 ///
 /// The sample is found by its key or by its ordinal. Its checksum is checked first: nothing is written of a damaged
-/// sample. Exits with 1 where no sample has the key, or the sample lacks a field of the schema.
+/// sample, and one of more than 64 MiB is read twice rather than held. Exits with 1 where no sample has the key, or the sample lacks a field of the schema.
 #[derive(clap::Args)]
 pub(crate) struct GetArgs {
     /// Dataset directory, or one segment
@@ -49,7 +53,11 @@ impl GetArgs {
         let reader = Reader::open(&self.path, ReaderOptions { io: IoChoice::Buffered, ..external.reader_options() })?;
         let found = self.find(&reader, printer);
         reader.notices().into_iter().for_each(|notice| printer.warn(notice));
-        let Some(sample) = found? else { return Ok(Exit::No) };
+        let Some(ordinal) = found? else { return Ok(Exit::No) };
+        if self.field.is_none() && reader.collection().locate(ordinal)?.stored_len > HELD_LEN_MAX {
+            return self.write_long(&reader, ordinal, printer);
+        }
+        let sample = reader.get(ordinal)?;
         let bytes = match &self.field {
             None => Some(sample.payload.as_slice()),
             Some(name) => sample.field(name)?,
@@ -66,20 +74,33 @@ impl GetArgs {
         Ok(Exit::Done)
     }
 
-    /// The sample; none where no sample has the key, which is then said.
-    fn find(&self, reader: &Reader, printer: &Printer) -> anyhow::Result<Option<Sample>> {
+    /// Reads a long sample twice: once for its checksum, and once for its bytes.
+    fn write_long(&self, reader: &Reader, ordinal: u64, printer: &Printer) -> anyhow::Result<Exit> {
+        io::copy(&mut reader.stream(ordinal)?, &mut io::sink())?;
+        let mut payload = reader.stream(ordinal)?;
+        match &self.output {
+            None => printer.copy(&mut payload)?,
+            Some(path) => output_file::write_with(path, Durability::Later, |mut file| {
+                io::copy(&mut payload, &mut file).map(drop)
+            })?,
+        }
+        Ok(Exit::Done)
+    }
+
+    /// The ordinal; none where no sample has the key, which is then said.
+    fn find(&self, reader: &Reader, printer: &Printer) -> anyhow::Result<Option<u64>> {
         let key = match (&self.key, self.ordinal) {
             (Some(key), _) => key.as_bytes(),
-            (None, ordinal) => return Ok(Some(reader.get(ordinal.unwrap_or_default())?)),
+            (None, ordinal) => return Ok(Some(ordinal.unwrap_or_default())),
         };
         if !reader.collection().is_keyed() {
             let error = anyhow!("{}: its samples have no keys", shown_path(&self.path));
             return Err(error).hint("--ordinal takes a sample by its number");
         }
-        let sample = reader.get_by_key(key)?;
-        if sample.is_none() {
+        let ordinal = reader.collection().find(key)?;
+        if ordinal.is_none() {
             printer.warn(format_args!("{}: no such key: \"{}\"", shown_path(&self.path), escape_bytes(key)));
         }
-        Ok(sample)
+        Ok(ordinal)
     }
 }

@@ -4,8 +4,9 @@
 //! 64 MiB of payload. What Parquet has no type for stands in the file's metadata: under `grainstore` the schema and the
 //! dataset's own metadata, under `huggingface` the names of the classes, as the `datasets` library keeps them.
 
-use std::fs::File;
 use std::path::Path;
+
+use grainstore_writer::SteadyFile;
 
 use crate::ExportError;
 use crate::index_pass;
@@ -45,7 +46,7 @@ impl Parquet {
 }
 
 impl Sharded for Parquet {
-    fn begin<'a>(&'a self, file: File, path: &'a Path) -> Result<Box<dyn ShardWriter + 'a>, ExportError> {
+    fn begin<'a>(&'a self, file: SteadyFile, path: &'a Path) -> Result<Box<dyn ShardWriter + 'a>, ExportError> {
         Ok(Box::new(RowWriter::begin(&self.schema, file, path)?))
     }
 

@@ -1,6 +1,5 @@
 //! Gathers rows by column, and writes them as a row group when there are enough.
 
-use std::fs::File;
 use std::path::Path;
 
 use ::parquet::column::writer::ColumnWriterImpl;
@@ -9,6 +8,7 @@ use ::parquet::errors::Result;
 use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use bytes::Bytes;
 use grainstore_format::{AttributeType, AttributeValue, FieldType, escape_bytes, to_usize};
+use grainstore_writer::SteadyFile;
 
 use super::schema::FileSchema;
 use super::told;
@@ -25,7 +25,7 @@ const PAGE_LEN: usize = 1 << 20;
 pub(super) struct RowWriter<'a> {
     schema: &'a FileSchema,
     path: &'a Path,
-    file: SerializedFileWriter<File>,
+    file: SerializedFileWriter<SteadyFile>,
     columns: Vec<Column>,
     row_count: usize,
     group_len: u64,
@@ -48,7 +48,11 @@ enum Values {
 }
 
 impl<'a> RowWriter<'a> {
-    pub(super) fn begin(schema: &'a FileSchema, file: File, path: &'a Path) -> std::result::Result<Self, ExportError> {
+    pub(super) fn begin(
+        schema: &'a FileSchema,
+        file: SteadyFile,
+        path: &'a Path,
+    ) -> std::result::Result<Self, ExportError> {
         let (root, properties) = (schema.root.clone(), schema.properties.clone());
         let file = SerializedFileWriter::new(file, root, properties).map_err(told(path))?;
         Ok(Self { schema, path, file, columns: empty_columns(schema), row_count: 0, group_len: 0 })
@@ -70,7 +74,9 @@ impl<'a> RowWriter<'a> {
     fn push(&mut self, row: &mut Row<'_>) -> std::result::Result<(), ExportError> {
         let facts = row.facts;
         let mut columns = self.columns.iter_mut();
-        if let (true, Some(key), Some(column)) = (self.schema.is_keyed, &facts.key, columns.next()) {
+        if self.schema.is_keyed
+            && let (Some(key), Some(column)) = (&facts.key, columns.next())
+        {
             column.push_bytes(Some(key.clone()));
         }
         for (value, column) in facts.attributes.iter().zip(columns.by_ref().take(facts.attributes.len())) {
@@ -106,8 +112,8 @@ impl ShardWriter for RowWriter<'_> {
         if self.row_count > 0 {
             self.write_group().map_err(told(self.path))?;
         }
-        let file = self.file.into_inner().map_err(told(self.path))?;
-        file.sync_all().map_err(ExportError::io("sync it", self.path))
+        let mut file = self.file.into_inner().map_err(told(self.path))?;
+        file.sync().map_err(ExportError::io("sync it", self.path))
     }
 }
 
