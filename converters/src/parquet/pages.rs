@@ -37,6 +37,8 @@ pub(super) struct PagesAt(pub(super) FileAt);
 pub(super) struct Stream {
     file: Arc<File>,
     at: u64,
+    /// How often nothing was found because the file had ended.
+    end_count: u32,
 }
 
 thread_local! {
@@ -64,7 +66,7 @@ pub(super) fn contained<T>(work: impl FnOnce() -> Result<T>) -> std::result::Res
 
 impl FileAt {
     fn stream(&self, at: u64) -> BufReader<Stream> {
-        BufReader::with_capacity(HEADER_BUFFER_LEN, Stream { file: self.file.clone(), at })
+        BufReader::with_capacity(HEADER_BUFFER_LEN, Stream { file: self.file.clone(), at, end_count: 0 })
     }
 
     fn bytes(&self, start: u64, len: usize) -> Result<Bytes> {
@@ -126,10 +128,14 @@ impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = self.file.read_at(buffer, self.at)?;
         self.at += len as u64;
-        Ok(len)
+        // A header may announce a list of billions, and whoever passes over it takes the end for an empty element.
+        self.end_count += u32::from(len == 0 && !buffer.is_empty());
+        if self.end_count > ENDS_MAX { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(len) }
     }
 }
 
+/// How often one may ask for what lies behind the end.
+const ENDS_MAX: u32 = 64;
 /// Three small fields lie in so many bytes.
 const HEAD_LEN: u64 = 24;
 
@@ -175,5 +181,16 @@ mod tests {
     fn what_panics_in_the_decoder_is_an_error() {
         let result = contained(|| -> Result<()> { std::panic::resume_unwind(Box::new("no")) });
         assert_eq!(result.unwrap_err(), "it makes no sense to the decoder, which gave up");
+    }
+    #[test]
+    fn what_lies_behind_the_end_is_given_out_as_nothing_only_so_often() {
+        let mut file = tempfile::tempfile().unwrap();
+        std::io::Write::write_all(&mut file, b"page").unwrap();
+        let mut stream = Stream { file: Arc::new(file), at: 0, end_count: 0 };
+        let mut buffer = [0; 8];
+        assert_eq!(stream.read(&mut buffer).unwrap(), 4);
+        let ends = (0..1000).take_while(|_| matches!(stream.read(&mut buffer), Ok(0))).count();
+        assert_eq!(ends, ENDS_MAX as usize);
+        assert_eq!(stream.read(&mut buffer).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 }
