@@ -196,6 +196,29 @@ impl Reader {
         self.single().sample(ordinal)
     }
 
+    /// Reads the payload of one sample into memory of the caller's, in place of what it holds: for who reads many, one
+    /// after the other, and would give memory back each time. On an error, what is there is of no use.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn get_into(&self, ordinal: u64, payload: &mut Vec<u8>) -> Result<(), ReadError> {
+        self.single().payload(ordinal, payload)
+    }
+
+    /// Reads one sample of at most `len_max` bytes where its file is mapped: `copy` makes a copy of its payload, which is
+    /// checked and handed out. `None` where it is longer, compressed, or its file is not mapped.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn get_copied<T: AsRef<[u8]>>(
+        &self,
+        ordinal: u64,
+        len_max: u64,
+        copy: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>, ReadError> {
+        self.single().copied(ordinal, len_max, copy)
+    }
+
     /// The payload of one sample in pieces, for one that is too large to be held. The last piece comes only where the
     /// checksum of all of them is right.
     ///

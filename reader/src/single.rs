@@ -26,17 +26,46 @@ pub(crate) struct Single<'a> {
 impl Single<'_> {
     /// The sample of an ordinal.
     pub(crate) fn sample(&self, ordinal: u64) -> Result<Sample, ReadError> {
+        let mut payload = Vec::new();
+        self.payload(ordinal, &mut payload)?;
+        Sample::new(self.dataset, ordinal, payload)
+    }
+
+    /// Its payload, in place of what `payload` holds. On an error that is of no use.
+    pub(crate) fn payload(&self, ordinal: u64, payload: &mut Vec<u8>) -> Result<(), ReadError> {
         let location = self.dataset.locate(ordinal)?;
         let source = self.sources.borrowed(location.segment)?;
-        let mut payload = payload_for(&location)?;
+        make_room(&location, payload)?;
         let read = match (location.encoding, source.mode()) {
-            (Encoding::Raw, IoMode::Buffered | IoMode::Mapped) => read_straight(&source, &location, &mut payload),
-            _ => self.read_by_buffer(&source, &location, &mut payload)?,
+            (Encoding::Raw, IoMode::Buffered | IoMode::Mapped) => read_straight(&source, &location, payload),
+            _ => self.read_by_buffer(&source, &location, payload)?,
         };
         match read {
-            Ok(Ok(())) => Sample::new(self.dataset, ordinal, payload),
+            Ok(Ok(())) => Ok(()),
             Ok(Err(wrong)) => Err(ReadError::damaged(self.dataset, ordinal, &location, &wrong)),
             Err(error) => Err(ReadError::unreadable(self.dataset, ordinal, error)),
+        }
+    }
+
+    /// A copy that `copy` makes of the payload where it lies in a map, checked once it is made: a sample of at most
+    /// `len_max` bytes. `None` where it is longer, not raw or not mapped.
+    pub(crate) fn copied<T: AsRef<[u8]>>(
+        &self,
+        ordinal: u64,
+        len_max: u64,
+        copy: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>, ReadError> {
+        let location = self.dataset.locate(ordinal)?;
+        if location.encoding != Encoding::Raw || location.stored_len > len_max {
+            return Ok(None);
+        }
+        let source = self.sources.borrowed(location.segment)?;
+        let range = location.offset..location.offset.saturating_add(location.stored_len);
+        let Some(mapped) = source.mapped(range) else { return Ok(None) };
+        let copied = copy(mapped);
+        match check_stored(&location, copied.as_ref()) {
+            Ok(()) => Ok(Some(copied)),
+            Err(wrong) => Err(ReadError::damaged(self.dataset, ordinal, &location, &wrong)),
         }
     }
 
@@ -79,9 +108,8 @@ fn read_straight(source: &Source, location: &Location, payload: &mut Vec<u8>) ->
 }
 
 /// Room for a raw payload. Its length is bounded by the stored one, and that by the file's.
-fn payload_for(location: &Location) -> Result<Vec<u8>, ReadError> {
-    let mut payload = Vec::new();
+fn make_room(location: &Location, payload: &mut Vec<u8>) -> Result<(), ReadError> {
+    payload.clear();
     let len = location.raw_len();
-    payload.try_reserve_exact(to_usize(len)).map_err(|_| ReadError::NoMemory { len })?;
-    Ok(payload)
+    payload.try_reserve_exact(to_usize(len)).map_err(|_| ReadError::NoMemory { len })
 }
