@@ -1,6 +1,6 @@
 //! What the tests of the folder converter share: trees, conversions, and reading back what was packed.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, reason = "each program uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 //! Datasets for the tests of the reader: a seed and a shape give the samples, the writer packs them.
-#![allow(dead_code, clippy::unwrap_used, reason = "each test file uses its part, and may fail")]
+#![allow(dead_code, clippy::unwrap_used, reason = "each program uses its part, and may fail")]
 
 use std::num::NonZeroUsize;
 use std::ops::Range;

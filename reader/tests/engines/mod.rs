@@ -5,7 +5,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
-    reason = "each test file uses its part, may fail, and says what it could not run"
+    reason = "each program uses its part, may fail, and says what it could not run"
 )]
 
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
 //! A device that answers when the test says so: a pipe. And which rings there are.
-#![allow(dead_code, clippy::unwrap_used, clippy::print_stderr, reason = "each test file uses its part, and may fail")]
+#![allow(dead_code, clippy::unwrap_used, clippy::print_stderr, reason = "each program uses its part, and may fail")]
 
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, BorrowedFd};

@@ -1,5 +1,6 @@
 //! What the writer's tests share: samples from a seed, a disk that fails on purpose, and reading everything back.
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
+#![allow(dead_code, unreachable_pub, reason = "each program uses a part")]
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test fails by panicking")]
 
 pub mod fake_disk;
 

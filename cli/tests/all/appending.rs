@@ -1,0 +1,87 @@
+//! A dataset that grows: generations stand one behind the other, and what was begun with an older one goes on with it.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::common::ordinals;
+use crate::common::place::{Place, numbered};
+
+/// A dataset `d` of 100 samples, and tars `b.tar` and `c.tar` of 50 others each.
+fn place() -> Place {
+    let place = Place::new();
+    for (name, first, count) in [("a.tar", 0, 100), ("b.tar", 100, 50), ("c.tar", 150, 50)] {
+        place.export("tar", name, numbered(200, 300).skip(first).take(count));
+    }
+    place.done("convert a.tar d");
+    place
+}
+
+#[test]
+fn what_is_added_stands_behind_what_was_there_as_a_generation() {
+    let place = place();
+    let before = place.done("ls d").stdout;
+    assert_eq!(place.done("append b.tar d").stdout, "d: 50 samples added, 1 segment, 15.0 kB\n");
+    assert_eq!(place.json("append c.tar d")["samples"], 50);
+    assert!(place.done("ls d").stdout.starts_with(&before));
+    let document: Value = serde_json::from_str(&place.done("inspect d --json").stdout).unwrap();
+    assert_eq!((&document["samples"], &document["segments"]), (&200.into(), &3.into()));
+    assert!(place.done("inspect d").stdout.contains("  generations  3"), "{document}");
+    place.done("verify d");
+    for (key, payload) in numbered(200, 300) {
+        place.done(&format!("get d {key} -o out"));
+        assert_eq!(place.read("out"), payload, "{key}");
+        fs::remove_file(place.path("out")).unwrap();
+    }
+}
+
+#[test]
+fn a_state_of_the_older_generation_goes_on_with_it() {
+    let place = place();
+    let epoch = "epoch d --print-ordinals --quiet --batch-size 10 --state state";
+    let first = ordinals(&place.done(&format!("{epoch} --limit-seconds 0")).stdout);
+    place.done("append b.tar d");
+    let rest = ordinals(&place.done(epoch).stdout);
+    assert!(!first.is_empty() && first.len() < 100, "{} came before", first.len());
+    let all: BTreeSet<u64> = first.iter().chain(&rest).copied().collect();
+    assert_eq!((first.len() + rest.len(), all), (100, (0..100).collect()));
+    assert_eq!(ordinals(&place.done("epoch d --print-ordinals --quiet").stdout).len(), 150);
+}
+
+#[test]
+fn whatever_fails_leaves_the_dataset_as_it_was() {
+    let place = place();
+    let before = place.files("d");
+    place.fixture("tfrecord/features.tfrecord", "keyless");
+    place.fixture("tar/webdataset.tar", "other.tar");
+    place.put("short.tar", &place.read("b.tar")[..20_000]);
+    for (source, said) in [
+        ("a.tar", "duplicate key \"s000"),
+        ("a.tar", "\nhint: --on-duplicate first leaves out samples whose key is taken\n"),
+        ("a.tar --on-duplicate first", "there is nothing to pack: every sample has a key that is taken already"),
+        ("b.tar --on-duplicate last", "samples are never replaced: the first one of a key can be kept, not the last"),
+        ("keyless", "d: its samples have keys, the new samples have none"),
+        ("other.tar", "d: "),
+        ("short.tar", "\nhint: --skip-bad goes on without what cannot be read, and lists it\n"),
+        ("nothing.tar", "nothing.tar: there is no such file or folder"),
+    ] {
+        let refused = place.refused(&format!("append {source} d"));
+        assert!(refused.contains(said), "{source}: {refused}");
+        assert!(place.files("d") == before, "{source}");
+    }
+    assert!(place.refused("append b.tar none").contains("none: nothing can be added to it: it does not exist"));
+    assert_eq!(place.names(), ["a.tar", "b.tar", "c.tar", "d", "keyless", "other.tar", "short.tar"]);
+}
+
+#[test]
+fn new_classes_are_numbered_behind_the_old_ones() {
+    let place = Place::new();
+    for name in ["one/bee/1.jpg", "one/cat/1.jpg", "two/ant/2.jpg", "two/cat/2.jpg"] {
+        place.put(name, name);
+    }
+    place.done("convert one d");
+    place.done("append two d");
+    assert_eq!(place.rows("d"), ["ant/2.jpg\t13\t2", "bee/1.jpg\t13\t0", "cat/1.jpg\t13\t1", "cat/2.jpg\t13\t1"]);
+}

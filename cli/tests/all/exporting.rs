@@ -1,0 +1,126 @@
+//! Whole runs of `grainstore export`: what it says, and that it leaves nothing where it fails or is stopped.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use grainstore_writer::{Sample, WriterOptions};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use crate::common::place::{Place, SmallDisk, ended, numbered, until_there};
+use crate::common::{Fixture, Run, finish, grainstore};
+
+fn export(fixture: &Fixture, out: &Path, flags: &[&str]) -> Run {
+    let mut command = grainstore();
+    command.arg("export").arg(&fixture.path).arg(out).args(flags);
+    let run = finish(command);
+    let filtered = |text: &str| text.replace(&*fixture.folder.path().to_string_lossy(), "[PATH]");
+    Run { status: run.status, stdout: filtered(&run.stdout), stderr: filtered(&run.stderr) }
+}
+
+#[test]
+fn what_was_written_is_said_on_one_line() {
+    let fixture = Fixture::labelled(100);
+    let out = fixture.folder.path().join("out.tar");
+    let run = export(&fixture, &out, &["--to", "tar", "--subset", "label in 0..5"]);
+    assert_eq!((run.status, run.stdout.as_str()), (0, "[PATH]/out.tar: 50 samples, 1 file, 4.8 kB\n"), "{run:?}");
+    assert!(run.stderr.starts_with("exported 4.8 kB in "), "{run:?}");
+    let (status, document) =
+        fixture.json("export", [fixture.folder.path().join("p").as_os_str(), "--to=parquet".as_ref()]);
+    assert_eq!((status, &document["samples"], &document["format"]), (0, &json!(100), &json!("parquet")));
+    assert!(out.is_file() && fixture.folder.path().join("p/p-00000-of-00001.parquet").is_file());
+}
+
+#[test]
+fn every_refusal_has_a_hint_and_leaves_nothing() {
+    let fixture = Fixture::write(WriterOptions::default(), [Sample::new("../up", b"1".to_vec())]);
+    let out = fixture.folder.path().join("out");
+    let run = export(&fixture, &out, &["--to", "folder"]);
+    assert_eq!(
+        (run.status, run.stderr.lines().next()),
+        (2, Some("grainstore: sample 0 (key \"../up\"): its part \"..\" leads out of the target"))
+    );
+    assert!(run.stderr.contains("\nhint: `--to tfrecord` and `--to parquet` hold any key"), "{run:?}");
+    let run = export(&fixture, &out.with_extension("tar"), &["--to", "parquet"]);
+    assert!(run.stderr.contains("out.tar: its name ends in .tar, and it is to be parquet\nhint: "), "{run:?}");
+    assert!(!out.exists());
+    fs::create_dir(&out).unwrap();
+    let run = export(&fixture, &out, &["--to", "parquet"]);
+    assert_eq!(
+        (run.status, run.stderr.as_str()),
+        (2, "grainstore: [PATH]/out: it exists already, and an export replaces nothing\nhint: choose another OUT\n")
+    );
+    assert_eq!(fs::read_dir(fixture.folder.path()).unwrap().count(), 2, "the dataset and OUT");
+}
+
+#[test]
+fn a_full_disk_is_said_and_everything_written_is_removed() {
+    let samples = (0..40_u8).map(|number| Sample::new([b'A' + number], vec![number; 100_000]));
+    let fixture = Fixture::write(WriterOptions::default(), samples);
+    let Some(disk) = SmallDisk::mount(fixture.folder.path().join("disk")) else { return };
+    for format in ["folder", "tar", "tfrecord", "lmdb", "parquet"] {
+        let run = export(&fixture, &fixture.folder.path().join("disk/out"), &["--to", format]);
+        assert_eq!((run.status, run.stdout.as_str()), (2, ""), "{format}: {run:?}");
+        assert!(run.stderr.contains("\nhint: the disk is full: free space or choose an OUT"), "{format}: {run:?}");
+        assert!(disk.is_empty(), "{format}");
+    }
+}
+
+/// An export of 20,000 files that has begun and is far from done.
+fn begun(place: &Place) -> Child {
+    place.dataset("d", numbered(20_000, 10));
+    let mut child = place.started("export d out --to folder", Stdio::null());
+    until_there(&place.path("out.partial"), &mut child);
+    child
+}
+
+#[test]
+fn ctrl_c_leaves_nothing() {
+    let place = Place::new();
+    let child = begun(&place);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let run = ended(child);
+    assert_eq!((run.status, run.stdout.as_str(), run.stderr.as_str()), (130, "", "grainstore: interrupted\n"));
+    assert_eq!(place.names(), ["d"]);
+}
+
+#[test]
+fn a_killed_export_leaves_its_partial_only_which_the_next_one_names() {
+    let place = Place::new();
+    let mut child = begun(&place);
+    child.kill().unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+    assert_eq!(place.names(), ["d", "out.partial"]);
+    let refused = place.refused("export d out --to tar");
+    assert!(refused.contains("out.partial: it exists already: if an export that was killed left it"), "{refused}");
+    assert_eq!(place.names(), ["d", "out.partial"]);
+}
+
+#[test]
+fn an_older_generation_and_a_part_without_what_was_taken_down_can_be_exported() {
+    let place = Place::new();
+    for (class, number) in [("cat", 1), ("dog", 2)] {
+        place.put(&format!("one/{class}/{number}.jpg"), class);
+        place.put(&format!("two/{class}/{}.jpg", number + 2), class);
+    }
+    place.done("convert one d");
+    place.done("append two d");
+    let exported = |flags: &str| {
+        place.done(&format!("export d out --to folder {flags}"));
+        let names: Vec<_> = place.files("out").into_keys().map(|path| path.to_str().unwrap().to_owned()).collect();
+        fs::remove_dir_all(place.path("out")).unwrap();
+        names
+    };
+    assert_eq!(exported("--generation 0"), ["cat/1.jpg", "dog/2.jpg"]);
+    assert_eq!(exported("--subset label!=0"), ["attributes.jsonl", "dog/2.jpg", "dog/4.jpg"]);
+    assert_eq!(exported(""), ["cat/1.jpg", "cat/3.jpg", "dog/2.jpg", "dog/4.jpg"]);
+    assert!(place.refused("export d out --to tar --generation 2").contains("generation"));
+    let nothing = place.refused("export d out --to tar --subset label==7");
+    assert!(nothing.contains("no sample is in the subset label == 7; nothing was written\nhint: "), "{nothing}");
+    let packed = place.refused("export d out.tar.gz --to tar");
+    assert!(packed.contains("out.tar.gz: its name ends in .gz, and what is written is not compressed"), "{packed}");
+    assert_eq!(place.names(), ["d", "one", "two"]);
+}

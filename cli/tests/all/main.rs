@@ -1,0 +1,24 @@
+//! The tests of the command in one program, so that what they need is linked once.
+
+mod common;
+
+mod adopted;
+mod adopting;
+mod appending;
+mod bench;
+mod convert;
+mod damage;
+mod demo;
+mod epochs;
+mod exporting;
+mod getting;
+mod large;
+mod looking;
+mod manners;
+mod plan;
+mod ranks;
+mod rebuilding;
+mod restricted;
+mod resuming;
+mod skipping;
+mod sources;

@@ -1,0 +1,91 @@
+//! What cannot be read, and what is there twice: refused by name and place, or left out on request and listed.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::json;
+
+use crate::common::place::{Place, numbered, records};
+
+/// Both ways to say it, and what is left.
+fn check_skipped(place: &Place, source: &str, samples: u64, skipped: &[(&str, &str)]) {
+    let (path, why) = skipped[0];
+    let refused = place.refused(&format!("convert {source} d"));
+    let expected =
+        format!("grainstore: {path}: {why}\nhint: --skip-bad goes on without what cannot be read, and lists it\n");
+    assert_eq!(refused, expected);
+    assert!(!place.path("d").exists() && !place.path("d.partial").exists());
+    let run = place.done(&format!("convert {source} d --skip-bad"));
+    assert!(run.stdout.ends_with(&format!(", {} skipped\n", skipped.len())), "{run:?}");
+    for (path, why) in skipped {
+        assert!(run.stderr.contains(&format!("grainstore: skipped {path}: {why}\n")), "{run:?}");
+    }
+    let document = place.json(&format!("convert {source} e --skip-bad --jobs 1"));
+    let listed: Vec<_> = skipped.iter().map(|(path, why)| json!({ "path": path, "why": why })).collect();
+    assert_eq!((&document["samples"], &document["skipped"]), (&samples.into(), &skipped.len().into()));
+    assert_eq!(document["skipped_samples"], json!(listed));
+    assert!(place.files("d") == place.files("e"));
+}
+
+#[test]
+fn a_truncated_tar_is_told_by_the_byte() {
+    let place = Place::new();
+    place.fixture("tar/webdataset.tar", "whole");
+    place.put("a.tar", &place.read("whole")[..3000]);
+    check_skipped(
+        &place,
+        "a.tar",
+        1,
+        &[("a.tar", "at byte 3072: the archive ends at byte 3000, inside the member before")],
+    );
+}
+
+#[test]
+fn corrupt_and_truncated_records_are_told_by_their_numbers() {
+    let place = Place::new();
+    place.fixture("tfrecord/features.tfrecord", "whole");
+    let mut bytes = place.read("whole");
+    bytes[200] = b'X';
+    place.put("f", &bytes[..700]);
+    check_skipped(
+        &place,
+        "f",
+        2,
+        &[
+            ("f", "record 1 at byte 158: the masked CRC-32C of the data is e1986b39, the record says 41fd9182"),
+            (
+                "f",
+                "at byte 532: its length is 184 and 4 bytes more, 156 bytes are left: truncated, or not a TFRecord file",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn where_nothing_can_be_read_there_is_no_dataset() {
+    let place = Place::new();
+    place.put("photos/1", "x");
+    std::fs::remove_file(place.path("photos/1")).unwrap();
+    std::os::unix::fs::symlink("nowhere", place.path("photos/1")).unwrap();
+    let said = place.refused("convert photos d --skip-bad");
+    assert!(said.contains("photos"), "{said}");
+    assert_eq!(place.names(), ["photos"]);
+}
+
+#[test]
+fn keys_that_are_there_twice_are_refused_or_the_first_or_the_last_is_kept() {
+    let place = Place::new();
+    for (name, content) in [("a.tar", "first"), ("b.tar", "last!")] {
+        place.export("tar", name, numbered(3, 1).map(|(key, _)| (key, content.into())));
+    }
+    let refused = place.refused("convert a.tar b.tar d --order source");
+    let hint = "\nhint: --on-duplicate first keeps the first sample of a key, last the last one\n";
+    assert!(refused.starts_with("grainstore: duplicate key \"s0000") && refused.ends_with(hint), "{refused}");
+    for kept in ["first", "last"] {
+        let run = place.done(&format!("convert a.tar b.tar {kept} --on-duplicate {kept}"));
+        assert!(run.stderr.contains("grainstore: left out for a key that another sample has: 3\n"), "{run:?}");
+        assert_eq!(place.rows(kept), ["s00000\t5", "s00001\t5", "s00002\t5"]);
+        assert_eq!(place.done(&format!("get {kept} s00001")).stdout.trim_end_matches('!'), kept);
+    }
+    assert_eq!(place.json("convert a.tar b.tar d --on-duplicate first")["duplicates"], 3);
+    let stream = place.fed("convert --from stream - s --on-duplicate first", &records(numbered(3, 1)));
+    assert!(stream.stderr.contains("-: a stream is read once, and finding duplicate keys"), "{stream:?}");
+}

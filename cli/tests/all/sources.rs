@@ -1,0 +1,179 @@
+//! Every kind of source through the command: known by its content, named in every way, read as the flags say; and what
+//! has no meaning is refused.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::fs;
+
+use crate::common::place::{Place, gzip, numbered, records};
+
+#[test]
+fn every_format_is_known_by_its_content_whatever_the_file_is_called() {
+    for (fixture, kind, samples, order, row) in [
+        ("tar/webdataset.tar", "tar", 3, "shuffled", "d/s000\t"),
+        ("tar/webdataset.tar.gz", "tar", 3, "shuffled_window", "d/s000\t"),
+        ("tar/gnu_tar.tar.gz", "tar", 15, "shuffled_window", "folder/"),
+        ("tfrecord/features.tfrecord", "TFRecord", 4, "shuffled", "\t"),
+        ("tfrecord/features.tfrecord.gz", "TFRecord", 4, "shuffled_window", "\t"),
+        ("tfrecord/features.tfrecord.zlib", "TFRecord", 4, "shuffled_window", "\t"),
+        ("tfrecord/imagenet.tfrecord", "TFRecord", 3, "shuffled", "n0.JPEG\t22\t1"),
+        ("lmdb/plain.mdb", "LMDB", 30, "shuffled", "key001\t0"),
+        ("lmdb/datum.mdb", "LMDB", 3, "shuffled", "00000000\t"),
+        ("parquet/all.parquet", "Parquet", 20, "shuffled_window", ""),
+        ("parquet/zstd.parquet", "Parquet", 20, "shuffled_window", ""),
+        ("parquet/hf.parquet", "Parquet", 3, "shuffled_window", ""),
+    ] {
+        let place = Place::new();
+        place.fixture(fixture, "no.sense");
+        let document = place.json("convert no.sense d");
+        let found = (&document["source"], &document["samples"], &document["order"]);
+        assert_eq!(found, (&kind.into(), &samples.into(), &order.into()), "{fixture}");
+        assert_eq!((&document["skipped_samples"], &document["warnings"]), (&[(); 0].into(), &[(); 0].into()));
+        place.done("verify d");
+        assert!(place.rows("d")[0].starts_with(row), "{fixture}: {:?}", place.rows("d"));
+    }
+}
+
+#[test]
+fn samples_come_out_as_they_went_in() {
+    let place = Place::new();
+    place.fixture("tar/webdataset.tar", "a.tar");
+    place.done("convert a.tar d");
+    assert_eq!(place.done("get d d/s000 --field txt").stdout, "caption é 0");
+    for format in ["tar", "tfrecord", "lmdb", "parquet", "folder"] {
+        let samples = || numbered(20, 1000).map(|(key, _)| (key.clone(), key.repeat(50).into_bytes()));
+        place.export(format, format, samples());
+        place.done(&format!("convert {format} {format}.grain"));
+        for (key, payload) in samples() {
+            let found = place.run(&format!("get {format}.grain {key}"));
+            assert_eq!(found.stdout.into_bytes(), payload, "{format}: {:?}", place.rows(&format!("{format}.grain")));
+        }
+    }
+}
+
+#[test]
+fn patterns_ranges_and_folders_stand_for_shards() {
+    let place = Place::new();
+    for number in 0..4 {
+        place.fixture("tfrecord/features.tfrecord", &format!("shards/t-{number:02}"));
+    }
+    place.put("shards/README.md", "read me");
+    place.put("shards/_SUCCESS", "");
+    for (number, named) in
+        ["shards/t-{00..03}", "shards/t-*", "shards/t-0[0-3]", "shards/t-00 shards/t-{01..03}"].into_iter().enumerate()
+    {
+        assert_eq!(place.json(&format!("convert {named} d{number}"))["samples"], 16, "{named}");
+        assert!(place.files("d0") == place.files(&format!("d{number}")), "{named}");
+    }
+    let run = place.done("convert shards d");
+    let warning = "grainstore: files that lie among the shards and are no TFRecord are NOT packed: README.md\n";
+    assert!(run.stderr.contains(warning), "{run:?}");
+    assert!(place.files("d0") == place.files("d"));
+    let missing = place.refused("convert shards/t-{00..04} e");
+    assert_eq!(missing, "grainstore: shards/t-04: there is no such file; shards/t-{00..04} names it\n");
+    assert!(
+        place.refused("convert u-* e").contains("u-*: there is no such file or folder, and nothing that it matches")
+    );
+}
+
+#[test]
+fn standard_input_is_a_tar_compressed_or_not_or_records() {
+    let place = Place::new();
+    place.fixture("tar/webdataset.tar", "a.tar");
+    let tar = place.read("a.tar");
+    for (number, bytes) in [tar.clone(), gzip(&tar)].into_iter().enumerate() {
+        let run = place.fed(&format!("convert - d{number} --json"), &bytes);
+        let document: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!((&document["source"], &document["samples"]), (&"tar stream".into(), &3.into()), "{run:?}");
+    }
+    assert!(place.files("d0") == place.files("d1"));
+    let run = place.fed("convert --from stream - s --json", &records(numbered(7, 10)));
+    assert!(run.stdout.contains("\"source\": \"stream of records\",\n  \"samples\": 7,"), "{run:?}");
+
+    for (line, bytes, said) in [
+        ("convert - x", &b"no tar"[..], "-: no tar archive with files: at byte 0: "),
+        ("convert - x", b"", "-: no tar archive with files: at byte 0: the file is empty"),
+        ("convert --from tfrecord - x", b"", "-: TFRecord cannot be read from a stream, only tar and, with --from"),
+        ("convert a.tar - x", b"", "-: standard input is a source by itself"),
+        ("convert --from stream a.tar x", b"", "a.tar: a stream is read from standard input: name `-`"),
+        ("adopt - x", &tar, "-: it cannot be adopted: a stream has no file to point into"),
+    ] {
+        let run = place.fed(line, bytes);
+        assert_eq!((run.status, run.stdout.as_str()), (2, ""), "{line}");
+        assert!(run.stderr.contains(said), "{line}: {run:?}");
+    }
+}
+
+#[test]
+fn a_table_gives_files_labels_and_several_folders_are_splits() {
+    let place = Place::new();
+    for name in ["photos/a.jpg", "photos/b.jpg", "train/cat/1.jpg", "val/cat/2.jpg"] {
+        place.put(name, name);
+    }
+    place.put("labels.csv", "path,label,caption\nb.jpg,4,second\na.jpg,3,first\n");
+    let document = place.json("convert photos d --labels labels.csv");
+    assert_eq!((&document["attributes"], &document["fields"][1]), (&["label"].into(), &"caption".into()));
+    assert_eq!(place.rows("d"), ["a.jpg\t17\t3", "b.jpg\t18\t4"]);
+    place.done("convert train val roots");
+    assert_eq!(place.rows("roots"), ["train/cat/1.jpg\t15\t0\t0", "val/cat/2.jpg\t13\t0\t1"]);
+    let refused = place.refused("convert photos e --labels nothing.csv");
+    assert!(refused.contains("nothing.csv"), "{refused}");
+}
+
+#[test]
+fn maps_raw_records_databases_and_values_are_taken_as_the_flags_say() {
+    let place = Place::new();
+    place.fixture("tar/webdataset.tar", "a.tar");
+    place.fixture("tfrecord/features.tfrecord", "f");
+    place.fixture("lmdb/named.mdb", "named");
+    place.fixture("lmdb/datum.mdb", "datum");
+    let mapped = place.json("convert a.tar --map picture=jpg,label=cls mapped");
+    assert_eq!((&mapped["fields"], &mapped["attributes"]), (&["picture"].into(), &["label"].into()));
+    let raw = place.json("convert f --raw raw");
+    assert_eq!((&raw["payload_bytes"], &raw["attributes"]), (&668.into(), &[(); 0].into()));
+    assert_eq!(place.json("convert named --database train train")["samples"], 2);
+    assert_eq!(place.json("convert datum --values raw values")["fields"], serde_json::json!(["data"]));
+    assert_eq!(place.json("convert datum --values datum datums")["fields"], serde_json::json!(["image"]));
+    for (line, said) in [
+        ("convert a.tar --map picture=jpgg x", "with the extensions that --map names: it holds no such file"),
+        ("convert named x", "holds no values itself, only named databases: --database takes one of them (train, val)"),
+        ("convert named --database test x", "named: has no named database \"test\""),
+    ] {
+        let refused = place.refused(line);
+        assert!(refused.contains(said), "{line}: {refused}");
+    }
+}
+
+#[test]
+fn flags_that_mean_nothing_for_the_source_are_refused() {
+    let place = Place::new();
+    place.fixture("tar/webdataset.tar", "a.tar");
+    place.put("photos/1.jpg", "x");
+    for (line, said) in [
+        ("convert a.tar --raw x", "a.tar: it is tar, and --raw is for TFRecord\n"),
+        ("convert a.tar --database b x", "a.tar: it is tar, and --database is for LMDB\n"),
+        ("convert a.tar --values raw x", "a.tar: it is tar, and --values is for LMDB\n"),
+        ("convert photos --map a=b x", "photos: it is a folder of files, and --map is not for folders\n"),
+        ("convert a.tar --from parquet x", "a.tar: not a Parquet file"),
+        ("convert a.tar --from folder x", "a.tar: not a folder\nhint: SRC is a folder of plain files\n"),
+        ("convert a.tar", "two paths are needed, what to take and the dataset: SRC... DST\n"),
+    ] {
+        let refused = place.refused(line);
+        assert!(refused.contains(said), "{line}: {refused}");
+    }
+    assert_eq!(place.names(), ["a.tar", "photos"]);
+}
+
+#[test]
+fn data_of_two_kinds_are_refused_by_both_names_and_a_dataset_is_no_source() {
+    let place = Place::new();
+    place.fixture("tar/webdataset.tar", "mixed/a");
+    place.fixture("parquet/all.parquet", "mixed/b");
+    let said = "mixed/b: it is Parquet, but mixed/a is tar: name data of one kind, or say --from\n";
+    for line in ["convert mixed/a mixed/b x", "convert mixed x"] {
+        assert_eq!(place.refused(line), format!("grainstore: {said}"), "{line}");
+    }
+    assert_eq!(place.json("convert mixed x --from tar")["samples"], 3);
+    let again = place.refused("convert x y");
+    assert!(again.contains("x: it is a grainstore dataset, which need not be packed; `export`"), "{again}");
+    assert!(fs::symlink_metadata(place.path("y")).is_err());
+}

@@ -1,0 +1,9 @@
+//! The tests of exports in one program, so that what they need is linked once.
+
+mod common;
+
+mod into_folder;
+mod into_lmdb_and_parquet;
+mod into_tar;
+mod into_tfrecord;
+mod nothing_of_others;

@@ -1,0 +1,6 @@
+//! The tests of the format in one program, so that what they need is linked once.
+
+mod directory;
+mod header_and_footer;
+mod manifest;
+mod specification;

@@ -1,0 +1,38 @@
+//! Datasets of columns and keys, with nothing in their payloads.
+#![allow(unreachable_pub, clippy::unwrap_used, reason = "what the tests share is public, and may fail")]
+
+use grainstore_format::{Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Schema};
+use grainstore_store::Dataset;
+use grainstore_writer::{DatasetWriter, Sample, WriterOptions};
+use tempfile::TempDir;
+
+/// A dataset, and the folder that it lives in.
+pub struct Columns {
+    pub dataset: Dataset,
+    _folder: TempDir,
+}
+
+/// What one sample has: a key, and a value for each attribute.
+pub type Row = (Vec<u8>, Vec<Option<AttributeValue>>);
+
+/// A dataset of these attributes; keyed where the first row has a key.
+pub fn columns(attributes: &[(&str, AttributeType)], classes: &[&str], rows: &[Row]) -> Columns {
+    let folder = tempfile::tempdir().unwrap();
+    let attribute = |&(name, kind): &(&str, AttributeType)| Attribute { name: name.to_owned(), kind };
+    let fields = vec![Field { name: "data".into(), kind: FieldType::Bytes }];
+    let schema = Schema::new(attributes.iter().map(attribute).collect(), fields).unwrap();
+    let mut user = serde_json::Map::new();
+    if !classes.is_empty() {
+        user.insert("class_names".into(), classes.to_vec().into());
+    }
+    let keyed = rows.first().is_some_and(|row| !row.0.is_empty());
+    let options = WriterOptions { keyed, ..WriterOptions::with_metadata(Metadata { schema, user }) };
+    let path = folder.path().join("columns.grain");
+    let mut writer = DatasetWriter::create(&path, options).unwrap();
+    for (key, attributes) in rows {
+        let sample = Sample { key: key.clone(), attributes: attributes.clone(), ..Sample::default() };
+        writer.write(sample).unwrap();
+    }
+    writer.finish().unwrap();
+    Columns { dataset: Dataset::open(&path).unwrap(), _folder: folder }
+}

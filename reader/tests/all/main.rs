@@ -1,0 +1,48 @@
+//! The tests of the reader in one program, so that what they need is linked once. Beside it is what needs a process of
+//! its own: tests that fork it, set its limits, use most of the files that it may open, or count what it or the page
+//! cache holds.
+
+mod adopted;
+mod columns;
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../engines/mod.rs"]
+mod engines;
+mod naive;
+#[path = "../pipes/mod.rs"]
+mod pipes;
+mod second;
+
+mod collection;
+mod damaged_samples;
+mod engine_conformance;
+mod engine_devices;
+mod epoch_cache;
+mod epoch_damage;
+mod epoch_engines;
+mod epoch_followed;
+mod epoch_memory;
+mod epoch_ranks;
+mod epoch_resume;
+mod epoch_subset;
+mod extents_model;
+mod external;
+mod gather_model;
+mod mapped;
+mod plan_mixing;
+mod plan_model;
+mod plan_pieces;
+mod plan_share;
+mod plan_uniform;
+mod round_trip;
+mod second_reader;
+mod second_reader_collections;
+mod second_reader_external;
+mod second_reader_plans;
+mod second_reader_subsets;
+mod shared_reader;
+mod single_read;
+mod streams;
+mod subset_expressions;
+mod subset_language;
+mod subset_model;

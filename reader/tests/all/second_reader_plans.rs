@@ -1,0 +1,401 @@
+//! Ranks, subsets and states: the Python reader that was written from spec.md alone plans the same batches as the reader,
+//! for every rank of every world, and each goes on where the other left an epoch.
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+
+use grainstore_format::to_usize;
+use grainstore_reader::plan::{Order, OrderChoice, Tail};
+use grainstore_reader::{EpochOptions, EpochPlan, EpochState, IoChoice, Reader, ReaderOptions, Subset};
+use serde_json::{Value, json};
+
+use crate::common::Random;
+use crate::second::{self, Packed, Python, Question, Recipe};
+
+const WORLDS: [u64; 8] = [1, 2, 3, 4, 5, 7, 8, 24];
+const TAILS: [Tail; 3] = [Tail::Drop, Tail::Short, Tail::Pad];
+const ORDERS: [OrderChoice; 4] = [
+    OrderChoice::Auto,
+    OrderChoice::Fixed(Order::Full),
+    OrderChoice::Fixed(Order::Chunked),
+    OrderChoice::Fixed(Order::Sequential),
+];
+
+/// Samples of no bytes, of many chunks, and of 8 chunks, which are extents of their own.
+const EDGES: [usize; 12] = [0, 1, 4095, 4097, 40_960, 3, 8191, 0, 32_768, 5, 12_293, 700];
+
+fn recipes() -> Vec<Recipe> {
+    vec![
+        Recipe::plain("one", 262_144, vec![5]),
+        Recipe::plain("two", 4096, vec![0, 5000]),
+        Recipe::plain("mean of 64 KiB", 4096, vec![65_535, 65_537, 0, 131_072, 70_000]),
+        Recipe::plain("edges", 4096, EDGES.repeat(8)),
+        Recipe::rich("several segments", 400),
+    ]
+}
+
+/// A dataset, its reader, and the second reader.
+struct Both {
+    packed: Packed,
+    reader: Reader,
+    python: Python,
+}
+
+/// What the second reader says of a rank's share of an epoch.
+struct Told {
+    steps: Vec<Vec<u64>>,
+    positions: Vec<Vec<u64>>,
+    /// After each number of batches.
+    states: Vec<String>,
+}
+
+impl Both {
+    fn of(recipe: &Recipe) -> Self {
+        let packed = recipe.pack();
+        let reader = open(packed.path());
+        Self { packed, reader, python: Python::start() }
+    }
+
+    fn sample_count(&self) -> u64 {
+        self.reader.collection().sample_count()
+    }
+
+    /// What the second reader answers, or the sentence by which it refuses.
+    fn ask(&mut self, options: &EpochOptions, ordinals: Option<&[u64]>) -> Result<Told, String> {
+        self.ask_for(&asked(options, ordinals))
+    }
+
+    fn ask_for(&mut self, asked: &Value) -> Result<Told, String> {
+        let question = Question::new("epoch", self.packed.path()).word(asked.to_string());
+        let answer = self.python.ask(&question);
+        if answer.status == 2 {
+            assert_eq!((answer.stdout.len(), answer.stderr.lines().count()), (0, 1), "{}", answer.stderr);
+            return Err(answer.stderr);
+        }
+        let told: Value = serde_json::from_slice(&answer.success()).unwrap();
+        let numbers = |name: &str| serde_json::from_value(told[name].clone()).unwrap();
+        let states = serde_json::from_value(told["states"].clone()).unwrap();
+        Ok(Told { steps: numbers("steps"), positions: numbers("positions"), states })
+    }
+
+    /// Both plan the same batches, and write the same states after each.
+    fn check(&mut self, options: &EpochOptions, ordinals: Option<&[u64]>) {
+        let told = self.ask(options, ordinals).unwrap();
+        let plan = self.plan(options, ordinals).unwrap();
+        let steps: Vec<_> = plan.steps(0).collect();
+        assert_eq!(told.steps, steps.iter().map(|step| step.ordinals.clone()).collect::<Vec<_>>(), "{options:?}");
+        let positions: Vec<Vec<u64>> = steps.iter().map(|step| step.positions.collect()).collect();
+        assert_eq!(told.positions, positions, "{options:?}");
+        let states: Vec<_> = (0..=steps.len() as u64).map(|count| plan.state_after(count).to_string()).collect();
+        assert_eq!(told.states, states, "{options:?}");
+    }
+
+    fn plan(&self, options: &EpochOptions, ordinals: Option<&[u64]>) -> Result<EpochPlan, String> {
+        let subset = |list: &[u64]| Subset::from_ordinals(self.sample_count(), list.iter().copied()).unwrap();
+        let options = EpochOptions { subset: ordinals.map(subset).map(Arc::new), ..options.clone() };
+        self.reader.plan(&options).map_err(|error| error.to_string())
+    }
+}
+
+fn open(path: &Path) -> Reader {
+    Reader::open(path, ReaderOptions { io: IoChoice::Buffered, threads: 1, ..ReaderOptions::default() }).unwrap()
+}
+
+/// The arguments of the second reader's functions.
+fn asked(options: &EpochOptions, ordinals: Option<&[u64]>) -> Value {
+    let EpochOptions { seed, epoch, window_len, lanes, world, rank, batch_size, .. } = options;
+    let mut asked = json!({
+        "order": {
+            "name": options.order.to_string(), "seed": seed, "epoch": epoch, "window": window_len, "lanes": lanes,
+            "subset": ordinals, "state": options.resume.as_ref().map(EpochState::to_string),
+        },
+        "batches": { "world": world, "rank": rank, "batch_size": batch_size, "tail": options.tail.to_string() },
+    });
+    asked["order"].as_object_mut().unwrap().retain(|_, value| !value.is_null());
+    asked
+}
+
+/// One of them.
+fn any<T: Copy>(of: &[T], random: &mut Random) -> T {
+    of[to_usize(random.below(of.len() as u64))]
+}
+
+/// Any options, for an epoch of so many samples.
+fn any_options(len: u64, random: &mut Random) -> EpochOptions {
+    let world = any(&WORLDS, random);
+    let batch_size = any(&[1, 2, 3, 10, 1 + random.below(len + 10)], random);
+    EpochOptions {
+        order: any(&ORDERS, random),
+        seed: any(&[0, random.next(), u64::MAX], random),
+        epoch: random.below(5),
+        window_len: any(&[EpochOptions::DEFAULT_WINDOW_LEN, 1 << 18, 1 << 20], random),
+        lanes: any(&[None, None, Some(1), Some(len), Some(1 + random.below(len))], random),
+        world,
+        rank: random.below(world),
+        batch_size: NonZeroUsize::new(to_usize(batch_size)).unwrap(),
+        tail: any(&TAILS, random),
+        ..EpochOptions::default()
+    }
+}
+
+/// Ordinals of some of the samples: many, few, neighbours, all, one.
+fn any_ordinals(sample_count: u64, random: &mut Random) -> Vec<u64> {
+    let one_of = any(&[1, 2, 2, 5, 30], random);
+    let mut ordinals: Vec<u64> = (0..sample_count).filter(|_| random.below(one_of) == 0).collect();
+    if random.below(3) == 0 {
+        let from = random.below(sample_count);
+        ordinals = (from..from + 1 + random.below(sample_count - from)).collect();
+    }
+    ordinals.push(random.below(sample_count));
+    ordinals.sort_unstable();
+    ordinals.dedup();
+    ordinals
+}
+
+/// The epoch that a position of it is left at by a rank of any world.
+fn left_anywhere(both: &Both, options: &EpochOptions, ordinals: Option<&[u64]>, random: &mut Random) -> EpochState {
+    let plan = both.plan(&EpochOptions { tail: Tail::Short, ..options.clone() }, ordinals).unwrap();
+    plan.state_after(random.below(plan.share().batch_count() + 1))
+}
+
+/// RNK-1, RNK-2, RNK-3, STA-3
+#[test]
+fn the_second_reader_plans_the_same_batches_for_every_rank_of_every_world() {
+    for recipe in recipes() {
+        let mut both = Both::of(&recipe);
+        let mut random = Random(both.sample_count());
+        for world in WORLDS {
+            for tail in TAILS {
+                let options = EpochOptions { world, tail, ..any_options(both.sample_count(), &mut random) };
+                for rank in 0..world {
+                    both.check(&EpochOptions { rank, ..options.clone() }, None);
+                }
+            }
+        }
+    }
+}
+
+/// PLN-9, RNK-1, STA-1, STA-3
+#[test]
+fn the_second_reader_plans_the_same_epochs_over_subsets_and_from_anywhere() {
+    for recipe in recipes() {
+        let mut both = Both::of(&recipe);
+        let mut random = Random(both.sample_count() + 1);
+        for _ in 0..100 {
+            let ordinals = any_ordinals(both.sample_count(), &mut random);
+            let ordinals = (random.below(5) > 0).then_some(ordinals.as_slice());
+            let len = ordinals.map_or(both.sample_count(), |ordinals| ordinals.len() as u64);
+            let options = any_options(len, &mut random);
+            both.check(&options, ordinals);
+            let resume = left_anywhere(&both, &options, ordinals, &mut random);
+            let open = random.below(2) == 0;
+            let again = EpochOptions {
+                seed: options.seed,
+                epoch: options.epoch,
+                order: if open { OrderChoice::Auto } else { OrderChoice::Fixed(resume.order()) },
+                lanes: if open { None } else { resume.lanes() },
+                resume: Some(resume),
+                ..any_options(len, &mut random)
+            };
+            both.check(&again, ordinals);
+        }
+    }
+}
+
+/// STA-3
+#[test]
+fn two_readers_that_take_turns_visit_every_sample_once() {
+    let mut both = Both::of(&Recipe::rich("turns", 300));
+    let mut random = Random(4);
+    for order in ORDERS {
+        let ordinals = any_ordinals(300, &mut random);
+        let whole = EpochOptions { order, lanes: Some(6), ..EpochOptions::default() };
+        let expected: Vec<u64> = both.plan(&whole, Some(&ordinals)).unwrap().plan().ordinals_from(0).collect();
+        let (mut visited, mut resume, mut turn) = (Vec::new(), None, 0);
+        while visited.len() < expected.len() {
+            let world = any(&WORLDS, &mut random);
+            let batch_size = NonZeroUsize::new(any(&[1, 2, 7], &mut random)).unwrap();
+            let mut samples = Vec::new();
+            let mut left = None;
+            for rank in 0..world {
+                let options = EpochOptions {
+                    world,
+                    rank,
+                    batch_size,
+                    resume: resume.clone(),
+                    tail: Tail::Short,
+                    ..whole.clone()
+                };
+                let (positions, ordinals, state) = match turn % 2 {
+                    0 => {
+                        let told = both.ask(&options, Some(&ordinals)).unwrap();
+                        (told.positions[0].clone(), told.steps[0].clone(), told.states[1].parse().unwrap())
+                    }
+                    _ => {
+                        let plan = both.plan(&options, Some(&ordinals)).unwrap();
+                        let step = plan.steps(0).next().unwrap();
+                        (step.positions.collect(), step.ordinals, plan.state_after(1))
+                    }
+                };
+                samples.extend(positions.into_iter().zip(ordinals));
+                assert!(left.replace(state.clone()).is_none_or(|other| other == state), "a state for each rank");
+            }
+            samples.sort_unstable();
+            visited.extend(samples.into_iter().map(|(_, ordinal)| ordinal));
+            (resume, turn) = (left, turn + 1);
+        }
+        assert_eq!(visited, expected, "{order}");
+    }
+}
+
+/// Whether each of the readers goes on from a state's text.
+fn accepted(both: &mut Both, options: &EpochOptions, ordinals: Option<&[u64]>, text: &str) -> [bool; 2] {
+    let mut asked = asked(options, ordinals);
+    asked["order"]["state"] = text.into();
+    let first = text.parse().is_ok_and(|resume| {
+        let options = EpochOptions { resume: Some(resume), ..options.clone() };
+        both.plan(&options, ordinals).is_ok()
+    });
+    [first, both.ask_for(&asked).is_ok()]
+}
+
+/// STA-1
+#[test]
+fn both_readers_refuse_what_is_no_state() {
+    let mut both = Both::of(&Recipe::plain("states", 4096, vec![300; 90]));
+    let options = EpochOptions { seed: 5, epoch: 2, lanes: Some(12), ..any_options(90, &mut Random(1)) };
+    let options = EpochOptions { order: OrderChoice::Fixed(Order::Chunked), ..options };
+    let text = both.plan(&options, None).unwrap().state_after(0).to_string();
+    for len in 0..text.len() {
+        assert_eq!(accepted(&mut both, &options, None, &text[..len]), [false; 2], "{len} bytes");
+    }
+    for (old, new, expected) in [
+        ("{", " {\n\t", true),
+        (":", " : ", true),
+        ("\"seed\":5,", "", false),
+        ("\"subset\":null,", "", false),
+        ("\"subset\":null", "\"subset\":\"0\"", false),
+        ("\"subset\":null", "\"subset\":0", false),
+        ("\"subset\":null", "\"subset\":[]", false),
+        ("\"epoch\":2", "\"epoch\":2,\"rank\":0", false),
+        ("\"epoch\":2", "\"epoch\":2.0", false),
+        ("\"epoch\":2", "\"epoch\":2e0", false),
+        ("\"epoch\":2", "\"epoch\":\"2\"", false),
+        ("\"epoch\":2", "\"epoch\":true", false),
+        ("\"epoch\":2", "\"epoch\":02", false),
+        ("\"epoch\":2", "\"epoch\":[2]", false),
+        ("\"position\":0", "\"position\":90", true),
+        ("\"position\":0", "\"position\":91", false),
+        ("\"position\":0", "\"position\":-1", false),
+        ("\"position\":0", "\"position\":18446744073709551616", false),
+        ("\"position\":0", "\"position\":null", false),
+        ("_state\":1", "_state\":0", false),
+        ("_state\":1", "_state\":2", false),
+        ("_state\":1", "_state\":true", false),
+        ("chunked", "auto", false),
+        ("chunked", "sequential", false),
+        ("\"lanes\":12", "\"lanes\":null", false),
+        ("}", "}}", false),
+        ("}", "} ", true),
+    ] {
+        assert!(text.contains(old), "{old}");
+        let changed = text.replace(old, new);
+        assert_eq!(accepted(&mut both, &options, None, &changed), [expected; 2], "{changed}");
+    }
+    for text in ["", "null", "[]", "{}", "1", "\"\"", &format!("[{text}]")] {
+        assert_eq!(accepted(&mut both, &options, None, text), [false; 2], "{text}");
+    }
+}
+
+/// STA-2
+#[test]
+fn both_readers_refuse_the_state_of_another_epoch() {
+    let mut both = Both::of(&Recipe::plain("states", 4096, vec![300; 90]));
+    let own = EpochOptions { order: OrderChoice::Fixed(Order::Chunked), lanes: Some(6), ..EpochOptions::default() };
+    let (some, all): (Vec<u64>, Vec<u64>) = ((0..60).collect(), (0..90).collect());
+    let text = both.plan(&own, Some(&some)).unwrap().state_after(0).to_string();
+    let full = EpochOptions { order: OrderChoice::Fixed(Order::Full), ..own.clone() };
+    for (options, ordinals, expected) in [
+        (own.clone(), Some(&some[..]), true),
+        // What the state knows may be left open.
+        (EpochOptions { order: OrderChoice::Auto, lanes: None, ..own.clone() }, Some(&some), true),
+        (EpochOptions { lanes: None, window_len: 1 << 20, ..own.clone() }, Some(&some), true),
+        (EpochOptions { order: OrderChoice::Auto, lanes: Some(3), ..own.clone() }, Some(&some), false),
+        (EpochOptions { lanes: Some(3), ..own.clone() }, Some(&some), false),
+        (EpochOptions { seed: 1, ..own.clone() }, Some(&some), false),
+        (EpochOptions { epoch: 1, ..own.clone() }, Some(&some), false),
+        (full.clone(), Some(&some), false),
+        (own.clone(), Some(&some[1..]), false),
+        (own.clone(), Some(&all), false),
+        (own.clone(), None, false),
+    ] {
+        assert_eq!(accepted(&mut both, &options, ordinals, &text), [expected; 2], "{options:?}");
+    }
+    let other = both.plan(&own, None).unwrap().state_after(0).to_string();
+    assert_eq!(accepted(&mut both, &own, None, &other), [true; 2]);
+    assert_eq!(accepted(&mut both, &own, Some(&all), &other), [false; 2], "a subset of all samples is a subset");
+    let mut elsewhere = Both::of(&Recipe::plain("states", 4096, vec![301; 90]));
+    assert_eq!(accepted(&mut elsewhere, &own, None, &other), [false; 2]);
+}
+
+/// PLN-9
+#[test]
+fn both_readers_refuse_ranks_and_subsets_that_there_are_not() {
+    let mut both = Both::of(&Recipe::plain("none", 4096, vec![10; 20]));
+    let own = EpochOptions::default();
+    let fits = |both: &mut Both, options: &EpochOptions, ordinals: Option<&[u64]>| {
+        [both.plan(options, ordinals).is_ok(), both.ask(options, ordinals).is_ok()]
+    };
+    assert_eq!(fits(&mut both, &own, Some(&[19])), [true; 2]);
+    assert_eq!(fits(&mut both, &own, Some(&[])), [false; 2]);
+    assert_eq!(fits(&mut both, &EpochOptions { world: 0, ..own.clone() }, None), [false; 2]);
+    assert_eq!(fits(&mut both, &EpochOptions { world: 3, rank: 3, ..own.clone() }, None), [false; 2]);
+    let lanes = EpochOptions { order: OrderChoice::Fixed(Order::Chunked), lanes: Some(4), ..own };
+    assert_eq!(fits(&mut both, &lanes, Some(&[0, 1, 5, 9])), [true; 2]);
+    assert_eq!(fits(&mut both, &lanes, Some(&[0, 1, 5])), [false; 2]);
+    assert!(both.ask(&EpochOptions::default(), Some(&[20])).is_err());
+}
+
+/// A command line that asks for a rank's batches.
+fn plan_of(both: &Both, options: &EpochOptions) -> Question {
+    Question::new("plan", both.packed.path())
+        .option("--order", options.order)
+        .option("--seed", options.seed)
+        .option("--world", options.world)
+        .option("--rank", options.rank)
+        .option("--batch-size", options.batch_size)
+        .option("--tail", options.tail)
+}
+
+fn printed(answer: second::Answer) -> Vec<u64> {
+    answer.lines().iter().map(|line| line.parse().unwrap()).collect()
+}
+
+/// RNK-3
+#[test]
+fn the_command_line_prints_the_batches_of_a_rank_or_one_of_them() {
+    let mut both = Both::of(&Recipe::plain("printed", 4096, vec![900; 25]));
+    for order in ORDERS {
+        // A last global batch of one sample: one rank has it.
+        for (rank, tail) in (0..4).flat_map(|rank| TAILS.map(|tail| (rank, tail))) {
+            let batch_size = NonZeroUsize::new(2).unwrap();
+            let options = EpochOptions { order, seed: 3, world: 4, rank, batch_size, tail, ..EpochOptions::default() };
+            let steps: Vec<_> = both.plan(&options, None).unwrap().steps(0).map(|step| step.ordinals).collect();
+            assert_eq!(printed(both.python.ask(&plan_of(&both, &options))), steps.concat());
+            for (number, step) in steps.iter().enumerate() {
+                let question = plan_of(&both, &options).option("--step", number);
+                assert_eq!(&printed(both.python.ask(&question)), step);
+            }
+            for number in [-1, i64::try_from(steps.len()).unwrap()] {
+                let answer = both.python.ask(&plan_of(&both, &options).option("--step", number));
+                assert_eq!((answer.status, answer.stdout.len(), answer.stderr.lines().count()), (2, 0, 1));
+            }
+            let resumed = both.plan(&options, None).unwrap().state_after(1);
+            let resumed = EpochOptions { resume: Some(resumed), ..options };
+            let steps: Vec<_> = both.plan(&resumed, None).unwrap().steps(0).map(|step| step.ordinals).collect();
+            assert_eq!(printed(both.python.ask(&plan_of(&both, &resumed).option("--start", 8))), steps.concat());
+        }
+    }
+}

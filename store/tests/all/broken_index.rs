@@ -1,0 +1,371 @@
+//! Each rule of an index broken by itself, with all checksums right: only the rule can notice.
+//!
+//! "Refused" means that opening, loading or using the dataset fails, and that `verify` names it. "Told" means that
+//! only `verify` looks that closely.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop here")]
+#![allow(clippy::cast_possible_truncation, reason = "hosts of another width do not compile")]
+
+use grainstore_format::{Alignment, SectionKind as Kind};
+
+use crate::common::{self, Built, Model, RawIndex, assert_error, assert_refused, assert_told, use_all};
+
+/// One segment of 20 rich samples, its index changed.
+fn broken(change: impl FnOnce(&mut RawIndex)) -> Built {
+    let mut parts = Model::rich(&[20]).parts();
+    change(&mut parts.segments[0].index);
+    parts.write()
+}
+
+#[track_caller]
+fn refused(what: &str, change: impl FnOnce(&mut RawIndex)) {
+    assert_refused(&broken(change).path, what);
+}
+
+/// Refused with one sentence and told with another: use and verification come from different sides.
+#[track_caller]
+fn refused_and_told(error: &str, what: &str, change: impl FnOnce(&mut RawIndex)) {
+    let built = broken(change);
+    assert_error(&built.path, error);
+    assert_told(&built.path, what);
+}
+
+#[track_caller]
+fn told(what: &str, change: impl FnOnce(&mut RawIndex)) {
+    assert_told(&broken(change).path, what);
+}
+
+/// HDR-1, HDR-2, FTR-3: only verification reads the header of a dataset's segment.
+#[test]
+fn tells_a_header_that_disagrees_with_the_index() {
+    told("damaged header: kind 3", |index| index.header_patches.push((20, vec![3])));
+    told("a segment was expected", |index| index.header_patches.push((20, vec![2])));
+    told("disagree on chunk size", |index| index.header_patches.push((21, vec![13])));
+    told("disagree on version or feature bits", |index| index.header_patches.push((16, vec![1])));
+    told("reserved bytes", |index| index.header_patches.push((2000, vec![1])));
+    told("alignment is 9", |index| index.header_patches.push((24, vec![9])));
+}
+
+/// HDR-1, FTR-1, VER-1, VER-2
+#[test]
+fn refuses_what_a_newer_version_has_written() {
+    told("format version 1 is unknown", |index| index.header_patches.push((8, vec![1])));
+    told("feature bit 3 is unknown", |index| index.header_patches.push((12, vec![8])));
+    refused("format version 1 is unknown", |index| index.footer_patches.push((8, vec![1])));
+    refused("feature bit 0 is unknown", |index| index.footer_patches.push((12, vec![1])));
+}
+
+/// VER-1: compatible bits are ignored, in both places at once.
+#[test]
+fn ignores_compatible_features_and_what_they_may_use() {
+    let built = broken(|index| {
+        index.header_patches = vec![(16, vec![1]), (2000, vec![5])];
+        index.footer_patches = vec![(16, vec![1]), (52, vec![5])];
+    });
+    assert_eq!(use_all(&built.path).unwrap().len(), 20);
+    assert_eq!(common::verify(&built.path).unwrap().1, vec![]);
+}
+
+/// FTR-1, FTR-2
+#[test]
+fn refuses_a_footer_whose_ranges_lie_elsewhere() {
+    refused("reserved bytes", |index| index.footer_patches.push((52, vec![1])));
+    refused("directory_offset", |index| index.footer_patches.push((24, vec![1])));
+    refused("index_offset", |index| index.footer_patches.push((32, vec![1])));
+    refused("footer do not end", |index| index.footer_patches.push((20, vec![0, 0xFF, 0xFF])));
+}
+
+/// FTR-4
+#[test]
+fn refuses_an_index_file_with_something_before_its_sections() {
+    let mut parts = Model::rich(&[4, 4]).parts();
+    parts.segments[0].index_file = String::new();
+    let built = parts.write();
+    // The first segment's file, under the merged index's name: a whole file, but not an index.
+    let merged = parts.merged.unwrap().file(grainstore_format::FileKind::Index, &[0; 5000]);
+    std::fs::write(built.path.join("index.idx"), &merged).unwrap();
+    let fingerprint = common::fingerprint_of(&merged).to_string();
+    built.change_manifest(|text| {
+        let at = text.find("\"index\"").unwrap();
+        let at = at + text[at..].find("\"fingerprint\": \"").unwrap() + 16;
+        format!("{}{fingerprint}{}", &text[..at], &text[at + 16..])
+    });
+    assert_refused(&built.path, "index_offset is 8192");
+}
+
+/// DIR-1, DIR-2, DIR-4, DIR-5: the directory of a dataset is checked at open.
+#[test]
+fn refuses_a_directory_that_breaks_a_rule() {
+    let record = |number: usize, at: usize| 64 + 32 * number + at;
+    refused("it begins with", |index| index.directory_patches.push((0, b"X".to_vec())));
+    refused("0 samples", |index| index.directory_patches.push((8, vec![0; 8])));
+    refused("reserved bytes", |index| index.directory_patches.push((21, vec![1])));
+    refused("sections", |index| index.directory_patches.push((28, vec![9])));
+    refused("is unknown to this version", |index| index.directory_patches.push((record(0, 0), vec![17])));
+    refused("section segments has item 1", |index| index.directory_patches.push((record(0, 2), vec![1])));
+    refused("width 15", |index| index.directory_patches.push((record(1, 4), vec![15])));
+    refused("section entries is at", |index| index.directory_patches.push((record(1, 9), vec![0xF0])));
+    refused("321 bytes", |index| index.directory_patches.push((record(1, 16), 321_u64.to_le_bytes().to_vec())));
+    refused("stands behind", |index| index.directory_patches.push((record(1, 0), vec![1])));
+}
+
+/// DIR-3
+#[test]
+fn refuses_a_directory_that_lacks_a_section() {
+    for kind in [Kind::Segments, Kind::Entries, Kind::Chunks, Kind::Edges, Kind::Metadata] {
+        refused("is missing", |index| drop(index.sections.remove(&(kind, 0))));
+    }
+    for kind in [Kind::Keys, Kind::KeyGroups, Kind::Buckets, Kind::Slots] {
+        refused("some of the sections of keys are missing", |index| drop(index.sections.remove(&(kind, 0))));
+    }
+}
+
+/// SEG-1, SEG-2, SEG-3
+#[test]
+fn refuses_a_segment_table_that_does_not_fit() {
+    refused("segment 0 has no samples", |index| index.section(Kind::Segments, 0)[..8].fill(0));
+    refused("its segments have 21 samples", |index| index.section(Kind::Segments, 0)[0] = 21);
+    refused("past 2^44", |index| index.section(Kind::Segments, 0)[14] = 1);
+    refused_and_told("segment 0 ends at", "its data end at", |index| index.section(Kind::Segments, 0)[11] = 1);
+    refused_and_told("segment 0 ends at 0", "its data end at 0", |index| index.section(Kind::Segments, 0)[8..].fill(0));
+    refused("data ends at 4096", |index| {
+        index.section(Kind::Segments, 0)[8..].copy_from_slice(&4096_u64.to_le_bytes());
+    });
+}
+
+/// SEG-2: a data end too high in the same block is seen by the last sample.
+#[test]
+fn refuses_a_data_end_that_is_not_the_last_samples_end() {
+    refused("it is its segment's last", |index| index.section(Kind::Segments, 0)[8] ^= 1);
+}
+
+/// ENT-1, ENT-2, ENT-4, ENT-6
+#[test]
+fn refuses_entries_that_lead_elsewhere() {
+    refused("entry says segment 1", |index| index.change_entry(3, |entry| entry.segment = 1));
+    refused("4095", |index| index.change_entry(0, |entry| entry.offset = 4095));
+    // Sample 1 has no bytes, so only its place can be wrong.
+    refused("before 41", |index| index.change_entry(1, |entry| entry.offset -= 3));
+    refused_and_told("CRC-32", "where the one before ends", |index| index.change_entry(4, |entry| entry.offset -= 1));
+    refused("the segment's data", |index| index.change_entry(19, |entry| entry.stored_len += 1));
+    refused("LZ4 cannot have", |index| index.change_entry(1, |entry| entry.lz4 = true));
+    refused("it is long and LZ4", |index| {
+        index.change_entry(3, |entry| entry.stored_len = grainstore_format::LONG_STORED_LEN);
+    });
+}
+
+/// ENT-3, LNG-1
+#[test]
+fn refuses_long_samples_that_entries_and_table_do_not_agree_on() {
+    let long = grainstore_format::LONG_STORED_LEN;
+    let record = |ordinal| grainstore_format::LongTable::encode_record(ordinal, 1 << 40).to_vec();
+    refused("the table of long samples does not know it", |index| index.change_entry(0, |e| e.stored_len = long));
+    refused("1 samples, 0 entries are long", |index| index.put(Kind::Long, 0, 16, record(2)));
+    refused("ordinal 20 of 20 samples", |index| index.put(Kind::Long, 0, 16, record(20)));
+    refused("the segment's data", |index| {
+        index.change_entry(0, |entry| entry.stored_len = long);
+        index.put(Kind::Long, 0, 16, record(0));
+    });
+}
+
+/// ENT-5, RD-1
+#[test]
+fn a_sample_whose_crc_fails_is_refused_by_name() {
+    refused("sample 7 (key \"key/7\"): ", |index| index.change_entry(7, |entry| entry.crc ^= 1));
+    refused("CRC-32 of stored bytes", |index| index.change_entry(7, |entry| entry.crc ^= 1));
+}
+
+/// CHK-1, CHK-2, CHK-3
+#[test]
+fn refuses_chunks_that_do_not_own_their_samples() {
+    refused_and_told("chunk", "which owns", |index| {
+        let at = (0..).find(|&at| index.number(Kind::Chunks, 0, at + 1) > 0 && index.number(Kind::Chunks, 0, at) > 1);
+        let (at, bytes) = (at.unwrap(), index.section(Kind::Chunks, 0));
+        bytes[at] -= 1;
+        bytes[at + 1] += 1;
+    });
+    refused("do not own its 20 samples", |index| index.section(Kind::Chunks, 0)[1] += 1);
+    refused("for counts of at most", |index| {
+        let wide = index.section(Kind::Chunks, 0).iter().flat_map(|&count| [count, 0]).collect();
+        index.put(Kind::Chunks, 0, 2, wide);
+    });
+    refused("bits are set, the directory says", |index| index.edge_count += 1);
+    refused("the edge list says otherwise", |index| {
+        // One bit moves to another chunk that owns samples.
+        let counts = index.section(Kind::Chunks, 0).clone();
+        let edges = index.section(Kind::Edges, 0);
+        let bit = |edges: &[u8], at: usize| edges[at / 8] >> (at % 8) & 1 == 1;
+        let set = (0..counts.len()).find(|&at| bit(edges, at)).unwrap();
+        let clear = (0..counts.len()).find(|&at| counts[at] > 0 && !bit(edges, at)).unwrap();
+        edges[set / 8] ^= 1 << (set % 8);
+        edges[clear / 8] ^= 1 << (clear % 8);
+    });
+    refused("unused bits are set", |index| {
+        index.edge_count += 1;
+        *index.section(Kind::Edges, 0).last_mut().unwrap() |= 0x80;
+    });
+}
+
+/// RAW-1, RAW-2
+#[test]
+fn refuses_raw_lengths_that_cannot_be() {
+    refused("it is stored raw, yet has the raw length 5", |index| index.set(Kind::RawLen, 0, 0, 5));
+    refused("cannot have 0 raw bytes", |index| index.set(Kind::RawLen, 0, 3, 0));
+    refused("cannot have 67108865 raw bytes", |index| index.set(Kind::RawLen, 0, 3, (64 << 20) + 1));
+    refused("LZ4 block yields", |index| index.set(Kind::RawLen, 0, 3, 1000));
+    refused_and_told("there are no raw lengths", "cannot have 0 raw bytes", |index| {
+        drop(index.sections.remove(&(Kind::RawLen, 0)));
+    });
+    told("are LZ4, section raw_len says otherwise", |index| {
+        for place in 0..20 {
+            index.change_entry(place, |entry| entry.lz4 = false);
+            index.set(Kind::RawLen, 0, place, 0);
+        }
+    });
+}
+
+/// DIR-1: what the directory counts is what the samples add up to.
+#[test]
+fn refuses_sums_that_do_not_add_up() {
+    refused("bytes, it says", |index| index.stored_bytes += 1);
+    refused("bytes, it says", |index| index.payload_bytes -= 1);
+}
+
+/// MET-1, MET-2
+#[test]
+fn refuses_metadata_that_is_no_schema() {
+    refused("metadata", |index| *index.section(Kind::Metadata, 0) = b"{}".to_vec());
+    refused("stands twice", |index| {
+        let text = String::from_utf8(index.section(Kind::Metadata, 0).clone()).unwrap();
+        *index.section(Kind::Metadata, 0) = text.replace("caption", "image").into_bytes();
+    });
+}
+
+/// ATR-1, FLD-1, FLD-2
+#[test]
+fn refuses_sections_that_the_schema_does_not_ask_for() {
+    refused("attribute[1] does not agree with the schema", |index| drop(index.sections.remove(&(Kind::Attribute, 1))));
+    refused("attribute[3] does not agree", |index| index.put(Kind::Attribute, 3, 1, vec![0; 20]));
+    refused("field_len[1] does not agree", |index| drop(index.sections.remove(&(Kind::FieldLen, 1))));
+    refused("field_len[1] does not agree", |index| index.put(Kind::FieldLen, 1, 8, vec![0; 160]));
+}
+
+/// ATR-1, ATR-2
+#[test]
+fn refuses_values_that_their_type_does_not_have() {
+    refused("no bool", |index| index.section(Kind::Attribute, 1)[4] = 2);
+    refused("unused bits", |index| index.section(Kind::Validity, 0)[2] |= 0x80);
+    told("attribute \"label\" is absent, yet its value is not 0", |index| index.set(Kind::Attribute, 0, 2, 9));
+    told("says that no sample lacks it", |index| index.section(Kind::Validity, 0).copy_from_slice(&[0xFF, 0xFF, 0x0F]));
+}
+
+/// FLD-2, FLD-3
+#[test]
+fn refuses_fields_that_leave_their_payload() {
+    refused("the payload has", |index| index.set(Kind::FieldOffset, 0, 0, 1 << 20));
+    refused("the payload has", |index| index.set(Kind::FieldLen, 0, 0, u64::from(u32::MAX)));
+    told("field \"caption\" is absent, yet is 1 bytes", |index| index.set(Kind::FieldLen, 1, 1, 1));
+    told("says that no sample lacks it", |index| {
+        index.section(Kind::FieldValidity, 1).copy_from_slice(&[0xFF, 0xFF, 0x0F]);
+    });
+    told("width 8, and all offsets and lengths fit 4", |index| {
+        for kind in [Kind::FieldOffset, Kind::FieldLen] {
+            for item in 0..2 {
+                let wide = index.section(kind, item).chunks(4).flat_map(|four| [four, &[0; 4]].concat()).collect();
+                index.put(kind, item, 8, wide);
+            }
+        }
+    });
+}
+
+/// FLD-4
+#[test]
+fn tells_an_array_that_has_not_the_length_of_its_type() {
+    told("field \"image\" is 5 bytes, its type is float32[3,2]", |index| {
+        let text = String::from_utf8(index.section(Kind::Metadata, 0).clone()).unwrap();
+        let text = text.replacen("\"bytes\"", "\"float32[3,2]\"", 1);
+        *index.section(Kind::Metadata, 0) = text.into_bytes();
+    });
+}
+
+/// SMP-2
+#[test]
+fn tells_a_sample_that_a_writer_would_place_elsewhere() {
+    let mut model = Model::rich(&[20]);
+    model.geometry = Model::geometry(Alignment::Bytes64);
+    let mut parts = model.parts();
+    parts.segments[0].index.geometry = Model::geometry(Alignment::Bytes8);
+    assert_told(&parts.write().path, "alignment 8 places it at");
+    parts.segments[0].index.geometry = Model::geometry(Alignment::NoEdges);
+    assert_told(&parts.write().path, "alignment no-edges places it at");
+}
+
+/// CON-5
+#[test]
+fn tells_bytes_between_samples_that_are_not_zero() {
+    let mut model = Model::rich(&[20]);
+    model.geometry = Model::geometry(Alignment::Bytes64);
+    let mut parts = model.parts();
+    parts.segments[0].data[4096 + 63] = 1;
+    assert_told(&parts.write().path, "00000.seg: at 4159: a byte between samples is not zero");
+}
+
+/// KEY-2, KEY-3, KEY-4
+#[test]
+fn refuses_slots_that_lead_to_no_key_or_the_wrong_one() {
+    refused_and_told("no writer writes", "does not ascend in bucket", |index| {
+        let slots = index.section(Kind::Slots, 0);
+        let first: Vec<u8> = slots[..7].to_vec();
+        slots.copy_within(7..14, 0);
+        slots[7..14].copy_from_slice(&first);
+    });
+    refused_and_told("no writer writes", "names sample 200", |index| index.section(Kind::Slots, 0)[0] = 200);
+    told("its slot has another hash than its key", |index| index.section(Kind::Slots, 0)[1] ^= 1);
+    told("it stands in no slot", |index| {
+        let ordinal = index.section(Kind::Slots, 0)[0];
+        index.section(Kind::Slots, 0)[0] = (ordinal + 1) % 20;
+    });
+}
+
+/// KEY-5
+#[test]
+fn refuses_buckets_that_descend_or_end_elsewhere() {
+    let broken_at = |place: usize, value: u64| {
+        let mut parts = Model::rich(&[100]).parts();
+        parts.segments[0].index.set(Kind::Buckets, 0, place, value);
+        parts.write()
+    };
+    assert_refused(&broken_at(2, 101).path, "has the slots");
+    assert_refused(&broken_at(2, 0).path, "has the slots");
+    assert_told(&broken_at(0, 1).path, "element 0 of buckets is 1, not 0");
+    assert_told(&broken_at(4, 99).path, "element 4 of buckets is 99, not 100");
+}
+
+/// KEY-1, KEY-7
+#[test]
+fn refuses_keys_that_are_not_where_their_group_says() {
+    let broken = |change: &dyn Fn(&mut RawIndex)| {
+        let mut parts = Model::rich(&[100]).parts();
+        change(&mut parts.segments[0].index);
+        parts.write()
+    };
+    let groups = |place, value| broken(&move |index| index.set(Kind::KeyGroups, 0, place, value));
+    assert_refused(&groups(1, u64::MAX).path, "group 0 has the bytes");
+    assert_refused(&groups(1, 5).path, "list of keys");
+    assert_told(&groups(0, 1).path, "element 0 of key_groups is 1, not 0");
+    assert_told(&groups(2, 600).path, "element 2 of key_groups is 600");
+    assert_refused(&broken(&|index| index.section(Kind::Keys, 0)[0] = 0).path, "a key has 0 bytes");
+    let longer = broken(&|index| index.section(Kind::Keys, 0).extend(b"\x01x"));
+    assert_told(&longer.path, "of key_groups");
+}
+
+/// KEY-1
+#[test]
+fn tells_two_samples_with_one_key() {
+    let built = Model::with_keys(&["a", "b", "c", "b", "b"]).write();
+    assert_told(&built.path, "sample 3 (key \"b\"): its key is that of sample 1");
+    assert_told(&built.path, "sample 4 (key \"b\"): its key is that of sample 1");
+    let mut model = Model::rich(&[3, 3]);
+    model.segments[1].0[0].key = model.segments[0].0[2].key.clone();
+    assert_told(&model.write().path, "index.idx: sample 3 (key \"key/2\"): its key is that of sample 2");
+}

@@ -1,0 +1,135 @@
+//! Every byte flipped, every length cut: a read gives the right bytes or an error, never others, never a panic, and
+//! verification tells of every single byte.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop here")]
+#![allow(clippy::cast_possible_truncation, reason = "hosts of another width do not compile")]
+
+use std::ops::Range;
+use std::path::Path;
+
+use grainstore_format::Alignment;
+use grainstore_store::{Dataset, IndexMemory, OpenOptions};
+
+use crate::common::{Built, Model, Seen, read, verify};
+
+/// A small dataset of a native and an external segment.
+fn small() -> Built {
+    let mut model = Model::rich(&[4, 3]);
+    model.geometry = Model::geometry(Alignment::Bytes64);
+    model.segments[1].1 = true;
+    // Back to back, so that every byte of the external file belongs to a sample.
+    model.segments[1].0.truncate(1);
+    for (samples, _) in &mut model.segments {
+        for sample in samples {
+            if let Some(image) = &mut sample.fields[0] {
+                image.truncate(400);
+            }
+        }
+    }
+    model.write()
+}
+
+/// What is read of each sample that can be read; none: an error.
+fn readable(path: &Path, index_memory: IndexMemory) -> Vec<Option<Seen>> {
+    let options = OpenOptions { index_memory, ..OpenOptions::default() };
+    let Ok(dataset) = Dataset::open_with(path, &options) else { return Vec::new() };
+    let all = (0..dataset.sample_count()).map(|ordinal| read(&dataset, ordinal).ok()).collect();
+    // A load may fail; it must not panic.
+    let _ = dataset.load();
+    let _ = dataset.facts();
+    all
+}
+
+#[track_caller]
+fn assert_right_or_error(path: &Path, whole: &[Option<Seen>], place: usize, what: &str) {
+    // Both read by the same code; every seventh place, for time's sake.
+    let mapped = place.is_multiple_of(7).then_some(IndexMemory::Mapped);
+    for memory in [IndexMemory::Owned].into_iter().chain(mapped) {
+        for (ordinal, seen) in readable(path, memory).into_iter().enumerate() {
+            let right = seen.is_none() || seen == whole[ordinal];
+            assert!(right, "{what}, {memory:?}: sample {ordinal} has other bytes: {seen:?}");
+        }
+    }
+}
+
+/// Every byte of a file, in groups that are flipped together: alone, but deep in a run of zeros 64 at a time.
+fn places(bytes: &[u8]) -> Vec<Range<usize>> {
+    let in_zeros = |at: usize| bytes[at.saturating_sub(48)..(at + 48).min(bytes.len())].iter().all(|&byte| byte == 0);
+    let mut groups: Vec<Range<usize>> = Vec::new();
+    for at in 0..bytes.len() {
+        match groups.last_mut() {
+            Some(group) if in_zeros(at) && in_zeros(group.start) && group.len() < 64 => group.end = at + 1,
+            _ => groups.push(at..at + 1),
+        }
+    }
+    groups
+}
+
+/// `bytes` with one bit of each byte in `group` flipped.
+fn flipped(bytes: &[u8], group: Range<usize>) -> Vec<u8> {
+    let mut flipped = bytes.to_vec();
+    for at in group {
+        flipped[at] ^= 1 << (at % 8);
+    }
+    flipped
+}
+
+/// RD-1, VER-1, CON-5, FIL-1, HDR-1, FTR-1, DIR-1, DIR-6, ENT-5, MAN-1
+#[test]
+fn a_flipped_byte_never_changes_what_is_read_and_is_always_told() {
+    let built = small();
+    let whole = readable(&built.path, IndexMemory::Owned);
+    assert!(whole.iter().all(Option::is_some) && whole.len() == 5);
+    for file in built.files() {
+        let bytes = std::fs::read(&file).unwrap();
+        for group in places(&bytes) {
+            std::fs::write(&file, flipped(&bytes, group.clone())).unwrap();
+            let what = format!("bytes {group:?} of {}", file.display());
+            assert_right_or_error(&built.path, &whole, group.start, &what);
+            let told = verify(&built.path).map_or(1, |(report, _)| report.damaged);
+            assert!(told > 0, "{what}: verification is silent");
+        }
+        std::fs::write(&file, &bytes).unwrap();
+    }
+    assert_eq!(verify(&built.path).unwrap().1, vec![]);
+}
+
+/// RD-1, FIL-1, FTR-1
+#[test]
+fn a_flipped_byte_of_a_lone_segment_is_told() {
+    let built = small();
+    let file = built.path.join("00000.seg");
+    let whole = readable(&file, IndexMemory::Owned);
+    let bytes = std::fs::read(&file).unwrap();
+    for group in places(&bytes) {
+        std::fs::write(&file, flipped(&bytes, group.clone())).unwrap();
+        assert_right_or_error(&file, &whole, group.start, &format!("bytes {group:?}"));
+        let (report, _) = verify(&file).expect("still a file of ours");
+        assert!(report.damaged > 0, "bytes {group:?}: verification is silent");
+    }
+}
+
+/// RD-1, FIL-1, FTR-2, MAN-1
+#[test]
+fn a_file_cut_at_any_length_is_refused_and_told() {
+    let built = small();
+    let whole = readable(&built.path, IndexMemory::Owned);
+    for file in built.files() {
+        let bytes = std::fs::read(&file).unwrap();
+        let handle = std::fs::File::options().write(true).open(&file).unwrap();
+        for len in (0..bytes.len()).rev() {
+            handle.set_len(len as u64).unwrap();
+            let what = format!("{} cut at {len}", file.display());
+            assert_right_or_error(&built.path, &whole, len, &what);
+            // Verification takes its time: at the borders of blocks, near the end, and here and there.
+            if bytes.len() < 8192 || len % 4096 <= 1 || len % 211 == 0 || len + 80 > bytes.len() {
+                let told = verify(&built.path).map_or(1, |(report, _)| report.damaged);
+                assert!(told > 0, "{what}: verification is silent");
+            }
+        }
+        let longer = [bytes.as_slice(), &[0; 4096]].concat();
+        std::fs::write(&file, longer).unwrap();
+        assert!(verify(&built.path).map_or(1, |(report, _)| report.damaged) > 0, "{}: longer", file.display());
+        std::fs::write(&file, &bytes).unwrap();
+    }
+}
