@@ -1,0 +1,121 @@
+//! The grainstore command: packs datasets, looks into them, reads them.
+//!
+//! stdout is data and can be piped; stderr is talk. A command is a file in `commands`: arguments, work, print.
+//! It is a library, so that the Python package brings the same command without a second copy of everything below it.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod clock;
+mod cold;
+mod commands;
+mod demo;
+mod epoch;
+mod external;
+mod filesystem;
+mod hints;
+mod histogram;
+mod interrupt;
+mod output_file;
+mod packing;
+mod plan;
+mod printer;
+mod random;
+mod sizes;
+
+use std::ffi::OsString;
+
+use clap::Parser;
+
+use commands::Command;
+use external::External;
+use printer::{ClosedPipe, Printer, Settings};
+
+/// Pack a training dataset once, then read any sample in one I/O and any epoch in a fresh shuffled order
+#[derive(Parser)]
+#[command(name = "grainstore", version, arg_required_else_help = true, after_help = EXIT_HELP)]
+struct Cli {
+    /// Say nothing on stderr but warnings and errors
+    #[arg(long, global = true, display_order = 900)]
+    quiet: bool,
+    #[command(flatten)]
+    external: External,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_HELP: &str = "\
+Exit status: 0 done, 1 the answer is no (verify found damage, get found no such key), 2 could not do it, 130 interrupted.
+What is skipped on request (epoch --skip-damaged, convert --skip-bad) is told on stderr and ends with 0.
+Data goes to stdout, everything else to stderr. NO_COLOR is honoured.";
+
+/// How the process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Everything that was asked for was done.
+    Done,
+    /// The answer is no: damage was found, there is no such key.
+    No,
+    /// It could not be done; the reason stands on stderr.
+    Failed,
+    /// Ctrl-C; what was begun has been cleaned up.
+    Interrupted,
+    /// Ctrl-C; what was begun is kept, and how to go on has been said.
+    Kept,
+}
+
+/// Runs the command with these arguments, the first of which is its name, and gives the exit status. It takes charge of
+/// Ctrl-C, so it is called once in a process.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    tell_no_contained_panics();
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help that nobody reads any more is no failure.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Failed.status() } else { Exit::Done.status() };
+        }
+    };
+    let printer = Printer::new(Settings { quiet: cli.quiet, json: cli.command.json() });
+    let exit = work(&cli, &printer).unwrap_or_else(|error| {
+        if error.is::<ClosedPipe>() {
+            return Exit::Done;
+        }
+        printer.error(&error);
+        Exit::Failed
+    });
+    exit.status()
+}
+
+/// What the Parquet decoder gives up on is told as damage to the file; the panic behind it says nothing to the user.
+fn tell_no_contained_panics() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !grainstore_converters::parquet::is_contained() {
+            tell(panic);
+        }
+    }));
+}
+
+fn work(cli: &Cli, printer: &Printer) -> anyhow::Result<Exit> {
+    interrupt::install()?;
+    let exit = cli.command.run(printer, cli.external)?;
+    if exit == Exit::Interrupted {
+        printer.warn("interrupted");
+    }
+    // Whoever closes the pipe early still gets the answer that the exit status is.
+    match printer.flush() {
+        Err(error) if !error.is::<ClosedPipe>() => Err(error),
+        _ => Ok(exit),
+    }
+}
+
+impl Exit {
+    fn status(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::No => 1,
+            Self::Failed => 2,
+            Self::Interrupted | Self::Kept => interrupt::STATUS,
+        }
+    }
+}
