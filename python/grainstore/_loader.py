@@ -1,0 +1,389 @@
+"""Batches of an epoch, for a training loop.
+
+The epoch itself (its order, what is read when, its state) is the library's; this adds what a Python loop expects: the
+number of the next epoch, the ranks, and functions of the user's that samples pass through.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures.thread
+import json
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from grainstore._core import Batch, Dataset
+from grainstore._errors import Forked, InvalidOption, InvalidState, TransformFailed
+from grainstore._world import rank_and_world_size
+
+Sample = dict[str, Any]
+State = dict[str, Any]
+
+# What no number of the library reaches.
+_END = 1 << 64
+
+# Samples that are read together where they are handed out one by one.
+_UNIT = 256
+
+
+class Loader:
+    """An iterable of batches: each pass over it is an epoch, in a fresh order that ``seed`` and the epoch's number decide.
+
+    batch_size: samples of a batch of this rank; ``None`` gives samples one by one, a dictionary each.
+    order: ``"auto"`` (by the mean size of a sample; or that of a state that is loaded), ``"full"``, ``"chunked"`` or ``"sequential"``.
+    rank, world_size: which share of each epoch this is; by default ``torch.distributed``, ``jax.distributed`` or the launcher's environment
+        variables (``RANK`` and ``WORLD_SIZE``, or MPI's) are asked when an epoch begins.
+    drop_last: whether samples that do not fill a batch of every rank are left out; ``tail="pad"`` repeats some of the
+        epoch's first instead. Every rank has the same number of batches, whatever is chosen; with ``tail="short"``, the
+        default, the last ones may be short or empty, and of single samples a rank may have one more than another.
+    transform: a function of a sample (a dictionary) that gives whatever the model wants. It runs in ``num_threads``
+        threads, ``prefetch`` batches ahead: good for what lets go of Python's lock (decoding, NumPy), of no use for pure
+        Python, for which there are the worker processes of ``grainstore.torch``.
+    collate: a function that makes a batch of a list of samples. Without it, and with a ``transform``, arrays and numbers
+        are stacked. With neither, batches are columns (``grainstore.Batch``) and no sample becomes a Python object.
+    window_bytes, lanes: how much is held to draw samples from, in the chunked order; more mixes better.
+    on_damage: ``"raise"``, or ``"skip"`` to go on without samples that are damaged.
+    prefetch_next_epoch: whether the first batches of the next epoch are read before this one ends.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        batch_size: int | None = 256,
+        *,
+        order: Literal["auto", "full", "chunked", "sequential"] = "auto",
+        seed: int = 0,
+        epoch: int = 0,
+        rank: int | None = None,
+        world_size: int | None = None,
+        drop_last: bool = False,
+        tail: Literal["short", "drop", "pad"] | None = None,
+        transform: Callable[[Sample], Any] | None = None,
+        collate: Callable[[list[Any]], Any] | None = None,
+        num_threads: int | None = None,
+        prefetch: int = 2,
+        window_bytes: int | None = None,
+        lanes: int | None = None,
+        on_damage: Literal["raise", "skip"] = "raise",
+        prefetch_next_epoch: bool = True,
+    ) -> None:
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"dataset is what grainstore.open gives, not {type(dataset).__name__}")
+        if batch_size is None and collate is not None:
+            raise InvalidOption("collate makes a batch of samples, and batch_size=None gives them one by one")
+        if drop_last and tail not in (None, "drop"):
+            raise InvalidOption(f"drop_last is tail='drop', and tail is {tail!r}")
+        for name, number, least in (
+            ("batch_size", batch_size, 1),
+            ("seed", seed, 0),
+            ("epoch", epoch, 0),
+            ("rank", rank, 0),
+            ("world_size", world_size, 1),
+            ("num_threads", num_threads, 1),
+            ("prefetch", prefetch, 0),
+            ("window_bytes", window_bytes, 1),
+            ("lanes", lanes, 1),
+        ):
+            _check_number(name, number, least)
+        self.dataset = dataset
+        self.batch_size = batch_size
+        self.order = order
+        self.seed = seed
+        self.transform = transform
+        self.collate = collate
+        self.num_threads = num_threads or min(8, len(os.sched_getaffinity(0)))
+        self.prefetch = prefetch
+        self._epoch = epoch
+        self._rank, self._world_size = rank, world_size
+        self._tail = "drop" if drop_last else tail or "short"
+        self._window_bytes, self._lanes = window_bytes, lanes
+        self._on_damage = on_damage
+        self._followed = prefetch_next_epoch
+        self._resume: State | None = None
+        self._pass: _Pass | None = None
+        self._latest: _Pass | None = None
+        # What cannot be is said now, not when the first epoch begins.
+        self._begin(None, planned=True)
+
+    @property
+    def epoch(self) -> int:
+        """The number of the epoch that goes on, or else of the next one."""
+        return self._epoch
+
+    @property
+    def rank(self) -> int:
+        return rank_and_world_size(self._rank, self._world_size)[0]
+
+    @property
+    def world_size(self) -> int:
+        return rank_and_world_size(self._rank, self._world_size)[1]
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch the next pass is. Without it each pass that was finished is followed by the next epoch."""
+        _check_number("epoch", epoch, 0)
+        if self._resume is not None and self._resume["epoch"] != epoch:
+            self._resume = None
+        if epoch != self._epoch:
+            self._pass = None
+        elif self._pass is not None:
+            self._pass.handed_all = False
+        self._epoch = epoch
+
+    def __len__(self) -> int:
+        """Batches of a whole epoch of this rank; samples, where ``batch_size`` is ``None``."""
+        count = len(self._begin(None, planned=True))
+        if self.batch_size is not None or self._tail != "short":
+            return count
+        rank, world_size = rank_and_world_size(self._rank, self._world_size)
+        return (len(self.dataset) - rank + world_size - 1) // world_size
+
+    def __iter__(self) -> Iterator[Any]:
+        # A pass that was broken off begins again, one that a state was loaded for goes on from there.
+        if self._pass is not None and self._pass.handed_all:
+            # Who counts batches never asks for the end.
+            self._finish(self._pass)
+        begun = _Pass(self._begin(self._resume, planned=False))
+        # Once nothing can fail any more.
+        self._resume = None
+        self._pass = self._latest = begun
+        return self._batches(begun)
+
+    def state_dict(self) -> State:
+        """Where the loader stands after the batches that it handed out, those read ahead not counted.
+
+        The same on every rank; ``load_state_dict`` goes on from it with as many ranks or others.
+        """
+        if self._pass is not None:
+            return self._pass.state()
+        return self._resume or _Pass(self._begin(None, planned=True)).state()
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a state of the same dataset, view, seed and order: the next pass begins with the very next sample."""
+        if not isinstance(state, dict):
+            raise InvalidState(f"a state is what state_dict gives, not {type(state).__name__}")
+        epoch = state.get("epoch")
+        if not isinstance(epoch, int) or isinstance(epoch, bool) or not 0 <= epoch < _END:
+            raise InvalidState(f'a state is what state_dict gives; this has the "epoch" {epoch!r}')
+        before, self._epoch = self._epoch, epoch
+        try:
+            self._begin(state, planned=True)
+        except BaseException:
+            self._epoch = before
+            raise
+        self._resume, self._pass = dict(state), None
+
+    def stats(self) -> dict[str, Any]:
+        """What the present or last pass has read, waited for, verified and copied; empty before the first."""
+        return {} if self._latest is None else self._latest.stats()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process goes on from where this one stands.
+        state = dict(self.__dict__)
+        if self._pass is not None and self._pass.handed_all:
+            state["_epoch"] += 1
+        elif self._pass is not None:
+            state["_resume"] = self._pass.state()
+        state["_pass"] = state["_latest"] = None
+        return state
+
+    def __repr__(self) -> str:
+        return f"<grainstore.Loader of {self.dataset!r}, batch_size={self.batch_size}, epoch {self._epoch}>"
+
+    def _unit(self) -> int:
+        """Samples that the engine reads together where they are handed out one by one.
+
+        Ranks whose samples alternate stand at one position after as many samples each, in the midst of a batch too.
+        """
+        alternate = self.order != "sequential" or self.world_size == 1
+        return _UNIT if self._tail == "short" and alternate else 1
+
+    def _begin(self, resume: State | None, *, planned: bool) -> Any:
+        rank, world_size = rank_and_world_size(self._rank, self._world_size)
+        return self.dataset._epoch(
+            order=self.order,
+            seed=self.seed,
+            epoch=self._epoch,
+            batch_size=self._unit() if self.batch_size is None else self.batch_size,
+            rank=rank,
+            world_size=world_size,
+            tail=self._tail,
+            window_bytes=self._window_bytes,
+            lanes=self._lanes,
+            on_damage=self._on_damage,
+            state=None if resume is None else _text_of(resume),
+            followed=self._followed,
+            planned=planned,
+        )
+
+    def _batches(self, begun: _Pass) -> Iterator[Any]:
+        made = self._made(begun)
+        try:
+            # A forked process has none of the threads that it would wait for.
+            while begun.check_home() and (item := next(made, None)) is not None:
+                batch, begun.done, begun.handed_all = item
+                yield batch
+        finally:
+            made.close()
+            begun.leave()
+        self._finish(begun)
+
+    def _finish(self, begun: _Pass) -> None:
+        if self._pass is begun:
+            self._pass = None
+            self._epoch += 1
+
+    def _made(self, begun: _Pass) -> Generator[tuple[Any, _Done, bool]]:
+        """What is handed out, what is done with it, and whether it is the last."""
+        source: Iterator[tuple[Batch, list[Any] | None]]
+        if self.transform is not None:
+            source = self._transformed(begun.epoch)
+        else:
+            source = ((batch, None) for batch in begun.epoch)
+        rank, world_size = self.rank, self.world_size
+        batch_count = len(begun.epoch)
+        for number, (batch, samples) in enumerate(source, start=1):
+            is_last = number == batch_count
+            if self.batch_size is None:
+                given = batch.tolist() if samples is None else samples
+                # Ranks take turns: after as many samples each, they stand at one position. What is damaged has its place.
+                nexts = (batch.positions - rank + world_size).tolist()
+                for place, sample in enumerate(given, start=1):
+                    ends = place == len(given)
+                    yield sample, _Done(number) if ends else _Done(number - 1, nexts[place - 1]), is_last and ends
+            elif self.collate is not None:
+                yield self.collate(batch.tolist() if samples is None else samples), _Done(number), is_last
+            else:
+                yield (batch if samples is None else stack(samples)), _Done(number), is_last
+
+    def _transformed(self, epoch: Iterator[Batch]) -> Generator[tuple[Batch, list[Any]]]:
+        """Batches with their samples transformed, some ahead, each in as many parts as there are threads."""
+        pool = ThreadPoolExecutor(self.num_threads, thread_name_prefix="grain-transform")
+        stop = threading.Event()
+        waiting: deque[tuple[Batch, list[Future[list[Any]]]]] = deque()
+        try:
+            for batch in epoch:
+                part = max(1, -(-len(batch) // self.num_threads))
+                starts = range(0, len(batch), part)
+                ends = (min(start + part, len(batch)) for start in starts)
+                parts = [pool.submit(self._apply, batch, start, end, stop) for start, end in zip(starts, ends, strict=True)]
+                waiting.append((batch, parts))
+                if len(waiting) > self.prefetch:
+                    yield _joined(waiting.popleft())
+            while waiting:
+                yield _joined(waiting.popleft())
+        finally:
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _apply(self, batch: Batch, start: int, end: int, stop: threading.Event) -> list[Any]:
+        transform = self.transform
+        assert transform is not None
+        made = []
+        for place in range(start, end):
+            # Nobody waits for it any more. An interpreter that ends would else wait for all that was begun.
+            if stop.is_set() or getattr(concurrent.futures.thread, "_shutdown", False):
+                raise RuntimeError("samples are no longer transformed: the loop was left, or the interpreter ends")
+            sample = batch[place]
+            try:
+                made.append(transform(sample))
+            except Exception as error:
+                raise _failed(self.dataset, batch, place, error) from error
+        return made
+
+
+class _Done(NamedTuple):
+    """How much of a pass was handed out: whole batches, and the position in the midst of the one after them."""
+
+    batches: int
+    position: int | None = None
+
+
+class _Pass:
+    """One pass over the loader: an epoch, and how much of it was handed out."""
+
+    def __init__(self, epoch: Any) -> None:
+        self.epoch = epoch
+        self.done = _Done(0)
+        self.handed_all = False
+        self._process = os.getpid()
+        self._stats: dict[str, Any] | None = None
+
+    def check_home(self) -> bool:
+        if os.getpid() != self._process:
+            raise Forked("the epoch belongs to the process that this one was forked from: begin one here")
+        return True
+
+    def leave(self) -> None:
+        """Stop what was broken off from reading ahead."""
+        if os.getpid() == self._process and not self.handed_all:
+            self._stats = self.epoch.stats()
+            self.epoch.close()
+
+    def stats(self) -> dict[str, Any]:
+        if os.getpid() != self._process:
+            return {}
+        return self.epoch.stats() if self._stats is None else self._stats
+
+    def state(self) -> State:
+        state = self._after(self.done.batches)
+        if self.done.position is not None:
+            # Never behind the end, where the last batch is short.
+            state["position"] = min(self.done.position, self._after(self.done.batches + 1)["position"])
+        return state
+
+    def _after(self, batches: int) -> State:
+        state: State = json.loads(self.epoch.state_after(batches))
+        return state
+
+
+def _check_number(name: str, number: int | None, least: int) -> None:
+    if number is None:
+        return
+    if not hasattr(number, "__index__"):
+        raise TypeError(f"{name} is an integer, not {type(number).__name__}")
+    if not least <= number < _END:
+        raise InvalidOption(f"{name} is {number}, expected {least} or more, and less than 2**64")
+
+
+def _text_of(state: State) -> str:
+    try:
+        return json.dumps(state)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidState(f"a state is what state_dict gives: {error}") from error
+
+
+def _joined(waiting: tuple[Batch, list[Future[list[Any]]]]) -> tuple[Batch, list[Any]]:
+    batch, parts = waiting
+    return batch, [sample for part in parts for sample in part.result()]
+
+
+def _failed(dataset: Dataset, batch: Batch, place: int, error: Exception) -> TransformFailed:
+    ordinal = int(batch.ordinals[place])
+    key = dataset._key_of(ordinal)
+    named = "" if key is None else f' (key "{key.decode("utf-8", "backslashreplace")}")'
+    message = f"sample {ordinal}{named}: the transform raised {type(error).__name__}: {error}"
+    return TransformFailed(message, ordinal=ordinal, key=key)
+
+
+def stack(samples: Sequence[Any]) -> Any:
+    """Samples of one shape as one: dictionaries and tuples by their members, arrays and numbers as an array.
+
+    Where a sample lacks a value, they stay a list.
+    """
+    if not samples:
+        return []
+    first = samples[0]
+    if any(sample is None for sample in samples):
+        return list(samples)
+    if isinstance(first, dict):
+        return {name: stack([sample[name] for sample in samples]) for name in first}
+    if isinstance(first, tuple):
+        return tuple(stack(list(members)) for members in zip(*samples, strict=True))
+    if isinstance(first, (np.ndarray, np.generic, bool, int, float)):
+        return np.stack([np.asarray(sample) for sample in samples])
+    return list(samples)

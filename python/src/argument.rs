@@ -1,0 +1,87 @@
+//! What callers hand over: numbers of samples, paths, names of choices.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyList, PyString, PyTuple};
+
+use crate::error::Raised;
+
+/// Numbers of samples among `len`: a list, a range, an array of integers, or a mask of `len` truth values. Whether there
+/// are such samples is not looked at yet.
+pub(crate) fn indices(given: &Bound<'_, PyAny>, len: u64) -> PyResult<Vec<i64>> {
+    if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {
+        let items: Vec<Bound<'_, PyAny>> = given.try_iter()?.collect::<PyResult<_>>()?;
+        if items.is_empty() || !items.iter().all(|item| item.is_instance_of::<PyBool>()) {
+            return items.iter().map(|item| integer(item, len)).collect();
+        }
+    }
+    let py = given.py();
+    let numpy = py.import("numpy")?;
+    let array = numpy.call_method1("asarray", (given,))?;
+    let dtype = array.getattr("dtype")?;
+    let count: u64 = array.getattr("size")?.extract()?;
+    let array = match dtype.getattr("kind")?.extract::<String>()?.as_str() {
+        "b" if count != len => {
+            return Err(
+                Raised::option(format!("a mask of {count} values, expected one for each of {len} samples")).into()
+            );
+        }
+        _ if count == 0 => return Ok(Vec::new()),
+        "b" => numpy.call_method1("flatnonzero", (array,))?,
+        "u" if array.call_method0("max")?.extract::<u64>()? > i64::MAX.cast_unsigned() => {
+            return Err(Raised::no_such_ordinal(array.call_method0("max")?, len).into());
+        }
+        "i" | "u" => array,
+        _ => return Err(PyTypeError::new_err(format!("numbers of samples are integers, not {dtype}"))),
+    };
+    let array = numpy.call_method1("ascontiguousarray", (array, "=i8"))?.call_method0("ravel")?;
+    PyBuffer::<i64>::get(&array)?.to_vec(py)
+}
+
+/// The number of a sample. One that no machine word holds is the number of none.
+pub(crate) fn integer(index: &Bound<'_, PyAny>, len: u64) -> PyResult<i64> {
+    let py = index.py();
+    index.extract().map_err(|error: PyErr| {
+        if error.is_instance_of::<PyOverflowError>(py) {
+            Raised::no_such_ordinal(index, len).into()
+        } else if error.is_instance_of::<PyTypeError>(py) {
+            PyTypeError::new_err(format!("the number of a sample is an integer, not {}", shown(index)))
+        } else {
+            error
+        }
+    })
+}
+
+/// The type's name.
+pub(crate) fn shown(value: &Bound<'_, PyAny>) -> String {
+    value.get_type().name().map_or_else(|_| "this".into(), |name| name.to_string())
+}
+
+/// One path, or several.
+pub(crate) fn paths(given: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
+    let is_one = given.is_instance_of::<PyString>() || given.hasattr("__fspath__")?;
+    if is_one || given.is_instance_of::<PyBytes>() {
+        return Ok(vec![path(given)?]);
+    }
+    let paths =
+        given.try_iter().map_err(|_| PyTypeError::new_err(format!("a path or several, not {}", shown(given))))?;
+    paths.map(|one| path(&one?)).collect()
+}
+
+fn path(given: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    match given.cast::<PyBytes>() {
+        Ok(bytes) => Ok(OsStr::from_bytes(bytes.as_bytes()).into()),
+        Err(_) => given.extract(),
+    }
+}
+
+/// A choice by its name.
+pub(crate) fn choice<T: FromStr<Err: std::fmt::Display>>(name: &str) -> Result<T, Raised> {
+    name.parse().map_err(|error: T::Err| Raised::option(error.to_string()))
+}

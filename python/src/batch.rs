@@ -1,0 +1,304 @@
+//! Several samples at once, as columns: an attribute is an array, a field is buffers over the batch's one block.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use grainstore_format::{AttributeType, FieldType, to_usize};
+use grainstore_store::Collection;
+use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString};
+
+use crate::argument::shown;
+use crate::buffers::Buffers;
+use crate::error::Raised;
+use crate::key;
+use crate::numpy;
+use crate::opened::{Opened, Payloads};
+use crate::sample::{Payload, Sample};
+use crate::schema::{Member, Name, Names, array_len, check_array_len, text};
+use crate::view::Bytes;
+
+/// Samples of an epoch, or those that were asked for.
+#[pyclass(frozen, module = "grainstore")]
+#[derive(Clone)]
+pub(crate) struct Batch(Arc<Inner>);
+
+struct Inner {
+    batch: grainstore_reader::Batch,
+    collection: Collection,
+    names: Arc<Names>,
+    payloads: Payloads,
+    block: Arc<dyn Bytes>,
+    /// Where the fields of each sample lie in its payload; looked up when a field is first asked for.
+    fields: OnceLock<Vec<Vec<Option<Range<u64>>>>>,
+}
+
+struct Block(grainstore_reader::Batch);
+
+impl Bytes for Block {
+    fn bytes(&self) -> &[u8] {
+        self.0.block()
+    }
+}
+
+impl Batch {
+    pub(crate) fn new(batch: grainstore_reader::Batch, opened: &Opened) -> Self {
+        let block: Arc<dyn Bytes> = Arc::new(Block(batch.clone()));
+        let (collection, names) = (opened.reader.collection().clone(), Arc::clone(&opened.names));
+        Self(Arc::new(Inner {
+            batch,
+            collection,
+            names,
+            payloads: opened.how.payloads,
+            block,
+            fields: OnceLock::new(),
+        }))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.batch.len()
+    }
+
+    /// Sample `number` of the batch, which is below its length.
+    pub(crate) fn sample<'py>(&self, py: Python<'py>, number: usize) -> PyResult<Bound<'py, PyDict>> {
+        let inner = &*self.0;
+        let view = inner.batch.view(number);
+        let whole = [Some(0..view.len() as u64)];
+        let fields = match inner.collection.has_field_columns() {
+            false => &whole[..],
+            true => inner.fields(py)?.get(number).map_or(&[][..], Vec::as_slice),
+        };
+        let payload = Payload { owner: Arc::clone(&inner.block), start: view.start, fields };
+        let ordinal = inner.batch.ordinals().get(number).copied().unwrap_or_default();
+        Sample { collection: &inner.collection, names: &inner.names, payloads: inner.payloads, ordinal }
+            .to_dict(py, &payload)
+    }
+
+    pub(crate) fn samples<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let samples: PyResult<Vec<_>> = (0..self.len()).map(|number| self.sample(py, number)).collect();
+        PyList::new(py, samples?)
+    }
+}
+
+impl Inner {
+    fn fields(&self, py: Python<'_>) -> Result<&[Vec<Option<Range<u64>>>], Raised> {
+        if let Some(fields) = self.fields.get() {
+            return Ok(fields);
+        }
+        let fields = py.detach(|| {
+            let ordinals = self.batch.ordinals().iter().enumerate();
+            let of_one = |(number, &ordinal)| self.collection.fields(ordinal, self.batch.view(number).len() as u64);
+            ordinals.map(of_one).collect::<Result<Vec<_>, _>>()
+        })?;
+        Ok(self.fields.get_or_init(|| fields))
+    }
+
+    /// Where the field lies in the block, for every sample.
+    fn spans(&self, py: Python<'_>, field: usize) -> Result<Vec<Option<Range<usize>>>, Raised> {
+        let count = self.batch.len();
+        if !self.collection.has_field_columns() {
+            return Ok((0..count).map(|number| Some(self.batch.view(number))).collect());
+        }
+        let fields = self.fields(py)?.iter().enumerate();
+        let span = |(number, fields): (usize, &Vec<Option<Range<u64>>>)| {
+            let start = self.batch.view(number).start;
+            let range = fields.get(field)?.as_ref()?;
+            Some(start + to_usize(range.start)..start + to_usize(range.end))
+        };
+        Ok(fields.map(span).collect())
+    }
+
+    fn field<'py>(&self, py: Python<'py>, number: usize) -> PyResult<Bound<'py, PyAny>> {
+        let spans = self.spans(py, number)?;
+        match self.names.fields.get(number) {
+            Some((name, FieldType::Str)) => {
+                let one = |span: Option<Range<usize>>| span.map(|span| text(py, name, self.bytes(span))).transpose();
+                let texts: Result<Vec<_>, Raised> = spans.into_iter().map(one).collect();
+                Ok(PyList::new(py, texts?)?.into_any())
+            }
+            Some((name, FieldType::Array { element, shape })) => self.stacked(py, &spans, (name, *element, shape)),
+            _ => Ok(Bound::new(py, Buffers::new(Arc::clone(&self.block), spans))?.into_any()),
+        }
+    }
+
+    fn bytes(&self, span: Range<usize>) -> &[u8] {
+        self.batch.block().get(span).unwrap_or_default()
+    }
+
+    /// Arrays of one shape, one behind the other.
+    fn stacked<'py>(
+        &self,
+        py: Python<'py>,
+        spans: &[Option<Range<usize>>],
+        (name, element, shape): (&Name, AttributeType, &[u64]),
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let row_len = to_usize(array_len(element, shape));
+        let mut rows = Vec::new();
+        let memory = spans.len().checked_mul(row_len).filter(|&len| rows.try_reserve_exact(len).is_ok());
+        memory.ok_or_else(|| Raised::new("Error", format!("no memory for {} rows of {row_len} bytes", spans.len())))?;
+        for span in spans {
+            match span {
+                None => rows.resize(rows.len() + row_len, 0),
+                Some(span) => {
+                    check_array_len(name, span.len(), element, shape)?;
+                    rows.extend_from_slice(self.bytes(span.clone()));
+                }
+            }
+        }
+        let mut all = vec![spans.len() as u64];
+        all.extend_from_slice(shape);
+        let array = numpy::array_of(py, rows, numpy::dtype_of(element))?.call_method1("reshape", (all,))?;
+        if spans.iter().all(Option::is_some) {
+            return Ok(array);
+        }
+        numpy::masked(py, array, spans.iter().map(|span| u8::from(span.is_some())).collect())
+    }
+
+    fn attribute<'py>(&self, py: Python<'py>, number: usize) -> PyResult<Bound<'py, PyAny>> {
+        let Some((name, kind)) = self.names.attributes.get(number) else { return Err(self.none_such().into()) };
+        let gathered = py.detach(|| gather(&self.collection, name.text(), self.batch.ordinals()))?;
+        let values = numpy::array_of(py, gathered.values, numpy::dtype_of(*kind))?;
+        match gathered.valid {
+            None => Ok(values),
+            Some(valid) => numpy::masked(py, values, valid),
+        }
+    }
+
+    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let keys = py.detach(|| -> Result<Vec<_>, Raised> {
+            let ordinals = self.batch.ordinals().iter();
+            ordinals.map(|&ordinal| Ok(self.collection.key(ordinal)?.unwrap_or_default())).collect()
+        })?;
+        let keys: PyResult<Vec<_>> = keys.iter().map(|key| key::to_python(py, key)).collect();
+        Ok(PyList::new(py, keys?)?.into_any())
+    }
+
+    fn none_such(&self) -> Raised {
+        Raised::new("NoSuchName", "there is no such column")
+    }
+}
+
+/// The values of an attribute for some samples.
+pub(crate) struct Gathered {
+    /// Little-endian; zeros where the value is missing.
+    pub(crate) values: Vec<u8>,
+    /// A byte for each sample, where the dataset says for each whether it has a value.
+    pub(crate) valid: Option<Vec<u8>>,
+}
+
+/// The values of attribute `name` for `ordinals`.
+pub(crate) fn gather(collection: &Collection, name: &str, ordinals: &[u64]) -> Result<Gathered, Raised> {
+    let columns = collection.column(name)?;
+    let parts = columns.parts();
+    let width = parts.first().map_or(1, |(_, column)| to_usize(u64::from(column.width)));
+    let has_validity = parts.iter().any(|(_, column)| column.validity.is_some());
+    let mut values = Vec::with_capacity(ordinals.len() * width);
+    let mut valid = has_validity.then(|| Vec::with_capacity(ordinals.len()));
+    for &ordinal in ordinals {
+        let part = parts.partition_point(|(first, _)| *first <= ordinal).checked_sub(1);
+        let Some((first, column)) = part.and_then(|part| parts.get(part)) else { continue };
+        let place = to_usize(ordinal - first);
+        values.extend_from_slice(column.bytes.get(place * width..(place + 1) * width).unwrap_or_default());
+        if let Some(valid) = &mut valid {
+            valid.push(u8::from(column.validity.is_none_or(|validity| validity.get(ordinal - first))));
+        }
+    }
+    Ok(Gathered { values, valid })
+}
+
+#[pymethods]
+impl Batch {
+    /// Samples of the batch.
+    fn __len__(&self) -> usize {
+        self.len()
+    }
+
+    /// A column by its name, or a sample by its place.
+    fn __getitem__<'py>(&self, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = item.py();
+        if let Ok(name) = item.cast::<PyString>() {
+            let inner = &*self.0;
+            return match inner.names.find(name.to_str()?)? {
+                Member::Key => inner.keys(py),
+                Member::Field(number) => inner.field(py, number),
+                Member::Attribute(number) => inner.attribute(py, number),
+            };
+        }
+        let index: isize = item.extract().map_err(|_| {
+            PyTypeError::new_err(format!("a batch has columns by name and samples by number, not by {}", shown(item)))
+        })?;
+        let place = if index < 0 { index + self.len().cast_signed() } else { index };
+        match usize::try_from(place).ok().filter(|&place| place < self.len()) {
+            Some(place) => Ok(self.sample(py, place)?.into_any()),
+            None => Err(PyIndexError::new_err(format!("no sample {index} in this batch: it has {}", self.len()))),
+        }
+    }
+
+    fn __contains__(&self, name: &str) -> bool {
+        self.0.names.find(name).is_ok()
+    }
+
+    /// The names of the columns.
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.keys(py)?.try_iter()?.into_any())
+    }
+
+    /// The names of the columns: the key where it was asked for, fields, attributes.
+    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.0.names.all().map(|(name, _)| name.object(py).clone()))
+    }
+
+    /// All columns by their names.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let columns = PyDict::new(py);
+        for (name, member) in self.0.names.all() {
+            let column = match member {
+                Member::Key => self.0.keys(py)?,
+                Member::Field(number) => self.0.field(py, number)?,
+                Member::Attribute(number) => self.0.attribute(py, number)?,
+            };
+            columns.set_item(name.object(py), column)?;
+        }
+        Ok(columns)
+    }
+
+    /// All samples, a dictionary each.
+    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.samples(py)
+    }
+
+    /// The samples' numbers in the dataset.
+    #[getter]
+    fn ordinals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        numbers(py, self.0.batch.ordinals())
+    }
+
+    /// The samples' positions in the epoch; empty where the batch is of none.
+    #[getter]
+    fn positions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        numbers(py, self.0.batch.positions())
+    }
+
+    /// Samples at the end of the batch that repeat samples of the epoch's start.
+    #[getter]
+    fn padded_count(&self) -> usize {
+        self.0.batch.padded_count()
+    }
+
+    /// What the batch lacks because it is damaged: pairs of ordinal and what is wrong with it.
+    #[getter]
+    fn skipped<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let skipped = self.0.batch.skipped().iter();
+        PyList::new(py, skipped.map(|one| (one.ordinal, one.error.to_string())))
+    }
+
+    fn __repr__(&self) -> String {
+        let names: Vec<&str> = self.0.names.all().map(|(name, _)| name.text()).collect();
+        format!("<grainstore.Batch of {} samples: {}>", self.len(), names.join(", "))
+    }
+}
+
+fn numbers<'py>(py: Python<'py>, numbers: &[u64]) -> PyResult<Bound<'py, PyAny>> {
+    numpy::array_of(py, numbers.iter().flat_map(|number| number.to_le_bytes()).collect(), "<i8")
+}

@@ -1,0 +1,136 @@
+//! A field of many samples: buffers over one block of memory.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PySlice, PyTuple};
+
+use crate::argument::shown;
+use crate::numpy;
+use crate::view::{Bytes, Memory};
+
+/// Bytes of a field of each sample of a batch, where they lie; a sample that lacks the field has `None`.
+#[pyclass(frozen, sequence, module = "grainstore")]
+pub(crate) struct Buffers {
+    block: Arc<dyn Bytes>,
+    spans: Vec<Option<Range<usize>>>,
+}
+
+impl Buffers {
+    /// Spans of `block`, all inside it.
+    pub(crate) fn new(block: Arc<dyn Bytes>, spans: Vec<Option<Range<usize>>>) -> Self {
+        Self { block, spans }
+    }
+
+    fn bytes(&self, span: &Range<usize>) -> &[u8] {
+        self.block.bytes().get(span.clone()).unwrap_or_default()
+    }
+
+    fn view<'py>(&self, py: Python<'py>, span: Option<&Range<usize>>) -> PyResult<Bound<'py, PyAny>> {
+        match span {
+            None => Ok(py.None().into_bound(py)),
+            Some(span) => Ok(Memory::of(Arc::clone(&self.block), span.clone()).view(py)?.into_any()),
+        }
+    }
+
+    fn numbers<'py>(&self, py: Python<'py>, of: impl Fn(&Range<usize>) -> usize) -> PyResult<Bound<'py, PyAny>> {
+        let number = |span: &Option<Range<usize>>| span.as_ref().map_or(0, |span| of(span) as u64).to_le_bytes();
+        numpy::array_of(py, self.spans.iter().flat_map(number).collect(), "<i8")
+    }
+}
+
+#[pymethods]
+impl Buffers {
+    /// Buffers of `bytes` objects; those that are `None` are missing.
+    #[new]
+    fn python_new(items: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let mut block = Vec::new();
+        let mut spans = Vec::new();
+        for item in items.try_iter()? {
+            let item = item?;
+            if item.is_none() {
+                spans.push(None);
+                continue;
+            }
+            let start = block.len();
+            block.extend_from_slice(item.cast::<PyBytes>()?.as_bytes());
+            spans.push(Some(start..block.len()));
+        }
+        Ok(Self { block: Arc::new(block), spans })
+    }
+
+    fn __len__(&self) -> usize {
+        self.spans.len()
+    }
+
+    fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = index.py();
+        if let Ok(slice) = index.cast::<PySlice>() {
+            let slice = slice.indices(isize::try_from(self.spans.len())?)?;
+            let place = |number: usize| slice.start + slice.step * number.cast_signed();
+            let spans = (0..slice.slicelength).map(|number| self.spans[place(number).cast_unsigned()].clone());
+            let part = Self { block: Arc::clone(&self.block), spans: spans.collect() };
+            return Ok(Bound::new(py, part)?.into_any());
+        }
+        let index: isize = index.extract().map_err(|error: PyErr| {
+            if error.is_instance_of::<PyTypeError>(py) {
+                PyTypeError::new_err(format!("a place in a batch is an integer or a slice, not {}", shown(index)))
+            } else {
+                error
+            }
+        })?;
+        let place = if index < 0 { index + self.spans.len().cast_signed() } else { index };
+        let span = usize::try_from(place).ok().and_then(|place| self.spans.get(place));
+        let span = span.ok_or_else(|| {
+            PyIndexError::new_err(format!("no sample {index} in this batch: it has {}", self.spans.len()))
+        })?;
+        self.view(py, span.as_ref())
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let views: PyResult<Vec<_>> = self.spans.iter().map(|span| self.view(py, span.as_ref())).collect();
+        Ok(PyList::new(py, views?)?.try_iter()?.into_any())
+    }
+
+    /// Copies, as `bytes`.
+    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let copies = self.spans.iter().map(|span| span.as_ref().map(|span| PyBytes::new(py, self.bytes(span))));
+        PyList::new(py, copies)
+    }
+
+    /// The block of memory that all of them lie in, as an array of bytes. What lies between them is arbitrary.
+    #[getter]
+    fn block<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        numpy::array(py, Memory::whole(Arc::clone(&self.block)), "<u1")
+    }
+
+    /// Where in the block each begins.
+    #[getter]
+    fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.numbers(py, |span| span.start)
+    }
+
+    /// How many bytes each has.
+    #[getter]
+    fn lengths<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.numbers(py, |span| span.len())
+    }
+
+    /// Which samples lack the field, an array of truth values.
+    #[getter]
+    fn missing<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        numpy::array_of(py, self.spans.iter().map(|span| u8::from(span.is_none())).collect(), "?")
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let py = slf.py();
+        Ok((py.get_type::<Self>().into_any(), PyTuple::new(py, [slf.get().tolist(py)?])?))
+    }
+
+    fn __repr__(&self) -> String {
+        let len: usize = self.spans.iter().flatten().map(|span| span.len()).sum();
+        format!("<grainstore.Buffers: {} of {len} bytes in all>", self.spans.len())
+    }
+}

@@ -1,0 +1,307 @@
+//! Packing and adopting what people have: the functions `convert`, `append` and `adopt`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Once;
+
+use grainstore_converters::folder::listing::OnUnreadable;
+use grainstore_converters::lmdb::LmdbValues;
+use grainstore_converters::{
+    AdoptOptions, ConvertOptions, Events, Format, From, Mapping, OnBad, OnDuplicate, OnKept, Order, Progress, Skipped,
+    Source, SourceOptions, check_destination, check_kept, open_source,
+};
+use grainstore_format::{Alignment, ChunkSize};
+use grainstore_writer::{Compression, Summary};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::argument::{choice, paths as paths_of};
+use crate::error::Raised;
+use crate::progress::{Job, News, run};
+
+/// Tells a job of a conversion.
+struct Told<'a>(&'a Job);
+
+impl Told<'_> {
+    fn tell(&self, stage: &'static str, progress: Progress) {
+        let Progress { samples, samples_total, bytes, source_bytes } = progress;
+        self.0.tell(News { stage, samples, samples_total, bytes, bytes_total: source_bytes });
+    }
+}
+
+impl Events for Told<'_> {
+    fn on_scan(&self, progress: Progress) {
+        self.tell("scanning", progress);
+    }
+
+    fn on_progress(&self, progress: Progress) {
+        self.tell("packing", progress);
+    }
+
+    fn on_finish(&self) {
+        self.0.update(|news| news.stage = "finishing");
+    }
+
+    fn cancelled(&self) -> bool {
+        self.0.cancelled()
+    }
+}
+
+/// What a source is, as Python says it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct SourceArguments {
+    format: String,
+    map: Option<String>,
+    raw: bool,
+    database: Option<String>,
+    values: String,
+    labels: Option<PathBuf>,
+}
+
+impl SourceArguments {
+    fn options(&self, skip_bad: bool) -> Result<SourceOptions, Raised> {
+        Ok(SourceOptions {
+            from: match self.format.as_str() {
+                "auto" => From::Auto,
+                "folder" => From::Format(Format::Folder),
+                "tfrecord" => From::Format(Format::TfRecord),
+                "lmdb" => From::Format(Format::Lmdb),
+                "tar" => From::Format(Format::Tar),
+                "parquet" => From::Format(Format::Parquet),
+                "list" => From::Format(Format::List),
+                other => {
+                    let known = "auto, folder, tfrecord, lmdb, tar, parquet or list";
+                    return Err(Raised::option(format!("format is {other:?}, expected {known}")));
+                }
+            },
+            map: self.map.as_deref().map(choice::<Mapping>).transpose()?.unwrap_or_default(),
+            raw: self.raw,
+            database: self.database.clone(),
+            values: match self.values.as_str() {
+                "auto" => LmdbValues::Auto,
+                "raw" => LmdbValues::Raw,
+                "datum" => LmdbValues::Datum,
+                other => return Err(Raised::option(format!("values is {other:?}, expected auto, raw or datum"))),
+            },
+            labels: self.labels.clone(),
+            on_unreadable: if skip_bad { OnUnreadable::Skip } else { OnUnreadable::Stop },
+            jobs: None,
+            stopped: None,
+        })
+    }
+}
+
+/// How it is packed, as Python says it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct PackArguments {
+    order: String,
+    seed: u64,
+    limit: Option<u64>,
+    skip_bad: bool,
+    on_duplicate: String,
+    compress: Option<String>,
+    segment_bytes: u64,
+    jobs: Option<usize>,
+}
+
+impl PackArguments {
+    fn options(&self) -> Result<ConvertOptions, Raised> {
+        Ok(ConvertOptions {
+            order: match self.order.as_str() {
+                "shuffled" => Order::Shuffled { seed: self.seed },
+                "source" => Order::Source,
+                other => return Err(Raised::option(format!("order is {other:?}, expected shuffled or source"))),
+            },
+            limit: self.limit,
+            on_bad: if self.skip_bad { OnBad::Skip } else { OnBad::Stop },
+            on_duplicate: match self.on_duplicate.as_str() {
+                "error" => OnDuplicate::Error,
+                "first" => OnDuplicate::First,
+                "last" => OnDuplicate::Last,
+                other => {
+                    return Err(Raised::option(format!("on_duplicate is {other:?}, expected error, first or last")));
+                }
+            },
+            seed: self.seed,
+            segment_size: self.segment_bytes,
+            compression: compression(self.compress.as_deref())?,
+            jobs: jobs(self.jobs)?,
+            ..ConvertOptions::default()
+        })
+    }
+}
+
+pub(crate) fn compression(name: Option<&str>) -> Result<Compression, Raised> {
+    match name {
+        None => Ok(Compression::None),
+        Some("lz4") => Ok(Compression::Lz4),
+        Some(other) => Err(Raised::option(format!("compress is {other:?}, expected None or \"lz4\""))),
+    }
+}
+
+pub(crate) fn jobs(count: Option<usize>) -> Result<Option<NonZeroUsize>, Raised> {
+    let zero = || Raised::option("jobs is 0, expected 1 or more");
+    count.map(|count| NonZeroUsize::new(count).ok_or_else(zero)).transpose()
+}
+
+pub(crate) fn chunk_size(bytes: u64) -> Result<ChunkSize, Raised> {
+    ChunkSize::new(bytes).map_err(|error| Raised::option(format!("chunk_bytes: {error}")))
+}
+
+pub(crate) fn alignment(name: &str) -> Result<Alignment, Raised> {
+    Alignment::from_str(name).map_err(|error| Raised::option(format!("align: {error}")))
+}
+
+/// A finished conversion.
+struct Made {
+    written: Summary,
+    skipped: Vec<Skipped>,
+    duplicates: u64,
+    resumed: u64,
+    kind: String,
+    notes: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl Made {
+    fn of(source: &dyn Source, written: Summary, skipped: Vec<Skipped>) -> Self {
+        let (kind, notes, warnings) = (source.kind().to_owned(), source.notes(), source.warnings());
+        Self { written, skipped, duplicates: 0, resumed: 0, kind, notes, warnings }
+    }
+
+    fn into_dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        let summary = PyDict::new(py);
+        summary.set_item("source", self.kind)?;
+        summary.set_item("samples", self.written.samples)?;
+        summary.set_item("segments", self.written.segments)?;
+        summary.set_item("payload_bytes", self.written.payload_bytes)?;
+        summary.set_item("stored_bytes", self.written.stored_bytes)?;
+        summary.set_item("fingerprint", self.written.fingerprint.to_string())?;
+        let skipped = self.skipped.into_iter().map(|one| (one.path.to_string_lossy().into_owned(), one.why));
+        summary.set_item("skipped", PyList::new(py, skipped.collect::<Vec<_>>())?)?;
+        summary.set_item("duplicates", self.duplicates)?;
+        summary.set_item("resumed_samples", self.resumed)?;
+        summary.set_item("notes", self.notes)?;
+        summary.set_item("warnings", self.warnings)?;
+        Ok(summary)
+    }
+}
+
+/// What the Parquet decoder gives up on is raised as an exception; the panic behind it says nothing to the user.
+fn tell_no_contained_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let tell = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !grainstore_converters::parquet::is_contained() {
+                tell(panic);
+            }
+        }));
+    });
+}
+
+/// Pack what lies at `sources` into the dataset `destination`.
+#[pyfunction]
+#[pyo3(name = "_convert", signature = (sources, destination, source, pack, *, chunk_bytes, align, overwrite, resume, restart, progress))]
+#[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+pub(crate) fn convert<'py>(
+    py: Python<'py>,
+    sources: &Bound<'py, PyAny>,
+    destination: PathBuf,
+    source: SourceArguments,
+    pack: PackArguments,
+    chunk_bytes: u64,
+    align: &str,
+    overwrite: bool,
+    resume: bool,
+    restart: bool,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    tell_no_contained_panics();
+    let paths = paths_of(sources)?;
+    let on_kept = match (resume, restart) {
+        (true, true) => return Err(Raised::option("resume and restart exclude each other").into()),
+        (true, _) => OnKept::Resume,
+        (_, true) => OnKept::Restart,
+        _ => OnKept::Refuse,
+    };
+    let source_options = source.options(pack.skip_bad)?;
+    let options = ConvertOptions {
+        chunk_size: chunk_size(chunk_bytes)?,
+        alignment: alignment(align)?,
+        overwrite,
+        on_kept,
+        source_words: source_options.words(),
+        ..pack.options()?
+    };
+    let made = run(py, progress, |job| {
+        paths.iter().try_for_each(|path| check_destination(path, &destination, overwrite))?;
+        check_kept(&destination, on_kept)?;
+        let source = open_source(&paths, &source_options)?;
+        let summary = grainstore_converters::convert(source.as_ref(), &destination, &options, &Told(job))?;
+        let (duplicates, resumed) = (summary.duplicate_count, summary.resumed_count);
+        Ok(Made { duplicates, resumed, ..Made::of(source.as_ref(), summary.written, summary.skipped) })
+    })?;
+    made.into_dict(py)
+}
+
+/// Add what lies at `sources` to the dataset `destination`, as a new generation.
+#[pyfunction]
+#[pyo3(name = "_append", signature = (sources, destination, source, pack, *, progress))]
+pub(crate) fn append<'py>(
+    py: Python<'py>,
+    sources: &Bound<'py, PyAny>,
+    destination: PathBuf,
+    source: SourceArguments,
+    pack: PackArguments,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    tell_no_contained_panics();
+    let paths = paths_of(sources)?;
+    let (source_options, options) = (source.options(pack.skip_bad)?, pack.options()?);
+    let made = run(py, progress, |job| {
+        let source = open_source(&paths, &source_options)?;
+        let summary = grainstore_converters::append(source.as_ref(), &destination, &options, &Told(job))?;
+        let duplicates = summary.duplicate_count;
+        Ok(Made { duplicates, ..Made::of(source.as_ref(), summary.written, summary.skipped) })
+    })?;
+    made.into_dict(py)
+}
+
+/// Make the dataset `destination` of the index alone; the samples stay where they are.
+#[pyfunction]
+#[pyo3(name = "_adopt", signature = (sources, destination, source, *, seed, chunk_bytes, skip_bad, allow_external, jobs, overwrite, progress))]
+#[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+pub(crate) fn adopt<'py>(
+    py: Python<'py>,
+    sources: &Bound<'py, PyAny>,
+    destination: PathBuf,
+    source: SourceArguments,
+    seed: u64,
+    chunk_bytes: u64,
+    skip_bad: bool,
+    allow_external: bool,
+    jobs: Option<usize>,
+    overwrite: bool,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let paths = paths_of(sources)?;
+    let source_options = source.options(skip_bad)?;
+    let options = AdoptOptions {
+        seed,
+        chunk_size: chunk_size(chunk_bytes)?,
+        on_bad: if skip_bad { OnBad::Skip } else { OnBad::Stop },
+        allow_external,
+        jobs: self::jobs(jobs)?,
+        overwrite,
+    };
+    let made = run(py, progress, |job| {
+        let source = open_source(&paths, &source_options)?;
+        let summary = grainstore_converters::adopt(source.as_ref(), &destination, &options, &Told(job))?;
+        Ok(Made::of(source.as_ref(), summary.written, summary.skipped))
+    })?;
+    made.into_dict(py)
+}

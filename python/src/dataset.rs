@@ -1,0 +1,433 @@
+//! A dataset, or a view of some of its samples.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use grainstore_reader::{Expression, Subset};
+use grainstore_store::Collection;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PySlice, PyString, PyTuple};
+
+use crate::argument::{choice, indices, paths as paths_of, shown};
+use crate::batch::{Batch, gather};
+use crate::epoch::{Epoch, EpochArguments};
+use crate::error::Raised;
+use crate::key;
+use crate::keys::{Keys, find};
+use crate::numpy;
+use crate::opened::{How, Numbers, Opened, Shared};
+use crate::sample;
+use crate::samples::Samples;
+use crate::selection::{Selection, Slice};
+use crate::view::{Bytes, Memory};
+
+/// Samples of a dataset: all, or those of a view. Nothing is read before it is asked for.
+#[pyclass(frozen, module = "grainstore")]
+pub(crate) struct Dataset {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) selection: Selection,
+}
+
+/// Open the dataset at `paths`, or several to be read end to end as one.
+///
+/// io: how files are read: "auto", "direct", "buffered" or "mapped" (fastest where the dataset is in memory already, but
+/// a file that somebody cuts short under it ends the process). engine: "auto", "uring" or "pread", with so many `threads`.
+/// payload: what fields of bytes are in a sample: "bytes", or without a copy "memoryview" or "numpy". keys: samples have
+/// an item "key", too.
+#[pyfunction]
+#[pyo3(signature = (paths, *, io="auto", engine="auto", threads=16, queue_bytes=8_388_608, cache_bytes=0, generation=None, allow_external=false, timeout_s=120.0, payload="bytes", keys=false))]
+#[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+pub(crate) fn open(
+    py: Python<'_>,
+    paths: &Bound<'_, PyAny>,
+    io: &str,
+    engine: &str,
+    threads: usize,
+    queue_bytes: u64,
+    cache_bytes: u64,
+    generation: Option<usize>,
+    allow_external: bool,
+    timeout_s: f64,
+    payload: &str,
+    keys: bool,
+) -> PyResult<Dataset> {
+    let paths = paths_of(paths)?;
+    let numbers = Numbers { threads, queue_bytes, cache_bytes, generation, allow_external, timeout_s };
+    let options = numbers.options(io, engine)?;
+    let how = How { paths, io: io.into(), engine: engine.into(), options, payloads: choice(payload)?, keys };
+    let opened = py.detach(|| Opened::open(how))?;
+    let selection = Selection::Range(0..opened.reader.collection().sample_count());
+    Ok(Dataset { shared: Shared::new(opened), selection })
+}
+
+/// Open what another process had open: what pickle calls.
+#[pyfunction]
+#[pyo3(name = "_reopen", signature = (arguments, fingerprint, selection))]
+pub(crate) fn reopen(
+    arguments: &Bound<'_, PyDict>,
+    fingerprint: &str,
+    selection: (String, Vec<u8>),
+) -> PyResult<Dataset> {
+    let py = arguments.py();
+    let dataset = py.import("grainstore._core")?.call_method("open", (), Some(arguments))?;
+    let dataset = dataset.cast::<Dataset>()?.get();
+    let opened = dataset.shared.get()?;
+    let found = opened.fingerprint().to_string();
+    if found != fingerprint {
+        let path = opened.how.paths.first().cloned().unwrap_or_default();
+        let what =
+            format!("{}: it is another dataset now: fingerprint {found}, expected {fingerprint}", path.display());
+        return Err(Raised::new("Error", what).into());
+    }
+    let sample_count = opened.reader.collection().sample_count();
+    Ok(Dataset { shared: Arc::clone(&dataset.shared), selection: unpacked(sample_count, selection)? })
+}
+
+/// A selection as bytes.
+fn packed(selection: &Selection) -> (&'static str, Vec<u8>) {
+    let bytes = |numbers: &[u64]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    match selection {
+        Selection::Range(range) => ("range", bytes(&[range.start, range.end])),
+        Selection::Subset(subset) => {
+            let mut bits = vec![0_u8; usize::try_from(subset.sample_count().div_ceil(8)).unwrap_or(0)];
+            for ordinal in subset.ordinals_in(0..subset.sample_count()) {
+                if let Some(byte) = usize::try_from(ordinal / 8).ok().and_then(|place| bits.get_mut(place)) {
+                    *byte |= 1 << (ordinal % 8);
+                }
+            }
+            ("subset", bits)
+        }
+        Selection::List(ordinals) => ("list", bytes(ordinals)),
+    }
+}
+
+fn unpacked(sample_count: u64, (kind, bytes): (String, Vec<u8>)) -> Result<Selection, Raised> {
+    let wrong = || Raised::option("a pickled view that is none");
+    let numbers = || bytes.chunks_exact(8).filter_map(|word| Some(u64::from_le_bytes(*word.first_chunk()?)));
+    let selection = match kind.as_str() {
+        "range" => match numbers().collect::<Vec<_>>()[..] {
+            [start, end] if start <= end && end <= sample_count => Selection::Range(start..end),
+            _ => return Err(wrong()),
+        },
+        "subset" => {
+            let mut bytes = bytes.clone();
+            bytes.resize(bytes.len().next_multiple_of(8), 0);
+            let words = bytes.chunks_exact(8).filter_map(|word| Some(u64::from_le_bytes(*word.first_chunk()?)));
+            Selection::Subset(Arc::new(Subset::from_words(sample_count, words.collect()).map_err(|_| wrong())?))
+        }
+        "list" if bytes.len() % 8 == 0 && numbers().all(|ordinal| ordinal < sample_count) => {
+            Selection::List(numbers().collect())
+        }
+        _ => return Err(wrong()),
+    };
+    Ok(selection)
+}
+
+/// A column where it lies in the index.
+struct ColumnBytes {
+    collection: Collection,
+    name: String,
+}
+
+impl Bytes for ColumnBytes {
+    fn bytes(&self) -> &[u8] {
+        // It was loaded and checked when this was made, and stays.
+        let part = self.collection.members().next().and_then(Result::ok);
+        part.and_then(|dataset| dataset.column(&self.name).ok()).map_or(&[], |column| column.bytes)
+    }
+}
+
+impl Dataset {
+    fn view(&self, selection: Selection) -> Self {
+        Self { shared: Arc::clone(&self.shared), selection }
+    }
+
+    fn ordinals_of(&self, given: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+        Ok(self.selection.ordinals(&indices(given, self.selection.len())?)?)
+    }
+
+    fn find_here(&self, py: Python<'_>, key: &[u8]) -> Result<Option<u64>, Raised> {
+        let found = py.detach(|| find(&self.shared, key))?;
+        Ok(found.filter(|&ordinal| self.selection.contains(ordinal)))
+    }
+
+    fn batch_of(&self, py: Python<'_>, ordinals: &[u64]) -> Result<Batch, Raised> {
+        let opened = self.shared.get()?;
+        let batch = py.detach(|| opened.reader.get_batch(ordinals))?;
+        Ok(Batch::new(batch, &opened))
+    }
+
+    fn json<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+        py.import("json")?.call_method1("loads", (text,))
+    }
+}
+
+#[pymethods]
+impl Dataset {
+    fn __len__(&self) -> PyResult<usize> {
+        self.shared.get()?;
+        Ok(usize::try_from(self.selection.len())?)
+    }
+
+    /// A sample by its number or its key, or a view by a slice.
+    fn __getitem__<'py>(&self, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = item.py();
+        if let Ok(index) = item.extract::<i64>() {
+            let opened = self.shared.get()?;
+            let ordinal = self.selection.ordinal(index)?;
+            return Ok(sample::read(py, &opened, ordinal)?.into_any());
+        }
+        if let Ok(slice) = item.cast::<PySlice>() {
+            self.shared.get()?;
+            let slice = slice.indices(isize::try_from(self.selection.len())?)?;
+            let (start, step) = (i64::try_from(slice.start)?, i64::try_from(slice.step)?);
+            let slice = Slice { start, step, count: slice.slicelength as u64 };
+            return Ok(Bound::new(py, self.view(self.selection.slice(slice)))?.into_any());
+        }
+        if item.is_instance_of::<PyString>() || item.is_instance_of::<PyBytes>() {
+            let key = key::from_python(item)?;
+            let opened = self.shared.get()?;
+            if !opened.reader.collection().is_keyed() {
+                return Err(Raised::new("NoSuchKey", "the samples of this dataset have no keys").into());
+            }
+            let ordinal = self.find_here(py, &key)?.ok_or_else(|| Raised::no_such_key(&key))?;
+            return Ok(sample::read(py, &opened, ordinal)?.into_any());
+        }
+        if item.is_instance_of::<PyInt>() {
+            // One that no machine word holds.
+            return Err(Raised::no_such_ordinal(item, self.selection.len()).into());
+        }
+        let found = shown(item);
+        Err(PyTypeError::new_err(format!(
+            "a sample has a number or a key, not {found}; get_batch and select take several"
+        )))
+    }
+
+    /// Samples by their numbers, read together: a list of dictionaries. What PyTorch's DataLoader asks for.
+    fn __getitems__<'py>(&self, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let py = indices.py();
+        self.batch_of(py, &self.ordinals_of(indices)?)?.samples(py)
+    }
+
+    fn __iter__(&self) -> PyResult<Samples> {
+        self.shared.get()?;
+        Ok(Samples::new(Arc::clone(&self.shared), self.selection.clone()))
+    }
+
+    /// Whether there is a sample of this key.
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let keyed = self.shared.get()?.reader.collection().is_keyed();
+        let key_bytes = key::from_python(key)?;
+        Ok(keyed && self.find_here(key.py(), &key_bytes)?.is_some())
+    }
+
+    /// Samples by their numbers, in the order asked, read together: columns.
+    fn get_batch(&self, indices: &Bound<'_, PyAny>) -> PyResult<Batch> {
+        Ok(self.batch_of(indices.py(), &self.ordinals_of(indices)?)?)
+    }
+
+    /// The number of the sample that has this key in the whole dataset, or None.
+    fn find(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+        let key_bytes = key::from_python(key)?;
+        Ok(self.find_here(key.py(), &key_bytes)?)
+    }
+
+    /// The keys, in the order of the samples.
+    fn keys(&self) -> PyResult<Keys> {
+        if !self.shared.get()?.reader.collection().is_keyed() {
+            return Err(Raised::new("NoSuchName", "the samples of this dataset have no keys").into());
+        }
+        Ok(Keys::new(Arc::clone(&self.shared), self.selection.clone()))
+    }
+
+    /// A view of the samples of these numbers, in this order.
+    fn select(&self, indices: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.shared.get()?;
+        Ok(self.view(Selection::List(self.ordinals_of(indices)?.into())))
+    }
+
+    /// A view of the samples that meet an expression such as "label == 3 and width >= 64".
+    fn filter(&self, py: Python<'_>, expression: &str) -> PyResult<Self> {
+        let expression = Expression::from_str(expression).map_err(Raised::from)?;
+        let opened = self.shared.get()?;
+        let wanted = py.detach(|| expression.select_from(opened.reader.collection())).map_err(Raised::from)?;
+        Ok(self.view(self.selection.filter(wanted)?))
+    }
+
+    /// The values of an attribute, an array with one for each sample: where it lies in the index, or for a view a copy.
+    /// Where samples may lack it, a masked array.
+    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let opened = self.shared.get()?;
+        let collection = opened.reader.collection();
+        let kind = opened.names.attributes.iter().find(|(known, _)| known.text() == name).map(|(_, kind)| *kind);
+        let known = || opened.names.attributes.iter().map(|(name, _)| name.text()).collect::<Vec<_>>().join(", ");
+        let kind = kind.ok_or_else(|| {
+            let shown = grainstore_format::escape_bytes(name.as_bytes());
+            Raised::new("NoSuchName", format!("no attribute \"{shown}\" (there are: {})", known()))
+        })?;
+        let dtype = numpy::dtype_of(kind);
+        let lies = py.detach(|| -> Result<_, Raised> {
+            let columns = collection.column(name)?;
+            let whole = matches!(columns.parts(), [(_, column)] if column.validity.is_none());
+            Ok(whole)
+        })?;
+        if let (true, Selection::Range(range)) = (lies, &self.selection) {
+            let owner = Arc::new(ColumnBytes { collection: collection.clone(), name: name.to_owned() });
+            let width = u64::from(kind.width());
+            let bytes = usize::try_from(range.start * width)?..usize::try_from(range.end * width)?;
+            return numpy::array(py, Memory::of(owner, bytes), dtype);
+        }
+        let gathered = py.detach(|| gather(collection, name, &self.selection.ordinals_at(0..self.selection.len())))?;
+        let values = numpy::array_of(py, gathered.values, dtype)?;
+        match gathered.valid {
+            None => Ok(values),
+            Some(valid) => numpy::masked(py, values, valid),
+        }
+    }
+
+    /// The numbers that the samples of this view have in the whole dataset.
+    #[getter]
+    fn ordinals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let ordinals = py.detach(|| {
+            let ordinals = self.selection.ordinals_at(0..self.selection.len());
+            ordinals.iter().flat_map(|ordinal| ordinal.to_le_bytes()).collect()
+        });
+        numpy::array_of(py, ordinals, "<i8")
+    }
+
+    /// Name to type of fields and attributes, as `Writer` takes it.
+    #[getter]
+    fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.shared.get()?.names.types(py)
+    }
+
+    /// What is kept with the dataset, such as class_names.
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let opened = self.shared.get()?;
+        let text = serde_json::to_string(opened.reader.collection().user_metadata());
+        self.json(py, &text.map_err(|error| Raised::new("Error", error.to_string()))?)
+    }
+
+    /// Whether the samples have keys.
+    #[getter]
+    fn is_keyed(&self) -> PyResult<bool> {
+        Ok(self.shared.get()?.reader.collection().is_keyed())
+    }
+
+    /// What identifies the dataset and its generation.
+    #[getter]
+    fn fingerprint(&self) -> PyResult<String> {
+        Ok(self.shared.get()?.fingerprint().to_string())
+    }
+
+    /// The paths that were opened.
+    #[getter]
+    fn paths<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let opened = self.shared.get()?;
+        PyList::new(py, opened.how.paths.iter().map(|path| path.as_os_str()))
+    }
+
+    /// Counts, sizes, and how files are read; reads the index.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let opened = self.shared.get()?;
+        let (reader, collection) = (&opened.reader, opened.reader.collection());
+        let (stored, payload) = py
+            .detach(|| Ok((collection.stored_bytes()?, collection.payload_bytes()?)))
+            .map_err(|error: grainstore_store::StoreError| Raised::from(error))?;
+        let io = reader.io();
+        let stats = PyDict::new(py);
+        stats.set_item("samples", collection.sample_count())?;
+        stats.set_item("segments", collection.segment_count())?;
+        stats.set_item("stored_bytes", stored)?;
+        stats.set_item("payload_bytes", payload)?;
+        stats.set_item("segment_bytes", collection.segment_bytes())?;
+        stats.set_item("generation", opened.generation())?;
+        stats.set_item("io", io.mode.name())?;
+        stats.set_item("io_why", io.why)?;
+        stats.set_item("notices", reader.notices())?;
+        Ok(stats)
+    }
+
+    /// Begin an epoch over the samples of this view, or only plan it. `Loader` is the way to it.
+    #[pyo3(signature = (*, order="auto", seed=0, epoch=0, batch_size=256, rank=0, world_size=1, tail="short", window_bytes=None, lanes=None, on_damage="raise", state=None, followed=false, planned=false))]
+    #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+    fn _epoch(
+        &self,
+        py: Python<'_>,
+        order: &str,
+        seed: u64,
+        epoch: u64,
+        batch_size: usize,
+        rank: u64,
+        world_size: u64,
+        tail: &str,
+        window_bytes: Option<u64>,
+        lanes: Option<u64>,
+        on_damage: &str,
+        state: Option<&str>,
+        followed: bool,
+        planned: bool,
+    ) -> PyResult<Epoch> {
+        let opened = self.shared.get()?;
+        let arguments = EpochArguments {
+            order,
+            seed,
+            epoch,
+            batch_size,
+            rank,
+            world_size,
+            tail,
+            window_bytes,
+            lanes,
+            on_damage,
+            state,
+            followed,
+        };
+        Ok(py.detach(|| {
+            if planned { arguments.plan(opened, &self.selection) } else { arguments.begin(opened, &self.selection) }
+        })?)
+    }
+
+    /// The key of sample `ordinal` of the whole dataset; None where it has none, or it cannot be read.
+    fn _key_of<'py>(&self, py: Python<'py>, ordinal: u64) -> Option<Bound<'py, PyBytes>> {
+        let opened = self.shared.get().ok()?;
+        let key = py.detach(|| opened.reader.collection().key(ordinal)).ok().flatten()?;
+        Some(PyBytes::new(py, &key))
+    }
+
+    /// Let go of files and memory. Arrays and views that were handed out stay.
+    fn close(&self, py: Python<'_>) {
+        let opened = self.shared.close();
+        py.detach(|| drop(opened));
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let opened = self.shared.get()?;
+        let arguments = opened.how.arguments(py, opened.generation().or(opened.how.options.generation))?;
+        let (kind, bytes) = packed(&self.selection);
+        let selection = (kind, PyBytes::new(py, &bytes));
+        let all = (arguments, opened.fingerprint().to_string(), selection).into_pyobject(py)?;
+        Ok((py.import("grainstore._core")?.getattr("_reopen")?, all))
+    }
+
+    fn __repr__(&self) -> String {
+        let Ok(opened) = self.shared.get() else { return "<grainstore.Dataset, closed>".into() };
+        let all = opened.reader.collection().sample_count();
+        let path = opened.how.paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+        let len = self.selection.len();
+        let of = if len == all { String::new() } else { format!(" of {all}") };
+        let names: Vec<String> = opened.names.all().map(|(name, _)| name.text().to_owned()).collect();
+        format!("<grainstore.Dataset {path}: {len}{of} samples of {}>", names.join(", "))
+    }
+}

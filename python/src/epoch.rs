@@ -1,0 +1,175 @@
+//! An epoch: batches in the order of its plan.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use grainstore_reader::{EpochOptions, EpochPlan, EpochState, OnDamage};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::argument::choice;
+use crate::batch::Batch;
+use crate::error::Raised;
+use crate::home::Home;
+use crate::opened::Opened;
+use crate::selection::Selection;
+
+/// How long a wait is before Python may look whether the user wants to stop.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// What `Dataset._epoch` takes.
+pub(crate) struct EpochArguments<'a> {
+    pub(crate) order: &'a str,
+    pub(crate) seed: u64,
+    pub(crate) epoch: u64,
+    pub(crate) batch_size: usize,
+    pub(crate) rank: u64,
+    pub(crate) world_size: u64,
+    pub(crate) tail: &'a str,
+    pub(crate) window_bytes: Option<u64>,
+    pub(crate) lanes: Option<u64>,
+    pub(crate) on_damage: &'a str,
+    pub(crate) state: Option<&'a str>,
+    pub(crate) followed: bool,
+}
+
+impl EpochArguments<'_> {
+    fn options(&self, opened: &Opened, selection: &Selection) -> Result<EpochOptions, Raised> {
+        let batch_size =
+            NonZeroUsize::new(self.batch_size).ok_or_else(|| Raised::option("batch_size is 0, expected 1 or more"))?;
+        let on_damage = match self.on_damage {
+            "raise" => OnDamage::Fail,
+            "skip" => OnDamage::Skip,
+            other => return Err(Raised::option(format!("on_damage is {other:?}, expected raise or skip"))),
+        };
+        let resume = self.state.map(str::parse::<EpochState>).transpose()?;
+        Ok(EpochOptions {
+            order: choice(self.order)?,
+            seed: self.seed,
+            epoch: self.epoch,
+            window_len: self.window_bytes.unwrap_or(EpochOptions::DEFAULT_WINDOW_LEN),
+            lanes: self.lanes,
+            batch_size,
+            rank: self.rank,
+            world: self.world_size,
+            tail: choice(self.tail)?,
+            subset: selection.for_epoch(opened.reader.collection().sample_count())?,
+            resume,
+            on_damage,
+            followed: self.followed,
+        })
+    }
+
+    /// An epoch that has no batches: what it would be, without reading any data.
+    pub(crate) fn plan(&self, opened: Arc<Opened>, selection: &Selection) -> Result<Epoch, Raised> {
+        let plan = opened.reader.plan(&self.options(&opened, selection)?)?;
+        Ok(Epoch { opened, plan, epoch: Home::new(None) })
+    }
+
+    pub(crate) fn begin(&self, opened: Arc<Opened>, selection: &Selection) -> Result<Epoch, Raised> {
+        let epoch = opened.reader.epoch(&self.options(&opened, selection)?)?;
+        let plan = epoch.epoch_plan().clone();
+        Ok(Epoch { opened, plan, epoch: Home::new(Some(epoch)) })
+    }
+}
+
+/// One epoch on its way: an iterator of batches, whose samples are read ahead by a thread of its own.
+#[pyclass(frozen, module = "grainstore._core")]
+pub(crate) struct Epoch {
+    opened: Arc<Opened>,
+    plan: EpochPlan,
+    /// `None` once it was closed.
+    epoch: Home<Option<grainstore_reader::Epoch>>,
+}
+
+/// What a wait ended with.
+enum Waited {
+    Batch(grainstore_reader::Batch),
+    End,
+    NotYet,
+}
+
+impl Epoch {
+    fn wait(&self) -> Result<Waited, Raised> {
+        let mut place = self.epoch.lock()?;
+        let Some(epoch) = place.as_mut() else { return Ok(Waited::End) };
+        if !epoch.is_ready_within(PATIENCE) {
+            return Ok(Waited::NotYet);
+        }
+        match epoch.next_batch().transpose()? {
+            Some(batch) => Ok(Waited::Batch(batch)),
+            None => Ok(Waited::End),
+        }
+    }
+}
+
+#[pymethods]
+impl Epoch {
+    /// Batches in all.
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(usize::try_from(self.plan.share().batch_count())?)
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        loop {
+            match py.detach(|| self.wait())? {
+                Waited::Batch(batch) => return Ok(Some(Batch::new(batch, &self.opened))),
+                Waited::End => return Ok(None),
+                Waited::NotYet => py.check_signals()?,
+            }
+        }
+    }
+
+    /// The state after so many batches, as one line of JSON.
+    fn state_after(&self, batch_count: u64) -> String {
+        self.plan.state_after(batch_count).to_string()
+    }
+
+    /// The order, "auto" resolved.
+    #[getter]
+    fn order(&self) -> String {
+        self.plan.order().to_string()
+    }
+
+    /// What a user should be told once, or None.
+    #[getter]
+    fn notice(&self) -> Option<String> {
+        self.plan.notice()
+    }
+
+    /// What was read, waited for, verified and copied so far.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = py.detach(|| -> Result<_, Raised> {
+            Ok(self.epoch.lock()?.as_ref().map(grainstore_reader::Epoch::stats).unwrap_or_default())
+        })?;
+        let dict = PyDict::new(py);
+        dict.set_item("samples", stats.samples)?;
+        dict.set_item("skipped_samples", stats.skipped_samples)?;
+        dict.set_item("cached_samples", stats.cached_samples)?;
+        dict.set_item("payload_bytes", stats.payload_bytes)?;
+        dict.set_item("stored_bytes", stats.stored_bytes)?;
+        dict.set_item("read_bytes", stats.read_bytes)?;
+        dict.set_item("request_count", stats.request_count)?;
+        dict.set_item("wait_s", stats.wait.as_secs_f64())?;
+        dict.set_item("verify_s", stats.stages.verify.as_secs_f64())?;
+        dict.set_item("copy_s", stats.stages.copy.as_secs_f64())?;
+        dict.set_item("held_bytes_max", stats.held_bytes_max)?;
+        dict.set_item("engine", stats.engine)?;
+        dict.set_item("io", stats.io.name())?;
+        Ok(dict)
+    }
+
+    /// Stop reading ahead.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        Ok(py.detach(|| -> Result<_, Raised> {
+            let epoch = self.epoch.lock()?.take();
+            drop(epoch);
+            Ok(())
+        })?)
+    }
+}

@@ -1,0 +1,177 @@
+//! What a caller gives for the attributes and fields of a sample. What does not fit is an error, never another value.
+
+use grainstore_format::{AttributeType, AttributeValue, FieldType};
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyString};
+
+use crate::argument::shown;
+use crate::error::Raised;
+use crate::numpy::dtype_of;
+
+/// What is given, or nothing: `None`, and what NumPy has masked, are missing values.
+pub(crate) fn present<'py>(name: &str, value: Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    let masked = value.py().import("numpy.ma")?;
+    if !value.is_instance(&masked.getattr("MaskedArray")?)? {
+        return Ok(Some(value));
+    }
+    let mask = masked.call_method1("getmaskarray", (&value,))?;
+    if !mask.call_method0("any")?.is_truthy()? {
+        return value.getattr("data").map(Some);
+    }
+    if mask.call_method0("all")?.is_truthy()? {
+        return Ok(None);
+    }
+    Err(PyTypeError::new_err(format!(
+        "{name}: some of its elements are masked; a field is missing as a whole, or not at all"
+    )))
+}
+
+fn wrong(name: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!("{name}: expected {expected}, found {}", shown(found)))
+}
+
+/// A number as the attribute's type has it.
+pub(crate) fn scalar(name: &str, kind: AttributeType, value: &Bound<'_, PyAny>) -> PyResult<AttributeValue> {
+    let py = value.py();
+    let too_large = |error: PyErr| {
+        if error.is_instance_of::<PyOverflowError>(py) {
+            PyOverflowError::new_err(format!("{name}: {} does not fit {}", value, kind.name()))
+        } else {
+            wrong(name, kind.name(), value)
+        }
+    };
+    let is_bool = value.is_instance_of::<PyBool>() || matches!(value.get_type().name()?.to_str()?, "bool" | "bool_");
+    let read = match kind {
+        AttributeType::Bool if is_bool => AttributeValue::Bool(value.is_truthy()?),
+        AttributeType::Bool => return Err(wrong(name, "bool", value)),
+        _ if is_bool => return Err(wrong(name, kind.name(), value)),
+        AttributeType::Int8 | AttributeType::Int16 | AttributeType::Int32 | AttributeType::Int64 => {
+            AttributeValue::Int(value.extract().map_err(too_large)?)
+        }
+        AttributeType::Uint8 | AttributeType::Uint16 | AttributeType::Uint32 | AttributeType::Uint64 => {
+            AttributeValue::Uint(value.extract().map_err(too_large)?)
+        }
+        AttributeType::Float32 => {
+            let wide: f64 = value.extract().map_err(too_large)?;
+            let narrow: f32 = value.extract().map_err(too_large)?;
+            if wide.is_finite() && narrow.is_infinite() {
+                return Err(PyOverflowError::new_err(format!("{name}: {value} does not fit {}", kind.name())));
+            }
+            AttributeValue::Float32(narrow)
+        }
+        AttributeType::Float64 => AttributeValue::Float64(value.extract().map_err(too_large)?),
+    };
+    match kind.encode(read) {
+        Some(_) => Ok(read),
+        None => Err(PyOverflowError::new_err(format!("{name}: {} does not fit {}", value, kind.name()))),
+    }
+}
+
+/// Appends a field's bytes to a payload.
+pub(crate) fn append_field(
+    name: &str,
+    kind: &FieldType,
+    value: &Bound<'_, PyAny>,
+    payload: &mut Vec<u8>,
+) -> PyResult<()> {
+    match kind {
+        FieldType::Bytes => append_bytes(name, value, payload),
+        FieldType::Str => {
+            let text = value.cast::<PyString>().map_err(|_| wrong(name, "str", value))?;
+            payload.extend_from_slice(text.to_str()?.as_bytes());
+            Ok(())
+        }
+        FieldType::Array { element, shape } => append_array(name, *element, shape, value, payload),
+    }
+}
+
+fn append_bytes(name: &str, value: &Bound<'_, PyAny>, payload: &mut Vec<u8>) -> PyResult<()> {
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        payload.extend_from_slice(bytes.as_bytes());
+        return Ok(());
+    }
+    let buffer = PyBuffer::<u8>::get(value).map_err(|_| wrong(name, "bytes, or a buffer of bytes", value))?;
+    let start = payload.len();
+    payload.resize(start + buffer.item_count(), 0);
+    buffer.copy_to_slice(value.py(), &mut payload[start..])
+}
+
+fn append_array(
+    name: &str,
+    element: AttributeType,
+    shape: &[u64],
+    value: &Bound<'_, PyAny>,
+    payload: &mut Vec<u8>,
+) -> PyResult<()> {
+    let py = value.py();
+    let numpy = py.import("numpy")?;
+    let dtype = numpy.call_method1("dtype", (dtype_of(element),))?;
+    let array = if value.is_instance(&numpy.getattr("ndarray")?)? || value.hasattr("__array__")? {
+        let array = numpy.call_method1("asarray", (value,))?;
+        let found = array.getattr("dtype")?;
+        if !found.eq(&dtype)? {
+            let what = format!(
+                "{name}: expected an array of {}, found one of {found}: .astype says it is meant",
+                element.name()
+            );
+            return Err(PyTypeError::new_err(what));
+        }
+        array
+    } else {
+        converted(name, element, value, &dtype).map_err(|error| {
+            if error.is_instance_of::<PyOverflowError>(py) || error.is_instance_of::<PyTypeError>(py) {
+                return error;
+            }
+            let wrong = wrong(name, &format!("an array of {}", element.name()), value);
+            wrong.set_cause(py, Some(error));
+            wrong
+        })?
+    };
+    let found: Vec<u64> = array.getattr("shape")?.extract()?;
+    if found != shape {
+        return Err(
+            Raised::new("InvalidSample", format!("{name}: expected the shape {shape:?}, found {found:?}")).into()
+        );
+    }
+    let bytes = array.call_method0("tobytes")?;
+    payload.extend_from_slice(bytes.cast::<PyBytes>()?.as_bytes());
+    Ok(())
+}
+
+/// Python's numbers as an array of a type, where each is a number of that type: a float may lose digits, an integer
+/// nothing.
+fn converted<'py>(
+    name: &str,
+    element: AttributeType,
+    value: &Bound<'py, PyAny>,
+    dtype: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let numpy = value.py().import("numpy")?;
+    let given = numpy.call_method1("asarray", (value,))?;
+    let is_float = matches!(element, AttributeType::Float32 | AttributeType::Float64);
+    let empty = given.getattr("size")?.extract::<usize>()? == 0;
+    match given.getattr("dtype")?.getattr("kind")?.extract::<String>()?.as_str() {
+        _ if empty => {}
+        "i" | "u" => {}
+        "f" if is_float => {}
+        _ => {
+            let found = given.getattr("dtype")?;
+            return Err(PyTypeError::new_err(format!("{name}: expected numbers of {}, found {found}", element.name())));
+        }
+    }
+    let too_large = || PyOverflowError::new_err(format!("{name}: a number does not fit {}", element.name()));
+    let array = numpy
+        .call_method1("asarray", (value, dtype))
+        .map_err(|error| if error.is_instance_of::<PyOverflowError>(value.py()) { too_large() } else { error })?;
+    let finite = |array: &Bound<'py, PyAny>| numpy.call_method1("isfinite", (array,));
+    let same = match is_float {
+        true => numpy.call_method1("array_equal", (finite(&array)?, finite(&given)?))?,
+        false => numpy.call_method1("array_equal", (&array, &given))?,
+    };
+    if same.is_truthy()? { Ok(array) } else { Err(too_large()) }
+}

@@ -1,0 +1,61 @@
+//! The Python module `grainstore._core`: a thin face over the reader, the converters and the writer.
+//!
+//! A class is a file; a call holds no lock of Python's while it waits. Nothing here decides what a dataset is: that is
+//! the libraries' business. The package around it (`python/grainstore`) adds the loader and the adapters for frameworks.
+#![deny(unsafe_code)]
+
+mod argument;
+mod batch;
+mod buffers;
+mod command;
+mod convert;
+mod dataset;
+mod epoch;
+mod error;
+mod export;
+mod given;
+mod home;
+mod key;
+mod keys;
+mod numpy;
+mod opened;
+mod progress;
+mod sample;
+mod samples;
+mod schema;
+mod selection;
+mod verify;
+#[allow(unsafe_code, reason = "memory is lent to Python here, and nowhere else")]
+mod view;
+mod writer;
+
+/// The compiled part of the package `grainstore`.
+#[pyo3::pymodule]
+mod _core {
+    #[pymodule_export]
+    use crate::batch::Batch;
+    #[pymodule_export]
+    use crate::buffers::Buffers;
+    #[pymodule_export]
+    use crate::command::run_command;
+    #[pymodule_export]
+    use crate::convert::{adopt, append, convert};
+    #[pymodule_export]
+    use crate::dataset::{Dataset, open, reopen};
+    #[pymodule_export]
+    use crate::epoch::Epoch;
+    #[pymodule_export]
+    use crate::export::export;
+    #[pymodule_export]
+    use crate::keys::Keys;
+    #[pymodule_export]
+    use crate::verify::{rebuild_index, verify};
+    #[pymodule_export]
+    use crate::view::Memory;
+    #[pymodule_export]
+    use crate::writer::Writer;
+
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "as Python spells it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,109 @@
+//! Long work: on a thread of its own, so that the caller's tells how far it is and hears Ctrl-C.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::Raised;
+
+/// How often the caller hears of it.
+const PACE: Duration = Duration::from_millis(100);
+
+/// How far the work is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct News {
+    pub(crate) stage: &'static str,
+    pub(crate) samples: u64,
+    pub(crate) samples_total: Option<u64>,
+    pub(crate) bytes: u64,
+    pub(crate) bytes_total: Option<u64>,
+}
+
+/// What the work tells, and is told.
+#[derive(Default)]
+pub(crate) struct Job {
+    cancelled: AtomicBool,
+    news: Mutex<Option<News>>,
+}
+
+impl Job {
+    pub(crate) fn cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Whoever comes too late for it misses nothing: it is told again soon.
+    pub(crate) fn tell(&self, news: News) {
+        if let Ok(mut place) = self.news.try_lock() {
+            *place = Some(news);
+        }
+    }
+
+    pub(crate) fn update(&self, change: impl FnOnce(&mut News)) {
+        if let Some(news) = self.news.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            change(news);
+        }
+    }
+
+    fn heard(&self) -> Option<News> {
+        *self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Does `work`, and meanwhile calls `progress`. What that raises, Ctrl-C too, stops the work and is raised when it has
+/// cleaned up.
+pub(crate) fn run<T: Send>(
+    py: Python<'_>,
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Job) -> Result<T, Raised> + Send,
+) -> PyResult<T> {
+    let job = Job::default();
+    std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::channel::<()>();
+        let job = &job;
+        let worker = scope.spawn(move || {
+            let result = work(job);
+            drop(sender);
+            result
+        });
+        let mut stopped_by = None;
+        // The receiver is used by one thread at a time, which the type does not know.
+        let receiver = Mutex::new(receiver);
+        loop {
+            let waited = py.detach(|| receiver.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(PACE));
+            if waited != Err(RecvTimeoutError::Timeout) {
+                break;
+            }
+            if stopped_by.is_none() {
+                stopped_by = py.check_signals().and_then(|()| report(progress, job.heard())).err();
+                job.cancelled.store(stopped_by.is_some(), Ordering::Relaxed);
+            }
+        }
+        let result = py.detach(|| worker.join());
+        match (stopped_by, result) {
+            (Some(error), Ok(Err(_)) | Err(_)) => Err(error),
+            (_, Err(_)) => Err(Raised::new("Error", "a thread that worked has panicked; this is a bug").into()),
+            // It was done before it could be stopped.
+            (Some(error), Ok(Ok(_))) => Err(error),
+            (None, Ok(result)) => {
+                let done = result?;
+                report(progress, job.heard())?;
+                Ok(done)
+            }
+        }
+    })
+}
+
+fn report(progress: Option<&Bound<'_, PyAny>>, news: Option<News>) -> PyResult<()> {
+    let (Some(progress), Some(news)) = (progress, news) else { return Ok(()) };
+    let told = PyDict::new(progress.py());
+    told.set_item("stage", news.stage)?;
+    told.set_item("samples", news.samples)?;
+    told.set_item("samples_total", news.samples_total)?;
+    told.set_item("bytes", news.bytes)?;
+    told.set_item("bytes_total", news.bytes_total)?;
+    progress.call1((told,)).map(drop)
+}

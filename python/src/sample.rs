@@ -1,0 +1,128 @@
+//! One sample as a dictionary: its key where that was asked for, its fields, its attributes.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::Arc;
+
+use grainstore_format::to_usize;
+use grainstore_store::Collection;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::error::Raised;
+use crate::key;
+use crate::opened::{Opened, Payloads};
+use crate::schema::{FieldBytes, Names, attribute_value};
+use crate::view::Bytes;
+
+/// What a sample is made of beside its payload.
+pub(crate) struct Sample<'a> {
+    pub(crate) collection: &'a Collection,
+    pub(crate) names: &'a Names,
+    pub(crate) payloads: Payloads,
+    pub(crate) ordinal: u64,
+}
+
+/// Where a payload lies, and its fields in it.
+pub(crate) struct Payload<'a> {
+    pub(crate) owner: Arc<dyn Bytes>,
+    /// Where it starts among the owner's bytes.
+    pub(crate) start: usize,
+    pub(crate) fields: &'a [Option<Range<u64>>],
+}
+
+impl Sample<'_> {
+    /// The dictionary.
+    pub(crate) fn to_dict<'py>(&self, py: Python<'py>, payload: &Payload<'_>) -> PyResult<Bound<'py, PyDict>> {
+        let sample = self.begun(py)?;
+        for (field, range) in self.names.fields.iter().zip(payload.fields) {
+            let value = match range {
+                None => py.None().into_bound(py),
+                Some(range) => {
+                    let range = payload.start + to_usize(range.start)..payload.start + to_usize(range.end);
+                    FieldBytes { owner: &payload.owner, range }.value(py, field, self.payloads)?
+                }
+            };
+            sample.set_item(field.0.object(py), value)?;
+        }
+        self.add_attributes(&sample)?;
+        Ok(sample)
+    }
+
+    /// The dictionary with the key, where that was asked for.
+    fn begun<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let sample = PyDict::new(py);
+        if let Some(name) = &self.names.key {
+            let key = py.detach(|| self.collection.key(self.ordinal)).map_err(Raised::from)?.unwrap_or_default();
+            sample.set_item(name.object(py), key::to_python(py, &key)?)?;
+        }
+        Ok(sample)
+    }
+
+    fn add_attributes(&self, sample: &Bound<'_, PyDict>) -> PyResult<()> {
+        if self.names.attributes.is_empty() {
+            return Ok(());
+        }
+        let py = sample.py();
+        let values = py.detach(|| self.collection.attributes(self.ordinal)).map_err(Raised::from)?;
+        for ((name, _), value) in self.names.attributes.iter().zip(values) {
+            sample.set_item(name.object(py), attribute_value(py, value)?)?;
+        }
+        Ok(())
+    }
+}
+
+thread_local! {
+    /// Where a payload lies until Python has a copy of it.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// So many bytes are kept for the next payload, not more.
+const SCRATCH_LEN_MAX: usize = 256 << 10;
+
+/// Reads a sample and makes its dictionary.
+pub(crate) fn read<'py>(py: Python<'py>, opened: &Opened, ordinal: u64) -> PyResult<Bound<'py, PyDict>> {
+    let collection = opened.reader.collection();
+    let sample = Sample { collection, names: &opened.names, payloads: opened.how.payloads, ordinal };
+    if let Some(name) = opened.only_bytes() {
+        let dict = sample.begun(py)?;
+        let payload = read_bytes(py, opened, ordinal)?;
+        dict.set_item(name.object(py), payload)?;
+        sample.add_attributes(&dict)?;
+        return Ok(dict);
+    }
+    let read = py.detach(|| opened.reader.get(ordinal)).map_err(Raised::from)?;
+    let fields = read.fields().to_vec();
+    sample.to_dict(py, &Payload { owner: Arc::new(read.payload), start: 0, fields: &fields })
+}
+
+/// A payload of up to so many bytes that is mapped is copied at once. Letting go of Python's lock, and taking it again,
+/// would take a tenth of the time of a sample that is in memory, which is what mapped files are for.
+const AT_ONCE_LEN_MAX: u64 = 16 << 10;
+
+struct Copied<'py>(Bound<'py, PyBytes>);
+
+impl AsRef<[u8]> for Copied<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+/// A payload as `bytes`.
+fn read_bytes<'py>(py: Python<'py>, opened: &Opened, ordinal: u64) -> PyResult<Bound<'py, PyBytes>> {
+    if opened.is_mapped_and_warm() {
+        let copy = |payload: &[u8]| Copied(PyBytes::new(py, payload));
+        if let Some(copied) = opened.reader.get_copied(ordinal, AT_ONCE_LEN_MAX, copy).map_err(Raised::from)? {
+            return Ok(copied.0);
+        }
+    }
+    // By way of memory that is used again.
+    let mut scratch = SCRATCH.take();
+    let read = py.detach(|| opened.reader.get_into(ordinal, &mut scratch));
+    let payload = read.map(|()| PyBytes::new(py, &scratch));
+    if scratch.capacity() <= SCRATCH_LEN_MAX {
+        SCRATCH.set(scratch);
+    }
+    opened.warmed();
+    Ok(payload.map_err(Raised::from)?)
+}

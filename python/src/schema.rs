@@ -1,0 +1,169 @@
+//! Attributes and fields as Python sees them: their names, and their values.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use grainstore_format::{AttributeType, AttributeValue, FieldType, Schema};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyString};
+
+use crate::error::Raised;
+use crate::numpy;
+use crate::opened::Payloads;
+use crate::view::{Bytes, Memory};
+
+/// A name that dictionaries have as a key. It is one object, so that looking it up compares addresses.
+pub(crate) struct Name {
+    text: String,
+    object: PyOnceLock<Py<PyString>>,
+}
+
+impl Name {
+    fn new(text: &str) -> Self {
+        Self { text: text.to_owned(), object: PyOnceLock::new() }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn object<'py>(&self, py: Python<'py>) -> &Bound<'py, PyString> {
+        self.object.get_or_init(py, || PyString::intern(py, &self.text).unbind()).bind(py)
+    }
+}
+
+/// The names of a schema.
+pub(crate) struct Names {
+    pub(crate) attributes: Vec<(Name, AttributeType)>,
+    pub(crate) fields: Vec<(Name, FieldType)>,
+    /// Where samples are to have their key with them.
+    pub(crate) key: Option<Name>,
+}
+
+/// What a name stands for, with its number.
+#[derive(Clone, Copy)]
+pub(crate) enum Member {
+    Key,
+    Attribute(usize),
+    Field(usize),
+}
+
+impl Names {
+    pub(crate) fn of(schema: &Schema, keys: bool) -> Self {
+        let attributes = schema.attributes().iter().map(|one| (Name::new(&one.name), one.kind)).collect();
+        let fields = schema.fields().iter().map(|one| (Name::new(&one.name), one.kind.clone())).collect();
+        Self { attributes, fields, key: keys.then(|| Name::new("key")) }
+    }
+
+    /// Key, fields and attributes, in this order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Name, Member)> {
+        let key = self.key.iter().map(|name| (name, Member::Key));
+        let fields = self.fields.iter().enumerate().map(|(number, (name, _))| (name, Member::Field(number)));
+        let attributes = self.attributes.iter().enumerate();
+        key.chain(fields).chain(attributes.map(|(number, (name, _))| (name, Member::Attribute(number))))
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Result<Member, Raised> {
+        let found = self.all().find(|(known, _)| known.text() == name);
+        found.map(|(_, member)| member).ok_or_else(|| {
+            let known: Vec<&str> = self.all().map(|(name, _)| name.text()).collect();
+            let name = grainstore_format::escape_bytes(name.as_bytes());
+            Raised::new("NoSuchName", format!("no field or attribute \"{name}\" (there are: {})", known.join(", ")))
+        })
+    }
+
+    /// Name to type, as `Writer` takes it.
+    pub(crate) fn types<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let types = PyDict::new(py);
+        for (name, kind) in &self.fields {
+            types.set_item(name.object(py), kind.name())?;
+        }
+        for (name, kind) in &self.attributes {
+            types.set_item(name.object(py), kind.name())?;
+        }
+        Ok(types)
+    }
+}
+
+/// An attribute's value; `None` where it is missing.
+pub(crate) fn attribute_value(py: Python<'_>, value: Option<AttributeValue>) -> PyResult<Bound<'_, PyAny>> {
+    Ok(match value {
+        None => py.None().into_bound(py),
+        Some(AttributeValue::Bool(value)) => value.into_pyobject(py)?.to_owned().into_any(),
+        Some(AttributeValue::Int(value)) => value.into_pyobject(py)?.into_any(),
+        Some(AttributeValue::Uint(value)) => value.into_pyobject(py)?.into_any(),
+        Some(AttributeValue::Float32(value)) => value.into_pyobject(py)?.into_any(),
+        Some(AttributeValue::Float64(value)) => value.into_pyobject(py)?.into_any(),
+    })
+}
+
+/// A field's bytes: in a piece of memory that may be lent.
+pub(crate) struct FieldBytes<'a> {
+    pub(crate) owner: &'a Arc<dyn Bytes>,
+    pub(crate) range: Range<usize>,
+}
+
+impl FieldBytes<'_> {
+    fn bytes(&self) -> &[u8] {
+        self.owner.bytes().get(self.range.clone()).unwrap_or_default()
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::of(Arc::clone(self.owner), self.range.clone())
+    }
+
+    /// As Python sees it.
+    pub(crate) fn value<'py>(
+        &self,
+        py: Python<'py>,
+        (name, kind): &(Name, FieldType),
+        payloads: Payloads,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match (kind, payloads) {
+            (FieldType::Bytes, Payloads::Bytes) => Ok(PyBytes::new(py, self.bytes()).into_any()),
+            (FieldType::Bytes, Payloads::MemoryView) => Ok(self.memory().view(py)?.into_any()),
+            (FieldType::Bytes, Payloads::Numpy) => numpy::array(py, self.memory(), "<u1"),
+            (FieldType::Str, _) => Ok(text(py, name, self.bytes())?.into_any()),
+            (FieldType::Array { element, shape }, Payloads::Bytes) => {
+                let own = Memory::whole(Arc::new(self.bytes().to_vec()));
+                array_value(py, name, own, *element, shape)
+            }
+            (FieldType::Array { element, shape }, _) => array_value(py, name, self.memory(), *element, shape),
+        }
+    }
+}
+
+fn array_value<'py>(
+    py: Python<'py>,
+    name: &Name,
+    memory: Memory,
+    element: AttributeType,
+    shape: &[u64],
+) -> PyResult<Bound<'py, PyAny>> {
+    check_array_len(name, memory.bytes().len(), element, shape)?;
+    numpy::shaped(py, memory, numpy::dtype_of(element), shape)
+}
+
+/// Bytes of an array. Where a dimension is 0, the others may be as large as they like.
+pub(crate) fn array_len(element: AttributeType, shape: &[u64]) -> u64 {
+    let elements = if shape.contains(&0) { 0 } else { shape.iter().product() };
+    u64::from(element.width()).saturating_mul(elements)
+}
+
+/// Whether a field holds as many bytes as its shape says. Whoever wrote it may have written anything.
+pub(crate) fn check_array_len(name: &Name, len: usize, element: AttributeType, shape: &[u64]) -> Result<(), Raised> {
+    let expected = array_len(element, shape);
+    if len as u64 == expected {
+        return Ok(());
+    }
+    let what = format!("field \"{}\" has {len} bytes, an array of {shape:?} has {expected}", name.text());
+    Err(Raised::new("Damaged", what))
+}
+
+pub(crate) fn text<'py>(py: Python<'py>, name: &Name, bytes: &[u8]) -> Result<Bound<'py, PyString>, Raised> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(PyString::new(py, text)),
+        Err(error) => Err(Raised::new("Damaged", format!("field \"{}\" is no UTF-8: {error}", name.text()))),
+    }
+}

@@ -1,0 +1,128 @@
+//! Which samples a dataset or a view of it has, in which order.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use grainstore_reader::Subset;
+
+use crate::error::Raised;
+
+/// Samples by their place.
+#[derive(Clone)]
+pub(crate) enum Selection {
+    /// All of them, or neighbours.
+    Range(Range<u64>),
+    /// Some, in ascending order.
+    Subset(Arc<Subset>),
+    /// Any, in any order, some perhaps twice.
+    List(Arc<[u64]>),
+}
+
+/// A slice of Python's, resolved.
+#[derive(Clone, Copy)]
+pub(crate) struct Slice {
+    pub(crate) start: i64,
+    pub(crate) step: i64,
+    pub(crate) count: u64,
+}
+
+impl Selection {
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Range(range) => range.end - range.start,
+            Self::Subset(subset) => subset.len(),
+            Self::List(ordinals) => ordinals.len() as u64,
+        }
+    }
+
+    /// The ordinal at a place, counted from the end where it is negative.
+    pub(crate) fn ordinal(&self, index: i64) -> Result<u64, Raised> {
+        let len = self.len();
+        let place = if index < 0 { len.checked_sub(index.unsigned_abs()) } else { Some(index.unsigned_abs()) };
+        match place.filter(|&place| place < len) {
+            Some(place) => Ok(self.at(place)),
+            None => Err(Raised::no_such_ordinal(index, len)),
+        }
+    }
+
+    /// The ordinal at a place below the length.
+    fn at(&self, place: u64) -> u64 {
+        match self {
+            Self::Range(range) => range.start + place,
+            Self::Subset(subset) => subset.ordinal(place),
+            Self::List(ordinals) => usize::try_from(place).ok().and_then(|at| ordinals.get(at)).copied().unwrap_or(0),
+        }
+    }
+
+    /// The ordinals at places, which may be counted from the end.
+    pub(crate) fn ordinals(&self, indices: &[i64]) -> Result<Vec<u64>, Raised> {
+        indices.iter().map(|&index| self.ordinal(index)).collect()
+    }
+
+    /// The ordinals at a range of places below the length.
+    pub(crate) fn ordinals_at(&self, places: Range<u64>) -> Vec<u64> {
+        match self {
+            Self::Range(range) => (range.start + places.start..range.start + places.end).collect(),
+            Self::Subset(_) | Self::List(_) => places.map(|place| self.at(place)).collect(),
+        }
+    }
+
+    pub(crate) fn contains(&self, ordinal: u64) -> bool {
+        match self {
+            Self::Range(range) => range.contains(&ordinal),
+            Self::Subset(subset) => subset.contains(ordinal),
+            Self::List(ordinals) => ordinals.contains(&ordinal),
+        }
+    }
+
+    pub(crate) fn slice(&self, slice: Slice) -> Self {
+        let Slice { start, step, count } = slice;
+        let place = |number: u64| start.saturating_add(step.saturating_mul(number.cast_signed())).cast_unsigned();
+        match self {
+            Self::Range(range) if step == 1 => {
+                let first = range.start + place(0).min(self.len());
+                Self::Range(first..first + count)
+            }
+            _ => Self::List((0..count).map(|number| self.at(place(number))).collect()),
+        }
+    }
+
+    /// Those of this selection that `wanted` has too.
+    pub(crate) fn filter(&self, wanted: Subset) -> Result<Self, Raised> {
+        match self {
+            Self::Range(range) if *range == (0..wanted.sample_count()) => Ok(Self::Subset(Arc::new(wanted))),
+            Self::Range(range) => self.subset_of(wanted.sample_count(), wanted.ordinals_in(range.clone())),
+            Self::Subset(subset) => {
+                let both = wanted.ordinals_in(0..wanted.sample_count()).filter(|&ordinal| subset.contains(ordinal));
+                self.subset_of(wanted.sample_count(), both)
+            }
+            Self::List(ordinals) => {
+                Ok(Self::List(ordinals.iter().copied().filter(|&ordinal| wanted.contains(ordinal)).collect()))
+            }
+        }
+    }
+
+    fn subset_of(&self, sample_count: u64, ordinals: impl Iterator<Item = u64>) -> Result<Self, Raised> {
+        let subset =
+            Subset::from_ordinals(sample_count, ordinals).map_err(|error| Raised::option(error.to_string()))?;
+        Ok(Self::Subset(Arc::new(subset)))
+    }
+
+    /// What an epoch visits; `None`: all samples.
+    pub(crate) fn for_epoch(&self, sample_count: u64) -> Result<Option<Arc<Subset>>, Raised> {
+        let wrong = |error: grainstore_reader::SubsetError| Raised::option(error.to_string());
+        match self {
+            Self::Range(range) if *range == (0..sample_count) => Ok(None),
+            Self::Range(range) => Ok(Some(Arc::new(Subset::from_range(sample_count, range.clone()).map_err(wrong)?))),
+            Self::Subset(subset) => Ok(Some(Arc::clone(subset))),
+            Self::List(ordinals) => {
+                let subset = Subset::from_ordinals(sample_count, ordinals.iter().copied()).map_err(wrong)?;
+                if subset.len() < ordinals.len() as u64 {
+                    let what = "the view has a sample twice, and an epoch visits each once: use the dataset's __getitem__, or select without repeats";
+                    return Err(Raised::option(what));
+                }
+                Ok(Some(Arc::new(subset)))
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Checking a dataset, and mending its merged index.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use grainstore_store::{Damage, VerifyOptions};
+use grainstore_writer::{DiskStorage, Storage, WriterOptions};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+
+use crate::convert::jobs as jobs_of;
+use crate::error::Raised;
+use crate::progress::{News, run};
+
+/// Check every checksum and every rule of the dataset at `path`. Damage is listed, not raised: `report["ok"]`.
+#[pyfunction]
+#[pyo3(signature = (path, *, jobs=None, allow_external=false, progress=None))]
+pub(crate) fn verify<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    jobs: Option<usize>,
+    allow_external: bool,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let options = VerifyOptions { threads: jobs_of(jobs)?.map(usize::from), allow_external };
+    let damages: Mutex<Vec<Damage>> = Mutex::default();
+    // The check cannot be stopped in its midst: Ctrl-C is heard, and raised when it has ended.
+    let report = run(py, progress, |job| {
+        let checked = AtomicU64::new(0);
+        let on_progress = |bytes: u64| {
+            let bytes = checked.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            job.tell(News { stage: "checking", samples: 0, samples_total: None, bytes, bytes_total: None });
+        };
+        let on_damage = |damage| damages.lock().unwrap_or_else(PoisonError::into_inner).push(damage);
+        Ok(grainstore_store::verify(&path, &options, &on_damage, &on_progress)?)
+    })?;
+    let mut damages = damages.into_inner().unwrap_or_else(PoisonError::into_inner);
+    damages.sort_by(|a, b| (&a.segment, a.ordinal, a.offset).cmp(&(&b.segment, b.ordinal, b.offset)));
+    let rows: PyResult<Vec<_>> = damages.into_iter().map(|damage| row(py, damage)).collect();
+    let document = PyDict::new(py);
+    document.set_item("ok", report.damaged == 0)?;
+    document.set_item("samples", report.samples)?;
+    document.set_item("segments", report.segments)?;
+    document.set_item("checked_bytes", report.checked_bytes)?;
+    document.set_item("damages", PyList::new(py, rows?)?)?;
+    document.set_item("notices", report.notices)?;
+    Ok(document)
+}
+
+fn row(py: Python<'_>, damage: Damage) -> PyResult<Bound<'_, PyDict>> {
+    let row = PyDict::new(py);
+    row.set_item("segment", damage.segment)?;
+    row.set_item("ordinal", damage.ordinal)?;
+    row.set_item("key", damage.key.map(|key| PyBytes::new(py, &key)))?;
+    row.set_item("offset", damage.offset)?;
+    row.set_item("what", damage.what)?;
+    Ok(row)
+}
+
+/// Make a lost or damaged merged index again from the segments.
+#[pyfunction]
+pub(crate) fn rebuild_index(py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    let storage: Arc<dyn Storage> = Arc::new(DiskStorage);
+    py.detach(|| grainstore_writer::rebuild_index(&storage, &path, WriterOptions::DEFAULT_MEMORY_LEN))
+        .map_err(|error| Raised::from(error).into())
+}

@@ -1,0 +1,67 @@
+//! Memory that Python looks at without a copy.
+
+use std::ffi::c_int;
+use std::ops::Range;
+use std::sync::Arc;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyMemoryView;
+
+/// Bytes that stay where they are, unchanged, for as long as their owner lives.
+pub(crate) trait Bytes: Send + Sync {
+    /// The bytes: the same ones at every call.
+    fn bytes(&self) -> &[u8];
+}
+
+impl Bytes for Vec<u8> {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+}
+
+/// Bytes that NumPy and memoryview look at where they lie, and never change.
+#[pyclass(frozen, module = "grainstore._core")]
+pub(crate) struct Memory {
+    owner: Arc<dyn Bytes>,
+    range: Range<usize>,
+}
+
+impl Memory {
+    /// The bytes of `owner` in `range`, which lies inside them.
+    pub(crate) fn of(owner: Arc<dyn Bytes>, range: Range<usize>) -> Self {
+        Self { owner, range }
+    }
+
+    pub(crate) fn whole(owner: Arc<dyn Bytes>) -> Self {
+        let range = 0..owner.bytes().len();
+        Self { owner, range }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.owner.bytes().get(self.range.clone()).unwrap_or_default()
+    }
+
+    /// As a memoryview.
+    pub(crate) fn view(self, py: Python<'_>) -> PyResult<Bound<'_, PyMemoryView>> {
+        PyMemoryView::from(Bound::new(py, self)?.as_any())
+    }
+}
+
+#[pymethods]
+impl Memory {
+    fn __len__(&self) -> usize {
+        self.bytes().len()
+    }
+
+    unsafe fn __getbuffer__(slf: &Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let bytes = slf.get().bytes();
+        let len = isize::try_from(bytes.len()).unwrap_or(isize::MAX);
+        // SAFETY: Python hands over a `view` to be filled. The bytes stay where they are while `slf` lives (see
+        // `Bytes`: a frozen class never swaps its owner), and the view holds a reference to `slf`, which this call takes.
+        // Read-only is asked for, so nobody writes through the pointer: a caller who wants to is refused.
+        let status =
+            unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), bytes.as_ptr().cast_mut().cast(), len, 1, flags) };
+        if status == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
+    }
+}

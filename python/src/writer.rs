@@ -1,0 +1,284 @@
+//! Writing a dataset from Python, sample by sample.
+
+use std::path::PathBuf;
+
+use grainstore_format::{Attribute, AttributeType, Field, FieldType, Geometry, Metadata, Schema};
+use grainstore_writer::{AppendOptions, DatasetWriter, Sample, Summary, WriterOptions, existing};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::convert::{alignment, chunk_size, compression, jobs as jobs_of};
+use crate::error::Raised;
+use crate::given::{append_field, present, scalar};
+use crate::home::Home;
+use crate::key;
+use crate::schema::Names;
+
+/// Writes a dataset, in the order of the calls. It appears under its name when the `with` block ends; where that raises,
+/// nothing does.
+#[pyclass(frozen, module = "grainstore")]
+pub(crate) struct Writer {
+    path: PathBuf,
+    names: Names,
+    keyed: bool,
+    /// `None` once it was closed.
+    writer: Home<Option<DatasetWriter>>,
+}
+
+fn only_field_missing(name: &str) -> PyErr {
+    PyTypeError::new_err(format!(
+        "{name} is missing: the only field of a schema is the payload, which every sample has"
+    ))
+}
+
+fn schema_of(types: &Bound<'_, PyDict>) -> PyResult<Schema> {
+    let (mut attributes, mut fields) = (Vec::new(), Vec::new());
+    for (name, kind) in types {
+        let (name, kind): (String, String) = (name.extract()?, kind.extract()?);
+        if let Some(kind) = AttributeType::from_name(&kind) {
+            attributes.push(Attribute { name, kind });
+        } else if let Some(kind) = FieldType::from_name(&kind) {
+            fields.push(Field { name, kind });
+        } else {
+            let known = "bytes, str, an array such as float32[768], or a scalar: bool, int8 to int64, uint8 to uint64, float32, float64";
+            return Err(Raised::option(format!("schema: type of {name:?} is {kind:?}, expected {known}")).into());
+        }
+    }
+    if fields.is_empty() {
+        let what = "schema: it has no field of type bytes, str or an array; scalars alone have no payload to read";
+        return Err(Raised::option(what).into());
+    }
+    Schema::new(attributes, fields).map_err(|error| Raised::option(format!("schema: {error}")).into())
+}
+
+fn user_metadata(metadata: &Bound<'_, PyAny>) -> PyResult<serde_json::Map<String, serde_json::Value>> {
+    let text: String = metadata.py().import("json")?.call_method1("dumps", (metadata,))?.extract()?;
+    match serde_json::from_str(&text) {
+        Ok(serde_json::Value::Object(map)) => Ok(map),
+        _ => Err(Raised::option("metadata: expected a dictionary that JSON can hold").into()),
+    }
+}
+
+impl Writer {
+    fn sample(&self, py: Python<'_>, values: &Bound<'_, PyDict>) -> PyResult<Sample> {
+        let key = match (self.keyed, values.get_item("key")?) {
+            (true, Some(key)) => key::from_python(&key)?,
+            (false, None) => Vec::new(),
+            (true, None) => {
+                let what = "key is missing: every sample has one, unless the writer is made with keyed=False";
+                return Err(PyTypeError::new_err(what));
+            }
+            (false, Some(_)) => return Err(PyTypeError::new_err("key: the writer was made with keyed=False")),
+        };
+        let mut used = usize::from(self.keyed);
+        let mut attributes = Vec::with_capacity(self.names.attributes.len());
+        for (name, kind) in &self.names.attributes {
+            let value = values.get_item(name.object(py))?;
+            used += usize::from(value.is_some());
+            let value = value.map(|value| present(name.text(), value)).transpose()?.flatten();
+            attributes.push(value.map(|value| scalar(name.text(), *kind, &value)).transpose()?);
+        }
+        let (mut payload, mut fields) = (Vec::new(), Vec::with_capacity(self.names.fields.len()));
+        for (name, kind) in &self.names.fields {
+            let value = values.get_item(name.object(py))?;
+            used += usize::from(value.is_some());
+            let start = payload.len() as u64;
+            fields.push(match value.map(|value| present(name.text(), value)).transpose()?.flatten() {
+                None if self.names.fields.len() == 1 => {
+                    return Err(self.unknown_name(values).unwrap_or_else(|| only_field_missing(name.text())));
+                }
+                None => None,
+                Some(value) => {
+                    append_field(name.text(), kind, &value, &mut payload)?;
+                    Some(start..payload.len() as u64)
+                }
+            });
+        }
+        if let (true, Some(error)) = (used != values.len(), self.unknown_name(values)) {
+            return Err(error);
+        }
+        // Of one field, all of it: nothing frames it.
+        if let [Some(_)] = fields[..] {
+            fields.clear();
+        }
+        Ok(Sample { key, attributes, payload, fields })
+    }
+
+    /// The error for a name that is not in the schema, where there is one.
+    fn unknown_name(&self, values: &Bound<'_, PyDict>) -> Option<PyErr> {
+        let known: Vec<&str> = self.names.all().map(|(name, _)| name.text()).collect();
+        let is_known = |name: &str| known.contains(&name) || (self.keyed && name == "key");
+        let unknown = values.keys().iter().map(|name| name.to_string()).find(|name| !is_known(name))?;
+        let what = format!("{unknown:?} is not in the schema (there are: {})", known.join(", "));
+        Some(PyTypeError::new_err(what))
+    }
+
+    /// The threads that write, and what they wrote, are those of the process that began.
+    fn at_home(&self) -> Result<&Home<Option<DatasetWriter>>, Raised> {
+        let what = "the writer belongs to the process that this one was forked from: write there, or begin one here";
+        if self.writer.is_here() { Ok(&self.writer) } else { Err(Raised::new("Forked", what)) }
+    }
+
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut DatasetWriter) -> Result<T, Raised> + Send,
+    ) -> PyResult<T> {
+        let result = py.detach(|| {
+            let mut place = self.at_home()?.lock()?;
+            place.as_mut().ok_or_else(|| Raised::closed("writer")).and_then(work)
+        });
+        Ok(result?)
+    }
+
+    fn finish(&self, py: Python<'_>) -> PyResult<Option<Summary>> {
+        let finished = py.detach(|| -> Result<_, Raised> {
+            let writer = self.at_home()?.lock()?.take();
+            Ok(writer.map(DatasetWriter::finish).transpose()?)
+        });
+        Ok(finished?)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.writer.is_here() {
+            // It would remove what the other process writes.
+            std::mem::forget(self.writer.get_mut().take());
+        }
+    }
+}
+
+#[pymethods]
+impl Writer {
+    /// Begin the dataset `path`. schema: name to type; "bytes", "str" and arrays such as "float32[768]" are fields,
+    /// "int64", "float32", "bool" and the like attributes. append: add to the dataset that stands there, whose schema it
+    /// is, as a new generation.
+    #[new]
+    #[pyo3(signature = (path, schema=None, *, keyed=true, append=false, overwrite=false, metadata=None, compress=None, chunk_bytes=262_144, segment_bytes=4_294_967_296, align="1", hash_seed=0, jobs=None))]
+    #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+    fn python_new(
+        py: Python<'_>,
+        path: PathBuf,
+        schema: Option<&Bound<'_, PyDict>>,
+        keyed: bool,
+        append: bool,
+        overwrite: bool,
+        metadata: Option<&Bound<'_, PyAny>>,
+        compress: Option<&str>,
+        chunk_bytes: u64,
+        segment_bytes: u64,
+        align: &str,
+        hash_seed: u64,
+        jobs: Option<usize>,
+    ) -> PyResult<Self> {
+        let user = metadata.map(user_metadata).transpose()?;
+        let (compression, jobs) = (compression(compress)?, jobs_of(jobs)?);
+        if append {
+            if schema.is_some() {
+                return Err(Raised::option("append=True: the schema is that of the dataset").into());
+            }
+            let present = py.detach(|| existing(&path)).map_err(Raised::from)?;
+            let schema = present.metadata.schema.clone();
+            let metadata = user.map(|user| Metadata { schema: schema.clone(), user });
+            let options =
+                AppendOptions { metadata, segment_size: segment_bytes, compression, jobs, ..AppendOptions::default() };
+            let writer = py.detach(|| DatasetWriter::append(&path, options)).map_err(Raised::from)?;
+            let (keyed, names) = (present.keyed, Names::of(&schema, false));
+            return Ok(Self { path, names, keyed, writer: Home::new(Some(writer)) });
+        }
+        let schema = schema.ok_or_else(|| PyTypeError::new_err("schema is missing: a dictionary of name to type"))?;
+        let schema = schema_of(schema)?;
+        if schema.attribute("key").is_some() || schema.field("key").is_some() {
+            return Err(
+                Raised::option("schema: \"key\" is the sample's key; call the attribute or field otherwise").into()
+            );
+        }
+        let names = Names::of(&schema, false);
+        let geometry = Geometry { chunk_size: chunk_size(chunk_bytes)?, alignment: alignment(align)?, hash_seed };
+        let options = WriterOptions {
+            geometry,
+            segment_size: segment_bytes,
+            compression,
+            keyed,
+            jobs,
+            overwrite,
+            ..WriterOptions::with_metadata(Metadata { schema, user: user.unwrap_or_default() })
+        };
+        let writer = py.detach(|| DatasetWriter::create(&path, options)).map_err(Raised::from)?;
+        Ok(Self { path, names, keyed, writer: Home::new(Some(writer)) })
+    }
+
+    /// Write a sample: its key, and a value for every name of the schema; one that is left out, or None, is missing.
+    #[pyo3(signature = (**values))]
+    fn write(&self, py: Python<'_>, values: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let empty = PyDict::new(py);
+        let sample = self.sample(py, values.unwrap_or(&empty))?;
+        self.with(py, |writer| Ok(writer.write(sample)?))
+    }
+
+    /// Write several samples, given as columns of equal length.
+    #[pyo3(signature = (**columns))]
+    fn write_batch(&self, py: Python<'_>, columns: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let empty = PyDict::new(py);
+        let columns = columns.unwrap_or(&empty);
+        let mut len = None;
+        for (name, column) in columns {
+            let found = column.len()?;
+            let expected = *len.get_or_insert(found);
+            if found != expected {
+                let what = format!("{name}: {found} values, the column before has {expected}");
+                return Err(Raised::option(what).into());
+            }
+        }
+        let count = len.unwrap_or(0);
+        let mut samples = Vec::with_capacity(count);
+        for row in 0..count {
+            let values = PyDict::new(py);
+            for (name, column) in columns {
+                values.set_item(name, column.get_item(row)?)?;
+            }
+            samples.push(self.sample(py, &values)?);
+        }
+        self.with(py, |writer| Ok(writer.write_batch(samples)?))
+    }
+
+    /// Samples taken so far.
+    #[getter]
+    fn count(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |writer| Ok(writer.taken()))
+    }
+
+    /// Finish: after this the dataset stands under its name.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.finish(py).map(drop)
+    }
+
+    /// Give up: nothing appears under the name.
+    fn discard(&self, py: Python<'_>) -> PyResult<()> {
+        Ok(py.detach(|| -> Result<_, Raised> {
+            let writer = self.at_home()?.lock()?.take();
+            writer.into_iter().for_each(DatasetWriter::discard);
+            Ok(())
+        })?)
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (kind, *_exception))]
+    fn __exit__(&self, py: Python<'_>, kind: &Bound<'_, PyAny>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        match kind.is_none() {
+            // A forked process that leaves the block leaves the writer to the one that made it.
+            _ if !self.writer.is_here() => Ok(()),
+            true => self.close(py),
+            false => self.discard(py),
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<grainstore.Writer {}>", self.path.display())
+    }
+}

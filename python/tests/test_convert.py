@@ -1,0 +1,219 @@
+"""Packing what people have, and writing it out again: folders and tar files."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import grainstore
+from grainstore import convert, export
+from grainstore._convert import Progress
+
+FILES = {f"{name}/{number:02}.bin": f"{name} {number}".encode() * 9 for name in ("cat", "dog") for number in range(10)}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "folder"
+    for name, content in FILES.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(content)
+    return path
+
+
+@pytest.fixture
+def tar(tmp_path: Path) -> Path:
+    """20 samples of two members each."""
+    path = tmp_path / "shard.tar"
+    write_tar(path, range(20))
+    return path
+
+
+def write_tar(path: Path, numbers: range) -> None:
+    with tarfile.open(path, "w") as archive:
+        for number in numbers:
+            for extension, content in (("bin", bytes([number]) * 50), ("cls", str(number % 3).encode())):
+                member = tarfile.TarInfo(f"{number:03}.{extension}")
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+
+
+def by_key(path: Path, **options: Any) -> dict[str, dict[str, Any]]:
+    with grainstore.open(path, keys=True, **options) as ds:
+        return {sample.pop("key"): sample for sample in ds}
+
+
+TAR = {f"{number:03}": {"bin": bytes([number]) * 50, "label": number % 3} for number in range(20)}
+
+
+def test_a_folder_is_packed_with_its_labels(folder: Path, tmp_path: Path) -> None:
+    summary = convert(folder, tmp_path / "d.grain")
+    assert (summary["source"], summary["samples"], summary["segments"]) == ("folder", 20, 1)
+    assert summary["payload_bytes"] == sum(map(len, FILES.values()))
+    assert (summary["skipped"], summary["duplicates"], summary["resumed_samples"]) == ([], 0, 0)
+    with grainstore.open(tmp_path / "d.grain") as ds:
+        assert summary["fingerprint"] == ds.fingerprint
+        assert ds.metadata["class_names"] == ["cat", "dog"]
+        assert ds.schema == {"data": "bytes", "label": "int64"}
+    assert by_key(tmp_path / "d.grain") == {
+        name: {"data": content, "label": int(name.startswith("dog"))} for name, content in FILES.items()
+    }
+    assert sorted(os.listdir(tmp_path)) == ["d.grain", "folder"]
+
+
+def test_the_order_is_shuffled_once_or_that_of_the_source(folder: Path, tmp_path: Path) -> None:
+    convert(folder, tmp_path / "source.grain", order="source")
+    assert list(by_key(tmp_path / "source.grain")) == sorted(FILES)
+    convert(folder, tmp_path / "a.grain", seed=1)
+    convert(folder, tmp_path / "b.grain", seed=1)
+    assert list(by_key(tmp_path / "a.grain")) == list(by_key(tmp_path / "b.grain")) != sorted(FILES)
+
+
+def test_tar_files_are_packed_by_their_stems(tar: Path, tmp_path: Path) -> None:
+    summary = convert([tar], tmp_path / "d.grain", compress="lz4", order="source")
+    assert (summary["source"], summary["samples"]) == ("tar", 20)
+    assert summary["stored_bytes"] < summary["payload_bytes"] == 1000
+    assert by_key(tmp_path / "d.grain") == TAR
+    mapped = {"pixels": "bin", "label": "cls"}
+    ways: list[dict[str, str] | str] = [mapped, "pixels=bin,label=cls"]
+    for number, how in enumerate(ways):
+        convert(tar, tmp_path / f"mapped{number}.grain", map=how)
+        with grainstore.open(tmp_path / f"mapped{number}.grain") as ds:
+            assert ds.schema == {"pixels": "bytes", "label": "int64"}
+
+
+def test_patterns_and_several_sources_are_packed_as_one(tmp_path: Path) -> None:
+    write_tar(tmp_path / "a.tar", range(12))
+    write_tar(tmp_path / "b.tar", range(12, 20))
+    both: list[Any] = [tmp_path / "*.tar", [tmp_path / "a.tar", str(tmp_path / "b.tar")]]
+    for number, sources in enumerate(both):
+        assert convert(sources, tmp_path / f"{number}.grain")["samples"] == 20
+        assert by_key(tmp_path / f"{number}.grain") == TAR
+
+
+def test_samples_are_appended(tmp_path: Path) -> None:
+    write_tar(tmp_path / "a.tar", range(12))
+    write_tar(tmp_path / "b.tar", range(10, 20))
+    convert(tmp_path / "a.tar", tmp_path / "d.grain")
+    with pytest.raises(grainstore.InvalidSample, match="duplicate"):
+        grainstore.append(tmp_path / "b.tar", tmp_path / "d.grain")
+    assert len(by_key(tmp_path / "d.grain")) == 12
+    summary = grainstore.append(tmp_path / "b.tar", tmp_path / "d.grain", on_duplicate="first")
+    assert (summary["samples"], summary["duplicates"]) == (8, 2)
+    assert by_key(tmp_path / "d.grain") == TAR
+    assert len(by_key(tmp_path / "d.grain", generation=0)) == 12
+
+
+def test_files_are_adopted_where_they_lie(tar: Path, tmp_path: Path) -> None:
+    summary = grainstore.adopt(tar, tmp_path / "d.grain")
+    assert (summary["source"], summary["samples"]) == ("tar", 20)
+    assert by_key(tmp_path / "d.grain") == TAR
+    with grainstore.open(tmp_path / "d.grain") as ds:
+        seen = [image for batch in grainstore.Loader(ds, 7) for image in batch["bin"].tolist()]
+    assert sorted(seen) == [sample["bin"] for sample in TAR.values()]
+    tar.unlink()
+    with pytest.raises(grainstore.DatasetNotFound) as raised:
+        grainstore.open(tmp_path / "d.grain")[0]
+    assert Path(str(raised.value.path)).resolve() == tar.resolve()
+
+
+def test_a_dataset_or_a_view_is_written_out(folder: Path, tmp_path: Path) -> None:
+    convert(folder, tmp_path / "d.grain")
+    made = export(tmp_path / "d.grain", tmp_path / "all", "folder")
+    assert (made["samples"], made["payload_bytes"]) == (20, sum(map(len, FILES.values())))
+    assert {name: (tmp_path / "all" / name).read_bytes() for name in FILES} == FILES
+    with grainstore.open(tmp_path / "d.grain") as ds:
+        assert export(ds.filter("label == 'dog'"), tmp_path / "dogs.tar", "tar")["samples"] == 10
+        with pytest.raises(grainstore.InvalidOption, match="no samples"):
+            export(ds[0:0], tmp_path / "none.tar", "tar")
+        with pytest.raises(grainstore.InvalidOption, match="twice"):
+            export(ds.select([1, 1]), tmp_path / "twice.tar", "tar")
+        with pytest.raises(grainstore.AlreadyExists):
+            export(ds, tmp_path / "dogs.tar", "tar")
+        with pytest.raises(grainstore.InvalidOption, match="zip"):
+            export(ds, tmp_path / "d.zip", "zip")  # type: ignore[arg-type]
+    with tarfile.open(tmp_path / "dogs.tar") as archive:
+        found = {name: archive.extractfile(name) for name in archive.getnames()}
+        contents = sorted(file.read() for name, file in found.items() if file is not None and name.endswith(".bin"))
+    assert contents == sorted(content for name, content in FILES.items() if name.startswith("dog"))
+    assert sorted(os.listdir(tmp_path)) == ["all", "d.grain", "dogs.tar", "folder"]
+
+
+def test_progress_is_told(many_files: Path, tmp_path: Path) -> None:
+    heard: list[Progress] = []
+    summary = convert(many_files, tmp_path / "d.grain", jobs=1, progress=heard.append)
+    assert heard
+    for progress in heard:
+        assert set(progress) == {"stage", "samples", "samples_total", "bytes", "bytes_total"}
+        assert progress["stage"] in ("scanning", "packing", "finishing")
+    counts = [progress["samples"] for progress in heard if progress["stage"] != "scanning"]
+    assert counts == sorted(counts)
+    assert counts[-1] == summary["samples"]
+
+
+def test_progress_that_raises_stops_the_work(many_files: Path, tmp_path: Path) -> None:
+    def stop(progress: Progress) -> None:
+        raise ZeroDivisionError(progress["stage"])
+
+    with pytest.raises(ZeroDivisionError):
+        convert(many_files, tmp_path / "d.grain", jobs=1, progress=stop)
+    assert not (tmp_path / "d.grain").exists()
+
+
+@pytest.mark.parametrize("options", [
+    {"format": "zip"}, {"order": "sorted"}, {"on_duplicate": "both"}, {"compress": "zip"}, {"chunk_bytes": 3},
+    {"align": "3"}, {"jobs": 0}, {"values": "cooked"}, {"resume": True, "restart": True},
+], ids=str)
+def test_an_option_that_cannot_be_is_refused(folder: Path, tmp_path: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(grainstore.InvalidOption):
+        convert(folder, tmp_path / "d.grain", **options)
+    assert os.listdir(tmp_path) == ["folder"]
+
+
+def test_a_source_that_is_none_says_so(tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file.txt").write_text("not packed data\n" * 100)
+    for source in (tmp_path / "absent", tmp_path / "*.nothing", tmp_path / "empty", tmp_path / "file.txt"):
+        with pytest.raises(grainstore.ConvertFailed) as raised:
+            convert(source, tmp_path / "d.grain")
+        assert str(source) in str(raised.value)
+    with pytest.raises(grainstore.ConvertFailed):
+        convert([], tmp_path / "d.grain")
+    with pytest.raises(TypeError):
+        convert(3, tmp_path / "d.grain")  # type: ignore[arg-type]
+    assert not (tmp_path / "d.grain").exists()
+
+
+def test_a_tar_that_is_cut_short_is_refused(tar: Path, tmp_path: Path) -> None:
+    tar.write_bytes(tar.read_bytes()[:7000])
+    with pytest.raises(grainstore.ConvertFailed) as raised:
+        convert(tar, tmp_path / "d.grain")
+    assert str(tar) in str(raised.value)
+    assert not (tmp_path / "d.grain").exists()
+
+
+def test_what_stands_under_the_name_is_replaced_where_that_is_asked_for(folder: Path, tar: Path, tmp_path: Path) -> None:
+    convert(folder, tmp_path / "d.grain")
+    with pytest.raises(grainstore.AlreadyExists, match="overwrite=True"):
+        convert(tar, tmp_path / "d.grain")
+    assert set(by_key(tmp_path / "d.grain")) == set(FILES)
+    convert(tar, tmp_path / "d.grain", overwrite=True)
+    assert by_key(tmp_path / "d.grain") == TAR
+
+
+def test_a_lost_index_is_made_again(tmp_path: Path, folder: Path) -> None:
+    convert(folder, tmp_path / "d.grain", segment_bytes=4096, chunk_bytes=4096)
+    before = by_key(tmp_path / "d.grain")
+    [index] = (tmp_path / "d.grain").glob("*.idx")
+    content = index.read_bytes()
+    index.unlink()
+    with pytest.raises(grainstore.Error):
+        grainstore.open(tmp_path / "d.grain")[0]
+    grainstore.rebuild_index(tmp_path / "d.grain")
+    assert index.read_bytes() == content
+    assert by_key(tmp_path / "d.grain") == before

@@ -1,0 +1,175 @@
+"""At the edges: what is almost a number, a mask, a value or an end, and must not become another."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_processes import forked
+from test_values import round_trip
+
+import grainstore
+from grainstore import Loader
+
+
+def test_transformed_batches_stay_with_the_process_that_began_them(plain: grainstore.Dataset) -> None:
+    gate = threading.Event()
+
+    def transform(sample: dict[str, Any]) -> int:
+        if sample["label"] > 0:
+            gate.wait()
+        return int(sample["label"])
+
+    batches = iter(Loader(plain[:2], 1, order="sequential", transform=transform, num_threads=1))
+    assert next(batches).tolist() == [0]
+
+    def work() -> None:
+        with pytest.raises(grainstore.Forked):
+            next(batches)
+
+    try:
+        forked(work)
+    finally:
+        gate.set()
+
+
+def test_an_interpreter_that_ends_transforms_no_more_than_was_begun(plain_path: Path) -> None:
+    script = """
+        import atexit, sys, time, grainstore
+        calls = []
+        def transform(sample):
+            calls.append(sample)
+            time.sleep(0.01)
+        batches = iter(grainstore.Loader(grainstore.open(sys.argv[1]), 100, transform=transform, collate=len, num_threads=2))
+        next(batches)
+        before = len(calls)
+        atexit.register(lambda: print(len(calls) - before))
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), str(plain_path)], capture_output=True, timeout=100, check=True
+    )
+    assert int(ended.stdout) <= 4
+
+
+def test_a_list_of_bools_is_a_mask_as_an_array_is(plain: grainstore.Dataset) -> None:
+    assert plain[:4].select([True, False, False, True]).ordinals.tolist() == [0, 3]
+
+
+def test_a_mask_has_the_length_of_the_view(plain: grainstore.Dataset) -> None:
+    for length in (2, 999, 1001):
+        with pytest.raises((IndexError, ValueError)):
+            plain.select(np.zeros(length, bool))
+
+
+def test_large_numbers_are_never_taken_for_others(plain: grainstore.Dataset) -> None:
+    with pytest.raises(IndexError):
+        plain.select(np.array([2**64 - 1], np.uint64))
+
+
+@pytest.mark.parametrize("number", [2**63, 2**70, -(2**70)])
+def test_numbers_that_no_machine_word_holds_are_index_errors(ds: grainstore.Dataset, number: int) -> None:
+    for use in (ds.select, ds.get_batch, ds.__getitems__):
+        with pytest.raises(IndexError):
+            use([number])
+    with pytest.raises(IndexError):
+        ds.keys()[number]
+
+
+def test_an_array_of_one_number_is_no_number(ds: grainstore.Dataset) -> None:
+    with pytest.raises(TypeError):
+        ds[np.array([3])]  # type: ignore[index]
+
+
+def test_the_number_that_is_none_is_told(ds: grainstore.Dataset) -> None:
+    with pytest.raises(IndexError, match=str(2**200)):
+        ds[2**200]
+
+
+def test_lists_of_floats_are_no_integers(tmp_path: Path) -> None:
+    with pytest.raises(TypeError):
+        round_trip(tmp_path, "int8[2]", [1.5, 2])
+
+
+def test_a_number_that_no_float32_reaches_is_an_overflow(tmp_path: Path) -> None:
+    with pytest.raises(OverflowError):
+        round_trip(tmp_path, "float32", 1e300)
+
+
+def test_masked_arrays_are_not_written_as_what_lies_under_the_mask(tmp_path: Path) -> None:
+    with pytest.raises(TypeError):
+        round_trip(tmp_path, "float32[2]", np.ma.masked_array(np.ones(2, np.float32), mask=[True, False]))
+
+
+def test_no_attribute_is_called_key(tmp_path: Path) -> None:
+    for keyed in (True, False):
+        with pytest.raises(grainstore.InvalidOption, match='"key" is the sample\'s key'):
+            grainstore.Writer(tmp_path / "d.grain", {"image": "bytes", "key": "int64"}, keyed=keyed)
+    assert not (tmp_path / "d.grain").exists()
+
+
+def test_a_path_is_bytes(made_path: Path) -> None:
+    with grainstore.open(bytes(made_path)) as ds:
+        assert ds.paths == [str(made_path)]
+
+
+def test_single_samples_of_ranks_in_order_are_counted_right(plain: grainstore.Dataset) -> None:
+    for rank in range(3):
+        loader = Loader(plain, None, order="sequential", rank=rank, world_size=3)
+        assert len(list(loader)) == len(loader)
+
+
+@pytest.mark.parametrize("options", [
+    {"batch_size": -1}, {"seed": -1}, {"seed": 2**64}, {"epoch": -1}, {"rank": -1, "world_size": 2}, {"lanes": -1}, {"window_bytes": -1},
+], ids=str)
+def test_what_cannot_be_is_an_invalid_option(plain: grainstore.Dataset, options: dict[str, Any]) -> None:
+    with pytest.raises(grainstore.InvalidOption):
+        Loader(plain, **options)
+
+
+@pytest.mark.parametrize("change", [{"epoch": -1}, {"epoch": 2**70}, {"position": 1001}], ids=str)
+def test_numbers_out_of_range_are_no_state(plain: grainstore.Dataset, change: dict[str, Any]) -> None:
+    loader = Loader(plain, 10)
+    with pytest.raises(grainstore.InvalidState):
+        loader.load_state_dict(loader.state_dict() | change)
+
+
+def test_progress_that_raises_when_all_is_done_is_heard_and_what_is_done_stays(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a").write_bytes(b"a")
+
+    def stop(progress: Any) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        grainstore.convert(tmp_path / "folder", tmp_path / "d.grain", progress=stop)
+    assert len(grainstore.open(tmp_path / "d.grain")) == 1
+
+
+def test_a_half_of_a_launcher_s_environment_is_refused(plain: grainstore.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    with pytest.raises(grainstore.InvalidOption, match="WORLD_SIZE and no RANK"):
+        Loader(plain)
+    assert Loader(plain, rank=0, world_size=1).world_size == 1
+
+
+def test_a_pass_that_cannot_begin_keeps_the_state_that_was_loaded(
+    plain: grainstore.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader = Loader(plain, 100, seed=1)
+    batches = iter(loader)
+    first = next(batches).ordinals.tolist()
+    resumed = Loader(plain, 100, seed=1)
+    resumed.load_state_dict(loader.state_dict())
+    monkeypatch.setenv("RANK", "5")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(grainstore.InvalidOption):
+        iter(resumed)
+    monkeypatch.undo()
+    rest = [number for batch in resumed for number in batch.ordinals.tolist()]
+    assert sorted(first + rest) == list(range(1000))

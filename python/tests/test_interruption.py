@@ -1,0 +1,142 @@
+"""Ctrl-C, and interpreters that end while samples are read ahead: each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import grainstore
+
+TIMEOUT_S = 100
+
+
+def python(script: str, *arguments: str | Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", textwrap.dedent(script), *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """How the process ended, and what it said of that. One that hangs is killed."""
+    try:
+        _, errors = process.communicate(timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
+    return process.returncode, errors
+
+
+@pytest.mark.parametrize("options", ["50", "None", "50, transform=lambda sample: sample['label'], prefetch=5"])
+@pytest.mark.parametrize("end", ["", "sys.exit()", "del batches", "batches.close()"])
+def test_an_interpreter_ends_in_the_midst_of_an_epoch(plain_path: Path, options: str, end: str) -> None:
+    script = f"""
+        import sys, grainstore
+        dataset = grainstore.open(sys.argv[1])
+        batches = iter(grainstore.Loader(dataset, {options}))
+        samples = iter(dataset)
+        next(batches), next(samples)
+        {end}
+    """
+    assert ended(python(script, plain_path)) == (0, "")
+
+
+def test_an_interpreter_ends_while_a_thread_iterates(plain_path: Path) -> None:
+    script = """
+        import sys, threading, grainstore
+        dataset = grainstore.open(sys.argv[1])
+        began = threading.Event()
+        def read():
+            loader = grainstore.Loader(dataset, 50)
+            while True:
+                for batch in loader:
+                    began.set()
+        threading.Thread(target=read, daemon=True).start()
+        began.wait()
+    """
+    assert ended(python(script, plain_path)) == (0, "")
+
+
+@pytest.mark.parametrize("loop", [
+    "for batch in grainstore.Loader(dataset, 50): say()",
+    "for batch in grainstore.Loader(dataset, 50, transform=lambda sample: sample['label']): say()",
+    "for sample in grainstore.Loader(dataset, None): say()",
+    "for sample in dataset: say()",
+    "dataset.get_batch([5, 6, 7]); say()",
+    "dataset[5]; say()",
+])
+def test_ctrl_c_interrupts_who_reads(plain_path: Path, loop: str) -> None:
+    script = f"""
+        import os, sys, grainstore
+        def say(said=[]):
+            if not said:
+                said.append(os.write(1, b"reading"))
+        dataset = grainstore.open(sys.argv[1])
+        while True:
+            {loop}
+    """
+    process = python(script, plain_path)
+    assert process.stdout is not None
+    assert os.read(process.stdout.fileno(), 7) == b"reading"
+    process.send_signal(signal.SIGINT)
+    status, errors = ended(process)
+    assert status == -signal.SIGINT
+    assert errors.endswith("KeyboardInterrupt\n")
+
+
+def test_ctrl_c_leaves_no_dataset_of_a_writer(tmp_path: Path) -> None:
+    script = """
+        import os, sys, grainstore
+        with grainstore.Writer(sys.argv[1], {"image": "bytes"}) as writer:
+            number = 0
+            while True:
+                writer.write(key=str(number), image=bytes(100))
+                number += 1
+                if number == 1000:
+                    os.write(1, b"writing")
+    """
+    process = python(script, tmp_path / "d.grain")
+    assert process.stdout is not None
+    assert os.read(process.stdout.fileno(), 7) == b"writing"
+    process.send_signal(signal.SIGINT)
+    status, errors = ended(process)
+    assert status == -signal.SIGINT
+    assert errors.endswith("KeyboardInterrupt\n")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_writer_that_is_killed_leaves_no_dataset_and_is_in_nobodys_way(tmp_path: Path) -> None:
+    script = """
+        import os, signal, sys, grainstore
+        with grainstore.Writer(sys.argv[1], {"image": "bytes"}) as writer:
+            writer.write(key="a", image=bytes(100))
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    assert ended(python(script, tmp_path / "d.grain"))[0] == -signal.SIGKILL
+    assert not (tmp_path / "d.grain").exists()
+    with grainstore.Writer(tmp_path / "d.grain", {"image": "bytes"}) as writer:
+        writer.write(key="b", image=b"b")
+    assert os.listdir(tmp_path) == ["d.grain"]
+    with grainstore.open(tmp_path / "d.grain") as ds:
+        assert list(ds) == [{"image": b"b"}]
+
+
+def test_ctrl_c_stops_a_conversion_and_leaves_no_dataset(many_files: Path, tmp_path: Path) -> None:
+    script = """
+        import os, signal, sys, grainstore
+        heard = []
+        def interrupt(progress):
+            if not heard:
+                heard.append(progress)
+                os.kill(os.getpid(), signal.SIGINT)
+        grainstore.convert(sys.argv[1], sys.argv[2], jobs=1, progress=interrupt)
+    """
+    status, errors = ended(python(script, many_files, tmp_path / "d.grain"))
+    assert status == -signal.SIGINT
+    assert errors.endswith("KeyboardInterrupt\n")
+    assert not (tmp_path / "d.grain").exists()

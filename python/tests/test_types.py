@@ -1,0 +1,69 @@
+"""Types: that they are there, that they are those of the compiled module, and that they serve who uses the package."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import grainstore
+
+PACKAGE = Path(grainstore.__file__).parent
+USER_CODE = Path(__file__).parent / "user_code.py"
+
+
+def checked(folder: Path, *words: str | Path) -> str:
+    """What a checker that runs in `folder`, where no settings are, says at its end."""
+    command = [sys.executable, "-m", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=200, cwd=folder).stdout
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (PACKAGE / "py.typed").is_file()
+
+
+def test_the_public_names_are_those_that_are_listed() -> None:
+    names = {name for name, value in vars(grainstore).items() if not isinstance(value, ModuleType)}
+    public = {name for name in names if not name.startswith("_")}
+    assert public | {"__version__"} == set(grainstore.__all__)
+    assert list(grainstore.__all__) == sorted(grainstore.__all__)
+
+
+def test_the_types_of_the_compiled_module_are_its_own(tmp_path: Path) -> None:
+    assert "no issues" in checked(tmp_path, "mypy.stubtest", "grainstore._core")
+
+
+def test_code_of_users_is_checked(tmp_path: Path) -> None:
+    said = checked(tmp_path, "mypy", "--strict", "--cache-dir", os.devnull, USER_CODE)
+    assert "no issues" in said, said
+
+
+def test_code_of_users_that_is_wrong_is_found(tmp_path: Path) -> None:
+    lines = [
+        "ds[1.5]",
+        "ds.select('a')",
+        "grainstore.open('a', io='fast')",
+        "grainstore.Loader(ds, order='random')",
+        "len(ds.find('a'))",
+        "for batch in grainstore.Loader('a'): pass",
+        "ds.filter(3)",
+        "grainstore.convert('a', 'b', compress='zip')",
+        "grainstore.convert('a', 'b')['nope']",
+        "ds[0:1]['label']['x'].nope or ds.nope",
+        "grainstore.Writer('a', {'image': 3})",
+    ]
+    (tmp_path / "wrong.py").write_text("\n".join(["import grainstore", "ds = grainstore.open('a')", *lines]))
+    said = checked(tmp_path, "mypy", "--strict", "--cache-dir", os.devnull, "wrong.py")
+    found = {int(line.split(":")[1]) for line in said.splitlines() if ": error:" in line}
+    assert found == set(range(3, 3 + len(lines))), said
+
+
+def test_the_package_is_checked_strictly(tmp_path: Path) -> None:
+    shutil.copytree(PACKAGE, tmp_path / "grainstore", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    adapters = ("torch", "jax", "tensorflow")
+    files = [path.relative_to(tmp_path) for path in (tmp_path / "grainstore").glob("*.py") if path.stem not in adapters]
+    said = checked(tmp_path, "mypy", "--strict", "--cache-dir", os.devnull, *files)
+    assert "no issues" in said, said
