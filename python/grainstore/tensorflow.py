@@ -1,0 +1,260 @@
+"""For TensorFlow: epochs of a ``grainstore.Loader`` as a ``tf.data.Dataset``."""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from grainstore._core import Batch
+from grainstore._errors import InvalidOption, InvalidState
+from grainstore._loader import Loader
+
+try:
+    import tensorflow as tf  # type: ignore[import-untyped, import-not-found, unused-ignore]
+except ImportError as error:
+    raise ImportError(
+        "grainstore.tensorflow needs TensorFlow, which is not installed: pip install tensorflow (or tensorflow-cpu)"
+    ) from error
+
+__all__ = ["dataset"]
+
+# Samples that cross to TensorFlow together where it gets them one by one.
+_UNIT = 256
+
+
+def dataset(
+    loader: Loader,
+    *,
+    columns: Sequence[str] | None = None,
+    fill: Mapping[str, Any] | None = None,
+    states: bool = False,
+    output_signature: Any = None,
+) -> Any:
+    """A ``tf.data.Dataset`` of what the loader gives; each iteration of it is the loader's next epoch.
+
+    An element is a dictionary with a tensor for each field and attribute: fields of bytes, texts and keys are
+    ``tf.string``, array fields have their type and shape, attributes are scalars. With a ``batch_size`` each has one more
+    dimension in front, of known length where every batch is full (``drop_last`` or ``tail="pad"``). The cardinality is the
+    length of an epoch, and unknown where the loader stands in the middle of one.
+
+    columns: the names that are wanted; all by default. The others cost nothing.
+    fill: name to the value that stands for what a sample lacks, ``b""`` say, or ``-1``. Without it a sample that lacks
+        something ends the iteration with ``tf.errors.InvalidArgumentError``, since TensorFlow has no missing values.
+    states: whether an element is a pair of the above and a scalar ``tf.string``, the loader's state after this element:
+        ``loader.load_state_dict(json.loads(state.numpy()))`` goes on from there. TensorFlow reads ahead, and what
+        ``loader.state_dict()`` says is ahead of training, too; this is exact.
+    output_signature: what a ``transform`` or ``collate`` of the loader makes, as ``tf.data.Dataset.from_generator`` takes
+        it. Elements are then what the loader gives, unchanged.
+    """
+    if not isinstance(loader, Loader):
+        raise TypeError(f"loader is a grainstore.Loader, not {type(loader).__name__}")
+    own = loader.transform is not None or loader.collate is not None
+    if own and output_signature is None:
+        raise InvalidOption(
+            "output_signature is missing: the loader has a transform or collate, and what it makes only you know; "
+            "expected a tf.TensorSpec for each part of an element"
+        )
+    if not own and output_signature is not None:
+        raise InvalidOption("output_signature says what a transform or collate makes, and the loader has neither")
+    if own and (columns is not None or fill is not None):
+        raise InvalidOption("columns and fill are about columns, and the loader has a transform or collate instead")
+    convert = None if own else _Columns(loader, columns, fill or {})
+    unit = _UNIT if convert is not None and loader.batch_size is None else None
+    signature = output_signature if convert is None else convert.signature
+    if states:
+        signature = (signature, tf.TensorSpec((None,) if unit else (), tf.string))
+    whole = _begins_an_epoch(loader)
+
+    def elements() -> Iterator[Any]:
+        if whole and not _begins_an_epoch(loader):
+            raise InvalidState(
+                "the loader stands in the middle of an epoch, and this tf.data.Dataset was made for whole ones: call "
+                "grainstore.tensorflow.dataset after load_state_dict"
+            )
+        given = _given(loader, states)
+        if unit is not None:
+            given = _groups(given, unit)
+        return _exit.until(_tensors(given, convert, states))
+
+    made = tf.data.Dataset.from_generator(elements, output_signature=signature)
+    if unit is not None:
+        made = made.unbatch()
+    # Samples that are left out would be missing from the count.
+    known = whole and not (loader.batch_size is None and loader._on_damage == "skip")
+    return made.apply(tf.data.experimental.assert_cardinality(len(loader))) if known else made
+
+
+class _Columns:
+    """Makes of a batch, or of a list of samples, an array for each column."""
+
+    def __init__(self, loader: Loader, names: Sequence[str] | None, fill: Mapping[str, Any]) -> None:
+        if isinstance(names, str):
+            raise TypeError(f"columns is a sequence of names, not the one name {names!r}")
+        # A batch without samples reads nothing, and has all columns with their types and shapes.
+        empty = loader.dataset.get_batch([])
+        full = loader._tail != "short" and loader._on_damage == "raise"
+        length = loader.batch_size if full else None
+        self.signature: dict[str, Any] = {}
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        # Of numbers; ``None`` where it is bytes or text.
+        self._dtypes: dict[str, Any] = {}
+        for name in empty.keys() if names is None else names:
+            column = empty[name]
+            numbers = isinstance(column, np.ndarray)
+            self._shapes[name] = column.shape[1:] if numbers else ()
+            self._dtypes[name] = column.dtype if numbers else None
+            dtype = tf.as_dtype(column.dtype) if numbers else tf.string
+            self.signature[name] = tf.TensorSpec((length, *self._shapes[name]), dtype)
+        self._fill = {name: self._checked_fill(name, value) for name, value in fill.items()}
+
+    def __call__(self, batch: Batch | list[dict[str, Any]]) -> dict[str, Any]:
+        if isinstance(batch, Batch):
+            return {name: self._array(name, batch[name]) for name in self.signature}
+        return {name: self._array(name, [sample[name] for sample in batch]) for name in self.signature}
+
+    def _checked_fill(self, name: str, value: Any) -> Any:
+        if name not in self.signature:
+            raise InvalidOption(f"fill: there is no column {name!r} (there are: {', '.join(self.signature)})")
+        dtype = self._dtypes[name]
+        if dtype is None:
+            if not isinstance(value, (str, bytes)):
+                raise InvalidOption(f"fill: {name!r} is of bytes or text, and {value!r} is neither")
+            return value
+        given = np.asarray(value)
+        with np.errstate(invalid="ignore", over="ignore"):
+            kept = given.astype(dtype) if given.dtype.kind in "biuf" else None
+        # Another float may be a little off, another integer or bool is another value.
+        if kept is None or not (dtype.kind == "f" or np.array_equal(kept, given)):
+            raise InvalidOption(f"fill: {name!r} is of {dtype}, which cannot hold {value!r}")
+        return np.broadcast_to(kept, self._shapes[name])
+
+    def _array(self, name: str, column: Any) -> Any:
+        if isinstance(column, np.ma.MaskedArray):
+            missing = np.ma.getmaskarray(column).reshape(len(column), -1).any(axis=1)
+            whole = column.data.copy() if missing.any() else column.data
+            if missing.any():
+                whole[missing] = self._standing_in(name, missing)
+            return whole
+        if isinstance(column, np.ndarray):
+            return column
+        values: list[Any] = column if isinstance(column, list) else column.tolist()
+        missing = np.fromiter((value is None for value in values), bool, len(values))
+        if missing.any():
+            value = self._standing_in(name, missing)
+            values = [value if lacking else given for given, lacking in zip(values, missing, strict=True)]
+        if self._dtypes[name] is not None:
+            return np.array(values, dtype=self._dtypes[name]).reshape(-1, *self._shapes[name])
+        # Objects, since NumPy's own byte strings lose zeros at their ends.
+        return np.array([_bytes_of(value) for value in values], dtype=object)
+
+    def _standing_in(self, name: str, missing: Any) -> Any:
+        if name in self._fill:
+            return self._fill[name]
+        raise InvalidOption(
+            f"column {name!r}: {int(missing.sum())} of {len(missing)} samples lack a value, and TensorFlow has no missing "
+            f"values: say what stands for them, fill={{{name!r}: ...}}, or leave the column out with columns=[...]"
+        )
+
+
+def _bytes_of(value: str | bytes | memoryview) -> bytes:
+    # Keys that are no UTF-8 come as str with surrogates; other payloads than bytes as what was asked for.
+    return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else bytes(value)
+
+
+def _begins_an_epoch(loader: Loader) -> bool:
+    """Whether the next pass is a whole epoch."""
+    return loader._resume is None or bool(loader._resume["position"] == 0)
+
+
+def _given(loader: Loader, states: bool) -> Iterator[tuple[Any, Any]]:
+    """What the loader gives, each with the state after it.
+
+    One is held back: who knows the cardinality, as Keras does, asks for so many and never for the end, and the pass must
+    have ended by then for the next one to be the next epoch.
+    """
+
+    def state() -> bytes:
+        return json.dumps(loader.state_dict()).encode() if states else b""
+
+    held: tuple[Any, bytes] | None = None
+    for element in loader:
+        if held is not None:
+            yield held
+        held = (element, state())
+    if held is not None:
+        yield held[0], state()
+
+
+def _tensors(given: Iterator[tuple[Any, Any]], convert: _Columns | None, states: bool) -> Iterator[Any]:
+    for element, state in given:
+        made = element if convert is None else convert(element)
+        yield (made, np.array(state, dtype=object)) if states else made
+
+
+def _groups(given: Iterator[tuple[Any, Any]], size: int) -> Iterator[tuple[Any, Any]]:
+    """Lists of elements with the lists of their states."""
+    while group := list(itertools.islice(given, size)):
+        yield [element for element, _ in group], [state for _, state in group]
+
+
+# More than a thread needs to get from here back into TensorFlow, which nobody can see from here.
+_RETURN_S = 0.2
+
+
+class _Exit:
+    """Keeps TensorFlow's threads out of Python while the interpreter ends.
+
+    A thread that then waits for Python's lock never comes back, and TensorFlow waits for that thread: a process that
+    breaks off in the middle of an epoch would hang instead of ending.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._iterations = 0
+        self._busy = 0
+        self._is_near = False
+        atexit.register(self._begin)
+
+    def until(self, elements: Iterator[Any]) -> Iterator[Any]:
+        """The elements; after the interpreter has begun to end, none."""
+        self._add(iterations=1)
+        try:
+            while self._enter():
+                try:
+                    element = next(elements, self)
+                finally:
+                    self._add(busy=-1)
+                if element is self:
+                    return
+                yield element
+        finally:
+            self._add(iterations=-1)
+
+    def _enter(self) -> bool:
+        with self._changed:
+            self._busy += not self._is_near
+            return not self._is_near
+
+    def _add(self, *, iterations: int = 0, busy: int = 0) -> None:
+        with self._changed:
+            self._iterations += iterations
+            self._busy += busy
+            self._changed.notify_all()
+
+    def _begin(self) -> None:
+        with self._changed:
+            self._is_near = True
+            underway = self._iterations > 0
+            self._changed.wait_for(lambda: self._busy == 0)
+        if underway:
+            time.sleep(_RETURN_S)
+
+
+_exit = _Exit()

@@ -1,0 +1,149 @@
+"""Labelled pictures, as torchvision's ImageFolder has them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch.utils.data
+
+from grainstore import Dataset, InvalidOption
+from grainstore.torch._samples import Source, failed, opened
+
+# Those of torchvision's ImageFolder.
+_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
+
+
+class ImageFolder(torch.utils.data.Dataset[tuple[Any, Any]]):
+    """Takes the place of ``torchvision.datasets.ImageFolder``, for a dataset that ``grainstore.convert`` made of the folder.
+
+    ``dataset[i]`` is a picture (PIL, RGB) and the number of its class, or what ``transform`` and ``target_transform``
+    make of them. The numbers are torchvision's: by class, then by path; files that are not named as pictures are left
+    out (unless none is). What ``loader`` or a transform raises becomes ``grainstore.TransformFailed``, which names the
+    sample.
+
+    root: what ``grainstore.open`` gave, a view of it, or a path (or several) to be opened. Its samples need keys, an
+        attribute ``label``, and the metadata ``class_names``.
+    loader: a function of a file's bytes (not of its path) that gives a picture; by default Pillow.
+
+    classes, class_to_idx, targets: as torchvision's. samples, imgs: pairs of key and number of the class.
+    """
+
+    def __init__(
+        self,
+        root: Source,
+        transform: Callable[[Any], Any] | None = None,
+        target_transform: Callable[[Any], Any] | None = None,
+        loader: Callable[[bytes], Any] | None = None,
+    ) -> None:
+        self.root = root
+        self.transform = transform
+        self.target_transform = target_transform
+        self.loader = loader or _pillow()
+        dataset = opened(root)
+        self.classes = _class_names(dataset)
+        self.class_to_idx = {name: number for number, name in enumerate(self.classes)}
+        self._field = _field(dataset)
+        labels = _labels(dataset, len(self.classes))
+        keys = dataset.keys().tolist()
+        order = _order(keys, labels)
+        self.samples: list[tuple[str, int]] = [(keys[place], int(labels[place])) for place in order]
+        self.targets = [target for _, target in self.samples]
+        # Samples by the numbers that they have here.
+        self._view = dataset.select(order)
+
+    @property
+    def imgs(self) -> list[tuple[str, int]]:
+        return self.samples
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        return self._made(index, self._view[index])
+
+    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, Any]]:
+        """The pictures of these numbers, read together."""
+        samples = self._view.__getitems__(indices)
+        return [self._made(index, sample) for index, sample in zip(indices, samples, strict=True)]
+
+    def __repr__(self) -> str:
+        return f"<grainstore.torch.ImageFolder of {self._view!r}, {len(self.classes)} classes>"
+
+    def _made(self, index: int, sample: dict[str, Any]) -> tuple[Any, Any]:
+        target: Any = self.targets[index]
+        what = "the loader"
+        try:
+            picture = self.loader(sample[self._field])
+            what = "the transform"
+            if self.transform is not None:
+                picture = self.transform(picture)
+            what = "the target_transform"
+            if self.target_transform is not None:
+                target = self.target_transform(target)
+        except Exception as error:
+            raise failed(self._view, index, what, error) from error
+        return picture, target
+
+
+def rgb(file: bytes) -> Any:
+    """The picture in a file, as PIL's, in RGB: torchvision's default loader, for bytes."""
+    from PIL import Image
+
+    with Image.open(io.BytesIO(file)) as picture:
+        return picture.convert("RGB")
+
+
+def _pillow() -> Callable[[bytes], Any]:
+    try:
+        import PIL.Image  # noqa: F401
+    except ImportError as error:
+        why = f"ImageFolder needs Pillow, which is not here ({error}): pip install pillow, or give it a loader"
+        raise ImportError(why) from error
+    return rgb
+
+
+def _lacks(dataset: Dataset, what: str) -> InvalidOption:
+    return InvalidOption(
+        f"{', '.join(dataset.paths)}: {what}, expected keys, an attribute label and the metadata class_names, as "
+        "grainstore.convert makes them of a folder whose files all lie at CLASS/FILE; MapDataset takes any dataset"
+    )
+
+
+def _class_names(dataset: Dataset) -> list[str]:
+    if not dataset.is_keyed:
+        raise _lacks(dataset, "its samples have no keys")
+    if "label" not in dataset.schema:
+        raise _lacks(dataset, f"it has no label (it has {', '.join(dataset.schema)})")
+    names = dataset.metadata.get("class_names")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise _lacks(dataset, "its metadata has no list class_names")
+    return names
+
+
+def _labels(dataset: Dataset, class_count: int) -> Any:
+    labels = dataset.column("label")
+    wrong = np.ma.getmaskarray(labels) | ~np.isin(np.ma.getdata(labels), np.arange(class_count))
+    if wrong.any():
+        place = int(np.flatnonzero(wrong)[0])
+        found = "none" if np.ma.getmaskarray(labels)[place] else labels[place]
+        raise _lacks(dataset, f"the label of sample {dataset.ordinals[place]} is {found}, of {class_count} classes")
+    return np.ma.getdata(labels)
+
+
+def _field(dataset: Dataset) -> str:
+    fields = [name for name, kind in dataset.schema.items() if kind == "bytes"]
+    if "image" in fields:
+        return "image"
+    if len(fields) != 1:
+        raise _lacks(dataset, f"it has {len(fields)} fields of bytes, of which none is named image")
+    return fields[0]
+
+
+def _order(keys: list[str], labels: Any) -> list[int]:
+    """Places by class, folder and file, as torchvision walks through a tree."""
+    places = [place for place, key in enumerate(keys) if key.lower().endswith(_EXTENSIONS)] or range(len(keys))
+    by_path = {place: keys[place].rpartition("/") for place in places}
+    return sorted(by_path, key=lambda place: (labels[place], by_path[place]))

@@ -1,0 +1,293 @@
+"""Epochs in grainstore's own order, for ranks and workers."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
+
+import torch
+import torch.utils.data
+
+from grainstore import InvalidOption, InvalidState, Loader
+from grainstore._world import rank_and_world_size
+from grainstore.torch._samples import CollateOwned, OnOwned, Sample, Source, opened, owned
+from grainstore.torch._share import Division, Reader
+from grainstore.torch._tensors import tensors
+
+State = dict[str, Any]
+
+# Places of what the workers share with the process that started them.
+_EPOCH, _SET_COUNT, _FINISHED_AT = range(3)
+_WARNED = -1
+
+
+@dataclass
+class _Pass:
+    """One pass over the dataset in this process."""
+
+    reader: Reader
+    # Its state before anything was handed out, and how often set_epoch had been called.
+    begun: State
+    set_count: int
+    # None once all was handed out.
+    loader: Loader | None
+
+
+class IterableDataset(torch.utils.data.IterableDataset[Any]):
+    """An iterable-style dataset: each pass over it is an epoch, in an order that ``seed`` and the epoch decide.
+
+    dataset: what ``grainstore.open`` gave, a view of it, or a path (or several) to be opened.
+    batch_size: ``None`` gives samples, a dictionary each, for ``DataLoader(dataset, batch_size=...)`` to collate. A
+        number gives whole batches, for ``DataLoader(dataset, batch_size=None)``: dictionaries, in which numbers and
+        arrays are tensors of the dataset's types, texts lists of ``str``, and bytes lists of ``bytes``. A sample that
+        lacks a number or an array cannot be in a tensor: it raises ``grainstore.InvalidOption``, which names it.
+    order, seed, window_bytes, lanes, on_damage: as in ``grainstore.Loader``.
+    rank, world_size: which share of each epoch this is; by default ``torch.distributed`` or the launcher's environment
+        variables are asked in the process that makes the ``DataLoader``, when an epoch begins.
+    tail, drop_last: what becomes of samples that do not fill a batch of every rank: ``"short"`` hands out each once,
+        ``"drop"`` leaves some out, ``"pad"`` repeats some. By default each once, unless the ranks would have unequally
+        many batches (samples, where ``batch_size`` is ``None``): that is refused.
+    transform: a function of a sample. What it raises becomes ``grainstore.TransformFailed``, which names the sample.
+    collate: a function that makes a batch of a list of samples; where there is a ``transform``, by default PyTorch's.
+    num_threads, prefetch: threads that transform, ``prefetch`` batches ahead; in a worker one thread by default.
+
+    The workers of a ``DataLoader`` each read a share, and give as many batches as none would; the order, and which
+    samples share a batch, is another for another number of them. Call ``set_epoch`` before each epoch: it reaches
+    workers, too.
+    """
+
+    def __init__(
+        self,
+        dataset: Source,
+        batch_size: int | None = None,
+        *,
+        order: Literal["auto", "full", "chunked", "sequential"] = "auto",
+        seed: int = 0,
+        rank: int | None = None,
+        world_size: int | None = None,
+        drop_last: bool = False,
+        tail: Literal["short", "drop", "pad"] | None = None,
+        transform: Callable[[Sample], Any] | None = None,
+        collate: Callable[[list[Any]], Any] | None = None,
+        num_threads: int | None = None,
+        prefetch: int = 2,
+        window_bytes: int | None = None,
+        lanes: int | None = None,
+        on_damage: Literal["raise", "skip"] = "raise",
+    ) -> None:
+        if drop_last and tail not in (None, "drop"):
+            raise InvalidOption(f"drop_last is tail='drop', and tail is {tail!r}")
+        if batch_size is None and collate is not None:
+            raise InvalidOption("collate makes a batch of samples: give batch_size, or give DataLoader its collate_fn")
+        self.dataset = opened(dataset)
+        self.batch_size = batch_size
+        self.order = order
+        self.seed = seed
+        self.transform = transform
+        self.collate = collate
+        self._rank, self._world_size = rank, world_size
+        self._tail: Literal["short", "drop", "pad"] = "drop" if drop_last else tail or "short"
+        self._must_be_even = tail is None and not drop_last
+        self._num_threads, self._prefetch = num_threads, prefetch
+        self._window_bytes, self._lanes, self._on_damage = window_bytes, lanes, on_damage
+        # Workers see what is written here, those that go on from one epoch to the next as well.
+        self._shared = torch.zeros(3, dtype=torch.int64).share_memory_()  # type: ignore[no-untyped-call]
+        self._resume: State | None = None
+        self._pass: _Pass | None = None
+        # The process that this was unpickled in; rank and world size of the one that pickled it.
+        self._told: tuple[int, tuple[int, int]] | None = None
+        # What cannot be is said now, not when the first epoch begins.
+        self._loader(self._reader(), 0)
+
+    @property
+    def epoch(self) -> int:
+        """The number of the epoch that goes on, or else of the next one."""
+        return int(self._shared[_EPOCH])
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch the next pass is, here and in the workers of every ``DataLoader``.
+
+        Without workers, a pass that was finished is followed by the next epoch. Workers cannot tell: there, passes
+        are the same epoch until this is called, of which they warn.
+        """
+        if epoch < 0:
+            raise InvalidOption(f"epoch is {epoch}, expected 0 or more")
+        if epoch != self.epoch:
+            self._pass = self._resume = None
+        self._shared[_EPOCH] = epoch
+        self._shared[_SET_COUNT] += 1
+
+    def __len__(self) -> int:
+        """Batches of a whole epoch of this rank, however many workers; samples, where it gives samples."""
+        rank, world_size = self._rank_and_world_size()
+        return self._division().batch_count(rank, world_size)
+
+    def __iter__(self) -> Iterator[Any]:
+        reader = self._reader()
+        resume = self._resume
+        if resume is None:
+            self._warn_of_repeat(reader)
+            loader = self._loader(reader, self.epoch)
+        else:
+            self._check_fits(resume, reader)
+            loader = self._loader(reader, resume["loader"]["epoch"])
+            loader.load_state_dict(resume["loader"])
+        begun = loader.state_dict()
+        if self._must_be_even:
+            self._division().check_even(reader.world_size, begun["position"])
+        self._resume = None
+        self._pass = _Pass(reader, begun, int(self._shared[_SET_COUNT]), loader)
+        return self._read(self._pass, loader)
+
+    def state_dict(self) -> State:
+        """Where this process's pass stands, after what it handed out. ``load_state_dict`` goes on from it.
+
+        ``torchdata.stateful_dataloader.StatefulDataLoader`` asks each worker. With a plain ``DataLoader`` this is of
+        use without workers only.
+        """
+        if self._pass is not None:
+            reader, loader = self._pass.reader, self._pass.loader
+            # In a worker, what is finished stays so until its next epoch: the others may still read.
+            inner = {**self._pass.begun, "position": len(self.dataset)} if loader is None else loader.state_dict()
+        elif self._resume is not None:
+            return self._resume
+        else:
+            reader = self._reader()
+            inner = self._loader(reader, self.epoch).state_dict()
+        return {
+            "num_workers": reader.num_workers,
+            "world_size": reader.world_size,
+            "batch_size": self.batch_size,
+            "loader": inner,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a state of the same dataset, view, seed and order, with as many workers.
+
+        With workers, more than one, ``world_size`` and ``batch_size`` must be the same, too.
+        """
+        if not isinstance(state, dict) or not isinstance(state.get("loader"), dict):
+            raise InvalidState("a state is what state_dict gives, a dictionary with num_workers, world_size and loader")
+        reader = self._reader()
+        self._loader(reader, 0).load_state_dict(state["loader"])
+        if reader.num_workers == 0:
+            # Not in a worker: it would overrule what was set meanwhile.
+            self._shared[_EPOCH] = state["loader"]["epoch"]
+        self._resume, self._pass = dict(state), None
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        if self._pass is not None:
+            state["_resume"] = self.state_dict()
+        state["_pass"] = None
+        state["_told"] = self._rank_and_world_size()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._told = os.getpid(), state["_told"]
+        self._shared.share_memory_()
+
+    def __repr__(self) -> str:
+        return f"<grainstore.torch.IterableDataset of {self.dataset!r}, batch_size={self.batch_size}, epoch {self.epoch}>"
+
+    def _rank_and_world_size(self) -> tuple[int, int]:
+        # A worker that was not forked knows nothing of torch.distributed, and was told. The training process itself may
+        # have been started by another, whose rank is none of its business; so may a worker have been forked from it.
+        if self._told is not None and self._told[0] == os.getpid() and torch.utils.data.get_worker_info() is not None:
+            return self._told[1]
+        return rank_and_world_size(self._rank, self._world_size)
+
+    def _reader(self) -> Reader:
+        rank, world_size = self._rank_and_world_size()
+        worker = torch.utils.data.get_worker_info()
+        return Reader(rank, world_size) if worker is None else Reader(rank, world_size, worker.id, worker.num_workers)
+
+    def _division(self) -> Division:
+        return Division(len(self.dataset), self.batch_size or 1, self._tail, self.order != "sequential")
+
+    def _loader(self, reader: Reader, epoch: int) -> Loader:
+        transform, collate = self.transform, self.collate
+        if self.batch_size is not None and transform is not None and collate is None:
+            collate = torch.utils.data.default_collate
+        if transform is None and collate is not None:
+            collate = CollateOwned(collate)
+        return Loader(
+            self.dataset,
+            self.batch_size,
+            order=self.order,
+            seed=self.seed,
+            epoch=epoch,
+            rank=reader.number,
+            world_size=reader.count,
+            tail=self._tail,
+            transform=None if transform is None else OnOwned(transform),
+            collate=collate,
+            num_threads=1 if reader.num_workers and self._num_threads is None else self._num_threads,
+            prefetch=self._prefetch,
+            window_bytes=self._window_bytes,
+            lanes=self._lanes,
+            on_damage=self._on_damage,
+            # Each pass has a loader of its own, and most workers do not live longer.
+            prefetch_next_epoch=False,
+        )
+
+    def _read(self, current: _Pass, loader: Loader) -> Iterator[Any]:
+        reader, division, start = current.reader, self._division(), current.begun["position"]
+        # What does not fill a batch of all workers is divided among the ranks anew, and a worker takes one batch of its
+        # rank's: so there are as many batches, and as full, as without workers. Samples fall out so by themselves.
+        anew = reader.num_workers > 1 and (self.batch_size is not None or self._tail != "short")
+        if anew:
+            count = division.whole_count(reader.count, start)
+        else:
+            count = division.batch_count(reader.number, reader.count, start)
+        yield from self._handed_out(loader, count)
+        position = start + count * reader.count * division.batch_size + reader.worker * reader.world_size * division.batch_size
+        if anew and position < division.sample_count and division.batch_count(reader.rank, reader.world_size, position):
+            last = self._loader(Reader(reader.rank, reader.world_size), current.begun["epoch"])
+            last.load_state_dict({**current.begun, "position": position})
+            for item in self._handed_out(last, 1):
+                current.loader = None
+                yield item
+        current.loader = None
+        if reader.num_workers:
+            # A state of an end is loaded only to find that nothing is left.
+            read_some = start < division.sample_count and current.begun["epoch"] == self.epoch
+            if read_some and self._shared[_FINISHED_AT] != _WARNED:
+                self._shared[_FINISHED_AT] = current.set_count + 1
+        elif self._pass is current:
+            self._pass = None
+            self._shared[_EPOCH] += 1
+
+    def _handed_out(self, loader: Loader, count: int) -> Iterator[Any]:
+        """So many items of the loader, as the user is to have them."""
+        for item in islice(loader, count):
+            if self.transform is not None or self.collate is not None:
+                yield item
+            else:
+                yield owned(item) if self.batch_size is None else tensors(item)
+
+    def _warn_of_repeat(self, reader: Reader) -> None:
+        """Say once that an epoch is read again because nobody said that it is another."""
+        repeats = self._shared[_FINISHED_AT] == self._shared[_SET_COUNT] + 1
+        if reader.num_workers and reader.worker == 0 and repeats and self.order != "sequential":
+            self._shared[_FINISHED_AT] = _WARNED
+            warnings.warn(
+                f"epoch {self.epoch} is read again, in the same order: call dataset.set_epoch(n) before each epoch",
+                stacklevel=2,
+            )
+
+    def _check_fits(self, state: State, reader: Reader) -> None:
+        expected = {"num_workers": reader.num_workers, "world_size": reader.world_size, "batch_size": self.batch_size}
+        # One reader's position is that of the epoch, from which any number of ranks go on.
+        names = expected if reader.num_workers > 1 else ["num_workers"]
+        for name in names:
+            if state.get(name) != expected[name]:
+                raise InvalidState(
+                    f"the state is of {name}={state.get(name)}, and this is read with {name}={expected[name]}: "
+                    "go on with what the state was saved with, or begin an epoch with set_epoch"
+                )

@@ -1,0 +1,52 @@
+"""Samples by their number, for samplers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch.utils.data
+
+from grainstore.torch._samples import Sample, Source, failed, opened, owned
+
+
+class MapDataset(torch.utils.data.Dataset[Any]):
+    """A map-style dataset: ``dataset[i]`` is what grainstore gives, a dictionary, or what ``transform`` makes of it.
+
+    dataset: what ``grainstore.open`` gave, a view of it, or a path (or several) to be opened.
+    transform: a function of a sample that gives whatever is to be collated. What it raises becomes
+        ``grainstore.TransformFailed``, which names the sample.
+
+    ``DataLoader`` asks for a batch at once, and its samples are read together. Slices are views. Arrays are copies that
+    may be written to. A value that a sample lacks is ``None``, which ``DataLoader`` refuses to collate: fill it in
+    ``transform``.
+    """
+
+    def __init__(self, dataset: Source, transform: Callable[[Sample], Any] | None = None) -> None:
+        self.dataset = opened(dataset)
+        self.transform = transform
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return MapDataset(self.dataset[index], self.transform)
+        return self._transformed(index, self.dataset[index])
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        """The samples of these numbers, read together."""
+        samples = self.dataset.__getitems__(indices)
+        return [self._transformed(index, sample) for index, sample in zip(indices, samples, strict=True)]
+
+    def __repr__(self) -> str:
+        return f"<grainstore.torch.MapDataset of {self.dataset!r}>"
+
+    def _transformed(self, index: Any, sample: Sample) -> Any:
+        sample = owned(sample)
+        if self.transform is None:
+            return sample
+        try:
+            return self.transform(sample)
+        except Exception as error:
+            raise failed(self.dataset, index, "the transform", error) from error

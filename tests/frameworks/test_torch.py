@@ -1,0 +1,178 @@
+"""grainstore.torch with torch's own DataLoader: samples by number, and what goes wrong."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, RandomSampler, WeightedRandomSampler
+from torch_support import COUNT, labels_of, read, write
+
+import grainstore
+from grainstore.torch import IterableDataset, MapDataset
+
+pytestmark = [
+    pytest.mark.filterwarnings("error"),
+    # torch's advice on how many workers this machine is good for.
+    pytest.mark.filterwarnings("ignore:This DataLoader will create"),
+]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("torch") / "train.grain")
+
+
+@pytest.fixture
+def dataset(path):
+    with grainstore.open(path) as opened:
+        yield opened
+
+
+def label_and_process(sample):
+    return sample["label"], os.getpid()
+
+
+def label_only(sample):
+    return {"label": sample["label"]}
+
+
+def refuse_17(sample):
+    if sample["label"] == 17:
+        raise ValueError("no seventeen")
+    return sample["label"]
+
+
+def die_at_40(sample):
+    if sample["label"] == 40:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return sample["label"]
+
+
+def add_one_in_place(sample):
+    sample["vector"] += 1
+    return sample["vector"]
+
+
+def test_a_sample_of_the_map_dataset_is_what_the_dataset_gives(path, dataset):
+    mapped = MapDataset(path)
+    assert len(mapped) == COUNT
+    for index in (0, 57, -1, np.int64(3), torch.tensor(4), "s009"):
+        found, expected = mapped[index], dataset[index]
+        assert np.array_equal(found.pop("vector"), expected.pop("vector"))
+        assert found == expected
+    assert [sample["label"] for sample in mapped.__getitems__([5, 3, -1, 5])] == [5, 3, 100, 5]
+    assert [sample["label"] for sample in mapped[10:16:2]] == [10, 12, 14]
+    with pytest.raises(IndexError):
+        mapped[COUNT]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_shuffling_and_samplers_work_as_with_any_dataset(dataset, workers):
+    mapped = MapDataset(dataset)
+    shuffled = labels_of(DataLoader(mapped, batch_size=8, shuffle=True, num_workers=workers))
+    assert shuffled != sorted(shuffled) and sorted(shuffled) == list(range(COUNT))
+    weights = [0.0] * COUNT
+    weights[33] = 1.0
+    sampler = WeightedRandomSampler(weights, num_samples=20)
+    assert labels_of(DataLoader(mapped, batch_size=8, sampler=sampler, num_workers=workers)) == [33] * 20
+    sampler = RandomSampler(mapped, generator=torch.Generator().manual_seed(1))
+    assert sorted(labels_of(DataLoader(mapped, batch_size=None, sampler=sampler, collate_fn=as_batch))) == list(range(COUNT))
+
+
+def as_batch(sample):
+    return {"label": torch.tensor([sample["label"]])}
+
+
+@pytest.mark.parametrize("start_method", ["fork", "forkserver"])
+def test_workers_of_every_start_method_read_the_map_dataset(dataset, start_method):
+    mapped = MapDataset(dataset, transform=label_and_process)
+    context = torch.multiprocessing.get_context(start_method)
+    # So that the workers of a forkserver need not.
+    context.set_forkserver_preload(["torch", "grainstore.torch"])
+    batches = list(DataLoader(mapped, batch_size=30, num_workers=2, multiprocessing_context=context))
+    assert [label for labels, _ in batches for label in labels.tolist()] == list(range(COUNT))
+    processes = {process for _, of_batch in batches for process in of_batch.tolist()}
+    assert len(processes) == 2 and os.getpid() not in processes
+
+
+def test_workers_that_are_spawned_read_the_map_dataset(dataset):
+    # One, for each takes seconds to import torch.
+    mapped = MapDataset(dataset, transform=label_only)
+    assert labels_of(DataLoader(mapped, batch_size=30, num_workers=1, multiprocessing_context="spawn")) == list(range(COUNT))
+
+
+def test_views_keep_their_order_in_the_map_dataset(dataset):
+    mapped = MapDataset(dataset.select([9, 3, 5]))
+    assert labels_of(DataLoader(mapped, batch_size=2)) == [9, 3, 5]
+
+
+def test_arrays_of_a_sample_may_be_written_to_and_change_nothing_else(dataset):
+    mapped = MapDataset(dataset, transform=add_one_in_place)
+    assert [mapped[3].tolist(), mapped.__getitems__([3])[0].tolist()] == [[4, 4, 4]] * 2
+    iterable = IterableDataset(dataset, order="sequential", transform=add_one_in_place)
+    assert next(iter(iterable)).tolist() == [1, 1, 1]
+    for each in (MapDataset(dataset), IterableDataset(dataset, order="sequential")):
+        # With a warning as an error: torch warns of arrays that it may not write to.
+        assert next(iter(DataLoader(each, batch_size=2)))["vector"].tolist() == [[0, 0, 0], [1, 1, 1]]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("kind", ["map", "samples", "batches"])
+def test_an_exception_of_a_transform_names_the_sample(dataset, kind, workers):
+    view = dataset.select(range(10, 30))
+    made, batch_size = {
+        "map": lambda: (MapDataset(view, refuse_17), 4),
+        "samples": lambda: (IterableDataset(view, transform=refuse_17), 4),
+        "batches": lambda: (IterableDataset(view, 4, transform=refuse_17), None),
+    }[kind]()
+    with pytest.raises(grainstore.TransformFailed, match='sample 17 .key "s017".: .*ValueError: no seventeen') as caught:
+        read(DataLoader(made, batch_size=batch_size, num_workers=workers))
+    if workers == 0:
+        assert (caught.value.ordinal, caught.value.key) == (17, b"s017")
+        assert isinstance(caught.value.__cause__, ValueError)
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert (type(again), again.ordinal, again.key) == (grainstore.TransformFailed, 17, b"s017")
+
+
+def test_an_exception_of_the_transform_of_a_sample_asked_by_key_names_it(dataset):
+    with pytest.raises(grainstore.TransformFailed, match="sample 17") as caught:
+        MapDataset(dataset, refuse_17)["s017"]
+    assert caught.value.key == b"s017"
+
+
+@pytest.mark.parametrize("kind", ["map", "batches"])
+def test_a_worker_that_is_killed_is_an_error_of_torch_and_no_hang(dataset, kind):
+    if kind == "map":
+        loader = DataLoader(MapDataset(dataset, die_at_40), batch_size=5, num_workers=2, collate_fn=list)
+    else:
+        # A list, for a tensor is fetched from the worker that is dead.
+        iterable = IterableDataset(dataset, 5, transform=die_at_40, collate=list)
+        loader = DataLoader(iterable, batch_size=None, num_workers=2)
+    with pytest.raises(RuntimeError, match="DataLoader worker .* (killed by signal: Killed|exited unexpectedly)"):
+        read(loader)
+
+
+def test_damage_met_by_a_worker_keeps_its_type(tmp_path):
+    path = write(tmp_path / "damaged.grain", 20)
+    segment = next(file for file in sorted(path.rglob("*")) if b"7777777777" in (file.read_bytes() if file.is_file() else b""))
+    segment.write_bytes(segment.read_bytes().replace(b"7" * 50, b"7" * 49 + b"8", 1))
+    for loader in (
+        DataLoader(MapDataset(path), batch_size=5, num_workers=1),
+        DataLoader(IterableDataset(path, 5), batch_size=None, num_workers=1),
+    ):
+        with pytest.raises(grainstore.DamagedSample, match="7"):
+            read(loader)
+    iterable = IterableDataset(path, 5, on_damage="skip")
+    assert sorted(labels_of(DataLoader(iterable, batch_size=None, num_workers=1))) == [n for n in range(20) if n != 7]
+
+
+def test_where_torch_is_missing_the_import_says_what_to_install():
+    code = "import sys; sys.modules['torch'] = None; import grainstore.torch"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1 and "ImportError: grainstore.torch needs PyTorch" in ended.stderr
+    assert "pip install torch" in ended.stderr

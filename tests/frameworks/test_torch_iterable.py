@@ -1,0 +1,267 @@
+"""grainstore.torch.IterableDataset with torch's own DataLoader: epochs in grainstore's order."""
+
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader
+from torch_support import COUNT, labels_of, write
+
+import grainstore
+from grainstore.torch import IterableDataset, MapDataset
+
+pytestmark = [
+    pytest.mark.filterwarnings("error"),
+    # torch's advice on how many workers this machine is good for.
+    pytest.mark.filterwarnings("ignore:This DataLoader will create"),
+]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("torch") / "train.grain")
+
+
+@pytest.fixture
+def dataset(path):
+    with grainstore.open(path) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def gaps(tmp_path_factory):
+    """Three samples, of which the second has no age and the third no vector."""
+    path = tmp_path_factory.mktemp("torch") / "gaps.grain"
+    with grainstore.Writer(path, schema={"image": "bytes", "vector": "float32[2]", "age": "int32"}, keyed=False) as writer:
+        writer.write(image=b"a", vector=np.zeros(2, np.float32), age=7)
+        writer.write(image=b"b", vector=np.zeros(2, np.float32), age=None)
+        writer.write(image=b"c", vector=None, age=9)
+    return path
+
+
+def label_only(sample):
+    return {"label": sample["label"]}
+
+
+# Every sample once
+
+
+@pytest.mark.parametrize("order", ["chunked", "full", "sequential"])
+@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("batch_size", [None, 7])
+def test_ranks_and_workers_share_an_epoch(dataset, order, workers, batch_size):
+    seen = []
+    for rank in range(2):
+        iterable = IterableDataset(dataset, batch_size, order=order, seed=3, rank=rank, world_size=2, tail="short")
+        loader = DataLoader(iterable, batch_size=7 if batch_size is None else None, num_workers=workers)
+        seen += labels_of(loader)
+    assert sorted(seen) == list(range(COUNT))
+
+
+def test_workers_of_a_forkserver_read_an_epoch(dataset):
+    context = torch.multiprocessing.get_context("forkserver")
+    # So that its workers need not.
+    context.set_forkserver_preload(["torch", "grainstore.torch"])
+    iterable = IterableDataset(dataset, 10, transform=label_only)
+    loader = DataLoader(iterable, batch_size=None, num_workers=2, multiprocessing_context=context)
+    assert sorted(labels_of(loader)) == list(range(COUNT))
+
+
+def test_a_worker_reads_as_a_rank_of_all_ranks_workers(dataset):
+    iterable = IterableDataset(dataset, 5, order="full", seed=9, rank=1, world_size=2, tail="short")
+    found = labels_of(DataLoader(iterable, batch_size=None, num_workers=2))
+    shares = []
+    for worker in range(2):
+        loader = grainstore.Loader(dataset, 5, order="full", seed=9, rank=1 + 2 * worker, world_size=4)
+        shares.append([batch["label"].tolist() for batch in loader])
+    # DataLoader takes a batch of each worker in turn.
+    assert found == [label for pair in zip(*shares, strict=True) for batch in pair for label in batch]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_drop_leaves_out_and_pad_repeats_so_that_ranks_have_the_same_number(dataset, workers):
+    for batch_size in (None, 8):
+        for options in ({"tail": "drop"} if batch_size else {"drop_last": True}, {"tail": "pad"}):
+            counts, seen = [], []
+            for rank in range(2):
+                iterable = IterableDataset(dataset, batch_size, rank=rank, world_size=2, **options)
+                batches = list(DataLoader(iterable, batch_size=8 if batch_size is None else None, num_workers=workers))
+                counts.append([len(batch["label"]) for batch in batches])
+                seen += labels_of(batches)
+                assert len(iterable) == (len(batches) if batch_size else sum(counts[-1]))
+            assert counts[0] == counts[1]
+            assert set(seen) == set(range(COUNT)) if options == {"tail": "pad"} else len(set(seen)) == len(seen) > 70
+
+
+def test_ranks_with_unequally_many_batches_are_refused_unless_asked_for(dataset):
+    # 101 samples: the last batch of three ranks has one sample for the first two, and none for the third.
+    for view, batch_size in ((dataset, None), (dataset, 9 * 11)):
+        view = view if batch_size is None else view.select(range(2 * 33 + 1))
+        batch_size = batch_size and 11
+        for rank in range(2):
+            options = {"batch_size": batch_size, "rank": rank, "world_size": 2}
+            with pytest.raises(grainstore.InvalidOption, match="2 ranks would not have equally many batches.*'pad'"):
+                next(iter(IterableDataset(view, **options)))
+        sizes = [len(list(IterableDataset(view, batch_size, rank=rank, world_size=2, tail="short"))) for rank in range(2)]
+        assert sizes == ([51, 50] if batch_size is None else [4, 3])
+
+
+@pytest.mark.parametrize("order", ["full", "sequential"])
+@pytest.mark.parametrize("workers", [2, 5])
+def test_batches_are_as_many_and_as_full_whatever_the_workers(dataset, order, workers):
+    for count, world_size in ((13, 1), (26, 2), (63, 2)):
+        view = dataset.select(range(count))
+        seen = []
+        for rank in range(world_size):
+            iterable = IterableDataset(view, 4, order=order, rank=rank, world_size=world_size)
+            alone = [len(batch["label"]) for batch in DataLoader(iterable, batch_size=None)]
+            # With the length asked for first, torch warns where there are more batches.
+            batches = list(DataLoader(iterable, batch_size=None, num_workers=workers))
+            assert sorted(len(batch["label"]) for batch in batches) == sorted(alone)
+            assert len(alone) == len(iterable) == -(-count // (4 * world_size))
+            seen += labels_of(batches)
+        assert sorted(seen) == list(range(count))
+
+
+def test_options_that_cannot_be_are_refused_at_once(dataset):
+    for options in (
+        {"batch_size": 0},
+        {"batch_size": 4, "rank": 2, "world_size": 2},
+        {"rank": 0},
+        {"order": "random"},
+        {"drop_last": True, "tail": "pad"},
+        {"collate": list},
+        {"num_threads": 0},
+    ):
+        with pytest.raises(grainstore.InvalidOption):
+            IterableDataset(dataset, **options)
+    with pytest.raises(grainstore.InvalidOption, match="a sample twice"):
+        IterableDataset(dataset.select([1, 1]))
+
+
+# What a batch is
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_batch_has_tensors_of_the_datasets_types(dataset, workers):
+    iterable = IterableDataset(dataset, 4, order="sequential")
+    batch = next(iter(DataLoader(iterable, batch_size=None, num_workers=workers)))
+    assert batch["label"].dtype == torch.int64 and batch["label"].tolist() == [0, 1, 2, 3]
+    assert batch["width"].dtype == torch.uint8 and batch["width"].tolist() == [0, 1, 2, 3]
+    assert batch["flip"].dtype == torch.bool and batch["flip"].tolist() == [True, False, True, False]
+    assert batch["vector"].dtype == torch.float32 and batch["vector"].shape == (4, 3)
+    assert batch["image"] == [b"%d" % number * 50 for number in range(4)]
+    assert batch["caption"] == [f"sample {number}" for number in range(4)]
+    batch["label"] += 1
+    assert dataset[0]["label"] == 0
+
+
+def test_what_a_transform_makes_is_collated_as_torch_does_unless_told_otherwise(dataset):
+    iterable = IterableDataset(dataset, 3, order="sequential", transform=lambda s: (torch.tensor(s["vector"]), s["label"]))
+    vectors, labels = next(iter(iterable))
+    assert vectors.tolist() == [[0, 0, 0], [1, 1, 1], [2, 2, 2]] and labels.dtype == torch.int64
+    iterable = IterableDataset(dataset, 3, order="sequential", collate=lambda samples: [s["caption"] for s in samples])
+    assert next(iter(iterable)) == ["sample 0", "sample 1", "sample 2"]
+    iterable = IterableDataset(dataset, 3, order="sequential", transform=label_only, collate=len)
+    assert [*iterable][-2:] == [3, 2]
+
+
+def test_a_missing_number_is_never_in_a_tensor(gaps):
+    with grainstore.open(gaps) as dataset:
+        for place, name in ((1, "age"), (2, "vector")):
+            with pytest.raises(grainstore.InvalidOption, match=f'sample {place} has no value of "{name}"') as caught:
+                list(IterableDataset(dataset.select([0, place]), 2))
+            assert caught.value.ordinal == place
+        # The filter that the message names, and the samples that lack nothing.
+        present = IterableDataset(dataset.filter("age is present")[:1], 2)
+        assert next(iter(present))["age"].tolist() == [7]
+        filled = IterableDataset(dataset, 3, order="sequential", transform=lambda s: -1 if s["age"] is None else s["age"])
+        assert next(iter(filled)).tolist() == [7, -1, 9]
+        # Sample by sample it is None, which torch refuses to collate.
+        for loader in (DataLoader(IterableDataset(dataset), batch_size=3), DataLoader(MapDataset(dataset), batch_size=3)):
+            with pytest.raises((TypeError, RuntimeError), match="NoneType"):
+                list(loader)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_pinned_memory_may_be_asked_for_on_any_machine(dataset, workers):
+    iterable = IterableDataset(dataset, 10)
+    with pytest.warns(UserWarning, match="pin_memory") if not torch.cuda.is_available() else pytest.MonkeyPatch.context():
+        seen = labels_of(DataLoader(iterable, batch_size=None, num_workers=workers, pin_memory=True))
+    assert sorted(seen) == list(range(COUNT))
+
+
+# Epochs
+
+
+def test_without_workers_each_epoch_has_another_order_and_a_seed_repeats_them(dataset):
+    first, second = (IterableDataset(dataset, order="full", seed=5) for _ in range(2))
+    orders = [[sample["label"] for sample in first] for _ in range(3)]
+    assert len({tuple(order) for order in orders}) == 3 and first.epoch == 3
+    second.set_epoch(2)
+    assert [sample["label"] for sample in second] == orders[2]
+    first.set_epoch(0)
+    assert next(iter(first))["label"] == orders[0][0]
+    # A pass that was broken off begins again.
+    assert next(iter(first))["label"] == orders[0][0]
+
+
+@pytest.mark.parametrize(
+    ("start_method", "persistent", "workers"), [("fork", False, 2), ("fork", True, 2), ("spawn", True, 1)]
+)
+def test_set_epoch_reaches_workers_persistent_ones_too(dataset, start_method, persistent, workers):
+    numbers = (4, 5, 9)
+    expected = IterableDataset(dataset, 10, order="full")
+    expected = [labels_of(DataLoader(at_epoch(expected, e), batch_size=None, num_workers=workers)) for e in numbers]
+    iterable = IterableDataset(dataset, 10, order="full")
+    loader = DataLoader(
+        iterable,
+        batch_size=None,
+        num_workers=workers,
+        persistent_workers=persistent,
+        multiprocessing_context=start_method,
+    )
+    orders = [labels_of(at_epoch_of(loader, epoch)) for epoch in numbers]
+    assert orders == expected
+    assert len({tuple(order) for order in orders}) == 3
+    del loader
+
+
+def at_epoch_of(loader, epoch):
+    loader.dataset.set_epoch(epoch)
+    return loader
+
+
+def at_epoch(iterable, epoch):
+    iterable.set_epoch(epoch)
+    return iterable
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_workers_warn_once_where_an_epoch_is_read_again_for_want_of_set_epoch(dataset, persistent, capfd, monkeypatch):
+    iterable = IterableDataset(dataset, 10, order="full")
+    loader = DataLoader(iterable, batch_size=None, num_workers=2, persistent_workers=persistent)
+    fixed = IterableDataset(dataset, 10, order="sequential")
+    warned = []
+    # pytest would keep what workers warn of to itself, in the worker.
+    monkeypatch.setattr(warnings, "showwarning", lambda message, *_: print(message, file=sys.stderr, flush=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        for epoch in (None, 1, None, None):
+            if epoch is not None:
+                iterable.set_epoch(epoch)
+            list(loader)
+            warned.append(capfd.readouterr().err.count("epoch 1 is read again"))
+        del loader
+        loader = DataLoader(fixed, batch_size=None, num_workers=2, persistent_workers=persistent)
+        assert labels_of(loader) == labels_of(loader)
+        del loader
+    assert warned == [0, 0, 1, 0]
+    assert "read again" not in capfd.readouterr().err
+
+
+def test_an_epoch_that_cannot_be_is_refused(dataset):
+    with pytest.raises(grainstore.InvalidOption, match="epoch is -1"):
+        IterableDataset(dataset).set_epoch(-1)
