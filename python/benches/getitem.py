@@ -1,0 +1,79 @@
+"""Claim: ``ds[i]`` of a sample of 3 KB takes 1.25 microseconds or less: warm, mapped, random ``i``.
+
+Beside it what a reader of Bagz takes for ``reader[i]`` of the same samples, which gives the bytes alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import bagz
+import numpy as np
+from data import CIFAR, compare, dataset, label_of
+from peer_formats import bagz_file, open_bagz
+from report import AtMost, Report, Row, say
+from timing import Spread, arguments, interleaved, isolated, make_warm
+
+import grainstore
+
+# Samples that are asked for in a round; fewer would leave the clock's steps and the first touch of memory in the mean.
+ASKED = 400_000
+
+
+def grainstore_us(path: Path, round_number: int) -> float:
+    make_warm(path)
+    with grainstore.open(path, io="mapped") as ds:
+        return mean_us(ds, round_number)
+
+
+def bagz_us(path: Path, round_number: int) -> float:
+    make_warm(path)
+    return mean_us(open_bagz(path), round_number)
+
+
+def mean_us(samples: Any, round_number: int) -> float:
+    """Microseconds that ``samples[i]`` takes; all was asked for once before, so pages are mapped."""
+    count = len(samples)
+    for ordinal in range(count):
+        samples[ordinal]
+    order = np.random.default_rng(round_number).integers(0, count, ASKED).tolist()
+    start = time.perf_counter()
+    for ordinal in order:
+        samples[ordinal]
+    return (time.perf_counter() - start) / len(order) * 1e6
+
+
+def main() -> None:
+    options = arguments(__doc__).parse_args()
+    report = Report("getitem", judged=options.samples is None, packages=("bagz",))
+    shape = CIFAR.shrunk(options.samples)
+    plain, labelled, bag = dataset(shape), dataset(shape, labelled=True), bagz_file(shape)
+    with grainstore.open(plain, io="mapped") as ds:
+        compare(shape, lambda ordinal: ds[ordinal]["image"])
+    with grainstore.open(labelled, io="mapped") as ds:
+        compare(shape, lambda ordinal: ds[ordinal]["image"])
+        if ds[shape.samples - 1]["label"] != label_of(shape.samples - 1):
+            raise SystemExit(f"{labelled}: the last label is another one than was written")
+    reader: bagz.Reader = open_bagz(bag)
+    compare(shape, reader.__getitem__)
+    cases: dict[str, Callable[[int], float]] = {
+        "one field": lambda number: isolated(grainstore_us, plain, number),
+        "one field and a label": lambda number: isolated(grainstore_us, labelled, number),
+        "bagz": lambda number: isolated(bagz_us, bag, number),
+    }
+    results = interleaved(options.rounds, {name: case for name, case in cases.items() if options.only in name}, say)
+    for name, times in results.items():
+        target = None if name == "bagz" else AtMost(1.25)
+        report.add(Row(shape.name, f"{name}, us a sample", Spread.of(times), target))
+    for name in ("one field", "one field and a label"):
+        if {name, "bagz"} <= results.keys():
+            report.add(Row(shape.name, f"{name} / bagz", Spread.ratio(results[name], results["bagz"])))
+    report.note("warm, one thread, the loop itself counted; grainstore gives a dictionary, Bagz bytes")
+    report.finish(options.json)
+
+
+if __name__ == "__main__":
+    main()
