@@ -35,9 +35,10 @@ class Loader:
     """An iterable of batches: each pass over it is an epoch, in a fresh order that ``seed`` and the epoch's number decide.
 
     batch_size: samples of a batch of this rank; ``None`` gives samples one by one, a dictionary each.
-    order: ``"auto"`` (by the mean size of a sample; or that of a state that is loaded), ``"full"``, ``"chunked"`` or ``"sequential"``.
-    rank, world_size: which share of each epoch this is; by default ``torch.distributed``, ``jax.distributed`` or the launcher's environment
-        variables (``RANK`` and ``WORLD_SIZE``, or MPI's) are asked when an epoch begins.
+    order: ``"auto"`` (by the mean size of a sample; or that of a state that is loaded), ``"full"``, ``"chunked"`` or
+        ``"sequential"``.
+    rank, world_size: which share of each epoch this is; by default ``torch.distributed``, ``jax.distributed`` or the
+        launcher's environment variables (``RANK`` and ``WORLD_SIZE``, or MPI's) are asked when an epoch begins.
     drop_last: whether samples that do not fill a batch of every rank are left out; ``tail="pad"`` repeats some of the
         epoch's first instead. Every rank has the same number of batches, whatever is chosen; with ``tail="short"``, the
         default, the last ones may be short or empty, and of single samples a rank may have one more than another.

@@ -45,7 +45,7 @@ def test_an_interpreter_that_ends_transforms_no_more_than_was_begun(plain_path: 
         calls = []
         def transform(sample):
             calls.append(sample)
-            time.sleep(0.01)
+            time.sleep(0.01)  # Work: all that is submitted would take a second.
         batches = iter(grainstore.Loader(grainstore.open(sys.argv[1]), 100, transform=transform, collate=len, num_threads=2))
         next(batches)
         before = len(calls)

@@ -274,7 +274,7 @@ LEAVES = """
 import sys, time
 import tensorflow as tf, grainstore, grainstore.tensorflow
 def slow(samples):
-    time.sleep(0.2)
+    time.sleep(0.2)  # Work: some of it is under way whenever the interpreter ends.
     return len(samples)
 loader = grainstore.Loader(grainstore.open(sys.argv[1]), 4, collate=slow)
 iterator = iter(grainstore.tensorflow.dataset(loader, output_signature=tf.TensorSpec((), tf.int64)).prefetch(3))
