@@ -4,7 +4,8 @@ use grainstore_format::{AttributeType, AttributeValue, FieldType};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyString};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyBytes, PyString, PyType};
 
 use crate::argument::shown;
 use crate::error::Raised;
@@ -15,11 +16,15 @@ pub(crate) fn present<'py>(name: &str, value: Bound<'py, PyAny>) -> PyResult<Opt
     if value.is_none() {
         return Ok(None);
     }
-    let masked = value.py().import("numpy.ma")?;
-    if !value.is_instance(&masked.getattr("MaskedArray")?)? {
+    if value.is_exact_instance_of::<PyBytes>() || value.is_exact_instance_of::<PyString>() {
         return Ok(Some(value));
     }
-    let mask = masked.call_method1("getmaskarray", (&value,))?;
+    let py = value.py();
+    static MASKED_ARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    if !value.is_instance(MASKED_ARRAY.import(py, "numpy.ma", "MaskedArray")?)? {
+        return Ok(Some(value));
+    }
+    let mask = py.import("numpy.ma")?.call_method1("getmaskarray", (&value,))?;
     if !mask.call_method0("any")?.is_truthy()? {
         return value.getattr("data").map(Some);
     }

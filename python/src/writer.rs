@@ -86,7 +86,7 @@ impl Writer {
             let start = payload.len() as u64;
             fields.push(match value.map(|value| present(name.text(), value)).transpose()?.flatten() {
                 None if self.names.fields.len() == 1 => {
-                    return Err(self.unknown_name(values).unwrap_or_else(|| only_field_missing(name.text())));
+                    return Err(self.unknown_name(values)?.unwrap_or_else(|| only_field_missing(name.text())));
                 }
                 None => None,
                 Some(value) => {
@@ -95,7 +95,9 @@ impl Writer {
                 }
             });
         }
-        if let (true, Some(error)) = (used != values.len(), self.unknown_name(values)) {
+        if used != values.len()
+            && let Some(error) = self.unknown_name(values)?
+        {
             return Err(error);
         }
         // Of one field, all of it: nothing frames it.
@@ -106,12 +108,16 @@ impl Writer {
     }
 
     /// The error for a name that is not in the schema, where there is one.
-    fn unknown_name(&self, values: &Bound<'_, PyDict>) -> Option<PyErr> {
+    fn unknown_name(&self, values: &Bound<'_, PyDict>) -> PyResult<Option<PyErr>> {
         let known: Vec<&str> = self.names.all().map(|(name, _)| name.text()).collect();
-        let is_known = |name: &str| known.contains(&name) || (self.keyed && name == "key");
-        let unknown = values.keys().iter().map(|name| name.to_string()).find(|name| !is_known(name))?;
-        let what = format!("{unknown:?} is not in the schema (there are: {})", known.join(", "));
-        Some(PyTypeError::new_err(what))
+        for name in values.keys() {
+            let name: String = name.extract()?;
+            if !(known.contains(&name.as_str()) || self.keyed && name == "key") {
+                let what = format!("{name:?} is not in the schema (there are: {})", known.join(", "));
+                return Ok(Some(PyTypeError::new_err(what)));
+            }
+        }
+        Ok(None)
     }
 
     /// The threads that write, and what they wrote, are those of the process that began.

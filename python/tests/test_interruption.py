@@ -89,6 +89,48 @@ def test_ctrl_c_interrupts_who_reads(plain_path: Path, loop: str) -> None:
     assert errors.endswith("KeyboardInterrupt\n")
 
 
+@pytest.mark.parametrize("call", [
+    "writer.write(key=str(number), image=bytes(100))",
+    "writer.write_batch(key=[str(number), str(number) + '+'], image=[b'1', b'22'])",
+    "dataset[5]",
+    "dataset.get_batch([5, 6, 7])['image'][1]",
+    "dataset.column('label')[5]",
+    "next(samples)",
+    "list(itertools.islice(grainstore.Loader(dataset, 50), 2))",
+])
+def test_what_a_signal_handler_raises_is_never_lost(plain_path: Path, tmp_path: Path, call: str) -> None:
+    script = f"""
+        import itertools, signal, sys, grainstore
+
+        class Interruption(Exception):
+            pass
+
+        handled = 0
+        def handler(*_):
+            global handled
+            handled += 1
+            raise Interruption
+
+        signal.signal(signal.SIGALRM, handler)
+        dataset = grainstore.open(sys.argv[1])
+        writer = grainstore.Writer(sys.argv[2], {{"image": "bytes"}})
+        samples = itertools.chain.from_iterable(dataset for _ in itertools.count())
+        number = 0
+        for turn in range(200):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0005)
+                while handled == turn:
+                    number += 1
+                    {call}
+                print("lost in turn", turn, file=sys.stderr)
+                break
+            except Interruption:
+                samples = itertools.chain.from_iterable(dataset for _ in itertools.count())
+        writer.discard()
+    """
+    assert ended(python(script, plain_path, tmp_path / "d.grain")) == (0, "")
+
+
 def test_ctrl_c_leaves_no_dataset_of_a_writer(tmp_path: Path) -> None:
     script = """
         import os, sys, grainstore
