@@ -73,6 +73,25 @@ impl Dataset {
         attributes.map(|(place, attribute)| self.attribute_value(place, attribute.kind, ordinal)).collect()
     }
 
+    /// The value of attribute `place` of the schema for sample `ordinal`, where it can be told without reading and
+    /// without waiting: its column is in memory. Else none: [`Dataset::attributes`] reads it, and says what is wrong.
+    pub fn attribute_at_hand(&self, place: usize, ordinal: u64) -> Option<Option<AttributeValue>> {
+        let (index, item) = (&self.0.index, item_of(place));
+        let kind = self.schema().attributes().get(place)?.kind;
+        if ordinal >= self.sample_count() {
+            return None;
+        }
+        if let Some(validity) = index.section(SectionKind::Validity, item) {
+            let byte = validity.at_hand(ordinal / 8..ordinal / 8 + 1)?.first()?;
+            if byte >> (ordinal % 8) & 1 == 0 {
+                return Some(None);
+            }
+        }
+        let width = u64::from(kind.width());
+        let bytes = index.section(SectionKind::Attribute, item)?.at_hand(ordinal * width..(ordinal + 1) * width)?;
+        kind.decode(bytes).map(Some)
+    }
+
     fn attribute_value(
         &self,
         place: usize,

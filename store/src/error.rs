@@ -55,6 +55,12 @@ pub enum StoreError {
         /// The file.
         target: PathBuf,
     },
+    /// Another thread wanted it to stop.
+    #[error("{}: stopped before all of it was checked", shown(.path))]
+    Stopped {
+        /// The dataset.
+        path: PathBuf,
+    },
     /// There is no such sample.
     #[error("no sample {ordinal}: the dataset has {sample_count}, numbered from 0")]
     NoSuchOrdinal {

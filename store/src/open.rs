@@ -148,6 +148,7 @@ fn open_lone(path: &Path, options: &OpenOptions) -> Result<Opened, StoreError> {
 
 /// Reads the header of a file that is opened by itself: only a native segment is a dataset. spec.md: FIL-2, FIL-3.
 fn check_is_segment(path: &Path) -> Result<(), StoreError> {
+    check_is_ours(path)?;
     let header = read_header(path)?;
     match Header::decode(&header).map_err(|error| StoreError::format(path, error))?.kind {
         FileKind::Segment => Ok(()),
@@ -236,17 +237,20 @@ pub(crate) fn check_index_file(frame: &Frame) -> Result<(), StoreError> {
     Err(StoreError::damaged(frame.path(), "footer", format!("index_offset is {offset}, in an index file it is 4096")))
 }
 
-/// Whether a file begins or ends as a file of grainstore does.
-pub(crate) fn looks_like_ours(path: &Path) -> Result<bool, StoreError> {
+/// Refuses a file that neither begins nor ends as one of grainstore does.
+pub(crate) fn check_is_ours(path: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::FileExt;
-    let header = read_header(path)?;
-    if header.starts_with(b"\x89GRAIN\r\n") {
-        return Ok(true);
+    if read_header(path)?.starts_with(b"\x89GRAIN\r\n") {
+        return Ok(());
     }
     let (file, len) = open_regular(path)?;
     let mut magic = [0; 8];
     let offset = len.saturating_sub(Footer::LEN as u64);
-    Ok(file.read_exact_at(&mut magic, offset).is_ok() && &magic == b"GRAINEND")
+    if file.read_exact_at(&mut magic, offset).is_ok() && &magic == b"GRAINEND" {
+        return Ok(());
+    }
+    let why = "it neither begins nor ends like a file of grainstore".into();
+    Err(StoreError::NotADataset { path: path.to_owned(), why })
 }
 
 fn partial_of(path: &Path) -> PathBuf {

@@ -58,6 +58,18 @@ impl Dataset {
         Ok(location)
     }
 
+    /// [`Dataset::locate`], where it can be told without reading and without waiting: the entries are in memory, and the
+    /// sample's says all of it. Else none: [`Dataset::locate`] reads, and says what is wrong.
+    pub fn location_at_hand(&self, ordinal: u64) -> Option<Location> {
+        let from = ordinal.checked_mul(Entry::LEN as u64).filter(|_| ordinal < self.sample_count())?;
+        let entries = self.0.index.section(SectionKind::Entries, 0)?;
+        let entry = Entry::slice_of(entries.at_hand(from..from + Entry::LEN as u64)?).first()?;
+        if entry.stored_len() == StoredLen::Long || entry.is_lz4() {
+            return None;
+        }
+        self.check_location(ordinal, entry).ok()
+    }
+
     pub(crate) fn entry(&self, ordinal: u64) -> Result<Entry, StoreError> {
         let index = &self.0.index;
         let from = ordinal * Entry::LEN as u64;

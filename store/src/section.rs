@@ -115,6 +115,11 @@ impl Section {
         all.get(to_usize(range.start)..to_usize(range.end)).map(Cow::Borrowed).ok_or_else(|| self.outside(file, &range))
     }
 
+    /// The bytes of `range`, where the section is loaded.
+    pub(crate) fn at_hand(&self, range: Range<u64>) -> Option<&[u8]> {
+        self.whole.get()?.get(to_usize(range.start)..to_usize(range.end))
+    }
+
     /// The whole section; loaded at the first call.
     pub(crate) fn whole(&self, file: &IndexFile) -> Result<&[u8], StoreError> {
         if let Some(whole) = self.whole.get() {

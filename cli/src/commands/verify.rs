@@ -99,7 +99,7 @@ impl VerifyArgs {
     fn start(&self, external: External) -> anyhow::Result<Receiver<News>> {
         let (sender, receiver) = mpsc::channel();
         let (path, threads) = (self.path.clone(), self.jobs.map(NonZeroUsize::get));
-        let options = VerifyOptions { threads, allow_external: external.is_allowed() };
+        let options = VerifyOptions { threads, allow_external: external.is_allowed(), stop: None };
         let started = std::thread::Builder::new().spawn(move || check(&path, &options, &sender));
         started.context("cannot start a thread to work with")?;
         Ok(receiver)

@@ -306,6 +306,22 @@ impl Collection {
         self.ask(ordinal, |member, ordinal| member.attributes(ordinal))
     }
 
+    /// [`Dataset::location_at_hand`]; none of a member that is not open.
+    pub fn location_at_hand(&self, ordinal: u64) -> Option<Location> {
+        match &self.0 {
+            Kind::One(dataset) => dataset.location_at_hand(ordinal),
+            Kind::Several(several) => several.location_at_hand(ordinal),
+        }
+    }
+
+    /// [`Dataset::attribute_at_hand`]; none of a member that is not open.
+    pub fn attribute_at_hand(&self, place: usize, ordinal: u64) -> Option<Option<AttributeValue>> {
+        match &self.0 {
+            Kind::One(dataset) => dataset.attribute_at_hand(place, ordinal),
+            Kind::Several(several) => several.attribute_at_hand(place, ordinal),
+        }
+    }
+
     /// Where the fields of sample `ordinal` lie in its raw payload of `payload_len` bytes: [`Dataset::fields`].
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use grainstore_format::{ChunkSize, DatasetFingerprint, Fingerprint};
+use grainstore_format::{AttributeValue, ChunkSize, DatasetFingerprint, Fingerprint};
 
 use super::agreement::Agreement;
 use super::member::{Member, Sums};
@@ -171,6 +171,17 @@ impl Several {
     /// Of the member that all others are like.
     fn first_path(&self) -> &Path {
         self.members.first().map_or(Path::new(""), Member::path)
+    }
+
+    pub(super) fn attribute_at_hand(&self, attribute: usize, ordinal: u64) -> Option<Option<AttributeValue>> {
+        let Place { member, ordinal, .. } = self.place(ordinal).ok()?;
+        member.opened()?.attribute_at_hand(attribute, ordinal)
+    }
+
+    pub(super) fn location_at_hand(&self, ordinal: u64) -> Option<Location> {
+        let Place { member, number, ordinal } = self.place(ordinal).ok()?;
+        let location = member.opened()?.location_at_hand(ordinal)?;
+        Some(Location { segment: location.segment + self.first_segment(number), ..location })
     }
 
     pub(super) fn locate(&self, ordinal: u64) -> Result<Location, StoreError> {

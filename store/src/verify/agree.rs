@@ -30,6 +30,9 @@ pub(super) fn check_agreement(report: &FileReport<'_>, own: &Index, merged: &Ind
     }
     let pair = Pair { report, own, merged, first: merged.table.ordinals(segment).start, segment };
     parallel_parts(0..own.sample_count(), PART_LEN).for_each(|ordinals| {
+        if report.is_stopped() {
+            return;
+        }
         // What cannot be read was told of.
         let _ = pair.entries(ordinals.clone());
         let _ = pair.attributes(ordinals.clone());

@@ -18,6 +18,9 @@ pub(super) fn check_columns(report: &FileReport<'_>, index: &Index) {
         let what = format!("attribute \"{}\"", escape_bytes(attribute.name.as_bytes()));
         check_bitmap(report, index, SectionKind::Validity, item_of(place), &what);
         parallel_parts(0..index.sample_count(), PART_LEN).for_each(|ordinals| {
+            if report.is_stopped() {
+                return;
+            }
             // A piece that cannot be read was told of.
             let _ = check_values(report, index, (place, attribute.kind, &what), ordinals);
         });
@@ -30,6 +33,9 @@ fn check_bitmap(report: &FileReport<'_>, index: &Index, kind: SectionKind, item:
     let Some(record) = index.record(kind, item) else { return };
     let used = index.sample_count() % 8;
     let sums = parallel_parts(0..record.len, PART_LEN).map(|range| {
+        if report.is_stopped() {
+            return None;
+        }
         let last = range.end == record.len;
         let bytes = index.peek(kind, item, range).ok()?;
         let tail = bytes.last().copied().unwrap_or(0);
@@ -72,7 +78,10 @@ fn check_fields(report: &FileReport<'_>, index: &Index) {
         check_bitmap(report, index, SectionKind::FieldValidity, item_of(place), &what);
         let parts = parallel_parts(0..index.sample_count(), PART_LEN);
         parts
-            .map(|ordinals| check_field(report, index, (place, &field.kind, &what), ordinals).ok())
+            .map(|ordinals| match report.is_stopped() {
+                false => check_field(report, index, (place, &field.kind, &what), ordinals).ok(),
+                true => None,
+            })
             .reduce(|| Some(0), |a, b| Some(a?.max(b?)))
     });
     let largest = largest.reduce(|| Some(0), |a, b| Some(a?.max(b?)));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use grainstore_format::escape_bytes;
@@ -44,6 +44,7 @@ impl fmt::Display for Damage {
 pub(super) struct Reporter<'a> {
     on_damage: &'a (dyn Fn(Damage) + Sync),
     on_progress: &'a (dyn Fn(u64) + Sync),
+    stop: Option<&'a AtomicBool>,
     damaged: AtomicU64,
     checked_bytes: AtomicU64,
     /// Files that were modified and are still what the manifest says.
@@ -51,9 +52,18 @@ pub(super) struct Reporter<'a> {
 }
 
 impl<'a> Reporter<'a> {
-    pub(super) fn new(on_damage: &'a (dyn Fn(Damage) + Sync), on_progress: &'a (dyn Fn(u64) + Sync)) -> Self {
+    pub(super) fn new(
+        on_damage: &'a (dyn Fn(Damage) + Sync),
+        on_progress: &'a (dyn Fn(u64) + Sync),
+        stop: Option<&'a AtomicBool>,
+    ) -> Self {
         let (damaged, checked_bytes) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { on_damage, on_progress, damaged, checked_bytes, modified: Mutex::default() }
+        Self { on_damage, on_progress, stop, damaged, checked_bytes, modified: Mutex::default() }
+    }
+
+    /// Whether nobody wants to know any more.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
     pub(super) fn damage(&self, damage: Damage) {
@@ -116,6 +126,10 @@ impl FileReport<'_> {
 
     pub(super) fn checked(&self, bytes: u64) {
         self.reporter.checked(bytes);
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.reporter.is_stopped()
     }
 
     /// The file was modified, and is still what the manifest says.

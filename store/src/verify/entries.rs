@@ -51,6 +51,9 @@ fn check_part(
     rules: &EntryRules<'_>,
     ordinals: std::ops::Range<u64>,
 ) -> Option<Tally> {
+    if report.is_stopped() {
+        return None;
+    }
     let width = Entry::LEN as u64;
     // One more in front: samples must not overlap across the parts' borders.
     let from = ordinals.start.saturating_sub(1);

@@ -86,6 +86,9 @@ fn check_features(report: &FileReport<'_>, frame: &Frame, header: &[u8]) {
 /// Every piece against its checksum, and the zeros behind every section.
 fn check_sections(report: &FileReport<'_>, frame: &Frame) {
     frame.sections().par_iter().for_each(|section| {
+        if report.is_stopped() {
+            return;
+        }
         if let Err(error) = section.checksums(&frame.file) {
             report.at(section.record().checksums_offset(), error.without_path());
         }
@@ -101,6 +104,9 @@ fn check_sections(report: &FileReport<'_>, frame: &Frame) {
 }
 
 fn check_pieces(report: &FileReport<'_>, frame: &Frame, section: &Section, pieces: std::ops::Range<u64>) {
+    if report.is_stopped() {
+        return;
+    }
     let record = section.record();
     let range = pieces.start * PIECE_LEN..(pieces.end * PIECE_LEN).min(record.len);
     report.checked(range.end - range.start);

@@ -100,6 +100,9 @@ impl<'a> KeyCheck<'a> {
 
     /// Keys of a block of ordinals. spec.md: KEY-1, KEY-7.
     fn keys(&self, ordinals: Range<u64>) -> Result<(), Fault> {
+        if self.report.is_stopped() {
+            return Err(Fault::Unreadable);
+        }
         let mut keys = KeyCursor::new(self.index, ordinals)?;
         while let Some((ordinal, key)) = keys.next_key()? {
             self.add(&self.key_sums, ordinal, hash48(key, self.hash_seed));
@@ -123,6 +126,9 @@ impl<'a> KeyCheck<'a> {
         let last = ends.last().copied().unwrap_or(*first);
         let mut walk = BucketWalk { check: self, bucket: buckets.start, ends, before: None, equal: Vec::new() };
         for slots in parts(*first..last, PART_LEN) {
+            if self.report.is_stopped() {
+                return Err(Fault::Unreadable);
+            }
             let range = slots.start * SLOT_LEN as u64..slots.end * SLOT_LEN as u64;
             let bytes = self.index.peek(SectionKind::Slots, 0, range)?;
             for (number, slot) in slots.zip(bytes.as_chunks::<SLOT_LEN>().0) {

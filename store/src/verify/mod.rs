@@ -13,13 +13,15 @@ mod samples;
 mod slices;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use grainstore_format::{FileKind, FormatError, Manifest, SegmentKind, SegmentRef};
 use rayon::prelude::*;
 
 use crate::StoreError;
 use crate::index::Index;
-use crate::open::{Place, check_lone, data_end_fits, looks_like_ours, place_of, read_manifest};
+use crate::open::{Place, check_is_ours, check_lone, data_end_fits, place_of, read_manifest};
 use crate::segment::{Bounds, ExternalData, FileTime, check_data_file};
 use crate::threads::pool;
 
@@ -34,6 +36,8 @@ pub struct VerifyOptions {
     pub threads: Option<usize>,
     /// As in [`OpenOptions`](crate::OpenOptions).
     pub allow_external: bool,
+    /// Once another thread sets it, the check stops soon, and is an error.
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 /// What was verified.
@@ -57,20 +61,23 @@ pub struct VerifyReport {
 /// called from several threads.
 ///
 /// # Errors
-/// Where `path` is no dataset at all, was written by a newer version or names files that may not be read, or there are
-/// no threads. Damage is no error.
+/// Where `path` is no dataset at all, was written by a newer version or names files that may not be read, there are no
+/// threads, or it was stopped. Damage is no error.
 pub fn verify(
     path: &Path,
     options: &VerifyOptions,
     on_damage: &(dyn Fn(Damage) + Sync),
     on_progress: &(dyn Fn(u64) + Sync),
 ) -> Result<VerifyReport, StoreError> {
-    let reporter = Reporter::new(on_damage, on_progress);
+    let reporter = Reporter::new(on_damage, on_progress, options.stop.as_deref());
     let place = place_of(path)?;
     let (samples, segments) = pool(options.threads)?.install(|| match place {
         Place::Directory => verify_directory(&reporter, path, Bounds::new(options.allow_external)),
         Place::LoneFile => verify_lone(&reporter, path),
     })?;
+    if reporter.is_stopped() {
+        return Err(StoreError::Stopped { path: path.to_owned() });
+    }
     let (checked_bytes, damaged) = (reporter.checked_bytes(), reporter.damaged());
     Ok(VerifyReport { samples, segments, checked_bytes, damaged, notices: reporter.notices() })
 }
@@ -79,10 +86,7 @@ pub fn verify(
 type Counts = (u64, u64);
 
 fn verify_lone(reporter: &Reporter<'_>, path: &Path) -> Result<Counts, StoreError> {
-    if !looks_like_ours(path)? {
-        let why = "it neither begins nor ends like a file of grainstore".into();
-        return Err(StoreError::NotADataset { path: path.to_owned(), why });
-    }
+    check_is_ours(path)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     Ok((check_lone_segment(reporter, path, &name), 1))
 }
@@ -114,7 +118,7 @@ fn verify_directory(reporter: &Reporter<'_>, path: &Path, bounds: Bounds) -> Res
         }
     };
     check_bounds(path, &manifest, bounds)?;
-    check_access(path, &manifest)?;
+    check_access(reporter, path, &manifest)?;
     let merged = check_merged(reporter, path, &manifest);
     let firsts = manifest.segments().iter().scan(0, |sum, segment| {
         let first = *sum;
@@ -123,6 +127,9 @@ fn verify_directory(reporter: &Reporter<'_>, path: &Path, bounds: Bounds) -> Res
     });
     let segments: Vec<(u64, &SegmentRef)> = firsts.zip(manifest.segments()).collect();
     segments.par_iter().enumerate().for_each(|(number, (first, segment))| {
+        if reporter.is_stopped() {
+            return;
+        }
         let report = reporter.file(&segment.path, *first);
         let data = ExternalData::of(&segment.kind, bounds);
         check_segment(report, path, (number, segment, data), merged.as_ref());
@@ -143,13 +150,13 @@ fn check_bounds(path: &Path, manifest: &Manifest, bounds: Bounds) -> Result<(), 
 }
 
 /// What may not be read is not damaged: it could not be checked.
-fn check_access(path: &Path, manifest: &Manifest) -> Result<(), StoreError> {
+fn check_access(reporter: &Reporter<'_>, path: &Path, manifest: &Manifest) -> Result<(), StoreError> {
     let indexes = manifest.segments().iter().filter_map(|segment| match &segment.kind {
         SegmentKind::External { index_file, .. } => Some(index_file),
         _ => None,
     });
     let paths = manifest.segments().iter().map(|segment| &segment.path);
-    for name in paths.chain(indexes).chain([&manifest.index().file]) {
+    for name in paths.chain(indexes).chain([&manifest.index().file]).take_while(|_| !reporter.is_stopped()) {
         if let Err(error) = crate::file::open_regular(&path.join(name))
             && error.is_refusal()
         {

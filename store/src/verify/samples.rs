@@ -77,6 +77,9 @@ impl SegmentData<'_> {
         let mut window = Window { data: self, start: 0, bytes: Vec::new(), limit: limit.min(self.file_len) };
         let mut raw = Vec::new();
         for (ordinal, location) in (from..ordinals.end).zip(&locations) {
+            if self.report.is_stopped() {
+                return;
+            }
             let end = location.offset.saturating_add(location.stored_len);
             if ordinals.contains(&ordinal) {
                 if end > self.file_len {
@@ -134,6 +137,9 @@ impl SegmentData<'_> {
     fn check_long(&self, window: &mut Window<'_>, location: &Location) -> io::Result<Result<(), String>> {
         let mut hasher = crc32fast::Hasher::new();
         for range in parts(location.offset..location.offset + location.stored_len, WINDOW_LEN) {
+            if self.report.is_stopped() {
+                return Ok(Ok(()));
+            }
             hasher.update(window.read(range)?);
         }
         let found = hasher.finalize();
@@ -147,6 +153,9 @@ impl SegmentData<'_> {
             return;
         }
         for range in parts(gap, WINDOW_LEN) {
+            if self.report.is_stopped() {
+                return;
+            }
             let start = range.start;
             match window.read(range).map(|bytes| bytes.iter().position(|&byte| byte != 0)) {
                 Ok(None) => {}

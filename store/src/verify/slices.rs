@@ -18,7 +18,7 @@ const KEYS_LEN: u64 = 16 * PIECE_LEN;
 
 /// Why a relation could not be checked to its end.
 pub(super) enum Fault {
-    /// A piece cannot be read. The pass over all pieces has told so.
+    /// A piece cannot be read. The pass over all pieces has told so. Or the check was stopped.
     Unreadable,
     /// A rule is broken.
     Wrong(String),

@@ -59,6 +59,7 @@ fn check(models: &[Model], collection: &Collection) {
         let column = collection.column(&attribute.name).unwrap();
         for ordinal in 0..count {
             assert_eq!(column.get(ordinal), collection.attributes(ordinal).unwrap()[place], "sample {ordinal}");
+            assert_eq!(collection.attribute_at_hand(place, ordinal), Some(column.get(ordinal)), "sample {ordinal}");
         }
         assert_eq!((column.get(count), column.parts().len()), (None, collection.member_count()));
     }

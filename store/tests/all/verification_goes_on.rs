@@ -5,6 +5,10 @@
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use grainstore_store::{StoreError, VerifyOptions};
 
 use crate::common::{Model, assert_told, verify};
 
@@ -87,9 +91,28 @@ fn one_thread_finds_what_many_find() {
     let built = Model::rich(&[6, 9, 200]).write();
     flip(&built.path.join("00002.seg"), 5000);
     let count = |threads| {
-        let options = grainstore_store::VerifyOptions { threads, allow_external: false };
+        let options = VerifyOptions { threads, allow_external: false, stop: None };
         grainstore_store::verify(&built.path, &options, &|_| (), &|_| ()).unwrap()
     };
     assert_eq!(count(Some(1)), count(None));
     assert_eq!(count(Some(1)).damaged, 1);
+}
+
+/// Whoever stops it hears so, and little more is read.
+#[test]
+fn a_check_that_is_stopped_ends_at_once_and_is_no_report() {
+    let built = Model::rich(&[6, 9, 2000]).write();
+    flip(&built.path.join("00002.seg"), 5000);
+    let stop = Arc::new(AtomicBool::new(false));
+    let options = VerifyOptions { threads: Some(1), stop: Some(Arc::clone(&stop)), ..VerifyOptions::default() };
+    let told = AtomicU64::new(0);
+    let on_progress = |_| {
+        told.fetch_add(1, Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
+    };
+    let damage = |damage| panic!("{damage}");
+    let error = grainstore_store::verify(&built.path, &options, &damage, &on_progress).unwrap_err();
+    assert!(matches!(&error, StoreError::Stopped { path } if *path == built.path), "{error}");
+    // Of the first file that is looked at, not of its samples.
+    assert!(told.load(Ordering::Relaxed) < 4);
 }
