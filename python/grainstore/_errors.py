@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+import errno
+from typing import Any, ClassVar
+
+
+_FACTS = ("path", "segment", "ordinal", "key", "offset", "errno")
 
 
 def _rebuilt(kind: type[Error], message: str, facts: dict[str, Any]) -> Error:
@@ -13,8 +17,10 @@ class Error(Exception):
     """Anything that grainstore could not do. The message says what, where, and what was expected.
 
     ``path``, ``segment`` (its file), ``ordinal``, ``key`` and ``offset`` (bytes from the start of the file) say where,
-    as far as that is known; else they are ``None``.
+    and ``errno`` what the system said, as far as that is known; else they are ``None``.
     """
+
+    _errno: ClassVar[int | None] = None
 
     def __init__(
         self,
@@ -25,6 +31,7 @@ class Error(Exception):
         ordinal: int | None = None,
         key: bytes | None = None,
         offset: int | None = None,
+        errno: int | None = None,
     ) -> None:
         super().__init__(message)
         self.path = path
@@ -32,18 +39,24 @@ class Error(Exception):
         self.ordinal = ordinal
         self.key = key
         self.offset = offset
+        self.errno = self._errno if errno is None else errno
+        if isinstance(self, OSError):
+            # Declared here, it would be every Error's.
+            setattr(self, "filename", path)
 
     def __str__(self) -> str:
         return str(self.args[0])
 
     # Loaders cross processes, and a plain exception would be made again from its message alone.
     def __reduce__(self) -> Any:
-        facts = {name: getattr(self, name) for name in ("path", "segment", "ordinal", "key", "offset")}
+        facts = {name: getattr(self, name) for name in _FACTS}
         return _rebuilt, (type(self), str(self), facts)
 
 
 class DatasetNotFound(Error, FileNotFoundError):
     """A dataset, or a file of it, is not there."""
+
+    _errno = errno.ENOENT
 
 
 class NotADataset(Error):
@@ -68,6 +81,10 @@ class UnreadableSample(Error, OSError):
 
 class ReadFailed(Error, OSError):
     """The system could not open, map or read a file, or did not answer in time."""
+
+
+class OutOfMemory(Error, MemoryError):
+    """The system has no memory for what was asked for."""
 
 
 class NoSuchOrdinal(Error, IndexError):
@@ -108,6 +125,8 @@ class WriteFailed(Error):
 
 class AlreadyExists(WriteFailed, FileExistsError):
     """Something stands under the name already, and may not be replaced."""
+
+    _errno = errno.EEXIST
 
 
 class InvalidSample(WriteFailed, ValueError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures.thread
 import json
+import logging
 import os
 import threading
 from collections import deque
@@ -23,6 +24,11 @@ from grainstore._world import rank_and_world_size
 
 Sample = dict[str, Any]
 State = dict[str, Any]
+
+_logger = logging.getLogger("grainstore")
+
+# What was said in this process.
+_told: set[str] = set()
 
 # What no number of the library reaches.
 _END = 1 << 64
@@ -46,7 +52,7 @@ class Loader:
         threads, ``prefetch`` batches ahead: good for what lets go of Python's lock (decoding, NumPy), of no use for pure
         Python, for which there are the worker processes of ``grainstore.torch``.
     collate: a function that makes a batch of a list of samples. Without it, and with a ``transform``, arrays and numbers
-        are stacked. With neither, batches are columns (``grainstore.Batch``) and no sample becomes a Python object.
+        are stacked; a batch without samples is then as the others are, and ``[]`` where there was none before. With neither, batches are columns (``grainstore.Batch``) and no sample becomes a Python object.
     window_bytes, lanes: how much is held to draw samples from, in the chunked order; more mixes better.
     on_damage: ``"raise"``, or ``"skip"`` to go on without samples that are damaged.
     prefetch_next_epoch: whether the first batches of the next epoch are read before this one ends.
@@ -77,6 +83,8 @@ class Loader:
             raise TypeError(f"dataset is what grainstore.open gives, not {type(dataset).__name__}")
         if batch_size is None and collate is not None:
             raise InvalidOption("collate makes a batch of samples, and batch_size=None gives them one by one")
+        check_functions(transform, collate)
+        check_truth("drop_last", drop_last)
         if drop_last and tail not in (None, "drop"):
             raise InvalidOption(f"drop_last is tail='drop', and tail is {tail!r}")
         for name, number, least in (
@@ -108,6 +116,8 @@ class Loader:
         self._resume: State | None = None
         self._pass: _Pass | None = None
         self._latest: _Pass | None = None
+        # What a batch without samples is, once there was one with samples.
+        self._empty: Any = None
         # What cannot be is said now, not when the first epoch begins.
         self._begin(None, planned=True)
 
@@ -149,6 +159,10 @@ class Loader:
             # Who counts batches never asks for the end.
             self._finish(self._pass)
         begun = _Pass(self._begin(self._resume, planned=False))
+        notice = begun.epoch.notice
+        if notice is not None and notice not in _told and self.rank == 0:
+            _told.add(notice)
+            _logger.warning("%s", notice)
         # Once nothing can fail any more.
         self._resume = None
         self._pass = self._latest = begun
@@ -258,8 +272,19 @@ class Loader:
                     yield sample, _Done(number) if ends else _Done(number - 1, nexts[place - 1]), is_last and ends
             elif self.collate is not None:
                 yield self.collate(batch.tolist() if samples is None else samples), _Done(number), is_last
+            elif samples is None:
+                yield batch, _Done(number), is_last
             else:
-                yield (batch if samples is None else stack(samples)), _Done(number), is_last
+                yield self._stacked(samples), _Done(number), is_last
+
+    def _stacked(self, samples: list[Any]) -> Any:
+        """A batch. One without samples, as a rank's last may be, is what the others are, and empty."""
+        if not samples:
+            return [] if self._empty is None else self._empty
+        stacked = stack(samples)
+        if self._empty is None:
+            self._empty = none_of(stacked)
+        return stacked
 
     def _transformed(self, epoch: Iterator[Batch]) -> Generator[tuple[Batch, list[Any]]]:
         """Batches with their samples transformed, some ahead, each in as many parts as there are threads."""
@@ -342,6 +367,18 @@ class _Pass:
         return state
 
 
+def check_functions(transform: object, collate: object = None) -> None:
+    if transform is not None and not callable(transform):
+        raise TypeError(f"transform is a function of a sample, not {type(transform).__name__}")
+    if collate is not None and not callable(collate):
+        raise TypeError(f"collate is a function of a list of samples, not {type(collate).__name__}")
+
+
+def check_truth(name: str, value: object) -> None:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} is True or False, not {type(value).__name__}")
+
+
 def _check_number(name: str, number: int | None, least: int) -> None:
     if number is None:
         return
@@ -384,7 +421,24 @@ def stack(samples: Sequence[Any]) -> Any:
     if isinstance(first, dict):
         return {name: stack([sample[name] for sample in samples]) for name in first}
     if isinstance(first, tuple):
-        return tuple(stack(list(members)) for members in zip(*samples, strict=True))
+        return _tuple_like(first, [stack(list(members)) for members in zip(*samples, strict=True)])
+    if any(isinstance(sample, np.ma.MaskedArray) for sample in samples):
+        return np.ma.stack(samples)
     if isinstance(first, (np.ndarray, np.generic, bool, int, float)):
         return np.stack([np.asarray(sample) for sample in samples])
     return list(samples)
+
+
+def _tuple_like(model: tuple[Any, ...], members: list[Any]) -> tuple[Any, ...]:
+    """A tuple, or a named one."""
+    return type(model)(*members) if hasattr(model, "_fields") else tuple(members)
+
+
+def none_of(stacked: Any) -> Any:
+    """What ``stack`` has made, without its samples."""
+    if isinstance(stacked, dict):
+        return {name: none_of(member) for name, member in stacked.items()}
+    if isinstance(stacked, tuple):
+        return _tuple_like(stacked, [none_of(member) for member in stacked])
+    # Without the memory of the others.
+    return stacked[:0].copy() if isinstance(stacked, np.ndarray) else stacked[:0]

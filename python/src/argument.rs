@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyList, PyString, PyTuple};
 
@@ -56,6 +56,23 @@ pub(crate) fn integer(index: &Bound<'_, PyAny>, len: u64) -> PyResult<i64> {
             error
         }
     })
+}
+
+/// A place among `len`, counted from the end where it is negative. `wrong_type` is said of what is no integer.
+pub(crate) fn place(index: &Bound<'_, PyAny>, len: usize, wrong_type: &str) -> PyResult<usize> {
+    let py = index.py();
+    let found = match index.extract::<i64>() {
+        Ok(found) => Some(found),
+        Err(error) if error.is_instance_of::<PyOverflowError>(py) => None,
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+            return Err(PyTypeError::new_err(format!("{wrong_type}, not {}", shown(index))));
+        }
+        Err(error) => return Err(error),
+    };
+    let from_start =
+        found.and_then(|found| if found < 0 { found.checked_add_unsigned(len as u64) } else { Some(found) });
+    let place = from_start.and_then(|place| usize::try_from(place).ok()).filter(|&place| place < len);
+    place.ok_or_else(|| PyIndexError::new_err(format!("no sample {index} in this batch: it has {len}")))
 }
 
 /// The type's name.

@@ -5,11 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use grainstore_format::{AttributeType, FieldType, to_usize};
 use grainstore_store::Collection;
-use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
-use crate::argument::shown;
+use crate::argument::place;
 use crate::buffers::Buffers;
 use crate::error::Raised;
 use crate::key;
@@ -23,6 +22,21 @@ use crate::view::Bytes;
 #[pyclass(frozen, module = "grainstore")]
 #[derive(Clone)]
 pub(crate) struct Batch(Arc<Inner>);
+
+/// What batches need of the dataset: not the reader, which may be closed before them.
+#[derive(Clone)]
+pub(crate) struct BatchParts {
+    collection: Collection,
+    names: Arc<Names>,
+    payloads: Payloads,
+}
+
+impl BatchParts {
+    pub(crate) fn of(opened: &Opened) -> Self {
+        let (collection, names) = (opened.reader.collection().clone(), Arc::clone(&opened.names));
+        Self { collection, names, payloads: opened.how.payloads }
+    }
+}
 
 struct Inner {
     batch: grainstore_reader::Batch,
@@ -44,16 +58,13 @@ impl Bytes for Block {
 
 impl Batch {
     pub(crate) fn new(batch: grainstore_reader::Batch, opened: &Opened) -> Self {
+        Self::of(batch, BatchParts::of(opened))
+    }
+
+    pub(crate) fn of(batch: grainstore_reader::Batch, parts: BatchParts) -> Self {
         let block: Arc<dyn Bytes> = Arc::new(Block(batch.clone()));
-        let (collection, names) = (opened.reader.collection().clone(), Arc::clone(&opened.names));
-        Self(Arc::new(Inner {
-            batch,
-            collection,
-            names,
-            payloads: opened.how.payloads,
-            block,
-            fields: OnceLock::new(),
-        }))
+        let BatchParts { collection, names, payloads } = parts;
+        Self(Arc::new(Inner { batch, collection, names, payloads, block, fields: OnceLock::new() }))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -133,26 +144,35 @@ impl Inner {
         spans: &[Option<Range<usize>>],
         (name, element, shape): (&Name, AttributeType, &[u64]),
     ) -> PyResult<Bound<'py, PyAny>> {
-        let row_len = to_usize(array_len(element, shape));
-        let mut rows = Vec::new();
-        let memory = spans.len().checked_mul(row_len).filter(|&len| rows.try_reserve_exact(len).is_ok());
-        memory.ok_or_else(|| Raised::new("Error", format!("no memory for {} rows of {row_len} bytes", spans.len())))?;
-        for span in spans {
-            match span {
-                None => rows.resize(rows.len() + row_len, 0),
-                Some(span) => {
-                    check_array_len(name, span.len(), element, shape)?;
-                    rows.extend_from_slice(self.bytes(span.clone()));
-                }
-            }
-        }
         let mut all = vec![spans.len() as u64];
         all.extend_from_slice(shape);
-        let array = numpy::array_of(py, rows, numpy::dtype_of(element))?.call_method1("reshape", (all,))?;
+        let rows = py.detach(|| self.rows(spans, (name, element, shape)))?;
+        let array = numpy::array_of(py, rows, numpy::dtype_of(element))?;
         if spans.iter().all(Option::is_some) {
-            return Ok(array);
+            return array.call_method1("reshape", (all,));
         }
-        numpy::masked(py, array, spans.iter().map(|span| u8::from(span.is_some())).collect())
+        let mut present = vec![spans.iter().flatten().count() as u64];
+        present.extend_from_slice(shape);
+        let array = array.call_method1("reshape", (present,))?;
+        numpy::spread(py, array, spans.iter().map(|span| u8::from(span.is_some())).collect(), all)
+    }
+
+    /// The bytes of the arrays that are there.
+    fn rows(
+        &self,
+        spans: &[Option<Range<usize>>],
+        (name, element, shape): (&Name, AttributeType, &[u64]),
+    ) -> Result<Vec<u8>, Raised> {
+        let (row_len, count) = (array_len(element, shape), spans.iter().flatten().count());
+        for span in spans.iter().flatten() {
+            check_array_len(name, span.len(), element, shape)?;
+        }
+        let mut rows = Vec::new();
+        let len = usize::try_from(row_len).ok().and_then(|row_len| row_len.checked_mul(count));
+        len.filter(|&len| rows.try_reserve_exact(len).is_ok())
+            .ok_or_else(|| Raised::new("OutOfMemory", format!("no memory for {count} rows of {row_len} bytes")))?;
+        spans.iter().flatten().for_each(|span| rows.extend_from_slice(self.bytes(span.clone())));
+        Ok(rows)
     }
 
     fn attribute<'py>(&self, py: Python<'py>, number: usize) -> PyResult<Bound<'py, PyAny>> {
@@ -225,14 +245,8 @@ impl Batch {
                 Member::Attribute(number) => inner.attribute(py, number),
             };
         }
-        let index: isize = item.extract().map_err(|_| {
-            PyTypeError::new_err(format!("a batch has columns by name and samples by number, not by {}", shown(item)))
-        })?;
-        let place = if index < 0 { index + self.len().cast_signed() } else { index };
-        match usize::try_from(place).ok().filter(|&place| place < self.len()) {
-            Some(place) => Ok(self.sample(py, place)?.into_any()),
-            None => Err(PyIndexError::new_err(format!("no sample {index} in this batch: it has {}", self.len()))),
-        }
+        let place = place(item, self.len(), "a batch has columns by name and samples by number")?;
+        Ok(self.sample(py, place)?.into_any())
     }
 
     fn __contains__(&self, name: &str) -> bool {

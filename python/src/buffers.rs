@@ -3,11 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PySlice, PyTuple};
 
-use crate::argument::shown;
+use crate::argument::place;
 use crate::numpy;
 use crate::view::{Bytes, Memory};
 
@@ -69,24 +68,13 @@ impl Buffers {
         let py = index.py();
         if let Ok(slice) = index.cast::<PySlice>() {
             let slice = slice.indices(isize::try_from(self.spans.len())?)?;
-            let place = |number: usize| slice.start + slice.step * number.cast_signed();
-            let spans = (0..slice.slicelength).map(|number| self.spans[place(number).cast_unsigned()].clone());
+            let at = |number: usize| slice.start + slice.step * number.cast_signed();
+            let spans = (0..slice.slicelength).map(|number| self.spans[at(number).cast_unsigned()].clone());
             let part = Self { block: Arc::clone(&self.block), spans: spans.collect() };
             return Ok(Bound::new(py, part)?.into_any());
         }
-        let index: isize = index.extract().map_err(|error: PyErr| {
-            if error.is_instance_of::<PyTypeError>(py) {
-                PyTypeError::new_err(format!("a place in a batch is an integer or a slice, not {}", shown(index)))
-            } else {
-                error
-            }
-        })?;
-        let place = if index < 0 { index + self.spans.len().cast_signed() } else { index };
-        let span = usize::try_from(place).ok().and_then(|place| self.spans.get(place));
-        let span = span.ok_or_else(|| {
-            PyIndexError::new_err(format!("no sample {index} in this batch: it has {}", self.spans.len()))
-        })?;
-        self.view(py, span.as_ref())
+        let place = place(index, self.spans.len(), "a place in a batch is an integer or a slice")?;
+        self.view(py, self.spans.get(place).and_then(Option::as_ref))
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

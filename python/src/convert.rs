@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::argument::{choice, paths as paths_of};
-use crate::error::Raised;
+use crate::error::{Raised, in_python};
 use crate::progress::{Job, News, run};
 
 /// Tells a job of a conversion.
@@ -166,6 +166,11 @@ struct Made {
     warnings: Vec<String>,
 }
 
+/// What a source notes, where it names options of the command.
+fn said(notes: &[String]) -> Vec<String> {
+    notes.iter().map(|note| in_python(note)).collect()
+}
+
 impl Made {
     fn of(source: &dyn Source, written: Summary, skipped: Vec<Skipped>) -> Self {
         let (kind, notes, warnings) = (source.kind().to_owned(), source.notes(), source.warnings());
@@ -184,8 +189,8 @@ impl Made {
         summary.set_item("skipped", PyList::new(py, skipped.collect::<Vec<_>>())?)?;
         summary.set_item("duplicates", self.duplicates)?;
         summary.set_item("resumed_samples", self.resumed)?;
-        summary.set_item("notes", self.notes)?;
-        summary.set_item("warnings", self.warnings)?;
+        summary.set_item("notes", said(&self.notes))?;
+        summary.set_item("warnings", said(&self.warnings))?;
         Ok(summary)
     }
 }

@@ -9,7 +9,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PySlice, PyString, PyTuple};
 
-use crate::argument::{choice, indices, paths as paths_of, shown};
+use crate::argument::{choice, indices, integer, paths as paths_of, shown};
 use crate::batch::{Batch, gather};
 use crate::epoch::{Epoch, EpochArguments};
 use crate::error::Raised;
@@ -19,6 +19,7 @@ use crate::numpy;
 use crate::opened::{How, Numbers, Opened, Shared};
 use crate::sample;
 use crate::samples::Samples;
+use crate::schema::Member;
 use crate::selection::{Selection, Slice};
 use crate::view::{Bytes, Memory};
 
@@ -78,7 +79,7 @@ pub(crate) fn reopen(
         let path = opened.how.paths.first().cloned().unwrap_or_default();
         let what =
             format!("{}: it is another dataset now: fingerprint {found}, expected {fingerprint}", path.display());
-        return Err(Raised::new("Error", what).into());
+        return Err(Raised::new("Error", what).at(&path).into());
     }
     let sample_count = opened.reader.collection().sample_count();
     Ok(Dataset { shared: Arc::clone(&dataset.shared), selection: unpacked(sample_count, selection)? })
@@ -138,9 +139,28 @@ impl Bytes for ColumnBytes {
     }
 }
 
+/// No sample has the key. It may be the name of a column.
+fn unknown_key(opened: &Opened, key: &[u8]) -> Raised {
+    let unknown = match opened.reader.collection().is_keyed() {
+        true => Raised::no_such_key(key),
+        false => Raised::new("NoSuchKey", "the samples of this dataset have no keys"),
+    };
+    match std::str::from_utf8(key).ok().and_then(|name| opened.names.find(name).ok()) {
+        None | Some(Member::Key) => unknown,
+        Some(Member::Attribute(_)) => unknown.hinting("it is an attribute: column() gives its values"),
+        Some(Member::Field(_)) => unknown.hinting("it is a field: a sample has it, as in ds[0][name]"),
+    }
+}
+
 impl Dataset {
     fn view(&self, selection: Selection) -> Self {
         Self { shared: Arc::clone(&self.shared), selection }
+    }
+
+    fn sample_of<'py>(&self, number: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let opened = self.shared.get()?;
+        let ordinal = self.selection.ordinal(integer(number, self.selection.len())?)?;
+        Ok(sample::read(number.py(), &opened, ordinal)?.into_any())
     }
 
     fn ordinals_of(&self, given: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
@@ -173,10 +193,8 @@ impl Dataset {
     /// A sample by its number or its key, or a view by a slice.
     fn __getitem__<'py>(&self, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = item.py();
-        if let Ok(index) = item.extract::<i64>() {
-            let opened = self.shared.get()?;
-            let ordinal = self.selection.ordinal(index)?;
-            return Ok(sample::read(py, &opened, ordinal)?.into_any());
+        if item.is_exact_instance_of::<PyInt>() {
+            return self.sample_of(item);
         }
         if let Ok(slice) = item.cast::<PySlice>() {
             self.shared.get()?;
@@ -188,15 +206,12 @@ impl Dataset {
         if item.is_instance_of::<PyString>() || item.is_instance_of::<PyBytes>() {
             let key = key::from_python(item)?;
             let opened = self.shared.get()?;
-            if !opened.reader.collection().is_keyed() {
-                return Err(Raised::new("NoSuchKey", "the samples of this dataset have no keys").into());
-            }
-            let ordinal = self.find_here(py, &key)?.ok_or_else(|| Raised::no_such_key(&key))?;
+            let found = if opened.reader.collection().is_keyed() { self.find_here(py, &key)? } else { None };
+            let ordinal = found.ok_or_else(|| unknown_key(&opened, &key))?;
             return Ok(sample::read(py, &opened, ordinal)?.into_any());
         }
-        if item.is_instance_of::<PyInt>() {
-            // One that no machine word holds.
-            return Err(Raised::no_such_ordinal(item, self.selection.len()).into());
+        if item.hasattr("__index__")? {
+            return self.sample_of(item);
         }
         let found = shown(item);
         Err(PyTypeError::new_err(format!(
@@ -264,7 +279,11 @@ impl Dataset {
         let known = || opened.names.attributes.iter().map(|(name, _)| name.text()).collect::<Vec<_>>().join(", ");
         let kind = kind.ok_or_else(|| {
             let shown = grainstore_format::escape_bytes(name.as_bytes());
-            Raised::new("NoSuchName", format!("no attribute \"{shown}\" (there are: {})", known()))
+            let unknown = Raised::new("NoSuchName", format!("no attribute \"{shown}\" (there are: {})", known()));
+            match opened.names.find(name) {
+                Ok(Member::Field(_)) => unknown.hinting("it is a field: samples have it, and batches"),
+                _ => unknown,
+            }
         })?;
         let dtype = numpy::dtype_of(kind);
         let lies = py.detach(|| -> Result<_, Raised> {

@@ -9,9 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::argument::choice;
-use crate::batch::Batch;
+use crate::batch::{Batch, BatchParts};
 use crate::error::Raised;
-use crate::home::Home;
+use crate::home::{Home, release};
 use crate::opened::Opened;
 use crate::selection::Selection;
 
@@ -64,20 +64,20 @@ impl EpochArguments<'_> {
     /// An epoch that has no batches: what it would be, without reading any data.
     pub(crate) fn plan(&self, opened: Arc<Opened>, selection: &Selection) -> Result<Epoch, Raised> {
         let plan = opened.reader.plan(&self.options(&opened, selection)?)?;
-        Ok(Epoch { opened, plan, epoch: Home::new(None) })
+        Ok(Epoch { parts: BatchParts::of(&opened), plan, epoch: Home::new(None) })
     }
 
     pub(crate) fn begin(&self, opened: Arc<Opened>, selection: &Selection) -> Result<Epoch, Raised> {
         let epoch = opened.reader.epoch(&self.options(&opened, selection)?)?;
         let plan = epoch.epoch_plan().clone();
-        Ok(Epoch { opened, plan, epoch: Home::new(Some(epoch)) })
+        Ok(Epoch { parts: BatchParts::of(&opened), plan, epoch: Home::new(Some(epoch)) })
     }
 }
 
 /// One epoch on its way: an iterator of batches, whose samples are read ahead by a thread of its own.
 #[pyclass(frozen, module = "grainstore._core")]
 pub(crate) struct Epoch {
-    opened: Arc<Opened>,
+    parts: BatchParts,
     plan: EpochPlan,
     /// `None` once it was closed.
     epoch: Home<Option<grainstore_reader::Epoch>>,
@@ -104,6 +104,14 @@ impl Epoch {
     }
 }
 
+impl Drop for Epoch {
+    fn drop(&mut self) {
+        if let Some(epoch) = self.epoch.get_mut().take() {
+            release(epoch);
+        }
+    }
+}
+
 #[pymethods]
 impl Epoch {
     /// Batches in all.
@@ -118,7 +126,7 @@ impl Epoch {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         loop {
             match py.detach(|| self.wait())? {
-                Waited::Batch(batch) => return Ok(Some(Batch::new(batch, &self.opened))),
+                Waited::Batch(batch) => return Ok(Some(Batch::of(batch, self.parts.clone()))),
                 Waited::End => return Ok(None),
                 Waited::NotYet => py.check_signals()?,
             }

@@ -1,14 +1,17 @@
 //! From the libraries' errors to the package's exceptions, which are classes of `grainstore._errors`.
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::fmt::Display;
+use std::io;
 use std::path::Path;
 
 use grainstore_converters::ConvertError;
+use grainstore_converters::folder::listing::ListingError;
 use grainstore_export::ExportError;
 use grainstore_format::FormatError;
 use grainstore_reader::plan::PlanError;
-use grainstore_reader::{ExpressionError, ReadError, SelectError, StateError};
+use grainstore_reader::{ExpressionError, ReadError, SelectError, StateError, engine};
 use grainstore_store::StoreError;
 use grainstore_writer::WriteError;
 use pyo3::prelude::*;
@@ -26,11 +29,13 @@ pub(crate) struct Raised {
 /// What went wrong where, as far as that is known.
 #[derive(Debug, Default)]
 struct Place {
-    path: Option<String>,
-    segment: Option<String>,
+    path: Option<OsString>,
+    segment: Option<OsString>,
     ordinal: Option<u64>,
     key: Option<Vec<u8>>,
     offset: Option<u64>,
+    /// What the system said.
+    errno: Option<i32>,
 }
 
 impl Raised {
@@ -56,8 +61,21 @@ impl Raised {
         Self::new("Closed", format!("the {what} was closed"))
     }
 
-    fn at(mut self, path: &Path) -> Self {
-        self.place.path = Some(path.to_string_lossy().into_owned());
+    /// The same, and what the caller may have meant.
+    pub(crate) fn hinting(mut self, hint: &str) -> Self {
+        self.message = format!("{}; {hint}", self.message);
+        self
+    }
+
+    /// An error of the libraries, and what caused it.
+    fn told(kind: &'static str, error: &(dyn Error + 'static)) -> Self {
+        let mut raised = Self::new(kind, chain(error));
+        raised.place.errno = errno(error);
+        raised
+    }
+
+    pub(crate) fn at(mut self, path: &Path) -> Self {
+        self.place.path = Some(path.into());
         self
     }
 
@@ -66,9 +84,18 @@ impl Raised {
         self
     }
 
-    fn in_segment(mut self, segment: &Path, offset: u64) -> Self {
-        self.place.segment = Some(segment.to_string_lossy().into_owned());
-        self.place.offset = Some(offset);
+    fn in_segment(mut self, segment: &Path, offset: Option<u64>) -> Self {
+        self.place.segment = Some(segment.into());
+        self.place.offset = offset;
+        self
+    }
+
+    /// The same, with what is an option of the command as the argument that it is here. A path in front stays as it is.
+    fn in_python(mut self) -> Self {
+        let path = self.place.path.as_ref().map(|path| grainstore_format::escape_bytes(path.as_encoded_bytes()));
+        let kept = path.filter(|path| self.message.starts_with(path.as_str())).map_or(0, |path| path.len());
+        let rest = self.message.split_off(kept);
+        self.message.push_str(&in_python(&rest));
         self
     }
 
@@ -80,6 +107,7 @@ impl Raised {
         facts.set_item("ordinal", self.place.ordinal)?;
         facts.set_item("key", self.place.key.map(|key| PyBytes::new(py, &key)))?;
         facts.set_item("offset", self.place.offset)?;
+        facts.set_item("errno", self.place.errno)?;
         Ok(PyErr::from_value(class.call((self.message,), Some(&facts))?))
     }
 }
@@ -88,6 +116,54 @@ impl From<Raised> for PyErr {
     fn from(raised: Raised) -> Self {
         Python::attach(|py| raised.raised(py).unwrap_or_else(|error| error))
     }
+}
+
+/// Options of the command that messages name, and what they are in Python.
+const ARGUMENTS: [(&str, &str); 10] = [
+    ("--restart", "restart=True"),
+    ("--resume", "resume=True"),
+    ("--from", "format="),
+    ("--map", "map="),
+    ("--raw", "raw=True"),
+    ("--database", "database="),
+    ("--values", "values="),
+    ("--labels", "labels="),
+    ("--skip-bad", "skip_bad=True"),
+    ("--allow-external", "allow_external=True"),
+];
+
+/// Words that are options of the command, as the arguments that they are here.
+pub(crate) fn in_python(text: &str) -> String {
+    let is_border = |around: Option<char>| around.is_none_or(|one| !one.is_alphanumeric() && !"-_/.".contains(one));
+    let mut said = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(place) = rest.find("--") {
+        let (before, from) = rest.split_at(place);
+        said.push_str(before);
+        let known = ARGUMENTS.iter().find(|(option, _)| {
+            from.strip_prefix(option).is_some_and(|behind| is_border(behind.chars().next().filter(|&one| one != '.')))
+        });
+        let (taken, put) = match known {
+            Some((option, argument)) if is_border(before.chars().last()) => (option.len(), *argument),
+            _ => (2, "--"),
+        };
+        said.push_str(put);
+        rest = &from[taken..];
+    }
+    said.push_str(rest);
+    said
+}
+
+/// The number of the system's error that caused it.
+fn errno(error: &(dyn Error + 'static)) -> Option<i32> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(number) = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) {
+            return Some(number);
+        }
+        next = error.source();
+    }
+    None
 }
 
 /// The error and what caused it, in one line.
@@ -106,24 +182,26 @@ fn chain(error: &dyn Error) -> String {
 
 impl From<StoreError> for Raised {
     fn from(error: StoreError) -> Self {
-        let message = chain(&error);
+        let of = |kind| Self::told(kind, &error);
         match &error {
-            StoreError::NotFound { path } => Self::new("DatasetNotFound", message).at(path),
-            StoreError::Io { path, .. } => Self::new("ReadFailed", message).at(path),
-            StoreError::Format { path, source } => Self::new(kind_of_format(source), message).at(path),
-            StoreError::NotADataset { path, .. } => Self::new("NotADataset", message).at(path),
-            StoreError::Mismatch { path, .. } => Self::new("Damaged", message).at(path),
+            StoreError::NotFound { path } => of("DatasetNotFound").at(path),
+            StoreError::Io { path, .. } => of("ReadFailed").at(path),
+            StoreError::Format { path, source } => of(kind_of_format(source)).at(path),
+            StoreError::NotADataset { path, .. } => of("NotADataset").at(path).in_python(),
+            StoreError::Mismatch { path, .. } => of("Damaged").at(path),
             StoreError::Outside { path, .. } => {
-                Self::new("InvalidOption", format!("{message} (allow_external=True allows it)")).at(path)
+                let message = format!("{} (allow_external=True allows it)", chain(&error));
+                Self::new("InvalidOption", message).at(path)
             }
-            StoreError::NoSuchOrdinal { ordinal, .. } => Self::new("NoSuchOrdinal", message).of(Some(*ordinal), None),
-            StoreError::NoSuchAttribute { .. } => Self::new("NoSuchName", message),
-            StoreError::NoSuchGeneration { path, .. } => Self::new("InvalidOption", message).at(path),
-            StoreError::NoMembers | StoreError::Unlike { .. } => Self::new("InvalidOption", message),
+            StoreError::NoSuchOrdinal { ordinal, .. } => of("NoSuchOrdinal").of(Some(*ordinal), None),
+            StoreError::NoSuchAttribute { .. } => of("NoSuchName"),
+            StoreError::NoSuchGeneration { path, .. } => of("InvalidOption").at(path),
+            StoreError::Unlike { second, .. } => of("InvalidOption").at(second),
+            StoreError::NoMembers => of("InvalidOption"),
             StoreError::Sample { path, ordinal, key, offset, .. } => {
-                Self::new("DamagedSample", message).of(Some(*ordinal), key.clone()).in_segment(path, *offset)
+                of("DamagedSample").of(Some(*ordinal), key.clone()).in_segment(path, Some(*offset)).at(path)
             }
-            _ => Self::new("Error", message),
+            _ => of("Error"),
         }
     }
 }
@@ -138,31 +216,37 @@ fn kind_of_format(error: &FormatError) -> &'static str {
 
 impl From<ReadError> for Raised {
     fn from(error: ReadError) -> Self {
-        let message = chain(&error);
-        match error {
-            ReadError::Store(error) => error.into(),
-            ReadError::Unreadable { ordinal, key, .. } => Self::new("UnreadableSample", message).of(Some(ordinal), key),
-            ReadError::Closed { .. } | ReadError::Engine(_) => Self::new("ReadFailed", message),
-            ReadError::Stalled { path, .. } => Self::new("ReadFailed", message).at(&path),
-            ReadError::Plan(PlanError::PositionOutOfRange { .. }) => Self::new("InvalidState", message),
-            ReadError::Option { .. } | ReadError::Plan(_) => Self::new("InvalidOption", message),
-            ReadError::Forked => Self::new("Forked", message),
-            ReadError::State(_) => Self::new("InvalidState", message),
-            ReadError::NoSuchField { .. } => Self::new("NoSuchName", message),
-            _ => Self::new("Error", message),
+        let of = |kind| Self::told(kind, &error);
+        match &error {
+            ReadError::Unreadable { ordinal, key, source } => {
+                let raised = of("UnreadableSample").of(Some(*ordinal), key.clone());
+                raised.in_segment(source.path(), source.offset()).at(source.path())
+            }
+            ReadError::Closed { source } => of("ReadFailed").at(source.path()),
+            ReadError::Engine(engine::EngineError::Forked { .. }) | ReadError::Forked => of("Forked"),
+            ReadError::Engine(_) => of("ReadFailed"),
+            ReadError::Stalled { path, .. } => of("ReadFailed").at(path),
+            ReadError::State(_) | ReadError::Plan(PlanError::PositionOutOfRange { .. }) => of("InvalidState"),
+            ReadError::Option { .. } | ReadError::Plan(_) => of("InvalidOption"),
+            ReadError::NoSuchField { .. } => of("NoSuchName"),
+            ReadError::NoMemory { .. } => of("OutOfMemory"),
+            _ => match error {
+                ReadError::Store(error) => error.into(),
+                error => Self::told("Error", &error),
+            },
         }
     }
 }
 
 impl From<StateError> for Raised {
     fn from(error: StateError) -> Self {
-        Self::new("InvalidState", chain(&error))
+        Self::told("InvalidState", &error)
     }
 }
 
 impl From<ExpressionError> for Raised {
     fn from(error: ExpressionError) -> Self {
-        Self::new("InvalidExpression", chain(&error))
+        Self::told("InvalidExpression", &error)
     }
 }
 
@@ -170,60 +254,79 @@ impl From<SelectError> for Raised {
     fn from(error: SelectError) -> Self {
         match error {
             SelectError::Store(error) => error.into(),
-            error => Self::new("InvalidExpression", chain(&error)),
+            error => Self::told("InvalidExpression", &error),
         }
     }
 }
 
 impl From<WriteError> for Raised {
     fn from(error: WriteError) -> Self {
-        let message = chain(&error);
-        match error {
+        let of = |kind| Self::told(kind, &error);
+        match &error {
             WriteError::DestinationExists { path } => {
-                Self::new("AlreadyExists", format!("{message} (overwrite=True replaces a dataset)")).at(&path)
+                let message = format!("{} (overwrite=True replaces a dataset)", chain(&error));
+                Self::new("AlreadyExists", message).at(path)
             }
-            WriteError::NotReplaceable { path, .. } => Self::new("AlreadyExists", message).at(&path),
-            WriteError::Locked { path } | WriteError::Io { path, .. } => Self::new("WriteFailed", message).at(&path),
-            WriteError::Sample { ordinal, key, .. } => Self::new("InvalidSample", message).of(Some(ordinal), Some(key)),
-            WriteError::DuplicateKey { key, second, .. } => {
-                Self::new("InvalidSample", message).of(Some(second), Some(key))
-            }
-            _ => Self::new("WriteFailed", message),
+            WriteError::NotReplaceable { path, .. } => of("AlreadyExists").at(path),
+            WriteError::Locked { path }
+            | WriteError::Io { path, .. }
+            | WriteError::ResumeMismatch { path, .. }
+            | WriteError::NotExtendable { path, .. } => of("WriteFailed").at(path),
+            WriteError::Damaged { path, source } => of(kind_of_format(source)).at(path),
+            WriteError::Sample { ordinal, key, .. } => of("InvalidSample").of(Some(*ordinal), Some(key.clone())),
+            WriteError::DuplicateKey { key, second, .. } => of("InvalidSample").of(Some(*second), Some(key.clone())),
+            _ => of("WriteFailed"),
         }
     }
 }
 
 impl From<ConvertError> for Raised {
     fn from(error: ConvertError) -> Self {
-        let message = chain(&error);
-        match error {
-            ConvertError::Write(error) => error.into(),
-            ConvertError::Store(error) => error.into(),
+        let of = |path| Self::told("ConvertFailed", &error).at(path).in_python();
+        match &error {
+            ConvertError::Listing(
+                ListingError::MissingRoot { path }
+                | ListingError::NotAFolder { path }
+                | ListingError::Unreadable { path, .. }
+                | ListingError::NoFiles { path, .. },
+            ) => of(path),
+            ConvertError::Bad(bad) => of(&bad.path),
             ConvertError::KeptWork { path } => {
                 let ways = "resume=True goes on with them, restart=True throws them away";
-                Self::new("ConvertFailed", format!("{message} ({ways})")).at(&path)
+                Self::new("ConvertFailed", format!("{} ({ways})", chain(&error))).at(path)
             }
-            ConvertError::Refused { path, .. } | ConvertError::NothingReadable { path, .. } => {
-                Self::new("ConvertFailed", message).at(&path)
-            }
-            _ => Self::new("ConvertFailed", message),
+            ConvertError::Refused { path, .. }
+            | ConvertError::Outside { path, .. }
+            | ConvertError::InFile { path, .. }
+            | ConvertError::KeyTooLong { path, .. }
+            | ConvertError::NoParent { path, .. }
+            | ConvertError::Path { path, .. }
+            | ConvertError::NothingReadable { path, .. } => of(path),
+            ConvertError::DestinationInsideSource { destination, .. } => of(destination),
+            ConvertError::SourceInsideDestination { origin, .. } => of(origin),
+            _ => match error {
+                ConvertError::Write(error) => Self::from(error).in_python(),
+                ConvertError::Store(error) => error.into(),
+                error => Self::told("ConvertFailed", &error).in_python(),
+            },
         }
     }
 }
 
 impl From<ExportError> for Raised {
     fn from(error: ExportError) -> Self {
-        let message = chain(&error);
-        match error {
-            ExportError::Read(error) => error.into(),
-            ExportError::Exists { path } | ExportError::PartialExists { path } => {
-                Self::new("AlreadyExists", message).at(&path)
-            }
-            ExportError::BadName { ordinal, key, .. } => {
-                Self::new("ExportFailed", message).of(Some(ordinal), Some(key))
-            }
-            ExportError::BadSample { ordinal, key, .. } => Self::new("ExportFailed", message).of(Some(ordinal), key),
-            _ => Self::new("ExportFailed", message),
+        let of = |kind| Self::told(kind, &error);
+        match &error {
+            ExportError::Exists { path } | ExportError::PartialExists { path } => of("AlreadyExists").at(path),
+            ExportError::BadDestination { path, .. }
+            | ExportError::Io { path, .. }
+            | ExportError::Library { path, .. } => of("ExportFailed").at(path),
+            ExportError::BadName { ordinal, key, .. } => of("ExportFailed").of(Some(*ordinal), Some(key.clone())),
+            ExportError::BadSample { ordinal, key, .. } => of("ExportFailed").of(Some(*ordinal), key.clone()),
+            _ => match error {
+                ExportError::Read(error) => error.into(),
+                error => Self::told("ExportFailed", &error),
+            },
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use grainstore_format::{AttributeType, AttributeValue, FieldType};
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyString, PyType};
@@ -46,8 +46,11 @@ pub(crate) fn scalar(name: &str, kind: AttributeType, value: &Bound<'_, PyAny>) 
     let too_large = |error: PyErr| {
         if error.is_instance_of::<PyOverflowError>(py) {
             PyOverflowError::new_err(format!("{name}: {} does not fit {}", value, kind.name()))
-        } else {
+        } else if error.is_instance_of::<PyTypeError>(py) {
             wrong(name, kind.name(), value)
+        } else {
+            // What the value's own code raised, or Ctrl-C in it.
+            error
         }
     };
     let is_bool = value.is_instance_of::<PyBool>() || matches!(value.get_type().name()?.to_str()?, "bool" | "bool_");
@@ -100,7 +103,11 @@ fn append_bytes(name: &str, value: &Bound<'_, PyAny>, payload: &mut Vec<u8>) -> 
         payload.extend_from_slice(bytes.as_bytes());
         return Ok(());
     }
-    let buffer = PyBuffer::<u8>::get(value).map_err(|_| wrong(name, "bytes, or a buffer of bytes", value))?;
+    let buffer = PyBuffer::<u8>::get(value).map_err(|error| {
+        let is_none =
+            error.is_instance_of::<PyTypeError>(value.py()) || error.is_instance_of::<PyBufferError>(value.py());
+        if is_none { wrong(name, "bytes, or a buffer of bytes", value) } else { error }
+    })?;
     let start = payload.len();
     payload.resize(start + buffer.item_count(), 0);
     buffer.copy_to_slice(value.py(), &mut payload[start..])
@@ -129,9 +136,10 @@ fn append_array(
         array
     } else {
         converted(name, element, value, &dtype).map_err(|error| {
-            if error.is_instance_of::<PyOverflowError>(py) || error.is_instance_of::<PyTypeError>(py) {
+            if !error.is_instance_of::<PyValueError>(py) {
                 return error;
             }
+            // Such as rows of different lengths.
             let wrong = wrong(name, &format!("an array of {}", element.name()), value);
             wrong.set_cause(py, Some(error));
             wrong

@@ -2,6 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
+use pyo3::Python;
+
 use crate::error::Raised;
 
 /// A value behind a lock, and the process that it belongs to.
@@ -35,7 +37,14 @@ impl<T> Home<T> {
         }
     }
 
+    /// The value, of what is being dropped.
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.place.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Drops what may wait for its threads, and lets other threads of Python go on meanwhile.
+pub(crate) fn release<T: Send>(value: T) {
+    // Whoever drops an object of Python's holds the lock, and may hold it again.
+    Python::attach(|py| py.detach(|| drop(value)));
 }

@@ -1,9 +1,11 @@
 //! Arrays over our memory. NumPy is asked in Python: what it is asked takes no time of its own.
 
 use grainstore_format::AttributeType;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
+use crate::error::Raised;
 use crate::view::Memory;
 
 /// A function of NumPy, looked up once.
@@ -66,6 +68,29 @@ pub(crate) fn masked<'py>(py: Python<'py>, values: Bound<'py, PyAny>, valid: Vec
     let options = pyo3::types::PyDict::new(py);
     options.set_item("mask", mask)?;
     py.import("numpy.ma")?.call_method("masked_array", (values,), Some(&options))
+}
+
+/// Rows that are there, each in its place among zeros: a masked array of `shape`.
+pub(crate) fn spread<'py>(
+    py: Python<'py>,
+    rows: Bound<'py, PyAny>,
+    valid: Vec<u8>,
+    shape: Vec<u64>,
+) -> PyResult<Bound<'py, PyAny>> {
+    // Zeros that nobody writes take no memory.
+    let all =
+        py.import("numpy")?.call_method1("zeros", (&shape, rows.getattr("dtype")?)).map_err(|error| match error
+            .is_instance_of::<PyMemoryError>(
+            py,
+        )
+            || error.is_instance_of::<PyValueError>(py)
+        {
+            true => Raised::new("OutOfMemory", format!("no memory for an array of {shape:?}")).into(),
+            false => error,
+        })?;
+    all.set_item(array_of(py, valid.clone(), "?")?, rows)?;
+    all.call_method1("setflags", (false,))?;
+    masked(py, all, valid)
 }
 
 /// Bytes of numbers as an array of a shape.

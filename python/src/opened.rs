@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use grainstore_format::{FieldType, Fingerprint};
-use grainstore_reader::{IoChoice, Reader, ReaderOptions};
+use grainstore_reader::{Reader, ReaderOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::argument::choice;
 use crate::error::Raised;
+use crate::home::release;
 use crate::schema::{Name, Names};
 
 /// What payloads are in Python.
@@ -113,8 +113,6 @@ pub(crate) struct Opened {
     pub(crate) how: How,
     /// Whether a sample's payload is its only field, and `bytes` in Python.
     only_bytes: bool,
-    /// Whether a sample was read: what is read of the index once, has been.
-    warm: AtomicBool,
 }
 
 impl Opened {
@@ -133,21 +131,12 @@ impl Opened {
         let names = Arc::new(Names::of(schema, how.keys));
         let is_bytes = matches!(&names.fields[..], [(_, FieldType::Bytes)]) && how.payloads == Payloads::Bytes;
         let only_bytes = is_bytes && !collection.has_field_columns();
-        Ok(Self { reader, names, how, only_bytes, warm: AtomicBool::new(false) })
+        Ok(Self { reader, names, how, only_bytes })
     }
 
     /// The name of the only field, where a sample's payload is all of it and `bytes` in Python: the short way.
     pub(crate) fn only_bytes(&self) -> Option<&Name> {
         self.names.fields.first().filter(|_| self.only_bytes).map(|(name, _)| name)
-    }
-
-    /// Whether files are mapped, and the index has been looked at.
-    pub(crate) fn is_mapped_and_warm(&self) -> bool {
-        self.how.options.io == IoChoice::Mapped && self.warm.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn warmed(&self) {
-        self.warm.store(true, Ordering::Relaxed);
     }
 
     /// The generation that is open, where it is one dataset.
@@ -178,5 +167,13 @@ impl Shared {
 
     pub(crate) fn close(&self) -> Option<Arc<Opened>> {
         self.0.write().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(opened) = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            release(opened);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -26,13 +26,18 @@ pub(crate) struct News {
 /// What the work tells, and is told.
 #[derive(Default)]
 pub(crate) struct Job {
-    cancelled: AtomicBool,
+    cancelled: Arc<AtomicBool>,
     news: Mutex<Option<News>>,
 }
 
 impl Job {
     pub(crate) fn cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// What is set once the work is to stop.
+    pub(crate) fn stop(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.cancelled)
     }
 
     /// Whoever comes too late for it misses nothing: it is told again soon.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use grainstore_format::to_usize;
+use grainstore_reader::IoChoice;
 use grainstore_store::Collection;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -12,7 +13,7 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::error::Raised;
 use crate::key;
 use crate::opened::{Opened, Payloads};
-use crate::schema::{FieldBytes, Names, attribute_value};
+use crate::schema::{FieldBytes, Name, Names, attribute_value};
 use crate::view::Bytes;
 
 /// What a sample is made of beside its payload.
@@ -60,9 +61,19 @@ impl Sample<'_> {
     }
 
     fn add_attributes(&self, sample: &Bound<'_, PyDict>) -> PyResult<()> {
-        if self.names.attributes.is_empty() {
-            return Ok(());
+        let py = sample.py();
+        for (place, (name, _)) in self.names.attributes.iter().enumerate() {
+            let Some(value) = self.collection.attribute_at_hand(place, self.ordinal) else {
+                return self.add_read_attributes(sample);
+            };
+            sample.set_item(name.object(py), attribute_value(py, value)?)?;
         }
+        Ok(())
+    }
+
+    /// The same where somebody has to wait for a disk.
+    #[cold]
+    fn add_read_attributes(&self, sample: &Bound<'_, PyDict>) -> PyResult<()> {
         let py = sample.py();
         let values = py.detach(|| self.collection.attributes(self.ordinal)).map_err(Raised::from)?;
         for ((name, _), value) in self.names.attributes.iter().zip(values) {
@@ -85,9 +96,13 @@ pub(crate) fn read<'py>(py: Python<'py>, opened: &Opened, ordinal: u64) -> PyRes
     let collection = opened.reader.collection();
     let sample = Sample { collection, names: &opened.names, payloads: opened.how.payloads, ordinal };
     if let Some(name) = opened.only_bytes() {
+        if opened.how.options.io == IoChoice::Mapped
+            && let Some(dict) = read_mapped(py, opened, &sample, name)?
+        {
+            return Ok(dict);
+        }
         let dict = sample.begun(py)?;
-        let payload = read_bytes(py, opened, ordinal)?;
-        dict.set_item(name.object(py), payload)?;
+        dict.set_item(name.object(py), read_bytes(py, opened, ordinal)?)?;
         sample.add_attributes(&dict)?;
         return Ok(dict);
     }
@@ -100,29 +115,50 @@ pub(crate) fn read<'py>(py: Python<'py>, opened: &Opened, ordinal: u64) -> PyRes
 /// would take a tenth of the time of a sample that is in memory, which is what mapped files are for.
 const AT_ONCE_LEN_MAX: u64 = 16 << 10;
 
-struct Copied<'py>(Bound<'py, PyBytes>);
+/// A sample with all but its payload, and a copy of that which is to be checked yet.
+struct Copied<'py> {
+    sample: PyResult<Bound<'py, PyDict>>,
+    payload: Bound<'py, PyBytes>,
+}
 
 impl AsRef<[u8]> for Copied<'_> {
     fn as_ref(&self) -> &[u8] {
-        self.0.as_bytes()
+        self.payload.as_bytes()
     }
 }
 
-/// A payload as `bytes`.
-fn read_bytes<'py>(py: Python<'py>, opened: &Opened, ordinal: u64) -> PyResult<Bound<'py, PyBytes>> {
-    if opened.is_mapped_and_warm() {
-        let copy = |payload: &[u8]| Copied(PyBytes::new(py, payload));
-        if let Some(copied) = opened.reader.get_copied(ordinal, AT_ONCE_LEN_MAX, copy).map_err(Raised::from)? {
-            return Ok(copied.0);
+/// A sample of one field that is mapped, and not longer than that.
+fn read_mapped<'py>(
+    py: Python<'py>,
+    opened: &Opened,
+    sample: &Sample<'_>,
+    name: &Name,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let but_payload = || {
+        let dict = sample.begun(py)?;
+        if !sample.names.attributes.is_empty() {
+            // Its place is before theirs.
+            dict.set_item(name.object(py), py.None())?;
+            sample.add_attributes(&dict)?;
         }
-    }
-    // By way of memory that is used again.
+        Ok(dict)
+    };
+    // The payload is on its way from memory while all else is made.
+    let copy = |payload: &[u8]| Copied { sample: but_payload(), payload: PyBytes::new(py, payload) };
+    let copied = opened.reader.get_copied(sample.ordinal, AT_ONCE_LEN_MAX, copy).map_err(Raised::from)?;
+    let Some(Copied { sample, payload }) = copied else { return Ok(None) };
+    let dict = sample?;
+    dict.set_item(name.object(py), payload)?;
+    Ok(Some(dict))
+}
+
+/// A payload as `bytes`, by way of memory that is used again.
+fn read_bytes<'py>(py: Python<'py>, opened: &Opened, ordinal: u64) -> PyResult<Bound<'py, PyBytes>> {
     let mut scratch = SCRATCH.take();
     let read = py.detach(|| opened.reader.get_into(ordinal, &mut scratch));
     let payload = read.map(|()| PyBytes::new(py, &scratch));
     if scratch.capacity() <= SCRATCH_LEN_MAX {
         SCRATCH.set(scratch);
     }
-    opened.warmed();
     Ok(payload.map_err(Raised::from)?)
 }

@@ -23,10 +23,10 @@ pub(crate) fn verify<'py>(
     allow_external: bool,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let options = VerifyOptions { threads: jobs_of(jobs)?.map(usize::from), allow_external };
+    let threads = jobs_of(jobs)?.map(usize::from);
     let damages: Mutex<Vec<Damage>> = Mutex::default();
-    // The check cannot be stopped in its midst: Ctrl-C is heard, and raised when it has ended.
     let report = run(py, progress, |job| {
+        let options = VerifyOptions { threads, allow_external, stop: Some(job.stop()) };
         let checked = AtomicU64::new(0);
         let on_progress = |bytes: u64| {
             let bytes = checked.fetch_add(bytes, Ordering::Relaxed) + bytes;

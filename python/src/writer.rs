@@ -1,17 +1,19 @@
 //! Writing a dataset from Python, sample by sample.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use grainstore_format::{Attribute, AttributeType, Field, FieldType, Geometry, Metadata, Schema};
-use grainstore_writer::{AppendOptions, DatasetWriter, Sample, Summary, WriterOptions, existing};
+use grainstore_writer::{AppendOptions, DatasetWriter, Sample, WriterOptions, existing};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
+use crate::argument::shown;
 use crate::convert::{alignment, chunk_size, compression, jobs as jobs_of};
 use crate::error::Raised;
 use crate::given::{append_field, present, scalar};
-use crate::home::Home;
+use crate::home::{Home, release};
 use crate::key;
 use crate::schema::Names;
 
@@ -24,6 +26,8 @@ pub(crate) struct Writer {
     keyed: bool,
     /// `None` once it was closed.
     writer: Home<Option<DatasetWriter>>,
+    /// Samples that were written, once it was closed.
+    written: OnceLock<u64>,
 }
 
 fn only_field_missing(name: &str) -> PyErr {
@@ -138,10 +142,14 @@ impl Writer {
         Ok(result?)
     }
 
-    fn finish(&self, py: Python<'_>) -> PyResult<Option<Summary>> {
+    fn finish(&self, py: Python<'_>) -> PyResult<()> {
         let finished = py.detach(|| -> Result<_, Raised> {
-            let writer = self.at_home()?.lock()?.take();
-            Ok(writer.map(DatasetWriter::finish).transpose()?)
+            let Some(writer) = self.at_home()?.lock()?.take() else { return Ok(()) };
+            let taken = writer.taken();
+            writer.finish()?;
+            // It was closed once.
+            let _ = self.written.set(taken);
+            Ok(())
         });
         Ok(finished?)
     }
@@ -149,9 +157,11 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        if !self.writer.is_here() {
+        let is_here = self.writer.is_here();
+        match self.writer.get_mut().take() {
+            Some(writer) if is_here => release(writer),
             // It would remove what the other process writes.
-            std::mem::forget(self.writer.get_mut().take());
+            elsewhere => std::mem::forget(elsewhere),
         }
     }
 }
@@ -192,7 +202,7 @@ impl Writer {
                 AppendOptions { metadata, segment_size: segment_bytes, compression, jobs, ..AppendOptions::default() };
             let writer = py.detach(|| DatasetWriter::append(&path, options)).map_err(Raised::from)?;
             let (keyed, names) = (present.keyed, Names::of(&schema, false));
-            return Ok(Self { path, names, keyed, writer: Home::new(Some(writer)) });
+            return Ok(Self { path, names, keyed, writer: Home::new(Some(writer)), written: OnceLock::new() });
         }
         let schema = schema.ok_or_else(|| PyTypeError::new_err("schema is missing: a dictionary of name to type"))?;
         let schema = schema_of(schema)?;
@@ -213,7 +223,7 @@ impl Writer {
             ..WriterOptions::with_metadata(Metadata { schema, user: user.unwrap_or_default() })
         };
         let writer = py.detach(|| DatasetWriter::create(&path, options)).map_err(Raised::from)?;
-        Ok(Self { path, names, keyed, writer: Home::new(Some(writer)) })
+        Ok(Self { path, names, keyed, writer: Home::new(Some(writer)), written: OnceLock::new() })
     }
 
     /// Write a sample: its key, and a value for every name of the schema; one that is left out, or None, is missing.
@@ -231,6 +241,10 @@ impl Writer {
         let columns = columns.unwrap_or(&empty);
         let mut len = None;
         for (name, column) in columns {
+            if column.is_instance_of::<PyString>() || column.is_instance_of::<PyBytes>() {
+                let what = format!("{name}: expected a value for each sample, as a list has, found {}", shown(&column));
+                return Err(PyTypeError::new_err(what));
+            }
             let found = column.len()?;
             let expected = *len.get_or_insert(found);
             if found != expected {
@@ -250,15 +264,18 @@ impl Writer {
         self.with(py, |writer| Ok(writer.write_batch(samples)?))
     }
 
-    /// Samples taken so far.
+    /// Samples that it took; it can be asked once it was closed, too.
     #[getter]
     fn count(&self, py: Python<'_>) -> PyResult<u64> {
+        if let Some(written) = self.written.get() {
+            return Ok(*written);
+        }
         self.with(py, |writer| Ok(writer.taken()))
     }
 
     /// Finish: after this the dataset stands under its name.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.finish(py).map(drop)
+        self.finish(py)
     }
 
     /// Give up: nothing appears under the name.

@@ -7,7 +7,7 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from test_processes import forked
 from test_values import round_trip
 
 import grainstore
-from grainstore import Loader
+from grainstore import Loader, _loader
 
 
 def test_transformed_batches_stay_with_the_process_that_began_them(plain: grainstore.Dataset) -> None:
@@ -173,3 +173,97 @@ def test_a_pass_that_cannot_begin_keeps_the_state_that_was_loaded(
     monkeypatch.undo()
     rest = [number for batch in resumed for number in batch.ordinals.tolist()]
     assert sorted(first + rest) == list(range(1000))
+
+
+@pytest.mark.parametrize("place", [3, -4, 2**31, 2**63, 10**30, -(10**30)])
+def test_places_outside_a_batch_are_index_errors(plain: grainstore.Dataset, place: int) -> None:
+    batch = plain.get_batch([1, 2, 3])
+    for within in (batch, batch["image"]):
+        with pytest.raises(IndexError):
+            within[place]
+        with pytest.raises(TypeError, match="float"):
+            within[1.0]
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+def test_a_batch_without_samples_is_as_the_others_are(plain: grainstore.Dataset) -> None:
+    def transform(sample: dict[str, Any]) -> Any:
+        return {"label": sample["label"], "pair": Pair(np.zeros(3), sample["image"])}
+
+    # Three samples for two ranks: the second has none in the last batch.
+    loader = Loader(plain[:3], 1, rank=1, world_size=2, order="sequential", transform=transform)
+    full, empty = loader
+    assert isinstance(full["pair"], Pair) and full["pair"].first.shape == (1, 3)
+    assert isinstance(empty["pair"], Pair) and empty["pair"].first.shape == (0, 3)
+    assert (empty["label"].shape, empty["label"].dtype, empty["pair"].second) == ((0,), full["label"].dtype, [])
+
+
+def test_what_ranks_should_know_is_logged_once(
+    plain: grainstore.Dataset, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_loader, "_told", set())
+    for rank in (1, 0):
+        for _ in range(2):
+            list(Loader(plain, 10, order="chunked", lanes=2, rank=rank, world_size=3))
+    [record] = caplog.records
+    assert record.name == "grainstore" and "lanes" in record.message
+
+
+def test_masks_are_stacked_too(plain: grainstore.Dataset) -> None:
+    def transform(sample: dict[str, Any]) -> Any:
+        return np.ma.masked_array([1, sample["label"]], mask=[True, False])
+
+    [batch] = Loader(plain[:2], 2, order="sequential", transform=transform)
+    assert batch.tolist() == [[None, 0], [None, 1]]
+
+
+def test_few_arrays_of_a_huge_shape_take_as_much_memory_as_they_have(tmp_path: Path) -> None:
+    side = 1 << 13
+    with grainstore.Writer(tmp_path / "huge.grain", {"mask": f"uint8[{side},{side}]", "image": "bytes"}, keyed=False) as writer:
+        writer.write(mask=np.ones((side, side), np.uint8), image=b"")
+        writer.write_batch(image=[b""] * 30)
+    script = """
+        import resource, sys, grainstore
+        batch = grainstore.open(sys.argv[1]).get_batch(range(31))
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        masks = batch["mask"]
+        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        assert masks.mask[1:, 0, 0].all() and not masks.mask[0].any() and (masks.data[0] == 1).all()
+        print(*masks.shape, after - before)
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), str(tmp_path / "huge.grain")],
+        capture_output=True, timeout=100, check=True,
+    )
+    count, rows, columns, kilobytes = map(int, ended.stdout.split())
+    # All rows would be two gigabytes.
+    assert (count, rows, columns) == (31, side, side) and kilobytes < 600 << 10
+
+
+def test_columns_are_no_text(tmp_path: Path) -> None:
+    with grainstore.Writer(tmp_path / "d.grain", {"image": "bytes"}) as writer:
+        with pytest.raises(TypeError, match="key"):
+            writer.write_batch(key="pq", image=[b"1", b"2"])
+        writer.write_batch(key=["p", "q"], image=[b"1", b"2"])
+        assert writer.count == 2
+    assert writer.count == 2
+
+
+@pytest.mark.parametrize("options", [{"transform": 3}, {"collate": "list"}, {"drop_last": "no"}])
+def test_what_is_no_function_and_no_truth_is_refused(plain: grainstore.Dataset, options: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=next(iter(options))):
+        Loader(plain, 10, **options)
+
+
+def test_what_progress_raises_is_what_verify_raises(many_files: Path, tmp_path: Path) -> None:
+    grainstore.convert(many_files, tmp_path / "d.grain")
+
+    def stop(progress: grainstore._convert.Progress) -> None:
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        grainstore.verify(tmp_path / "d.grain", progress=stop)

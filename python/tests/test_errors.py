@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import copy
+import errno
 import inspect
+import os
 import pickle
+import shutil
 from pathlib import Path
+from typing import Any
 
+import made
 import pytest
 
 import grainstore
@@ -38,6 +43,7 @@ def test_every_exception_is_an_error_of_the_package() -> None:
     (grainstore.Closed, ValueError),
     (grainstore.ReadFailed, OSError),
     (grainstore.UnreadableSample, OSError),
+    (grainstore.OutOfMemory, MemoryError),
     (grainstore.Forked, RuntimeError),
     (grainstore.DamagedSample, grainstore.Damaged),
     (grainstore.AlreadyExists, grainstore.WriteFailed),
@@ -49,12 +55,13 @@ def test_an_error_is_what_python_calls_it_too(kind: type[BaseException], builtin
 
 @pytest.mark.parametrize("kind", ALL)
 def test_an_error_crosses_processes_with_all_it_says(kind: type[grainstore.Error]) -> None:
-    facts = {"path": "/a", "segment": "/a/0.seg", "ordinal": 3, "key": b"\xff", "offset": 4096}
+    facts = {"path": "/a", "segment": "/a/0.seg", "ordinal": 3, "key": b"\xff", "offset": 4096, "errno": 5}
     error = kind("what happened: \"here\"", **facts)  # type: ignore[arg-type]
     for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert type(again) is kind
         assert str(again) == "what happened: \"here\""
         assert {name: getattr(again, name) for name in facts} == facts
+    del facts["errno"]
     assert {getattr(kind("nothing known"), name) for name in facts} == {None}
 
 
@@ -70,3 +77,74 @@ def test_errors_that_were_raised_are_pickled(ds: grainstore.Dataset, tmp_path: P
         assert type(again) is kind
         assert (str(again), vars(again)) == (str(raised.value), vars(raised.value))
     assert again.path == str(tmp_path / "absent")
+    assert (again.errno, again.filename) == (errno.ENOENT, again.path)
+
+
+def test_what_the_system_said_is_told(tmp_path: Path, plain_path: Path) -> None:
+    with pytest.raises(grainstore.WriteFailed) as raised:
+        grainstore.Writer(tmp_path / "absent" / "d.grain", {"image": "bytes"})
+    assert raised.value.errno == errno.ENOENT
+    assert str(raised.value.path).startswith(str(tmp_path / "absent"))
+    with pytest.raises(grainstore.AlreadyExists) as exists:
+        grainstore.Writer(plain_path, {"image": "bytes"})
+    assert (exists.value.errno, exists.value.filename) == (errno.EEXIST, str(plain_path))
+
+
+@pytest.mark.parametrize("io", ["direct", "buffered"])
+def test_a_sample_that_cannot_be_read_says_where(tmp_path: Path, io: Any) -> None:
+    path = tmp_path / "d.grain"
+    made.write_plain(path, 1000)
+    segment = path / "00000.seg"
+    ds = grainstore.open(path, io=io)
+    assert ds[0]["label"] == 0
+    os.truncate(segment, 4096)
+    for read in (lambda: ds[900], lambda: ds.get_batch([900])):
+        with pytest.raises(grainstore.UnreadableSample) as raised:
+            read()
+        error = raised.value
+        assert (error.ordinal, error.path, error.segment) == (900, str(segment), str(segment))
+        assert error.offset is not None and error.offset >= 4096
+
+
+def test_messages_name_arguments_of_python(tmp_path: Path) -> None:
+    (tmp_path / "odd.bin").write_bytes(b"neither this nor that" * 100)
+    with pytest.raises(grainstore.ConvertFailed) as raised:
+        grainstore.convert(tmp_path / "odd.bin", tmp_path / "d.grain")
+    assert "format=" in str(raised.value) and "--" not in str(raised.value)
+
+
+def test_paths_are_told_as_they_are_whatever_they_are_called(tmp_path: Path) -> None:
+    folder = tmp_path / "set --raw --map"
+    folder.mkdir()
+    (folder / "odd.bin").write_bytes(b"neither this nor that" * 100)
+    with pytest.raises(grainstore.ConvertFailed) as raised:
+        grainstore.convert(folder / "odd.bin", tmp_path / "d.grain")
+    assert str(raised.value).startswith(f"{folder / 'odd.bin'}: ") and "format=" in str(raised.value)
+    with pytest.raises(grainstore.ConvertFailed) as missing:
+        grainstore.convert(tmp_path / "absent", tmp_path / "d.grain", format="folder")
+    assert missing.value.path == str(tmp_path / "absent")
+
+
+def test_what_was_interrupted_says_how_to_go_on_in_python(tmp_path: Path, plain_path: Path) -> None:
+    shutil.copytree(plain_path, tmp_path / "d.grain.partial")
+    (tmp_path / "d.grain.partial" / "manifest.json").unlink()
+    with pytest.raises(grainstore.NotADataset, match="resume=True") as raised:
+        grainstore.open(tmp_path / "d.grain")
+    assert "--" not in str(raised.value)
+
+
+def test_a_file_that_is_no_dataset_is_none_however_short(tmp_path: Path) -> None:
+    for content in (b"", b"{}", bytes(10_000)):
+        (tmp_path / "file").write_bytes(content)
+        with pytest.raises(grainstore.NotADataset):
+            grainstore.open(tmp_path / "file")
+
+
+def test_a_name_where_a_key_belongs_is_explained(ds: grainstore.Dataset, plain: grainstore.Dataset) -> None:
+    for dataset in (ds, plain):
+        with pytest.raises(KeyError, match=r"column\(\)"):
+            dataset["label"]
+        with pytest.raises(KeyError, match="field"):
+            dataset["image"]
+        with pytest.raises(KeyError, match="field"):
+            dataset.column("image")

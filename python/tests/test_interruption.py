@@ -96,7 +96,9 @@ def test_ctrl_c_interrupts_who_reads(plain_path: Path, loop: str) -> None:
     "dataset.get_batch([5, 6, 7])['image'][1]",
     "dataset.column('label')[5]",
     "next(samples)",
-    "list(itertools.islice(grainstore.Loader(dataset, 50), 2))",
+    "list(grainstore.Loader(dataset, 50))",
+    "dataset[Number()]",
+    "writer.write_batch(key=[str(number), str(number) + '+'], image=[b'1', b'22'], level=[Level(), Level()])",
 ])
 def test_what_a_signal_handler_raises_is_never_lost(plain_path: Path, tmp_path: Path, call: str) -> None:
     script = f"""
@@ -104,6 +106,14 @@ def test_what_a_signal_handler_raises_is_never_lost(plain_path: Path, tmp_path: 
 
         class Interruption(Exception):
             pass
+
+        class Number:
+            def __index__(self):
+                return sum(range(100)) % 10
+
+        class Level:
+            def __float__(self):
+                return float(sum(range(100)))
 
         handled = 0
         def handler(*_):
@@ -113,7 +123,7 @@ def test_what_a_signal_handler_raises_is_never_lost(plain_path: Path, tmp_path: 
 
         signal.signal(signal.SIGALRM, handler)
         dataset = grainstore.open(sys.argv[1])
-        writer = grainstore.Writer(sys.argv[2], {{"image": "bytes"}})
+        writer = grainstore.Writer(sys.argv[2], {{"image": "bytes", "level": "float64"}})
         samples = itertools.chain.from_iterable(dataset for _ in itertools.count())
         number = 0
         for turn in range(200):

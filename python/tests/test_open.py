@@ -33,6 +33,27 @@ def test_every_way_of_reading_gives_the_same(made_path: Path, options: dict[str,
         assert sorted(seen) == list(range(made.COUNT))
 
 
+@pytest.mark.parametrize("io", ["direct", "buffered", "mapped"])
+@pytest.mark.parametrize("keys", [False, True])
+def test_samples_of_one_field_are_the_same_read_once_or_again(tmp_path: Path, io: Any, keys: bool) -> None:
+    lengths = [0, 1, 500, 5000, 16 << 10, 20_000, 300_000]
+    path = tmp_path / "one.grain"
+    with grainstore.Writer(path, {"image": "bytes", "label": "int64", "level": "float32"}) as writer:
+        for number, length in enumerate(lengths):
+            writer.write(key=f"k{number}", image=bytes([number]) * length, label=None if number % 3 == 1 else -number)
+    with grainstore.open(path, io=io, keys=keys) as ds:
+        for _ in range(3):
+            for number, length in enumerate(lengths):
+                wanted = {
+                    **({"key": f"k{number}"} if keys else {}),
+                    "image": bytes([number]) * length,
+                    "label": None if number % 3 == 1 else -number,
+                    "level": None,
+                }
+                made.assert_same(ds[number], wanted)
+                made.assert_same(ds.__getitems__([number])[0], wanted)
+
+
 def test_a_path_is_text_or_a_path_object(made_path: Path) -> None:
     for path in (str(made_path), made_path, [made_path], (str(made_path),)):
         with grainstore.open(path) as ds:

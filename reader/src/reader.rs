@@ -206,10 +206,12 @@ impl Reader {
     }
 
     /// Reads one sample of at most `len_max` bytes where its file is mapped: `copy` makes a copy of its payload, which is
-    /// checked and handed out. `None` where it is longer, compressed, or its file is not mapped.
+    /// checked and handed out. `None` where it is longer, compressed, or its file is not mapped; and where its entry is
+    /// not in memory or its file not open yet, as before the first [`get`](Self::get) of many. Nothing is waited for but
+    /// pages of the map.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// Where the copy is damaged.
     pub fn get_copied<T: AsRef<[u8]>>(
         &self,
         ordinal: u64,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use grainstore_format::to_usize;
 use grainstore_store::{Collection, Encoding, Location, PayloadError, check_and_decode, check_stored};
 
-use crate::engine::{self, BufferPool, HUGE_LEN, IoMode, ReadRequest, Source, append_now, read_now};
+use crate::engine::{self, BufferPool, HUGE_LEN, IoMode, ReadRequest, Source, append_now, prefetch, read_now};
 use crate::sources::Sources;
 use crate::{ReadError, Sample};
 
@@ -48,20 +48,20 @@ impl Single<'_> {
     }
 
     /// A copy that `copy` makes of the payload where it lies in a map, checked once it is made: a sample of at most
-    /// `len_max` bytes. `None` where it is longer, not raw or not mapped.
+    /// `len_max` bytes. `None` where it is longer, not raw or not mapped, or where somebody would have to wait to know.
     pub(crate) fn copied<T: AsRef<[u8]>>(
         &self,
         ordinal: u64,
         len_max: u64,
         copy: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>, ReadError> {
-        let location = self.dataset.locate(ordinal)?;
-        if location.encoding != Encoding::Raw || location.stored_len > len_max {
-            return Ok(None);
-        }
-        let source = self.sources.borrowed(location.segment)?;
+        let at_hand = self.dataset.location_at_hand(ordinal).filter(|location| location.stored_len <= len_max);
+        let Some(location) = at_hand else { return Ok(None) };
+        let Some(source) = self.sources.at_hand(location.segment) else { return Ok(None) };
         let range = location.offset..location.offset.saturating_add(location.stored_len);
         let Some(mapped) = source.mapped(range) else { return Ok(None) };
+        // Whoever copies may have something else to do first.
+        prefetch(mapped);
         let copied = copy(mapped);
         match check_stored(&location, copied.as_ref()) {
             Ok(()) => Ok(Some(copied)),

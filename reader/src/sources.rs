@@ -78,6 +78,11 @@ impl Sources {
         Ok(self.open.find(segment).unwrap_or(Cow::Owned(source)))
     }
 
+    /// The open file of a segment, where it is open.
+    pub(crate) fn at_hand(&self, segment: usize) -> Option<Cow<'_, Arc<Source>>> {
+        self.open.find(segment)
+    }
+
     /// How files are read: buffered as soon as direct I/O was refused for one of them.
     pub(crate) fn mode(&self) -> IoMode {
         if self.refused().is_some() { IoMode::Buffered } else { self.opening.mode }

@@ -13,6 +13,7 @@ import torch
 import torch.utils.data
 
 from grainstore import InvalidOption, InvalidState, Loader
+from grainstore._loader import check_functions, check_truth
 from grainstore._world import rank_and_world_size
 from grainstore.torch._samples import CollateOwned, OnOwned, Sample, Source, opened, owned
 from grainstore.torch._share import Division, Reader
@@ -79,6 +80,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         lanes: int | None = None,
         on_damage: Literal["raise", "skip"] = "raise",
     ) -> None:
+        check_functions(transform, collate)
+        check_truth("drop_last", drop_last)
         if drop_last and tail not in (None, "drop"):
             raise InvalidOption(f"drop_last is tail='drop', and tail is {tail!r}")
         if batch_size is None and collate is not None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch.utils.data
 
+from grainstore._loader import check_functions
 from grainstore.torch._samples import Sample, Source, failed, opened, owned
 
 
@@ -23,6 +24,7 @@ class MapDataset(torch.utils.data.Dataset[Any]):
     """
 
     def __init__(self, dataset: Source, transform: Callable[[Sample], Any] | None = None) -> None:
+        check_functions(transform)
         self.dataset = opened(dataset)
         self.transform = transform
 

@@ -69,6 +69,33 @@ pub enum ReadError {
     },
 }
 
+impl ReadError {
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Open { path, .. }
+            | Self::Map { path, .. }
+            | Self::Io { path, .. }
+            | Self::EndOfFile { path, .. }
+            | Self::BufferTooSmall { path, .. }
+            | Self::Panicked { path, .. } => path,
+        }
+    }
+
+    /// Where in the file the bytes begin that were wanted; none where it could not be opened.
+    #[must_use]
+    pub fn offset(&self) -> Option<u64> {
+        match self {
+            Self::Open { .. } | Self::Map { .. } => None,
+            Self::Io { range, .. }
+            | Self::EndOfFile { range, .. }
+            | Self::BufferTooSmall { range, .. }
+            | Self::Panicked { range, .. } => Some(range.start),
+        }
+    }
+}
+
 /// Why an engine cannot work, whatever the request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
