@@ -63,7 +63,9 @@ def test_the_command_is_interrupted(tmp_path: Path) -> None:
     member = tarfile.TarInfo("a.bin")
     member.size = 1 << 30
     words = ["convert", "--from", "tar", "-", str(tmp_path / "d.grain")]
-    process = subprocess.Popen([sys.executable, "-c", ENTRY, *words], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    # A shell that runs the tests in the background has it ignored, and the command leaves that so.
+    heard = f"import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); {ENTRY}"
+    process = subprocess.Popen([sys.executable, "-c", heard, *words], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdin is not None
     # More than a pipe holds: it is written when the command has begun to read.
     process.stdin.write(member.tobuf() + bytes(8 << 20))

@@ -17,7 +17,9 @@ TIMEOUT_S = 100
 
 
 def python(script: str, *arguments: str | Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", textwrap.dedent(script), *map(str, arguments)]
+    # A shell that runs the tests in the background has it ignored, and Python leaves that so.
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    command = [sys.executable, "-c", heard + textwrap.dedent(script), *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
