@@ -162,7 +162,7 @@ class Loader:
         notice = begun.epoch.notice
         if notice is not None and notice not in _told and self.rank == 0:
             _told.add(notice)
-            _logger.warning("%s", notice)
+            _logger.info("%s", notice)
         # Once nothing can fail any more.
         self._resume = None
         self._pass = self._latest = begun

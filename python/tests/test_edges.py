@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 import textwrap
@@ -206,6 +207,7 @@ def test_what_ranks_should_know_is_logged_once(
     plain: grainstore.Dataset, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_loader, "_told", set())
+    caplog.set_level(logging.INFO, "grainstore")
     for rank in (1, 0):
         for _ in range(2):
             list(Loader(plain, 10, order="chunked", lanes=2, rank=rank, world_size=3))

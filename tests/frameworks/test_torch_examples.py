@@ -1,5 +1,6 @@
 """What the documentation shows of PyTorch runs as it stands."""
 
+import os
 import re
 import subprocess
 import sys
@@ -11,7 +12,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(script, folder):
-    ended = subprocess.run([sys.executable, str(script)], cwd=folder, capture_output=True, text=True, timeout=240)
+    # Unbuffered, a line and its end are two writes, and those of two processes come in any order.
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    ended = subprocess.run([sys.executable, str(script)], cwd=folder, env=env, capture_output=True, text=True, timeout=240)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 
