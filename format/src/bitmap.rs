@@ -14,7 +14,7 @@ impl<'a> Bitmap<'a> {
     /// A bitmap of `len` bits in `bytes`.
     ///
     /// # Errors
-    /// Where the bytes are too few or too many, or unused bits are set.
+    /// If the number of bytes is wrong, or unused bits are set.
     pub fn decode(bytes: &'a [u8], len: u64) -> Result<Self, FormatError> {
         ensure(bytes.len() as u64 == len.div_ceil(8), "bitmap", || format!("{} bytes for {len} bits", bytes.len()))?;
         let used = len % 8;
@@ -55,7 +55,7 @@ impl<'a> Bitmap<'a> {
     }
 }
 
-/// Makes a bitmap bit by bit, handing out whole bytes as they fill.
+/// Makes a bitmap bit by bit, and returns each byte when it is full.
 #[derive(Debug, Default)]
 pub struct BitmapBuilder {
     current: u8,
@@ -63,7 +63,7 @@ pub struct BitmapBuilder {
 }
 
 impl BitmapBuilder {
-    /// Adds a bit; the byte that it completes, if it does.
+    /// Adds a bit. Returns the byte if this bit completes one.
     pub fn push(&mut self, bit: bool) -> Option<u8> {
         self.current |= u8::from(bit) << self.used;
         self.used += 1;
@@ -74,7 +74,7 @@ impl BitmapBuilder {
         Some(std::mem::take(&mut self.current))
     }
 
-    /// The last byte, where one was begun.
+    /// The last byte, if it is partly filled.
     pub fn finish(self) -> Option<u8> {
         (self.used > 0).then_some(self.current)
     }

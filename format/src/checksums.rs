@@ -1,12 +1,12 @@
 //! Checksums of sections: one CRC-32 for each piece of 64 KiB. spec.md: DIR-6.
 
-use crate::FormatError;
 use crate::error::ensure;
+use crate::{FormatError, to_usize};
 
 /// Bytes that one checksum covers.
 pub const PIECE_LEN: u64 = 65536;
 
-/// Makes the list of checksums of a section while it streams by.
+/// Makes the list of checksums of a section while the section is written.
 #[derive(Debug, Default)]
 pub struct ChecksumBuilder {
     list: Vec<u8>,
@@ -18,7 +18,7 @@ impl ChecksumBuilder {
     /// Takes the next bytes of the section.
     pub fn update(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            let room = usize::try_from(PIECE_LEN - self.current_len).unwrap_or(usize::MAX);
+            let room = to_usize(PIECE_LEN - self.current_len);
             let (now, later) = bytes.split_at(room.min(bytes.len()));
             self.current.update(now);
             self.current_len += now.len() as u64;
@@ -44,19 +44,19 @@ impl ChecksumBuilder {
     }
 }
 
-/// A section's list of checksums, itself checked.
+/// A section's list of checksums, which has been checked itself.
 #[derive(Debug, Clone)]
 pub struct ChecksumList(Vec<u8>);
 
 impl ChecksumList {
-    /// Takes the list read from disk, which must sum to `crc`.
+    /// Takes the list read from disk, whose own CRC-32 must be `crc`.
     ///
     /// # Errors
-    /// Where it does not.
+    /// If it is not.
     pub fn decode(bytes: Vec<u8>, crc: u32) -> Result<Self, FormatError> {
         let found = crc32fast::hash(&bytes);
         ensure(found == crc, "list of checksums", || {
-            format!("its CRC-32 is {found:08x}, the directory says {crc:08x}")
+            format!("its CRC-32 is {found:08x}, the directory has {crc:08x}")
         })?;
         Ok(Self(bytes))
     }
@@ -64,20 +64,18 @@ impl ChecksumList {
     /// Checks one piece of the section.
     ///
     /// # Errors
-    /// Where its CRC-32 is not the list's.
+    /// If its CRC-32 is not the one in the list.
     pub fn check_piece(&self, piece: u64, bytes: &[u8]) -> Result<(), FormatError> {
-        let expected = usize::try_from(piece)
-            .ok()
-            .and_then(|piece| self.0.get(piece.checked_mul(4)?..)?.first_chunk::<4>())
-            .map(|bytes| u32::from_le_bytes(*bytes));
+        let (list, _) = self.0.as_chunks::<4>();
+        let Some(expected) = list.get(to_usize(piece)) else {
+            return Err(FormatError::damaged("index", format!("piece {piece} has no checksum in its list")));
+        };
+        let expected = u32::from_le_bytes(*expected);
         let found = crc32fast::hash(bytes);
-        ensure(expected == Some(found), "index", || {
+        ensure(expected == found, "index", || {
             let from = piece * PIECE_LEN;
             let to = from + bytes.len() as u64;
-            format!(
-                "CRC-32 of section bytes {from}..{to} is {found:08x}, its list says {:08x}",
-                expected.unwrap_or_default()
-            )
+            format!("CRC-32 of section bytes {from}..{to} is {found:08x}, its list has {expected:08x}")
         })
     }
 }
@@ -94,7 +92,7 @@ mod tests {
 
     /// DIR-6
     #[test]
-    fn checks_each_piece_by_itself_however_the_bytes_arrive() {
+    fn checks_each_piece_however_the_bytes_were_split() {
         let bytes: Vec<u8> = (0..150_000u32).map(|i| (i % 251) as u8).collect();
         let mut builder = ChecksumBuilder::default();
         bytes.chunks(7777).for_each(|part| builder.update(part));

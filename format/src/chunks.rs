@@ -1,12 +1,12 @@
-//! The chunk list: for every chunk, how many samples it owns, and by running sum the ordinal of its first.
+//! The chunk list: for every chunk, how many samples it owns. The running sum is the ordinal of its first sample.
 //!
-//! "Samples of chunk c" is always `first[c]..first[c + 1]`; an empty chunk repeats the next one's first.
+//! "Samples of chunk c" is always `first[c]..first[c + 1]`; an empty chunk repeats the first ordinal of the next one.
 //! Chunks are numbered through all segments. spec.md: CHK-1 to CHK-3.
 
 use std::ops::Range;
 
 use crate::error::ensure;
-use crate::{Bitmap, Directory, FormatError, SectionKind, SegmentTable};
+use crate::{Bitmap, Directory, FormatError, SectionKind, SegmentTable, to_usize};
 
 const WHAT: &str = "chunk list";
 
@@ -21,7 +21,7 @@ impl ChunkList {
     /// Reads sections CHUNKS and EDGES.
     ///
     /// # Errors
-    /// Where they disagree with the segment table, with each other or with the directory.
+    /// If they disagree with the segment table, with each other or with the directory.
     pub fn decode(
         counts: &[u8],
         edges: Vec<u8>,
@@ -35,7 +35,7 @@ impl ChunkList {
         })?;
         let (first, largest) = running_sum(counts, width);
         for segment in 0..table.len() {
-            let end = usize::try_from(table.chunks(segment).end).ok().and_then(|chunk| first.get(chunk));
+            let end = first.get(to_usize(table.chunks(segment).end));
             ensure(end == Some(&table.ordinals(segment).end), WHAT, || {
                 format!(
                     "the chunks of segment {segment} do not own its {} samples",
@@ -46,14 +46,15 @@ impl ChunkList {
         ensure(width == width_of_count(largest), WHAT, || format!("width {width} for counts of at most {largest}"))?;
         let bits = Bitmap::decode(&edges, chunk_count)?;
         ensure(bits.count_ones() == directory.counts().edge_count, "edge list", || {
-            format!("{} bits are set, the directory says {}", bits.count_ones(), directory.counts().edge_count)
+            format!("{} bits are set, the directory has {}", bits.count_ones(), directory.counts().edge_count)
         })?;
         let list = Self { first, edges };
-        let wrong = (0..chunk_count).find(|&chunk| list.edge(chunk) && list.samples(chunk).is_empty());
-        ensure(wrong.is_none(), "edge list", || {
-            format!("chunk {} owns no sample that could cross", wrong.unwrap_or_default())
-        })?;
-        Ok(list)
+        match (0..chunk_count).find(|&chunk| list.edge(chunk) && list.samples(chunk).is_empty()) {
+            Some(chunk) => {
+                Err(FormatError::damaged("edge list", format!("chunk {chunk} owns no sample that could cross")))
+            }
+            None => Ok(list),
+        }
     }
 
     /// The number of chunks.
@@ -68,22 +69,20 @@ impl ChunkList {
 
     /// The ordinals of the samples that `chunk` owns; empty past the end.
     pub fn samples(&self, chunk: u64) -> Range<u64> {
-        let at = |chunk: u64| usize::try_from(chunk).ok().and_then(|chunk| self.first.get(chunk)).copied();
-        match (at(chunk), chunk.checked_add(1).and_then(at)) {
-            (Some(from), Some(to)) => from..to,
+        match self.first.get(to_usize(chunk)..) {
+            Some(&[from, to, ..]) => from..to,
             _ => 0..0,
         }
     }
 
     /// Whether the last sample of `chunk` crosses out of it.
     pub fn edge(&self, chunk: u64) -> bool {
-        let byte = usize::try_from(chunk / 8).ok().and_then(|i| self.edges.get(i)).copied().unwrap_or(0);
-        byte >> (chunk % 8) & 1 == 1
+        self.edges.get(to_usize(chunk / 8)).is_some_and(|byte| byte >> (chunk % 8) & 1 == 1)
     }
 
     /// The list of the first `chunk_count` chunks only (an older generation). spec.md: GEN-1.
     pub fn truncated(&self, chunk_count: u64) -> Self {
-        let count = usize::try_from(chunk_count).unwrap_or(usize::MAX).min(self.first.len() - 1);
+        let count = to_usize(chunk_count.min(self.len()));
         let mut edges: Vec<u8> = self.edges.iter().copied().take(count.div_ceil(8)).collect();
         if let (Some(last), used @ 1..) = (edges.last_mut(), count % 8) {
             *last &= (1 << used) - 1;
@@ -100,11 +99,12 @@ impl ChunkList {
 fn running_sum(counts: &[u8], width: u32) -> (Vec<u64>, u64) {
     let width = width.max(1) as usize;
     let mut first = Vec::with_capacity(counts.len() / width + 1);
-    let (mut sum, mut largest) = (0_u64, 0_u64);
+    let mut sum = 0_u64;
+    let mut largest = 0_u64;
     first.push(0);
     for element in counts.chunks_exact(width) {
         let count = element.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
-        // A sum past 2^64 is no segment's end, so the comparison with the table fails.
+        // A saturated sum is not the end of any segment, so the comparison with the table fails.
         sum = sum.saturating_add(count);
         largest = largest.max(count);
         first.push(sum);
@@ -112,7 +112,7 @@ fn running_sum(counts: &[u8], width: u32) -> (Vec<u64>, u64) {
     (first, largest)
 }
 
-/// Bytes an element of section CHUNKS where no chunk owns more than `largest` samples. spec.md: CHK-2.
+/// Bytes per element of section CHUNKS if no chunk owns more than `largest` samples. spec.md: CHK-2.
 pub const fn width_of_count(largest: u64) -> u32 {
     match largest {
         0..=0xFF => 1,

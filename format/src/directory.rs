@@ -1,4 +1,4 @@
-//! The directory: counts, geometry and the place of every section of an index. spec.md: DIR-1 to DIR-6.
+//! The directory: counts, geometry and the position of every section of an index. spec.md: DIR-1 to DIR-6.
 
 use zerocopy::byteorder::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -33,7 +33,7 @@ const _: () = assert!(size_of::<RawDirectory>() == Directory::FIXED_LEN);
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct RawRecord {
+struct RawSectionRecord {
     kind: U16,
     item: U16,
     width: U32,
@@ -43,12 +43,12 @@ struct RawRecord {
     reserved: U32,
 }
 const _: () = {
-    assert!(size_of::<RawRecord>() == Directory::RECORD_LEN);
-    // The widths that `check_len` asks for.
+    assert!(size_of::<RawSectionRecord>() == Directory::RECORD_LEN);
+    // The widths that `check_len` expects.
     assert!(SegmentRecord::LEN == 16 && Entry::LEN == 16 && LongTable::RECORD_LEN == 16 && SLOT_LEN == 7);
 };
 
-/// What an index counts.
+/// The totals of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirectoryCounts {
     /// Samples, 1 to 2^40.
@@ -63,7 +63,7 @@ pub struct DirectoryCounts {
     pub edge_count: u64,
 }
 
-/// A checked directory: sections stand where the rules put them, and are as long as the counts say.
+/// A checked directory: sections are where the rules place them, and their lengths agree with the counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directory {
     counts: DirectoryCounts,
@@ -75,10 +75,10 @@ impl Directory {
     const FIXED_LEN: usize = 64;
     const RECORD_LEN: usize = 32;
 
-    /// A directory of these sections, which a writer has placed.
+    /// A directory of these sections, whose offsets a writer has chosen.
     ///
     /// # Errors
-    /// Where they could not be read back.
+    /// If a reader would refuse it.
     pub fn new(counts: DirectoryCounts, geometry: Geometry, sections: Vec<SectionRecord>) -> Result<Self, FormatError> {
         let directory = Self { counts, geometry, sections };
         directory.check()?;
@@ -88,20 +88,20 @@ impl Directory {
     /// Reads the directory that `footer` points to.
     ///
     /// # Errors
-    /// Where a rule of the directory does not hold.
+    /// If a rule of the directory is broken.
     pub fn decode(bytes: &[u8], footer: &Footer) -> Result<Self, FormatError> {
         let crc = crc32fast::hash(bytes);
         ensure(bytes.len() as u64 == u64::from(footer.directory_len()), WHAT, || {
-            format!("{} bytes, the footer says {}", bytes.len(), footer.directory_len())
+            format!("{} bytes, the footer has {}", bytes.len(), footer.directory_len())
         })?;
         ensure(crc == footer.directory_crc(), WHAT, || {
-            format!("its CRC-32 is {crc:08x}, the footer says {:08x}", footer.directory_crc())
+            format!("its CRC-32 is {crc:08x}, the footer has {:08x}", footer.directory_crc())
         })?;
         let (raw, records) = RawDirectory::ref_from_prefix(bytes)
             .map_err(|_| FormatError::damaged(WHAT, format!("{} bytes are too few", bytes.len())))?;
         ensure(raw.magic == MAGIC, WHAT, || format!("it begins with \"{}\"", raw.magic.escape_ascii()))?;
         ensure(raw.reserved == [0; 3], WHAT, || "reserved bytes are not zero".into())?;
-        let records = <[RawRecord]>::ref_from_bytes(records)
+        let records = <[RawSectionRecord]>::ref_from_bytes(records)
             .ok()
             .filter(|records| records.len() as u64 == u64::from(raw.section_count.get()))
             .ok_or_else(|| {
@@ -134,14 +134,14 @@ impl Directory {
             chunk_size_log2: self.geometry.chunk_size.log2(),
             reserved: [0; 3],
             alignment: U32::new(self.geometry.alignment.to_disk()),
-            section_count: U32::new(u32::try_from(self.sections.len()).unwrap_or(u32::MAX)),
+            section_count: U32::new(self.section_count()),
             hash_seed: U64::new(self.geometry.hash_seed),
             stored_bytes: U64::new(self.counts.stored_bytes),
             payload_bytes: U64::new(self.counts.payload_bytes),
             edge_count: U64::new(self.counts.edge_count),
         };
         let records = self.sections.iter().flat_map(|section| -> [u8; Self::RECORD_LEN] {
-            zerocopy::transmute!(RawRecord {
+            zerocopy::transmute!(RawSectionRecord {
                 kind: U16::new(section.kind as u16),
                 item: U16::new(section.item),
                 width: U32::new(section.width),
@@ -154,7 +154,7 @@ impl Directory {
         raw.as_bytes().iter().copied().chain(records).collect()
     }
 
-    /// What the index counts.
+    /// The totals of the index.
     pub fn counts(&self) -> &DirectoryCounts {
         &self.counts
     }
@@ -171,8 +171,13 @@ impl Directory {
 
     /// The section of this kind and item.
     pub fn section(&self, kind: SectionKind, item: u16) -> Option<&SectionRecord> {
-        let place = self.sections.binary_search_by_key(&(kind, item), |section| (section.kind, section.item)).ok()?;
-        self.sections.get(place)
+        let index = self.sections.binary_search_by_key(&(kind, item), |section| (section.kind, section.item)).ok()?;
+        self.sections.get(index)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "`check` allows 8192 sections at most")]
+    fn section_count(&self) -> u32 {
+        self.sections.len() as u32
     }
 
     /// Whether the samples have keys.
@@ -190,13 +195,13 @@ impl Directory {
         for pair in self.sections.windows(2) {
             let [before, after] = pair else { continue };
             ensure((before.kind, before.item) < (after.kind, after.item), WHAT, || {
-                format!("section {} stands behind {}", after.label(), before.label())
+                format!("section {} comes after {}", after.label(), before.label())
             })?;
         }
         for section in &self.sections {
             check_len(section, counts)?;
         }
-        // Only now are offsets small enough to be added up: every length agrees with a count, or is bounded here.
+        // Only now can offsets be added without overflow: every length agrees with a count, or is bounded by `check_len`.
         for pair in self.sections.windows(2) {
             let [before, after] = pair else { continue };
             ensure(before.next_offset() == after.offset, WHAT, || {
@@ -220,7 +225,7 @@ impl Directory {
     }
 }
 
-fn decode_record(raw: &RawRecord) -> Result<SectionRecord, FormatError> {
+fn decode_record(raw: &RawSectionRecord) -> Result<SectionRecord, FormatError> {
     let kind = SectionKind::from_disk(raw.kind.get())
         .ok_or_else(|| FormatError::damaged(WHAT, format!("section kind {} is unknown to this version", raw.kind)))?;
     ensure(raw.reserved.get() == 0, WHAT, || "reserved bytes are not zero".into())?;
@@ -234,7 +239,7 @@ fn decode_record(raw: &RawRecord) -> Result<SectionRecord, FormatError> {
     })
 }
 
-/// Width and length agree with the kind and the counts. spec.md: DIR-5 and the table of section 6.
+/// Checks that width and length agree with the kind and the counts. spec.md: DIR-5 and the table of section 6.
 fn check_len(section: &SectionRecord, counts: &DirectoryCounts) -> Result<(), FormatError> {
     use SectionKind as Kind;
     let n = counts.sample_count;
@@ -257,7 +262,7 @@ fn check_len(section: &SectionRecord, counts: &DirectoryCounts) -> Result<(), Fo
     };
     let expected = match section.kind {
         Kind::Validity | Kind::FieldValidity => Some(n.div_ceil(8)),
-        // Any width may stand there; a product past 2^64 is no section's length.
+        // The width may be anything here; a product past 2^64 is not the length of any section.
         _ => elements.map(|elements| elements.saturating_mul(width)),
     };
     let most = match section.kind {
@@ -265,7 +270,7 @@ fn check_len(section: &SectionRecord, counts: &DirectoryCounts) -> Result<(), Fo
         Kind::Keys => n * (MAX_KEY_LEN as u64 + 3),
         _ => u64::MAX,
     };
-    // 2^60 bytes: more than any file has, and small enough to be added to offsets without overflow.
+    // 2^60 bytes: more than any file has, and few enough to be added to offsets without overflow.
     let sane = (1..1 << 60).contains(&section.len) && section.len <= most && section.offset < 1 << 61;
     let whole = width == 0 || section.len.is_multiple_of(width);
     let fits = widths.contains(&section.width) && expected.is_none_or(|expected| expected == section.len);
@@ -284,7 +289,7 @@ mod tests {
 
     /// DIR-5
     #[test]
-    fn a_width_that_no_file_has_room_for_is_refused_and_overflows_nothing() {
+    fn a_huge_width_is_refused_without_overflow() {
         let counts = DirectoryCounts {
             sample_count: 1 << 40,
             segment_count: 1,

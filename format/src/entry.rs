@@ -1,4 +1,4 @@
-//! The entry: 128 bits that say where a sample is, how long it is and what its bytes sum to. spec.md: ENT-1 to ENT-6.
+//! The entry: 128 bits with the position, the length and the checksum of a sample. spec.md: ENT-1 to ENT-6.
 
 use zerocopy::byteorder::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -8,10 +8,10 @@ use crate::{FormatError, MAX_SEGMENTS};
 /// The largest offset that an entry holds.
 pub const MAX_OFFSET: u64 = (1 << 44) - 1;
 
-/// The stored length that says: long, look into the side table. The first length that is long.
+/// The stored length that marks a long sample, whose length is in the side table. The first length that is long.
 pub const LONG_STORED_LEN: u64 = (1 << 31) - 1;
 
-/// What an entry says, by name.
+/// The fields of an entry, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryFields {
     /// The segment's number.
@@ -26,7 +26,7 @@ pub struct EntryFields {
     pub lz4: bool,
 }
 
-/// The stored length as far as the entry knows it.
+/// The stored length in an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoredLen {
     /// In bytes.
@@ -51,13 +51,15 @@ impl Entry {
     /// Packs the fields.
     ///
     /// # Errors
-    /// Where one of them does not fit, or a long or empty sample is said to be LZ4.
+    /// If one of them does not fit, or a long or empty sample is marked as LZ4.
     pub fn new(fields: EntryFields) -> Result<Self, FormatError> {
         let EntryFields { segment, offset, stored_len, crc, lz4 } = fields;
         limit("segment number", u64::from(segment), MAX_SEGMENTS - 1)?;
         limit("sample offset", offset, MAX_OFFSET)?;
         if lz4 && !(1..LONG_STORED_LEN).contains(&stored_len) {
-            return Err(FormatError::Invalid(format!("a sample of {stored_len} stored bytes cannot be LZ4")));
+            return Err(FormatError::Invalid(format!(
+                "a sample of {stored_len} stored bytes is marked as LZ4, which only 1 to 2147483646 bytes can be"
+            )));
         }
         let stored_len = stored_len.min(LONG_STORED_LEN);
         Ok(Self {
@@ -68,7 +70,7 @@ impl Entry {
 
     /// The segment's number.
     pub fn segment(&self) -> u32 {
-        u32::try_from(self.word0.get() >> 44).unwrap_or(u32::MAX)
+        low_half(self.word0.get() >> 44)
     }
 
     /// From the start of the segment's file, in bytes.
@@ -78,7 +80,7 @@ impl Entry {
 
     /// CRC-32 of the stored bytes.
     pub fn crc(&self) -> u32 {
-        u32::try_from(self.word1.get() >> 32).unwrap_or(u32::MAX)
+        low_half(self.word1.get() >> 32)
     }
 
     /// Whether the stored bytes are an LZ4 block.
@@ -86,19 +88,26 @@ impl Entry {
         self.word1.get() >> 31 & 1 == 1
     }
 
-    /// The stored length, or that it stands elsewhere.
+    /// The stored length, or that it is in the side table.
     pub fn stored_len(&self) -> StoredLen {
-        match u32::try_from(self.word1.get() & LONG_STORED_LEN).unwrap_or(u32::MAX) {
-            len if u64::from(len) == LONG_STORED_LEN => StoredLen::Long,
-            len => StoredLen::Here(len),
+        match self.word1.get() & LONG_STORED_LEN {
+            LONG_STORED_LEN => StoredLen::Long,
+            len => StoredLen::Here(low_half(len)),
         }
     }
 
-    /// The entries in `bytes`; a tail that is no whole entry is left out.
+    /// The whole entries in `bytes`; a rest of fewer than 16 bytes is ignored.
     pub fn slice_of(bytes: &[u8]) -> &[Self] {
-        let whole = bytes.len() / Self::LEN * Self::LEN;
-        bytes.get(..whole).and_then(|bytes| <[Self]>::ref_from_bytes(bytes).ok()).unwrap_or_default()
+        let entries = <[Self]>::ref_from_prefix(bytes);
+        debug_assert!(entries.is_ok(), "entries have no alignment, so a prefix of any bytes is a list of them");
+        entries.map_or(&[], |(entries, _)| entries)
     }
+}
+
+/// The low 32 bits.
+#[expect(clippy::cast_possible_truncation, reason = "the callers have shifted or masked the other bits away")]
+const fn low_half(value: u64) -> u32 {
+    value as u32
 }
 
 fn limit(what: &'static str, found: u64, limit: u64) -> Result<(), FormatError> {

@@ -1,18 +1,18 @@
 //! What can be wrong with bytes that claim to be a grainstore structure.
 
-/// Why bytes were refused. The texts name what, found and expected; the caller adds the file.
+/// Why bytes were refused. The texts give what, found and expected; the caller adds the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatError {
-    /// The bytes are something else altogether.
+    /// The bytes are something else.
     #[error("not a grainstore {what}: {found}")]
     NotGrainstore {
-        /// The structure that was looked for.
+        /// The structure that was expected.
         what: &'static str,
-        /// What stands there instead.
+        /// What was found instead.
         found: String,
     },
-    /// A version that this library does not know.
+    /// A format version that this library does not know.
     #[error("written by a newer grainstore: format version {found} is unknown to this version ({ours})")]
     TooNew {
         /// The version found.
@@ -26,7 +26,7 @@ pub enum FormatError {
         /// The lowest unknown bit.
         bit: u32,
     },
-    /// Bytes are missing at the end, or there are too many.
+    /// The length is wrong: bytes are missing or extra at the end.
     #[error("{what} is cut short or appended to: {found} bytes, expected {expected}")]
     Length {
         /// The structure.
@@ -49,9 +49,9 @@ pub enum FormatError {
     Limit {
         /// The value.
         what: &'static str,
-        /// What it was.
+        /// The value found.
         found: u64,
-        /// The most that the format holds.
+        /// The largest value that the format can hold.
         limit: u64,
     },
     /// A name, type or option that the format does not allow (from a writer).
@@ -65,7 +65,7 @@ impl FormatError {
     }
 }
 
-/// `Ok` where `holds`, else the structure is damaged as `detail` says.
+/// `Ok` if the rule `holds`, else an error that the structure is damaged, with `detail`.
 pub(crate) fn ensure(holds: bool, what: &'static str, detail: impl FnOnce() -> String) -> Result<(), FormatError> {
     if holds { Ok(()) } else { Err(FormatError::damaged(what, detail())) }
 }

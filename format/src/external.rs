@@ -1,12 +1,12 @@
-//! What the manifest says of somebody else's file: the path that leads to it, and when it was last written to.
-//! spec.md: EXT-1, EXT-3. Its fingerprint stands in `fingerprint`; nothing is opened here.
+//! What the manifest records of an external file: its path, and when it was last modified. spec.md: EXT-1, EXT-3.
+//! Its fingerprint is in `fingerprint`; nothing is opened here.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::FormatError;
 use crate::error::ensure;
 
-/// Whether a path stays in the directory that the dataset lies in. Links are not followed.
+/// Whether a path stays inside the parent directory of the dataset. Links are not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathReach {
     /// It does: at most one `..`, at the front.
@@ -15,10 +15,11 @@ pub enum PathReach {
     Outside,
 }
 
-/// Where the path of an external segment leads, seen from the dataset's directory. spec.md: EXT-1.
+/// Whether the path of an external segment, relative to the dataset's directory, stays inside its parent.
+/// spec.md: EXT-1.
 ///
 /// # Errors
-/// Where it is no path that a manifest may have.
+/// If it is not a path that a manifest may contain.
 pub fn external_path_reach(path: &str) -> Result<PathReach, FormatError> {
     let (reach, rest) = match path.strip_prefix('/') {
         Some(rest) => (PathReach::Outside, rest),
@@ -43,7 +44,7 @@ fn after_climbing(path: &str) -> (PathReach, &str) {
     }
 }
 
-/// A file's modification time as the manifest has it: nanoseconds since 1970, or the nearest that 64 bits hold.
+/// A file's modification time as the manifest stores it: nanoseconds since 1970, or the nearest value that fits 64 bits.
 /// spec.md: EXT-3.
 pub fn modified_ns(time: SystemTime) -> i64 {
     match time.duration_since(UNIX_EPOCH) {
@@ -71,7 +72,7 @@ mod tests {
 
     /// EXT-1
     #[test]
-    fn parts_that_lead_back_or_nowhere_are_refused_inside_and_outside() {
+    fn empty_and_dot_parts_are_refused_in_every_path() {
         for path in ["", "/", "//x", "..", "../", "../..", "/..", "/../x", "/a/../x", "a//b", "/a//b", "a/", "/a/"] {
             assert!(external_path_reach(path).is_err(), "{path}");
         }
@@ -83,7 +84,7 @@ mod tests {
 
     /// EXT-3
     #[test]
-    fn times_before_1970_are_negative_and_those_far_away_are_the_nearest_there_is() {
+    fn times_before_1970_are_negative_and_times_out_of_range_are_clamped() {
         assert_eq!(modified_ns(UNIX_EPOCH + Duration::new(3, 7)), 3_000_000_007);
         assert_eq!(modified_ns(UNIX_EPOCH - Duration::new(3, 7)), -3_000_000_007);
         let far = Duration::from_secs(1 << 40);

@@ -1,4 +1,4 @@
-//! Fingerprints: what a segment and a dataset are, by content. spec.md: FPR-1, FPR-2, EXT-2.
+//! Fingerprints: identify a segment or a dataset by its content. spec.md: FPR-1, FPR-2, EXT-2.
 
 use xxhash_rust::xxh64::{Xxh64, xxh64};
 
@@ -7,12 +7,12 @@ use crate::to_usize;
 /// Bytes at the start and at the end of a data file that its fingerprint covers. spec.md: EXT-2.
 const FINGERPRINTED_LEN: u64 = 65536;
 
-/// A 64-bit fingerprint. Shown, and written in the manifest, as 16 hexadecimal digits.
+/// A 64-bit fingerprint. Printed, and written in the manifest, as 16 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(pub u64);
 
 impl Fingerprint {
-    /// The fingerprint of an index, and of the segment it belongs to: of its directory's bytes, which hold the
+    /// The fingerprint of an index, and of the segment that it belongs to: the hash of its directory, which holds the
     /// checksums of all checksums.
     pub fn of_directory(bytes: &[u8]) -> Self {
         Self(xxh64(bytes, 0))
@@ -30,18 +30,22 @@ impl std::str::FromStr for Fingerprint {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let lower_hex = text.len() == 16 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-        lower_hex.then(|| u64::from_str_radix(text, 16).ok().map(Self)).flatten().ok_or_else(|| {
-            format!("fingerprint \"{}\" is not 16 lower-case hexadecimal digits", crate::escape_bytes(text.as_bytes()))
-        })
+        match u64::from_str_radix(text, 16) {
+            Ok(value) if lower_hex => Ok(Self(value)),
+            _ => {
+                let shown = crate::escape_bytes(text.as_bytes());
+                Err(format!("fingerprint \"{shown}\" is not 16 lower-case hexadecimal digits"))
+            }
+        }
     }
 }
 
-/// Chains the fingerprints of segments to that of a dataset, or of datasets to that of all of them as one.
+/// Combines the fingerprints of segments into that of a dataset, or those of datasets into that of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatasetFingerprint(u64);
 
 impl DatasetFingerprint {
-    /// Of no segments yet.
+    /// The fingerprint of no segments.
     pub fn new() -> Self {
         Self(0)
     }
@@ -67,7 +71,8 @@ impl Default for DatasetFingerprint {
     }
 }
 
-/// The fingerprint of an external data file, from its first and last 65536 bytes (or as many as it has) and its length.
+/// The fingerprint of an external data file, from its first and last 65536 bytes (all bytes of a shorter file) and its
+/// length.
 pub fn data_fingerprint(head: &[u8], tail: &[u8], file_len: u64) -> Fingerprint {
     let mut hasher = Xxh64::new(0);
     hasher.update(head);
@@ -76,7 +81,7 @@ pub fn data_fingerprint(head: &[u8], tail: &[u8], file_len: u64) -> Fingerprint 
     Fingerprint(hasher.digest())
 }
 
-/// [`data_fingerprint`] of a file of `file_len` bytes that `read` fills a buffer from, at an offset.
+/// [`data_fingerprint`] of a file of `file_len` bytes. `read` fills a buffer from an offset of the file.
 ///
 /// # Errors
 /// Those of `read`.
@@ -85,7 +90,8 @@ pub fn data_fingerprint_of<E>(
     mut read: impl FnMut(&mut [u8], u64) -> Result<(), E>,
 ) -> Result<Fingerprint, E> {
     let len = file_len.min(FINGERPRINTED_LEN);
-    let (mut head, mut tail) = (vec![0; to_usize(len)], vec![0; to_usize(len)]);
+    let mut head = vec![0; to_usize(len)];
+    let mut tail = vec![0; to_usize(len)];
     read(&mut head, 0)?;
     read(&mut tail, file_len - len)?;
     Ok(data_fingerprint(&head, &tail, file_len))
@@ -97,7 +103,7 @@ mod tests {
 
     /// FPR-1, FPR-2, EXT-2
     #[test]
-    fn fingerprints_are_xxh64_of_what_the_rules_say() {
+    fn fingerprints_are_the_xxh64_that_the_rules_define() {
         assert_eq!(Fingerprint::of_directory(b"abc").0, xxh64(b"abc", 0));
         let mut chain = DatasetFingerprint::new();
         assert_eq!(chain.get(), Fingerprint(0));
@@ -109,7 +115,7 @@ mod tests {
 
     /// EXT-2
     #[test]
-    fn a_data_file_is_read_at_its_ends_only() {
+    fn only_the_ends_of_a_data_file_are_read() {
         for len in [0, 1, 65535, 65536, 65537, 200_000_usize] {
             let bytes: Vec<u8> = (0..len).map(|i| u8::try_from(i % 251).unwrap()).collect();
             let read = |buffer: &mut [u8], offset: u64| {
@@ -123,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn text_goes_in_and_comes_out() {
+    fn text_round_trips() {
         let text = Fingerprint(0xAB).to_string();
         assert_eq!((text.as_str(), text.parse()), ("00000000000000ab", Ok(Fingerprint(0xAB))));
         for bad in ["", "ab", "00000000000000AB", "+0000000000000ab", "00000000000000ab0"] {

@@ -1,4 +1,4 @@
-//! The footer: the last 64 bytes of every file; it says where the directory is. spec.md: FTR-1 to FTR-4.
+//! The footer: the last 64 bytes of every file. It holds the position of the directory. spec.md: FTR-1 to FTR-4.
 
 use zerocopy::byteorder::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -29,7 +29,16 @@ const _: () = {
     assert!(std::mem::offset_of!(RawFooter, crc) == 60);
 };
 
-/// Where a file keeps its index. Every range lies inside the file that it was decoded for.
+impl RawFooter {
+    /// The CRC-32 of all bytes before the field `crc`.
+    fn computed_crc(&self) -> u32 {
+        let bytes: &[u8; Footer::LEN] = zerocopy::transmute_ref!(self);
+        let [covered @ .., _, _, _, _] = bytes;
+        crc32fast::hash(covered)
+    }
+}
+
+/// Where the index is in a file. Every range is inside the file that the footer was decoded for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Footer {
     index_offset: u64,
@@ -42,10 +51,10 @@ impl Footer {
     /// The length of a footer in bytes.
     pub const LEN: usize = 64;
 
-    /// The footer of a file whose sections begin at `index_offset` and whose `directory` stands at `directory_offset`.
+    /// The footer of a file whose sections begin at `index_offset` and whose `directory` is at `directory_offset`.
     ///
     /// # Errors
-    /// Where the directory is longer than the format allows.
+    /// If the directory is longer than the format allows.
     pub fn new(index_offset: u64, directory_offset: u64, directory: &[u8]) -> Result<Self, FormatError> {
         let directory_len = u32::try_from(directory.len()).map_err(|_| FormatError::Limit {
             what: "directory length",
@@ -58,20 +67,21 @@ impl Footer {
     /// Reads the last 64 bytes of a file of `file_len` bytes.
     ///
     /// # Errors
-    /// Where a rule of the footer does not hold.
+    /// If a rule of the footer is broken.
     pub fn decode(bytes: &[u8], file_len: u64) -> Result<Self, FormatError> {
-        let raw = RawFooter::ref_from_bytes(bytes).map_err(|_| FormatError::Length {
+        let bytes: &[u8; Self::LEN] = bytes.try_into().map_err(|_| FormatError::Length {
             what: WHAT,
             found: bytes.len() as u64,
             expected: Self::LEN.to_string(),
         })?;
+        let raw: &RawFooter = zerocopy::transmute_ref!(bytes);
         if raw.magic != MAGIC {
-            let found = "it does not end with a footer (cut short, or something else)".to_owned();
+            let found = "it does not end with a footer (it is cut short, or another kind of file)".to_owned();
             return Err(FormatError::NotGrainstore { what: "file", found });
         }
         check_version(u64::from(raw.version.get()))?;
-        let crc = crc32fast::hash(bytes.get(..Self::LEN - 4).unwrap_or_default());
-        ensure(crc == raw.crc.get(), WHAT, || format!("its CRC-32 is {crc:08x}, it says {:08x}", raw.crc))?;
+        let crc = raw.computed_crc();
+        ensure(crc == raw.crc.get(), WHAT, || format!("its CRC-32 is {crc:08x}, it has {:08x}", raw.crc))?;
         check_incompatible(raw.incompatible_features.get())?;
         ensure(raw.reserved == [0; 8] || raw.compatible_features.get() != 0, WHAT, || {
             "reserved bytes are not zero".into()
@@ -90,14 +100,15 @@ impl Footer {
     }
 
     fn check(&self, file_len: u64) -> Result<(), FormatError> {
-        let (index, directory) = (self.index_offset, self.directory_offset);
+        let index = self.index_offset;
+        let directory = self.directory_offset;
         ensure(index >= BLOCK_LEN && index.is_multiple_of(BLOCK_LEN), WHAT, || {
-            format!("index_offset {index} is not a block's start past the header")
+            format!("index_offset {index} is not the start of a block after the header")
         })?;
         ensure(directory.is_multiple_of(BLOCK_LEN) && index < directory, WHAT, || {
-            format!("directory_offset {directory} is not a block's start past index_offset {index}")
+            format!("directory_offset {directory} is not the start of a block after index_offset {index}")
         })?;
-        // A directory that ends past the file would be read from nowhere.
+        // A directory that ends past the end of the file could not be read.
         let end = directory.checked_add(u64::from(self.directory_len) + Self::LEN as u64);
         ensure(end.is_some_and(|end| end <= file_len && round_up(end, BLOCK_LEN) == file_len), WHAT, || {
             format!(
@@ -122,7 +133,7 @@ impl Footer {
             reserved: [0; 8],
             crc: U32::ZERO,
         };
-        raw.crc = U32::new(crc32fast::hash(raw.as_bytes().get(..Self::LEN - 4).unwrap_or_default()));
+        raw.crc = U32::new(raw.computed_crc());
         zerocopy::transmute!(raw)
     }
 

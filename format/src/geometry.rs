@@ -1,11 +1,11 @@
-//! Sizes that all files of a dataset share: chunks, alignment, the seed of the hash.
+//! What all files of a dataset share: chunk size, alignment, seed of the hash.
 
 use crate::FormatError;
 
-/// A block: the unit on which headers, sections and directories start, in bytes.
+/// The length of a block in bytes. Headers, sections and directories start at multiples of it.
 pub const BLOCK_LEN: u64 = 4096;
 
-/// A length or index of this machine. Hosts have 64 bits, so nothing is lost.
+/// A length or index as a `usize`. Hosts have 64 bits, so nothing is lost.
 #[expect(clippy::cast_possible_truncation, reason = "hosts of another width do not compile")]
 pub const fn to_usize(value: u64) -> usize {
     value as usize
@@ -31,16 +31,12 @@ impl ChunkSize {
     /// A chunk size of `bytes`.
     ///
     /// # Errors
-    /// Where `bytes` is not a power of two from 4 KiB to 1 GiB.
+    /// If `bytes` is not a power of two from 4 KiB to 1 GiB.
     pub fn new(bytes: u64) -> Result<Self, FormatError> {
-        let log2 = bytes.trailing_zeros();
-        if !bytes.is_power_of_two() || !(12..=30).contains(&log2) {
-            return Err(FormatError::Invalid(format!(
-                "chunk size {bytes} is not a power of two from 4096 (4K) to 1073741824 (1G)"
-            )));
-        }
-        Self::from_log2(u8::try_from(log2).unwrap_or(u8::MAX))
-            .ok_or_else(|| FormatError::Invalid(format!("chunk size {bytes}")))
+        let log2 = u8::try_from(bytes.trailing_zeros()).ok().filter(|_| bytes.is_power_of_two());
+        log2.and_then(Self::from_log2).ok_or_else(|| {
+            FormatError::Invalid(format!("chunk size {bytes} is not a power of two from 4096 (4K) to 1073741824 (1G)"))
+        })
     }
 
     pub(crate) fn from_log2(log2: u8) -> Option<Self> {
@@ -56,10 +52,11 @@ impl ChunkSize {
         1 << self.log2
     }
 
-    /// The chunk that owns a sample: where it starts, or for an empty one where the byte before it lies. spec.md: CHK-1.
+    /// The chunk that owns a sample: the one that it starts in, or of an empty sample the one of the byte before it.
+    /// spec.md: CHK-1.
     pub const fn owner(self, offset: u64, stored_len: u64) -> u64 {
-        let place = if stored_len == 0 { offset.saturating_sub(1) } else { offset };
-        place >> self.log2
+        let owned_byte = if stored_len == 0 { offset.saturating_sub(1) } else { offset };
+        owned_byte >> self.log2
     }
 
     /// Whether a sample ends past the end of `chunk`. spec.md: CHK-3.
@@ -68,7 +65,7 @@ impl ChunkSize {
     }
 }
 
-/// How many chunks a segment has whose last sample ends at `data_end`. spec.md: SEG-3.
+/// The number of chunks of a segment whose last sample ends at `data_end`. spec.md: SEG-3.
 pub const fn chunk_count(data_end: u64, chunk_size: ChunkSize) -> u64 {
     let count = data_end.div_ceil(chunk_size.bytes());
     if count == 0 { 1 } else { count }
@@ -86,7 +83,7 @@ pub enum Alignment {
     Bytes64,
     /// On multiples of 4096 bytes.
     Bytes4096,
-    /// Back to back, but no sample that fits a chunk crosses a boundary.
+    /// Back to back, but a sample that fits in a chunk never crosses a chunk boundary.
     NoEdges,
 }
 
@@ -112,7 +109,7 @@ impl Alignment {
         }
     }
 
-    /// The first legal place at or after `end` for a sample of `stored_len` bytes.
+    /// The first valid offset at or after `end` for a sample of `stored_len` bytes.
     pub fn place(self, end: u64, stored_len: u64, chunk_size: ChunkSize) -> u64 {
         if self == Self::NoEdges {
             let boundary = round_up(end, chunk_size.bytes());
@@ -141,7 +138,7 @@ impl std::str::FromStr for Alignment {
             "0" => None,
             digits => digits.parse().ok().and_then(Self::from_disk),
         }
-        .ok_or_else(|| FormatError::Invalid(format!("alignment \"{text}\" is none of 1, 8, 64, 4096, no-edges")))
+        .ok_or_else(|| FormatError::Invalid(format!("alignment is \"{text}\", expected 1, 8, 64, 4096 or no-edges")))
     }
 }
 
@@ -175,7 +172,7 @@ mod tests {
 
     /// CHK-3
     #[test]
-    fn a_sample_that_ends_on_the_boundary_is_no_edge() {
+    fn a_sample_that_ends_at_the_boundary_is_not_an_edge_sample() {
         let size = ChunkSize::new(4096).unwrap();
         assert!(!size.crosses_out_of(1, 5000, 8192 - 5000));
         assert!(size.crosses_out_of(1, 5000, 8193 - 5000));
@@ -202,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_chunk_sizes_that_are_no_power_of_two_or_out_of_range() {
+    fn refuses_chunk_sizes_that_are_not_a_power_of_two_or_out_of_range() {
         for bytes in [0, 1, 2048, 4097, 1 << 31] {
             assert!(ChunkSize::new(bytes).is_err(), "{bytes}");
         }

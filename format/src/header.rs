@@ -4,7 +4,7 @@ use zerocopy::byteorder::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::error::{check_incompatible, check_version, ensure};
-use crate::{Alignment, BLOCK_LEN, ChunkSize, FormatError, Geometry, VERSION};
+use crate::{Alignment, ChunkSize, FormatError, Geometry, VERSION};
 
 const MAGIC: [u8; 8] = *b"\x89GRAIN\r\n";
 const WHAT: &str = "header";
@@ -30,7 +30,16 @@ const _: () = {
     assert!(std::mem::offset_of!(RawHeader, crc) == 4092);
 };
 
-/// What a file of grainstore holds.
+impl RawHeader {
+    /// The CRC-32 of all bytes before the field `crc`.
+    fn computed_crc(&self) -> u32 {
+        let bytes: &[u8; Header::LEN] = zerocopy::transmute_ref!(self);
+        let [covered @ .., _, _, _, _] = bytes;
+        crc32fast::hash(covered)
+    }
+}
+
+/// The kind of a grainstore file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// Samples and their index.
@@ -55,27 +64,28 @@ impl Header {
     /// Reads a header from the first 4096 bytes of a file.
     ///
     /// # Errors
-    /// Where a rule of the header does not hold.
+    /// If a rule of the header is broken.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
-        let raw = RawHeader::ref_from_bytes(bytes).map_err(|_| FormatError::Length {
+        let bytes: &[u8; Self::LEN] = bytes.try_into().map_err(|_| FormatError::Length {
             what: WHAT,
             found: bytes.len() as u64,
-            expected: BLOCK_LEN.to_string(),
+            expected: Self::LEN.to_string(),
         })?;
+        let raw: &RawHeader = zerocopy::transmute_ref!(bytes);
         if raw.magic != MAGIC {
             let found = format!("it begins with \"{}\"", raw.magic.escape_ascii());
             return Err(FormatError::NotGrainstore { what: "file", found });
         }
         check_version(u64::from(raw.version.get()))?;
-        let crc = crc32fast::hash(bytes.get(..Self::LEN - 4).unwrap_or_default());
-        ensure(crc == raw.crc.get(), WHAT, || format!("its CRC-32 is {crc:08x}, it says {:08x}", raw.crc))?;
+        let crc = raw.computed_crc();
+        ensure(crc == raw.crc.get(), WHAT, || format!("its CRC-32 is {crc:08x}, it has {:08x}", raw.crc))?;
         check_incompatible(raw.incompatible_features.get())?;
         let zero = raw.reserved_0.get() == 0 && raw.reserved_1.get() == 0 && raw.reserved_2.iter().all(|&b| b == 0);
         ensure(zero || raw.compatible_features.get() != 0, WHAT, || "reserved bytes are not zero".into())?;
         let kind = match raw.kind {
             1 => FileKind::Segment,
             2 => FileKind::Index,
-            other => return Err(FormatError::damaged(WHAT, format!("kind {other} is neither 1 nor 2"))),
+            other => return Err(FormatError::damaged(WHAT, format!("kind is {other}, expected 1 or 2"))),
         };
         Ok(Self {
             kind,
@@ -102,7 +112,7 @@ impl Header {
             reserved_2: [0; 4052],
             crc: U32::ZERO,
         };
-        raw.crc = U32::new(crc32fast::hash(raw.as_bytes().get(..Self::LEN - 4).unwrap_or_default()));
+        raw.crc = U32::new(raw.computed_crc());
         zerocopy::transmute!(raw)
     }
 }
@@ -117,7 +127,7 @@ pub(crate) fn decode_geometry(
         chunk_size: ChunkSize::from_log2(chunk_size_log2)
             .ok_or_else(|| FormatError::damaged(what, format!("chunk_size_log2 is {chunk_size_log2}, not 12 to 30")))?,
         alignment: Alignment::from_disk(alignment).ok_or_else(|| {
-            FormatError::damaged(what, format!("alignment is {alignment}, none of 0, 1, 8, 64, 4096"))
+            FormatError::damaged(what, format!("alignment is {alignment}, expected 0, 1, 8, 64 or 4096"))
         })?,
         hash_seed,
     })

@@ -1,6 +1,6 @@
 //! Keys: hashes, buckets and slots (key -> ordinal), and the list of keys itself (ordinal -> key).
 //!
-//! The slots of a bucket are sorted by hash, then ordinal. No tree, nothing to build at open. spec.md: KEY-1 to KEY-7.
+//! The slots of a bucket are sorted by hash, then ordinal. Nothing is built at open. spec.md: KEY-1 to KEY-7.
 
 use crate::FormatError;
 use crate::error::ensure;
@@ -57,7 +57,7 @@ impl KeyGeometry {
         bucket << (48 - self.bucket_bits) | slot >> (8 + self.bucket_bits)
     }
 
-    /// Bytes of an element of section BUCKETS.
+    /// Bytes per element of section BUCKETS.
     pub fn bucket_width(sample_count: u64) -> u32 {
         if sample_count < 1 << 32 { 4 } else { 8 }
     }
@@ -75,7 +75,7 @@ impl KeyGeometry {
     }
 }
 
-/// Where keys stand in section KEYS: in groups of 64. spec.md: KEY-7.
+/// The layout of section KEYS: groups of 64 keys. spec.md: KEY-7.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyGroups;
 
@@ -88,12 +88,12 @@ impl KeyGroups {
         sample_count.div_ceil(Self::GROUP_LEN) + 1
     }
 
-    /// The key at `place` (0 to 63) of a group's bytes.
+    /// The key at `position` (0 to 63) in the bytes of a group.
     ///
     /// # Errors
-    /// Where the bytes are no keys, or too few.
-    pub fn key_in_group(mut group: &[u8], place: u64) -> Result<&[u8], FormatError> {
-        for _ in 0..place {
+    /// If the bytes are not keys, or end too early.
+    pub fn key_in_group(mut group: &[u8], position: u64) -> Result<&[u8], FormatError> {
+        for _ in 0..position {
             group = split_key(group)?.1;
         }
         Ok(split_key(group)?.0)
@@ -103,36 +103,37 @@ impl KeyGroups {
 /// Appends `varint(len)` and the key. spec.md: KEY-7, CON-7.
 ///
 /// # Errors
-/// Where the key is empty or too long. spec.md: KEY-1.
+/// If the key is empty or too long. spec.md: KEY-1.
 pub fn push_key(bytes: &mut Vec<u8>, key: &[u8]) -> Result<(), FormatError> {
     if key.is_empty() {
         return Err(FormatError::Invalid("a key is empty; keys have 1 to 65535 bytes".into()));
     }
     if key.len() > MAX_KEY_LEN {
-        let (found, limit) = (key.len() as u64, MAX_KEY_LEN as u64);
-        return Err(FormatError::Limit { what: "key length", found, limit });
+        let limit = MAX_KEY_LEN as u64;
+        return Err(FormatError::Limit { what: "key length", found: key.len() as u64, limit });
     }
-    let mut rest = key.len();
+    let mut rest = key.len() as u64;
     while rest >= 0x80 {
-        bytes.push(low_byte(rest) | 0x80);
+        bytes.push(low_7_bits(rest) | 0x80);
         rest >>= 7;
     }
-    bytes.push(low_byte(rest));
+    bytes.push(low_7_bits(rest));
     bytes.extend_from_slice(key);
     Ok(())
 }
 
-/// The low seven bits.
-fn low_byte(value: usize) -> u8 {
-    u8::try_from(value & 0x7F).unwrap_or_default()
+fn low_7_bits(value: u64) -> u8 {
+    let [low, ..] = value.to_le_bytes();
+    low & 0x7F
 }
 
-/// Splits the first key off a list: the key, and what follows it.
+/// Splits the first key off a list. Returns the key, and the bytes after it.
 ///
 /// # Errors
-/// Where the length is not written as a writer would, is out of range, or the list ends before the key does.
+/// If the length is not in its shortest form or out of range, or the list ends inside the key.
 pub fn split_key(bytes: &[u8]) -> Result<(&[u8], &[u8]), FormatError> {
-    let (mut len, mut shift) = (0_usize, 0_u32);
+    let mut len = 0_usize;
+    let mut shift = 0_u32;
     let mut rest = bytes;
     loop {
         let Some((&byte, after)) = rest.split_first() else {
@@ -141,7 +142,7 @@ pub fn split_key(bytes: &[u8]) -> Result<(&[u8], &[u8]), FormatError> {
         rest = after;
         len |= usize::from(byte & 0x7F) << shift;
         if byte < 0x80 {
-            ensure(byte != 0 || shift == 0, WHAT, || "a length has a needless byte".into())?;
+            ensure(byte != 0 || shift == 0, WHAT, || "a length is not in its shortest form".into())?;
             break;
         }
         shift += 7;
@@ -184,12 +185,14 @@ mod tests {
 
     /// KEY-1, KEY-7, CON-7
     #[test]
-    fn keys_of_every_length_class_come_back() {
+    fn keys_of_every_length_round_trip() {
         let keys: Vec<Vec<u8>> = [1, 127, 128, 16383, 16384, 65535].iter().map(|&len| vec![b'k'; len]).collect();
         let mut list = Vec::new();
-        keys.iter().for_each(|key| push_key(&mut list, key).unwrap());
-        for (place, key) in keys.iter().enumerate() {
-            assert_eq!(KeyGroups::key_in_group(&list, place as u64).unwrap(), key);
+        for key in &keys {
+            push_key(&mut list, key).unwrap();
+        }
+        for (position, key) in keys.iter().enumerate() {
+            assert_eq!(KeyGroups::key_in_group(&list, position as u64).unwrap(), key);
         }
         assert!(KeyGroups::key_in_group(&list, 6).is_err());
         assert!(push_key(&mut list, b"").is_err());

@@ -1,8 +1,8 @@
 //! The on-disk format of grainstore: pure layout, no I/O, no threads, no unsafe.
 //!
-//! Every structure has a raw form, whose layout is proved at compile time, and a checked form, which comes only
-//! out of `decode` (from disk) or `new` (from the writer). Nothing read from disk is trusted. The rules stand,
-//! numbered, in `spec.md`.
+//! Every structure has a raw form, whose layout is proved at compile time, and a checked form, which is made only by
+//! `decode` (from disk) or `new` (from the writer). Nothing read from disk is trusted. The numbered rules are in
+//! `spec.md`.
 //!
 //! ```
 //! use grainstore_format::{Entry, EntryFields};
@@ -28,10 +28,10 @@ mod fingerprint;
 mod footer;
 mod geometry;
 mod header;
+mod json_members;
 mod keys;
 mod long;
 mod manifest;
-mod members;
 mod metadata;
 mod schema;
 mod section;

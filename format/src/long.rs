@@ -16,11 +16,11 @@ impl LongTable {
     /// Reads the section of an index of `sample_count` samples.
     ///
     /// # Errors
-    /// Where ordinals do not ascend or do not exist, or a length is not long.
+    /// If ordinals do not ascend or do not exist, or a length is not long.
     pub fn decode(bytes: &[u8], sample_count: u64) -> Result<Self, FormatError> {
         let (words, rest) = bytes.as_chunks::<8>();
         ensure(rest.is_empty() && words.len().is_multiple_of(2), WHAT, || {
-            format!("{} bytes are no whole records", bytes.len())
+            format!("{} bytes are not a whole number of records", bytes.len())
         })?;
         let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
         let mut records: Vec<(u64, u64)> = Vec::with_capacity(bytes.len() / Self::RECORD_LEN);
@@ -28,7 +28,9 @@ impl LongTable {
             ensure(records.last().is_none_or(|&(before, _)| before < ordinal), WHAT, || {
                 format!("ordinal {ordinal} does not ascend")
             })?;
-            ensure(ordinal < sample_count, WHAT, || format!("ordinal {ordinal} of {sample_count} samples"))?;
+            ensure(ordinal < sample_count, WHAT, || {
+                format!("ordinal {ordinal} does not exist among {sample_count} samples")
+            })?;
             ensure(len >= LONG_STORED_LEN, WHAT, || format!("sample {ordinal} has {len} bytes, which is not long"))?;
             records.push((ordinal, len));
         }
@@ -37,8 +39,8 @@ impl LongTable {
 
     /// The stored length of a long sample in bytes.
     pub fn stored_len(&self, ordinal: u64) -> Option<u64> {
-        let place = self.0.binary_search_by_key(&ordinal, |&(ordinal, _)| ordinal).ok()?;
-        self.0.get(place).map(|&(_, len)| len)
+        let index = self.0.binary_search_by_key(&ordinal, |&(ordinal, _)| ordinal).ok()?;
+        self.0.get(index).map(|&(_, len)| len)
     }
 
     /// The number of long samples.
@@ -51,18 +53,14 @@ impl LongTable {
         self.0.is_empty()
     }
 
-    /// The records below `sample_count` (an older generation).
+    /// The table of the first `sample_count` samples only (an older generation).
     pub fn truncated(&self, sample_count: u64) -> Self {
         Self(self.0.iter().copied().take_while(|&(ordinal, _)| ordinal < sample_count).collect())
     }
 
     /// One record's bytes.
     pub fn encode_record(ordinal: u64, stored_len: u64) -> [u8; Self::RECORD_LEN] {
-        let mut bytes = [0; Self::RECORD_LEN];
-        for (place, byte) in bytes.iter_mut().zip(ordinal.to_le_bytes().into_iter().chain(stored_len.to_le_bytes())) {
-            *place = byte;
-        }
-        bytes
+        zerocopy::transmute!([ordinal.to_le_bytes(), stored_len.to_le_bytes()])
     }
 }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{check_incompatible, check_version, ensure};
 use crate::external::external_path_reach;
-use crate::members::Members;
+use crate::json_members::JsonMembers;
 use crate::{DatasetFingerprint, Fingerprint, FormatError, MAX_SAMPLES, MAX_SEGMENTS, VERSION};
 
 const WHAT: &str = "manifest";
@@ -13,7 +13,7 @@ const TAIL_HEAD: &str = ",\n  \"crc32\": \"";
 const TAIL_END: &str = "\"\n}\n";
 const TAIL_LEN: usize = TAIL_HEAD.len() + 8 + TAIL_END.len();
 
-/// What is read before anything else: whether this version may read the rest.
+/// The members that are read first: whether this version can read the rest.
 #[derive(Deserialize)]
 struct RawPreface {
     format: String,
@@ -32,7 +32,7 @@ struct RawManifest {
     segments: Vec<RawSegment>,
     generations: Vec<RawGeneration>,
     #[serde(flatten, skip_serializing)]
-    others: Members,
+    others: JsonMembers,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -73,7 +73,7 @@ struct RawGeneration {
     fingerprint: String,
 }
 
-/// The file that is the dataset's index.
+/// The index file of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexRef {
     /// Its name in the dataset's directory.
@@ -82,23 +82,23 @@ pub struct IndexRef {
     pub fingerprint: Fingerprint,
 }
 
-/// What a segment is.
+/// Who wrote the data of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SegmentKind {
-    /// A file of ours, with its own index.
+    /// Grainstore: a segment file with its own index.
     Native,
-    /// Somebody else's file, with an index of ours.
+    /// Another program: its file stays as it is, and the index is in a file of its own.
     External {
         /// The index file's name in the dataset's directory.
         index_file: String,
-        /// Of the data file. spec.md: EXT-2.
+        /// The fingerprint of the data file. spec.md: EXT-2.
         data_fingerprint: Fingerprint,
-        /// When the data file was last written to, in nanoseconds since 1970. spec.md: EXT-3.
+        /// When the data file was last modified, in nanoseconds since 1970. spec.md: EXT-3.
         modified_ns: i64,
     },
 }
 
-/// A segment as the manifest names it.
+/// A segment in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentRef {
     /// Native or external.
@@ -107,18 +107,18 @@ pub struct SegmentRef {
     pub path: String,
     /// The length of that file in bytes.
     pub file_len: u64,
-    /// Its samples, at least 1.
+    /// Its number of samples, at least 1.
     pub sample_count: u64,
     /// The fingerprint of its own index.
     pub fingerprint: Fingerprint,
 }
 
-/// A state that the dataset was committed in.
+/// A committed state of the dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Generation {
-    /// How many of the first segments it holds.
+    /// How many segments it has, counted from the first.
     pub segment_count: u32,
-    /// Their samples.
+    /// Their number of samples.
     pub sample_count: u64,
     /// Their chained fingerprint.
     pub fingerprint: Fingerprint,
@@ -133,7 +133,7 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// A longer manifest is refused unread. What 2^20 segments need is half of it.
+    /// The longest manifest in bytes; a longer one is refused unread. 2^20 segments need half of it.
     pub const MAX_LEN: u64 = 512 << 20;
 
     /// The file's name in the dataset's directory.
@@ -142,15 +142,24 @@ impl Manifest {
     /// A manifest of these segments; `earlier` are the segment counts of the generations before this one.
     ///
     /// # Errors
-    /// Where it could not be read back.
+    /// If a reader would refuse it.
     pub fn new(index: IndexRef, segments: Vec<SegmentRef>, earlier: &[u32]) -> Result<Self, FormatError> {
-        let count = u32::try_from(segments.len()).unwrap_or(u32::MAX);
+        let count = u32::try_from(segments.len()).map_err(|_| FormatError::Limit {
+            what: "number of segments",
+            found: segments.len() as u64,
+            limit: MAX_SEGMENTS,
+        })?;
         let chain = chain(&segments)?;
-        let generations = earlier.iter().chain([&count]).filter_map(|&segment_count| {
-            let &(sample_count, fingerprint) = chain.get((segment_count as usize).checked_sub(1)?)?;
-            Some(Generation { segment_count, sample_count, fingerprint })
-        });
-        let manifest = Self { index, segments: segments.clone(), generations: generations.collect() };
+        let generation = |&segment_count: &u32| {
+            let last = (segment_count as usize).checked_sub(1).and_then(|last| chain.get(last));
+            let Some(&(sample_count, fingerprint)) = last else {
+                let text = format!("a generation of {segment_count} segments, the dataset has {count}");
+                return Err(FormatError::Invalid(text));
+            };
+            Ok(Generation { segment_count, sample_count, fingerprint })
+        };
+        let generations = earlier.iter().chain([&count]).map(generation).collect::<Result<_, _>>()?;
+        let manifest = Self { index, segments, generations };
         manifest.check(&chain)?;
         Ok(manifest)
     }
@@ -158,10 +167,10 @@ impl Manifest {
     /// Reads the file.
     ///
     /// # Errors
-    /// Where a rule of the manifest does not hold.
+    /// If a rule of the manifest is broken.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let not_json = |error: serde_json::Error| FormatError::NotGrainstore { what: WHAT, found: error.to_string() };
-        // The version comes first: another version may keep its checksum elsewhere.
+        // The version is checked first: another version may store its checksum elsewhere.
         let preface: RawPreface = serde_json::from_slice(bytes).map_err(not_json)?;
         if preface.format != FORMAT {
             let found = format!("its format is \"{}\"", crate::escape_bytes(preface.format.as_bytes()));
@@ -188,7 +197,7 @@ impl Manifest {
     /// The file's bytes.
     ///
     /// # Errors
-    /// Never for a manifest that was checked; the JSON library's otherwise.
+    /// Never for a manifest that was checked, as all are; the JSON library's otherwise.
     pub fn encode(&self) -> Result<Vec<u8>, FormatError> {
         let raw = RawManifest {
             format: FORMAT.into(),
@@ -206,7 +215,7 @@ impl Manifest {
                     fingerprint: generation.fingerprint.to_string(),
                 })
                 .collect(),
-            others: Members::default(),
+            others: JsonMembers::default(),
         };
         let mut text = serde_json::to_string_pretty(&raw).map_err(|error| FormatError::Invalid(error.to_string()))?;
         text.truncate(text.trim_end_matches(['\n', '}']).len());
@@ -214,7 +223,7 @@ impl Manifest {
         Ok(format!("{text}{TAIL_HEAD}{crc:08x}{TAIL_END}").into_bytes())
     }
 
-    /// The file that is the index.
+    /// The index file.
     pub fn index(&self) -> &IndexRef {
         &self.index
     }
@@ -231,6 +240,7 @@ impl Manifest {
 
     /// The fingerprint of the whole dataset.
     pub fn fingerprint(&self) -> Fingerprint {
+        debug_assert!(!self.generations.is_empty(), "`check` requires a generation");
         self.generations.last().map_or(Fingerprint(0), |generation| generation.fingerprint)
     }
 
@@ -261,9 +271,10 @@ impl Manifest {
     }
 }
 
-/// Samples and fingerprint of the first 1, 2, 3, ... segments.
+/// Sample count and fingerprint of the first 1, 2, 3, ... segments.
 fn chain(segments: &[SegmentRef]) -> Result<Vec<(u64, Fingerprint)>, FormatError> {
-    let (mut samples, mut chained) = (0_u64, DatasetFingerprint::new());
+    let mut samples = 0_u64;
+    let mut chained = DatasetFingerprint::new();
     let mut sums = Vec::with_capacity(segments.len());
     for segment in segments {
         samples = samples.saturating_add(segment.sample_count);
@@ -289,7 +300,7 @@ fn check_crc(bytes: &[u8]) -> Result<(), FormatError> {
     })
 }
 
-/// A name in the dataset's own directory: it must not lead anywhere else. spec.md: MAN-3.
+/// Refuses a name that leads out of the dataset's directory. spec.md: MAN-3.
 fn check_plain_name(name: &str) -> Result<(), FormatError> {
     let plain = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']);
     ensure(plain, WHAT, || format!("\"{}\" is not a plain file name", crate::escape_bytes(name.as_bytes())))
@@ -307,7 +318,8 @@ fn decode_segment(raw: RawSegment) -> Result<SegmentRef, FormatError> {
         }
         _ => {
             let path = crate::escape_bytes(raw.path.as_bytes());
-            let detail = format!("segment \"{path}\" has the members of another kind, or lacks one of its own");
+            let detail =
+                format!("segment \"{path}\" has members of another kind of segment, or lacks one of its own kind");
             return Err(FormatError::damaged(WHAT, detail));
         }
     };
@@ -351,7 +363,7 @@ mod tests {
 
     /// CON-8, MAN-2
     #[test]
-    fn a_member_that_stands_twice_is_refused_whatever_its_name() {
+    fn a_member_that_appears_twice_is_refused_whatever_its_name() {
         let fingerprint = Fingerprint(1);
         let segment = SegmentRef {
             kind: SegmentKind::Native,

@@ -1,4 +1,4 @@
-//! Section METADATA: the schema and whatever the user wants to keep with the dataset, as JSON. spec.md: MET-1.
+//! Section METADATA: the schema and the user's own metadata, as JSON. spec.md: MET-1.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -42,7 +42,7 @@ impl Metadata {
     /// Reads the section.
     ///
     /// # Errors
-    /// Where it is not JSON, has other members than it should, or the schema is not legal.
+    /// If it is not JSON, has unexpected members, or the schema is invalid.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let raw: RawMetadata =
             serde_json::from_slice(bytes).map_err(|error| FormatError::damaged(WHAT, error.to_string()))?;
@@ -63,10 +63,10 @@ impl Metadata {
     /// The section's bytes: compact JSON, the user's members sorted.
     ///
     /// # Errors
-    /// Where the user's metadata is nested deeper than 100 levels. spec.md: CON-8.
+    /// If the user's metadata is nested deeper than 100 levels. spec.md: CON-8.
     pub fn encode(&self) -> Result<Vec<u8>, FormatError> {
         if self.user.values().any(|value| is_deeper_than(value, MAX_LEVELS - 2)) {
-            let text = format!("user metadata is nested deeper than {MAX_LEVELS} levels; no reader need follow");
+            let text = format!("user metadata is nested deeper than {MAX_LEVELS} levels, which readers may refuse");
             return Err(FormatError::Invalid(text));
         }
         let item = |name: &str, kind: String| RawItem { name: name.to_owned(), r#type: kind };
@@ -80,10 +80,10 @@ impl Metadata {
         serde_json::to_vec(&raw).map_err(|error| FormatError::Invalid(error.to_string()))
     }
 
-    /// The directory has the sections that the schema asks for, and no others. spec.md: ATR-1, FLD-1, FLD-2.
+    /// Checks that the directory has the sections that the schema requires, and no others. spec.md: ATR-1, FLD-1, FLD-2.
     ///
     /// # Errors
-    /// Where a column is missing, too many, or of another width.
+    /// If a column is missing, unexpected, or of another width.
     pub fn check_sections(&self, directory: &Directory) -> Result<(), FormatError> {
         let wrong = |label: String| {
             FormatError::damaged("directory", format!("section {label} does not agree with the schema"))
@@ -114,7 +114,10 @@ impl Metadata {
                 _ => false,
             }
         });
-        unexpected.map_or(Ok(()), |section| Err(wrong(section.label())))
+        match unexpected {
+            Some(section) => Err(wrong(section.label())),
+            None => Ok(()),
+        }
     }
 }
 
@@ -139,7 +142,7 @@ mod tests {
 
     /// MET-1
     #[test]
-    fn the_example_of_the_specification_is_what_is_written() {
+    fn writes_the_example_of_the_specification() {
         let text = r#"{"schema":{"attributes":[{"name":"label","type":"int64"}],"fields":[{"name":"image","type":"bytes"}]},"user":{"class_names":["cat","dog"]}}"#;
         let metadata = Metadata::decode(text.as_bytes()).unwrap();
         assert_eq!(metadata.schema.attribute("label"), Some(0));
@@ -148,7 +151,7 @@ mod tests {
 
     /// CON-8
     #[test]
-    fn what_is_nested_too_deep_to_be_read_is_not_written() {
+    fn refuses_to_write_what_is_nested_too_deep_to_be_read() {
         let nested = |levels: usize| (0..levels).fold(Value::from(1), |value, _| Value::Array(vec![value]));
         let with = |value| {
             let schema = Schema::new(vec![], vec![Field { name: "x".into(), kind: FieldType::Bytes }]).unwrap();

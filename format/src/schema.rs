@@ -26,36 +26,53 @@ pub enum AttributeType {
 }
 
 impl AttributeType {
-    const NAMES: [(Self, &'static str, u32); 11] = [
-        (Self::Bool, "bool", 1),
-        (Self::Int8, "int8", 1),
-        (Self::Int16, "int16", 2),
-        (Self::Int32, "int32", 4),
-        (Self::Int64, "int64", 8),
-        (Self::Uint8, "uint8", 1),
-        (Self::Uint16, "uint16", 2),
-        (Self::Uint32, "uint32", 4),
-        (Self::Uint64, "uint64", 8),
-        (Self::Float32, "float32", 4),
-        (Self::Float64, "float64", 8),
+    const ALL: [Self; 11] = [
+        Self::Bool,
+        Self::Int8,
+        Self::Int16,
+        Self::Int32,
+        Self::Int64,
+        Self::Uint8,
+        Self::Uint16,
+        Self::Uint32,
+        Self::Uint64,
+        Self::Float32,
+        Self::Float64,
     ];
 
     /// The name in the schema.
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|row| row.0 == self).map_or("", |row| row.1)
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::Int8 => "int8",
+            Self::Int16 => "int16",
+            Self::Int32 => "int32",
+            Self::Int64 => "int64",
+            Self::Uint8 => "uint8",
+            Self::Uint16 => "uint16",
+            Self::Uint32 => "uint32",
+            Self::Uint64 => "uint64",
+            Self::Float32 => "float32",
+            Self::Float64 => "float64",
+        }
     }
 
-    /// Bytes a value.
-    pub fn width(self) -> u32 {
-        Self::NAMES.iter().find(|row| row.0 == self).map_or(0, |row| row.2)
+    /// Bytes per value.
+    pub const fn width(self) -> u32 {
+        match self {
+            Self::Bool | Self::Int8 | Self::Uint8 => 1,
+            Self::Int16 | Self::Uint16 => 2,
+            Self::Int32 | Self::Uint32 | Self::Float32 => 4,
+            Self::Int64 | Self::Uint64 | Self::Float64 => 8,
+        }
     }
 
-    /// The type of this name.
+    /// The type with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|row| row.1 == name).map(|row| row.0)
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The value in the first `width` bytes; `None` where the bytes are too few, or no value of the type.
+    /// The value in the first `width` bytes; `None` if there are too few bytes, or they are not a value of the type.
     pub fn decode(self, bytes: &[u8]) -> Option<AttributeValue> {
         let value = match self {
             Self::Bool => match bytes.first()? {
@@ -77,7 +94,7 @@ impl AttributeType {
         Some(value)
     }
 
-    /// The bytes of `value` in this type, the first `width` of the eight; `None` where it is of another type or out of range.
+    /// The bytes of `value` in this type, the first `width` of the eight; `None` if it is of another type or out of range.
     pub fn encode(self, value: AttributeValue) -> Option<[u8; 8]> {
         let fits = match (self, value) {
             (Self::Bool, AttributeValue::Bool(_))
@@ -146,7 +163,7 @@ pub enum FieldType {
 }
 
 impl FieldType {
-    /// The type of this name: `bytes`, `str`, `float32[3,224]`.
+    /// The type with this name: `bytes`, `str`, `float32[3,224]`.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "bytes" => return Some(Self::Bytes),
@@ -202,7 +219,7 @@ impl Schema {
     /// A schema of these attributes and fields.
     ///
     /// # Errors
-    /// Where there are too many, there is no field, or a name is not allowed or stands twice.
+    /// If there are too many, there is no field, or a name is not allowed or used twice.
     pub fn new(attributes: Vec<Attribute>, fields: Vec<Field>) -> Result<Self, FormatError> {
         let invalid = |text: String| Err(FormatError::Invalid(text));
         if attributes.len() > MAX_ITEMS {
@@ -220,7 +237,7 @@ impl Schema {
                 ));
             }
             if !seen.insert(name) {
-                return invalid(format!("name \"{shown}\" stands twice in the schema"));
+                return invalid(format!("name \"{shown}\" is used twice in the schema"));
             }
         }
         Ok(Self { attributes, fields })
@@ -236,12 +253,12 @@ impl Schema {
         &self.fields
     }
 
-    /// The number of the attribute of this name.
+    /// The index of the attribute with this name.
     pub fn attribute(&self, name: &str) -> Option<usize> {
         self.attributes.iter().position(|attribute| attribute.name == name)
     }
 
-    /// The number of the field of this name.
+    /// The index of the field with this name.
     pub fn field(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.name == name)
     }
@@ -253,7 +270,7 @@ mod tests {
 
     /// ATR-1
     #[test]
-    fn values_of_every_type_come_back_and_others_are_refused() {
+    fn values_of_every_type_round_trip_and_others_are_refused() {
         let values = [
             (AttributeType::Bool, AttributeValue::Bool(true)),
             (AttributeType::Int8, AttributeValue::Int(-128)),
@@ -280,7 +297,7 @@ mod tests {
 
     /// FLD-4
     #[test]
-    fn field_types_are_read_in_one_spelling_only() {
+    fn field_types_have_one_spelling() {
         for name in ["bytes", "str", "float32[768]", "uint8[3,224,224]", "int64[0]", "int8[4294967296,4294967296,0]"] {
             assert_eq!(FieldType::from_name(name).unwrap().name(), name);
         }
@@ -305,7 +322,7 @@ mod tests {
 
     /// MET-2
     #[test]
-    fn refuses_schemas_that_no_one_could_use() {
+    fn refuses_invalid_schemas() {
         let field = |name: &str| Field { name: name.into(), kind: FieldType::Bytes };
         let label = Attribute { name: "label".into(), kind: AttributeType::Int64 };
         assert!(Schema::new(vec![label.clone()], vec![field("image")]).is_ok());

@@ -1,9 +1,9 @@
-//! A section of the index: its kind, and the record that says where it is. spec.md: sections 5 and 6.
+//! A section of the index: its kind, and its record in the directory. spec.md: sections 5 and 6.
 
 use crate::checksums::PIECE_LEN;
 use crate::{BLOCK_LEN, round_up};
 
-/// Most sections of an index; what 1024 attributes and 1024 fields can need is less.
+/// The largest number of sections of an index; 1024 attributes and 1024 fields need fewer.
 pub const MAX_SECTIONS: u32 = 8192;
 
 /// What a section holds.
@@ -15,9 +15,9 @@ pub enum SectionKind {
     Segments = 1,
     /// The 128-bit entries.
     Entries = 2,
-    /// Samples that each chunk owns.
+    /// How many samples each chunk owns.
     Chunks = 3,
-    /// One bit a chunk: does its last sample cross out of it.
+    /// One bit per chunk: whether its last sample crosses its end.
     Edges = 4,
     /// Lengths of long samples.
     Long = 5,
@@ -46,7 +46,7 @@ pub enum SectionKind {
 }
 
 impl SectionKind {
-    /// All kinds, in the order in which they stand in a file.
+    /// All kinds, in file order.
     pub const ALL: [Self; 16] = [
         Self::Segments,
         Self::Entries,
@@ -98,14 +98,14 @@ impl SectionKind {
     }
 }
 
-/// Where a section lies and what its list of checksums must sum to.
+/// The position of a section, and the CRC-32 of its list of checksums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SectionRecord {
     /// What it holds.
     pub kind: SectionKind,
     /// The attribute or field, else 0.
     pub item: u16,
-    /// Bytes an element, 0 for bitmaps and byte strings.
+    /// Bytes per element, 0 for bitmaps and byte strings.
     pub width: u32,
     /// From the start of the file.
     pub offset: u64,
@@ -136,7 +136,7 @@ impl SectionRecord {
         round_up(self.offset + self.storage_len(), BLOCK_LEN)
     }
 
-    /// The section's name for messages: kind, and number where there are several.
+    /// The section's name for messages: its kind, and its number if there is one per attribute or field.
     pub fn label(&self) -> String {
         if self.kind.has_items() { format!("{}[{}]", self.kind.name(), self.item) } else { self.kind.name().to_owned() }
     }

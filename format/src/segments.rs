@@ -1,4 +1,4 @@
-//! The segment table: how many samples each segment has and where its last one ends. spec.md: SEG-1 to SEG-3.
+//! The segment table: for each segment, its sample count and where its last sample ends. spec.md: SEG-1 to SEG-3.
 
 use zerocopy::byteorder::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -10,11 +10,11 @@ const WHAT: &str = "segment table";
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct RawRecord {
+struct RawSegmentRecord {
     sample_count: U64,
     data_end: U64,
 }
-const _: () = assert!(size_of::<RawRecord>() == SegmentRecord::LEN);
+const _: () = assert!(size_of::<RawSegmentRecord>() == SegmentRecord::LEN);
 
 /// One segment in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,10 @@ impl SegmentRecord {
 
     /// The record's bytes.
     pub fn encode(&self) -> [u8; Self::LEN] {
-        zerocopy::transmute!(RawRecord { sample_count: U64::new(self.sample_count), data_end: U64::new(self.data_end) })
+        zerocopy::transmute!(RawSegmentRecord {
+            sample_count: U64::new(self.sample_count),
+            data_end: U64::new(self.data_end)
+        })
     }
 }
 
@@ -47,15 +50,16 @@ impl SegmentTable {
     /// Reads the section of an index of `sample_count` samples.
     ///
     /// # Errors
-    /// Where a rule of the table does not hold.
+    /// If a rule of the table is broken.
     pub fn decode(bytes: &[u8], sample_count: u64, chunk_size: ChunkSize) -> Result<Self, FormatError> {
-        let raw = <[RawRecord]>::ref_from_bytes(bytes)
-            .map_err(|_| FormatError::damaged(WHAT, format!("{} bytes are no whole records", bytes.len())))?;
+        let raw = <[RawSegmentRecord]>::ref_from_bytes(bytes).map_err(|_| {
+            FormatError::damaged(WHAT, format!("{} bytes are not a whole number of records", bytes.len()))
+        })?;
         let records =
             raw.iter().map(|r| SegmentRecord { sample_count: r.sample_count.get(), data_end: r.data_end.get() });
         let table = Self::new(records.collect(), chunk_size)?;
         ensure(table.sample_count() == sample_count, WHAT, || {
-            format!("its segments have {} samples, the directory says {sample_count}", table.sample_count())
+            format!("its segments have {} samples, the directory has {sample_count}", table.sample_count())
         })?;
         Ok(table)
     }
@@ -63,11 +67,13 @@ impl SegmentTable {
     /// A table of these records.
     ///
     /// # Errors
-    /// Where there are none, one is empty or reaches past what an entry can address.
+    /// If there are none, one is empty, or one ends past what an entry can address.
     pub fn new(records: Vec<SegmentRecord>, chunk_size: ChunkSize) -> Result<Self, FormatError> {
         ensure(!records.is_empty(), WHAT, || "it is empty".into())?;
-        let (mut first_ordinal, mut first_chunk) = (vec![0_u64], vec![0_u64]);
-        let (mut ordinal, mut chunk) = (0_u64, 0_u64);
+        let mut first_ordinal = vec![0_u64];
+        let mut first_chunk = vec![0_u64];
+        let mut ordinal = 0_u64;
+        let mut chunk = 0_u64;
         for (number, record) in records.iter().enumerate() {
             ensure(record.sample_count >= 1, WHAT, || format!("segment {number} has no samples"))?;
             // A larger one could not be addressed, and would make the chunk lists larger than any file.
@@ -109,7 +115,7 @@ impl SegmentTable {
         self.first_chunk.last().copied().unwrap_or(0)
     }
 
-    /// The ordinals of `segment`; empty where there is no such segment.
+    /// The ordinals of `segment`; empty if there is no such segment.
     pub fn ordinals(&self, segment: usize) -> std::ops::Range<u64> {
         range_at(&self.first_ordinal, segment)
     }
@@ -148,7 +154,7 @@ mod tests {
 
     /// SEG-1, SEG-3
     #[test]
-    fn tells_which_segment_holds_an_ordinal() {
+    fn finds_the_segment_of_an_ordinal() {
         let size = ChunkSize::new(4096).unwrap();
         let records =
             [SegmentRecord { sample_count: 3, data_end: 4097 }, SegmentRecord { sample_count: 1, data_end: 9000 }];

@@ -53,7 +53,7 @@ fn try_new(n: u64, sections: &[(SectionKind, u16, u32, u64)]) -> Result<Director
 
 /// DIR-1, DIR-2, DIR-4
 #[test]
-fn a_directory_comes_back() {
+fn a_directory_round_trips() {
     let mut sections = keyless(3);
     sections.push((SectionKind::Attribute, 0, 8, 24));
     sections.push((SectionKind::Attribute, 1, 2, 6));
@@ -67,7 +67,7 @@ fn a_directory_comes_back() {
 
 /// DIR-3
 #[test]
-fn required_sections_and_those_of_keys_stand_together() {
+fn a_missing_required_section_or_key_section_is_refused() {
     for missing in 0..5 {
         let mut sections = keyless(3);
         sections.remove(missing);
@@ -97,7 +97,7 @@ fn required_sections_and_those_of_keys_stand_together() {
 fn lengths_that_disagree_with_the_counts_are_refused() {
     use SectionKind as Kind;
     let n = 100;
-    let legal = [
+    let valid = [
         (Kind::Long, 0, 16, 32),
         (Kind::RawLen, 0, 4, 400),
         (Kind::Attribute, 0, 4, 400),
@@ -112,18 +112,18 @@ fn lengths_that_disagree_with_the_counts_are_refused() {
         sections.sort_by_key(|section| (section.0, section.1));
         try_new(n, &sections)
     };
-    for (kind, item, width, len) in legal {
+    for (kind, item, width, len) in valid {
         assert!(with((kind, item, width, len)).is_ok(), "{kind:?}");
         assert!(with((kind, item, width, len + 1)).is_err(), "{kind:?} one byte longer");
         assert!(with((kind, item, width, 0)).is_err(), "{kind:?} empty");
         assert!(with((kind, item, 3, len)).is_err(), "{kind:?} of width 3");
         assert!(with((kind, item, width, 1 << 60)).is_err(), "{kind:?} endless");
     }
-    assert!(with((Kind::RawLen, 1, 4, 400)).is_err(), "an item where there are none");
-    for (place, len) in [(0, 32), (1, 16 * n - 16), (2, 17), (3, 3)] {
+    assert!(with((Kind::RawLen, 1, 4, 400)).is_err(), "an item number where only 0 is valid");
+    for (section, len) in [(0, 32), (1, 16 * n - 16), (2, 17), (3, 3)] {
         let mut sections = keyless(n);
-        sections[place].3 = len;
-        assert!(try_new(n, &sections).is_err(), "section {place} of {len} bytes");
+        sections[section].3 = len;
+        assert!(try_new(n, &sections).is_err(), "section {section} of {len} bytes");
     }
     assert_eq!((KeyGeometry::bucket_width((1 << 32) - 1), KeyGeometry::bucket_width(1 << 32)), (4, 8));
 }
@@ -133,7 +133,7 @@ fn lengths_that_disagree_with_the_counts_are_refused() {
 fn order_and_placement_are_exact() {
     let mut swapped = keyless(3);
     swapped.swap(2, 3);
-    assert!(try_new(3, &swapped).unwrap_err().to_string().contains("stands behind"));
+    assert!(try_new(3, &swapped).unwrap_err().to_string().contains("comes after"));
     let mut twice = keyless(3);
     twice.insert(1, twice[0]);
     assert!(try_new(3, &twice).is_err());
@@ -165,7 +165,7 @@ fn counts_out_of_range_are_refused() {
 
 /// DIR-1, DIR-2
 #[test]
-fn every_changed_byte_is_refused_even_where_the_checksum_is_right() {
+fn every_changed_byte_is_refused_and_none_panics_with_a_right_checksum() {
     let directory = try_new(3, &keyless(3)).unwrap();
     let bytes = directory.encode();
     let end = directory.sections().last().unwrap().next_offset();
@@ -174,7 +174,7 @@ fn every_changed_byte_is_refused_even_where_the_checksum_is_right() {
         let mut changed = bytes.clone();
         changed[at] ^= 0x80;
         assert!(Directory::decode(&changed, &footer).is_err(), "byte {at}");
-        // With a right checksum it is refused, or says something else that is legal: it never panics.
+        // With a right checksum it is refused, or is a valid directory with other contents: it never panics.
         let mended = Footer::new(INDEX_OFFSET, end, &changed).unwrap();
         if let Ok(other) = Directory::decode(&changed, &mended) {
             assert_ne!(other, directory, "byte {at}");
@@ -184,7 +184,7 @@ fn every_changed_byte_is_refused_even_where_the_checksum_is_right() {
 }
 
 proptest! {
-    /// Whatever is accepted is what would have been written.
+    /// Bytes that are accepted are the bytes that `encode` would write.
     #[test]
     fn no_bytes_make_decode_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400), end in 0_u64..1 << 62) {
         if let Ok(footer) = Footer::new(INDEX_OFFSET, end / 4096 * 4096, &bytes)

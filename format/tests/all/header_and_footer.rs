@@ -19,7 +19,7 @@ fn footer() -> Footer {
     Footer::new(8192, 40960, &[7; 96]).unwrap()
 }
 
-/// Changes bytes and makes the checksum, which ends the structure, right again.
+/// Changes bytes, then updates the checksum at the end of the structure.
 fn mended(bytes: &[u8], at: usize, new: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes[at..at + new.len()].copy_from_slice(new);
@@ -31,7 +31,7 @@ fn mended(bytes: &[u8], at: usize, new: &[u8]) -> Vec<u8> {
 
 /// HDR-1, HDR-2
 #[test]
-fn a_header_comes_back() {
+fn a_header_round_trips() {
     for kind in [FileKind::Segment, FileKind::Index] {
         for alignment in ["1", "8", "64", "4096", "no-edges"] {
             let geometry = Geometry { alignment: alignment.parse().unwrap(), ..header().geometry };
@@ -54,7 +54,7 @@ fn every_flipped_bit_of_a_header_is_refused() {
 
 /// HDR-1, HDR-2, VER-1, VER-2
 #[test]
-fn a_header_says_what_is_wrong_with_it() {
+fn errors_of_a_header_name_what_is_wrong() {
     let bytes = header().encode();
     let text = |at, new: &[u8]| Header::decode(&mended(&bytes, at, new)).unwrap_err().to_string();
     assert!(Header::decode(&bytes[..4095]).unwrap_err().to_string().contains("4095 bytes, expected 4096"));
@@ -62,9 +62,9 @@ fn a_header_says_what_is_wrong_with_it() {
     assert_eq!(text(8, &[3]), "written by a newer grainstore: format version 3 is unknown to this version (0)");
     assert_eq!(text(12, &[1]), "written by a newer grainstore: feature bit 0 is unknown to this version");
     assert_eq!(text(12, &[0x20]), "written by a newer grainstore: feature bit 5 is unknown to this version");
-    assert_eq!(text(20, &[3]), "damaged header: kind 3 is neither 1 nor 2");
+    assert_eq!(text(20, &[3]), "damaged header: kind is 3, expected 1 or 2");
     assert_eq!(text(21, &[31]), "damaged header: chunk_size_log2 is 31, not 12 to 30");
-    assert_eq!(text(24, &[2]), "damaged header: alignment is 2, none of 0, 1, 8, 64, 4096");
+    assert_eq!(text(24, &[2]), "damaged header: alignment is 2, expected 0, 1, 8, 64 or 4096");
     assert_eq!(text(100, &[1]), "damaged header: reserved bytes are not zero");
 }
 
@@ -77,12 +77,13 @@ fn unknown_compatible_features_are_ignored_and_may_use_reserved_bytes() {
     assert_eq!(Footer::decode(&mended(&with_feature, 52, &[1]), 45056), Ok(footer()));
 }
 
-/// A newer version may keep its checksum elsewhere: it is told by its version even where ours does not hold.
+/// A newer version may store its checksum elsewhere: it is recognised by its version even if our checksum fails.
 ///
 /// HDR-1, FTR-1
 #[test]
-fn the_version_is_looked_at_before_the_checksum() {
-    let (mut head, mut foot) = (header().encode(), footer().encode());
+fn the_version_is_checked_before_the_checksum() {
+    let mut head = header().encode();
+    let mut foot = footer().encode();
     head[8] = 1;
     foot[8] = 1;
     assert!(matches!(Header::decode(&head), Err(FormatError::TooNew { found: 1, .. })));
@@ -91,7 +92,7 @@ fn the_version_is_looked_at_before_the_checksum() {
 
 /// FTR-2
 #[test]
-fn a_footer_comes_back_and_knows_the_length_of_its_file() {
+fn a_footer_round_trips_and_holds_the_length_of_its_file() {
     assert_eq!(footer().file_len(), 45056);
     assert_eq!(Footer::decode(&footer().encode(), 45056), Ok(footer()));
 }
@@ -109,7 +110,7 @@ fn every_flipped_bit_of_a_footer_is_refused() {
 
 /// FTR-1, FTR-2, FTR-4
 #[test]
-fn a_footer_says_what_is_wrong_with_it() {
+fn errors_of_a_footer_name_what_is_wrong() {
     let bytes = footer().encode();
     let error = |at, new: u64| Footer::decode(&mended(&bytes, at, &new.to_le_bytes()), 45056).unwrap_err().to_string();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The manifest: what is written is read back; names that lead elsewhere, sums that do not add up and changed bytes are refused.
+//! The manifest: what is written is read back; names that lead out of the directory, sums that do not add up and changed bytes are refused.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -20,7 +20,8 @@ fn segment(path: &str, fingerprint: u64) -> SegmentRef {
 }
 
 fn external(path: &str) -> SegmentRef {
-    let (index_file, data_fingerprint) = ("00002.idx".into(), Fingerprint(8));
+    let index_file = "00002.idx".into();
+    let data_fingerprint = Fingerprint(8);
     let kind = SegmentKind::External { index_file, data_fingerprint, modified_ns: -5 };
     SegmentRef { kind, ..segment(path, 3) }
 }
@@ -34,7 +35,7 @@ fn manifest() -> Manifest {
     Manifest::new(index("index-1.idx"), segments, &[1]).unwrap()
 }
 
-/// Replaces text and makes the checksum right again.
+/// Replaces text, then updates the checksum.
 fn mended(old: &str, new: &str) -> Vec<u8> {
     let text = String::from_utf8(manifest().encode().unwrap()).unwrap();
     assert!(text.contains(old), "{text}");
@@ -49,7 +50,7 @@ fn refusal(old: &str, new: &str) -> String {
 
 /// MAN-1, MAN-2, MAN-3, MAN-4, EXT-1, EXT-2, EXT-3, GEN-1
 #[test]
-fn a_manifest_comes_back() {
+fn a_manifest_round_trips() {
     let bytes = manifest().encode().unwrap();
     assert_eq!(Manifest::decode(&bytes).unwrap(), manifest());
     assert_eq!(mended("grainstore", "grainstore"), bytes);
@@ -96,7 +97,7 @@ fn versions_features_and_members_that_are_unknown_are_refused_by_name() {
 
 /// MAN-3, EXT-1
 #[test]
-fn names_that_lead_elsewhere_are_refused() {
+fn names_that_lead_out_of_the_directory_are_refused() {
     for name in ["", ".", "..", "a/b", "/etc/passwd", "../00000.seg"] {
         assert!(Manifest::new(index(name), vec![segment("00000.seg", 1)], &[]).is_err(), "index {name}");
         assert!(Manifest::new(index("i"), vec![segment(name, 1)], &[]).is_err(), "native {name}");
@@ -111,7 +112,7 @@ fn names_that_lead_elsewhere_are_refused() {
 
 /// MAN-2, MAN-3, GEN-1, FPR-2
 #[test]
-fn sums_and_chains_that_do_not_add_up_are_refused() {
+fn wrong_sums_and_fingerprint_chains_are_refused() {
     assert!(
         refusal(
             "\"sample_count\": 10,\n      \"fingerprint\": \"0000000000000001\"",
@@ -129,5 +130,7 @@ fn sums_and_chains_that_do_not_add_up_are_refused() {
     assert!(refusal("\"path\": \"00000.seg\"", "\"path\": \"00000.seg\", \"modified_ns\": 1").contains("another kind"));
     assert!(refusal("\"sample_count\": 10", "\"sample_count\": 0").contains("has 0 samples"));
     assert!(Manifest::new(index("i"), vec![], &[]).is_err());
+    assert!(Manifest::new(index("i"), vec![segment("a", 1)], &[0]).is_err(), "a generation of no segments");
+    assert!(Manifest::new(index("i"), vec![segment("a", 1)], &[2]).is_err(), "a generation of too many segments");
     assert!(Manifest::new(index("i"), vec![segment("a", 1)], &[1]).is_err(), "a generation twice");
 }

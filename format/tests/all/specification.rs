@@ -53,7 +53,8 @@ fn rust_files(folder: &Path, into: &mut Vec<PathBuf>) {
 
 /// The rules in the documentation of tests, with the file that cites them.
 fn cited() -> BTreeMap<String, PathBuf> {
-    let (mut files, mut cited) = (Vec::new(), BTreeMap::new());
+    let mut files = Vec::new();
+    let mut cited = BTreeMap::new();
     rust_files(&root(), &mut files);
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();
@@ -93,5 +94,5 @@ fn spec_refers_only_to_rules_that_it_defines() {
     let others = ["CRC-32", "UTF-8"].map(str::to_owned);
     let unknown: Vec<_> =
         rules_in(&spec).into_iter().filter(|rule| !defined.contains(rule) && !others.contains(rule)).collect();
-    assert!(unknown.is_empty(), "spec.md speaks of {unknown:?}");
+    assert!(unknown.is_empty(), "spec.md refers to {unknown:?}");
 }

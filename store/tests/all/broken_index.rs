@@ -106,7 +106,7 @@ fn refuses_a_directory_that_breaks_a_rule() {
     refused("width 15", |index| index.directory_patches.push((record(1, 4), vec![15])));
     refused("section entries is at", |index| index.directory_patches.push((record(1, 9), vec![0xF0])));
     refused("321 bytes", |index| index.directory_patches.push((record(1, 16), 321_u64.to_le_bytes().to_vec())));
-    refused("stands behind", |index| index.directory_patches.push((record(1, 0), vec![1])));
+    refused("comes after", |index| index.directory_patches.push((record(1, 0), vec![1])));
 }
 
 /// DIR-3
@@ -189,7 +189,7 @@ fn refuses_chunks_that_do_not_own_their_samples() {
         let wide = index.section(Kind::Chunks, 0).iter().flat_map(|&count| [count, 0]).collect();
         index.put(Kind::Chunks, 0, 2, wide);
     });
-    refused("bits are set, the directory says", |index| index.edge_count += 1);
+    refused("bits are set, the directory has", |index| index.edge_count += 1);
     refused("the edge list says otherwise", |index| {
         // One bit moves to another chunk that owns samples.
         let counts = index.section(Kind::Chunks, 0).clone();
