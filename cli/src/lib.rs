@@ -90,7 +90,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 fn tell_no_contained_panics() {
     let tell = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        if !grainstore_converters::parquet::is_contained() {
+        if !grainstore_sources::parquet::is_contained() {
             tell(panic);
         }
     }));

@@ -9,7 +9,8 @@ use crate::convert::{Packing, pack};
 use crate::duplicates::Drops;
 use crate::feed::Plan;
 use crate::relabelled::Relabelled;
-use crate::{ConvertError, ConvertOptions, ConvertSummary, Events, OnDuplicate, Source, check_destination};
+use crate::{ConvertError, ConvertOptions, ConvertSummary, Events, OnDuplicate, check_destination};
+use grainstore_sources::Source;
 
 /// Adds all samples of `source` to `dataset`. Chunk size, alignment and hash seed are the dataset's; `options` say the
 /// rest. Class names that the dataset does not have are added behind its own; labels are renumbered to match, and

@@ -9,9 +9,8 @@ use grainstore_writer::{Compression, DatasetWriter, ResumePoint, Summary, Writer
 use crate::duplicates::Drops;
 use crate::feed::{How, Plan, Skip};
 use crate::packer::{Account, Packer};
-use crate::{
-    ConvertError, Events, Layout, Mixing, OnDuplicate, Progress, Skipped, Source, check_destination, hash_seed,
-};
+use crate::{ConvertError, Events, Mixing, OnDuplicate, Progress, check_destination, hash_seed};
+use grainstore_sources::{Layout, Skipped, Source};
 
 /// The order in which samples are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +58,7 @@ pub struct ConvertOptions {
     /// What to do about samples with the same key.
     pub on_duplicate: OnDuplicate,
     /// What the source was told beside its paths, in words that differ where it differs: a conversion is resumed only
-    /// where they are the same. [`SourceOptions::words`](crate::SourceOptions::words) gives them.
+    /// where they are the same. [`SourceOptions::words`](grainstore_sources::SourceOptions::words) gives them.
     pub source_words: String,
     /// The seed that the dataset's key hash is drawn from.
     pub seed: u64,

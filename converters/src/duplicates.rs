@@ -10,7 +10,8 @@ use std::num::NonZeroUsize;
 use xxhash_rust::xxh64::xxh64;
 
 use crate::feed::{Content, Feed, How, Id, Long, Plan, Skip};
-use crate::{ConvertError, Events, Layout, Order, Progress, Source};
+use crate::{ConvertError, Events, Order, Progress};
+use grainstore_sources::{Layout, Source};
 
 /// Samples whose hashes are held at once.
 const HELD_MAX: usize = 16 << 20;

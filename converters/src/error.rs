@@ -1,26 +1,21 @@
 //! Why a conversion failed.
 
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use grainstore_format::{FormatError, MAX_KEY_LEN, escape_bytes};
+use grainstore_format::FormatError;
+use grainstore_sources::folder::listing::ListingError;
+use grainstore_sources::{Bad, SourceError, shown};
 use grainstore_store::StoreError;
 use grainstore_writer::WriteError;
-
-use crate::Bad;
-use crate::folder::listing::ListingError;
 
 /// Why a conversion failed. Nothing stands under the destination's name that was not there before.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConvertError {
-    /// The folder could not be listed.
+    /// The source cannot be opened, read or understood.
     #[error(transparent)]
-    Listing(#[from] ListingError),
-    /// A sample, or what is left of a file, cannot be read or understood.
-    #[error("{0}")]
-    Bad(Box<Bad>),
+    Source(#[from] SourceError),
     /// The source cannot be taken at all.
     #[error("{}: {why}", shown(path))]
     Refused {
@@ -68,14 +63,6 @@ pub enum ConvertError {
         /// Number of samples that were left out.
         count: u64,
     },
-    /// A path is too long to be a key.
-    #[error("{}: its path below the folder has {len} bytes; keys have {MAX_KEY_LEN} at most", shortened(path))]
-    KeyTooLong {
-        /// The file.
-        path: PathBuf,
-        /// Length of its path below the folder in bytes.
-        len: usize,
-    },
     /// The dataset would lie inside the data that it is made of.
     #[error("{}: lies inside {}, which is to be packed", shown(destination), shown(origin))]
     DestinationInsideSource {
@@ -96,14 +83,6 @@ pub enum ConvertError {
     #[error("{}: cannot write into this folder: {source}", shown(path))]
     NoParent {
         /// The folder.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A path cannot be looked at.
-    #[error("{}: cannot be looked at: {source}", shown(path))]
-    Path {
-        /// The path.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -134,32 +113,19 @@ impl ConvertError {
 
     /// Whether leaving out what cannot be read would have avoided it.
     pub fn is_skippable(&self) -> bool {
-        matches!(self, Self::Bad(_) | Self::Listing(ListingError::Unreadable { .. }))
+        matches!(self, Self::Source(SourceError::Bad(_) | SourceError::Listing(ListingError::Unreadable { .. })))
     }
 }
 
-/// A path made safe for a terminal.
-pub(crate) fn shown(path: &Path) -> String {
-    escape_bytes(path.as_os_str().as_bytes())
-}
-
-/// The first bytes of a path that is too long to be read.
-fn shortened(path: &Path) -> String {
-    let bytes = path.as_os_str().as_bytes();
-    format!("{}...", escape_bytes(&bytes[..bytes.len().min(256)]))
+impl From<Bad> for ConvertError {
+    fn from(bad: Bad) -> Self {
+        Self::Source(bad.into())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_path_too_long_for_a_key_is_named_by_its_first_bytes() {
-        let path = PathBuf::from("x".repeat(70_000));
-        let text = ConvertError::KeyTooLong { path, len: 70_000 }.to_string();
-        assert!(text.ends_with("...: its path below the folder has 70000 bytes; keys have 65535 at most"), "{text}");
-        assert!(text.len() < 400);
-    }
 
     #[test]
     fn only_a_full_disk_is_a_full_disk() {

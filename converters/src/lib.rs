@@ -1,10 +1,8 @@
 //! Turns what people have into grainstore datasets.
 //!
-//! A [`Source`] is somebody's data, seen as parts of samples: a folder ([`folder::FolderSource`]), files of TFRecord, tar,
-//! LMDB, Parquet, a [`list`] of places in files, or a stream. [`open_source`] opens any of them, [`convert`] packs it,
-//! [`append`] adds it to a dataset, [`adopt`] leaves it where it is and makes an index. This crate decides what a sample
-//! is made of and in which order samples are stored; where their bytes lie and how they become durable is the writer's
-//! business.
+//! A [`Source`](grainstore_sources::Source) is somebody's data, seen as parts of samples. [`convert`] packs it, [`append`]
+//! adds it to a dataset, [`adopt`] leaves it where it is and makes an index. This crate decides in which order samples are
+//! stored; what a sample is made of is the source's business, and how it becomes durable the writer's.
 //!
 //! ```
 //! use grainstore_converters::folder::{FolderOptions, FolderSource};
@@ -27,30 +25,15 @@
 
 mod adopt;
 mod append;
-pub mod compressed;
 mod convert;
 mod destination;
 mod duplicates;
 mod error;
+mod events;
 mod feed;
-pub mod folder;
-pub mod list;
-pub mod lmdb;
-mod mapping;
 mod packer;
-pub mod parquet;
-mod passed_over;
 mod random;
-mod recognise;
-mod regular;
 mod relabelled;
-pub mod shards;
-mod source;
-mod sources;
-pub mod stream;
-mod table;
-pub mod tar;
-pub mod tfrecord;
 mod window;
 
 pub use adopt::{AdoptOptions, AdoptSummary, adopt};
@@ -59,15 +42,9 @@ pub use convert::{ConvertOptions, ConvertSummary, OnBad, OnKept, Order, check_ke
 pub use destination::check_destination;
 pub use duplicates::OnDuplicate;
 pub use error::ConvertError;
+pub use events::{Events, NoEvents, Progress};
 pub use feed::Mixing;
-pub use mapping::{Mapping, MappingError};
 pub use random::hash_seed;
-pub use recognise::{Format, Recognised, recognise};
-pub use source::{
-    Bad, Block, BlockBuilder, Blocks, Events, Item, Layout, NoEvents, Part, Place, Progress, Reach, Samples, Skipped,
-    Source, WHOLE_LEN_MAX,
-};
-pub use sources::{From, SourceOptions, open_source};
 
 /// The example of the README compiles.
 #[cfg(doctest)]

@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use crate::duplicates::Drops;
 use crate::feed::{Content, Entry, Feed, Long, check};
-use crate::{Bad, ConvertError, Events, Layout, OnBad, Place, Progress, Reach, Skipped, Source};
+use crate::{ConvertError, Events, OnBad, Progress};
+use grainstore_sources::{Bad, Layout, Place, Reach, Skipped, Source};
 
 /// One conversion's account.
 pub(crate) struct Packer<'a> {

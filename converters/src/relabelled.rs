@@ -16,7 +16,7 @@ use grainstore_format::{AttributeValue, Metadata};
 use grainstore_writer::StreamedSample;
 use serde_json::Value;
 
-use crate::{Bad, Blocks, Item, Layout, Part, Place, Reach, Samples, Skipped, Source};
+use grainstore_sources::{Bad, Blocks, Item, Layout, Part, Place, Reach, Samples, Skipped, Source};
 
 /// Attributes that are numbers of names, and the user metadata that holds those.
 const NUMBERED: [(&str, &str); 2] = [("label", "class_names"), ("split", "split_names")];

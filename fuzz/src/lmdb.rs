@@ -1,7 +1,7 @@
 //! LMDB files with any pages.
 
-use grainstore_converters::lmdb::{LmdbOptions, LmdbSource, recognises};
-use grainstore_converters::{Blocks, Item, Layout, Reach, Source};
+use grainstore_sources::lmdb::{LmdbOptions, LmdbSource, recognises};
+use grainstore_sources::{Blocks, Item, Layout, Reach, Source};
 
 use crate::input::Input;
 

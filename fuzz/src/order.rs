@@ -6,7 +6,7 @@ use grainstore_reader::plan::{ExtentsBuilder, LaneBudget, Order, Plan, PlanError
 
 use crate::input::Input;
 
-#[path = "../../reader/tests/all/naive/mod.rs"]
+#[path = "../../plan/tests/all/naive/mod.rs"]
 mod naive;
 
 const CHUNK_SIZE: u64 = 4096;

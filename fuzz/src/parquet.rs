@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use grainstore_converters::parquet::{ParquetOptions, ParquetSource, recognises};
-use grainstore_converters::{Bad, Item, Layout, Reach, Source};
+use grainstore_sources::parquet::{ParquetOptions, ParquetSource, recognises};
+use grainstore_sources::{Bad, Item, Layout, Reach, Source};
 use grainstore_writer::Sample;
 
 /// A run of one value costs a file nothing, so there may be any number of rows.

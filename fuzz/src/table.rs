@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use grainstore_converters::folder::{FolderOptions, FolderSource};
-use grainstore_converters::list::ListSource;
-use grainstore_converters::{Bad, Block, Blocks, Item, Layout, Samples, Source};
+use grainstore_sources::folder::{FolderOptions, FolderSource};
+use grainstore_sources::list::ListSource;
+use grainstore_sources::{Bad, Block, Blocks, Item, Layout, Samples, Source};
 use grainstore_writer::Sample;
 use tempfile::TempDir;
 

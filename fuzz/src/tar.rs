@@ -3,9 +3,9 @@
 use std::io::{Cursor, Write};
 use std::ops::Range;
 
-use grainstore_converters::stream::{StreamFormat, StreamSource};
-use grainstore_converters::tar::{TarOptions, TarSource, recognises};
-use grainstore_converters::{Bad, Block, Blocks, Item, Layout, Samples, Source};
+use grainstore_sources::stream::{StreamFormat, StreamSource};
+use grainstore_sources::tar::{TarOptions, TarSource, recognises};
+use grainstore_sources::{Bad, Block, Blocks, Item, Layout, Samples, Source};
 use grainstore_writer::Sample;
 
 /// How compressed files begin: a few kilobytes of them may be a member of gigabytes, which is no news.

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use grainstore_converters::tfrecord::framing::{FOOTER_LEN, HEADER_LEN, frame};
-use grainstore_converters::tfrecord::{TfRecordOptions, TfRecordSource};
-use grainstore_converters::{Bad, Block, Blocks, Item, Layout, Samples, Source};
+use grainstore_sources::tfrecord::framing::{FOOTER_LEN, HEADER_LEN, frame};
+use grainstore_sources::tfrecord::{TfRecordOptions, TfRecordSource};
+use grainstore_sources::{Bad, Block, Blocks, Item, Layout, Samples, Source};
 use grainstore_writer::Sample;
 
 /// How a zstd file begins: two kilobytes of it may be a record of gigabytes, which is no news.

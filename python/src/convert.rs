@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Once;
 
-use grainstore_converters::folder::listing::OnUnreadable;
-use grainstore_converters::lmdb::LmdbValues;
 use grainstore_converters::{
-    AdoptOptions, ConvertOptions, Events, Format, From, Mapping, OnBad, OnDuplicate, OnKept, Order, Progress, Skipped,
-    Source, SourceOptions, check_destination, check_kept, open_source,
+    AdoptOptions, ConvertOptions, Events, OnBad, OnDuplicate, OnKept, Order, Progress, check_destination, check_kept,
 };
 use grainstore_format::{Alignment, ChunkSize};
+use grainstore_sources::folder::listing::OnUnreadable;
+use grainstore_sources::lmdb::LmdbValues;
+use grainstore_sources::{Format, From, Mapping, Skipped, Source, SourceOptions, open_source};
 use grainstore_writer::{Compression, Summary};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -201,7 +201,7 @@ fn tell_no_contained_panics() {
     ONCE.call_once(|| {
         let tell = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            if !grainstore_converters::parquet::is_contained() {
+            if !grainstore_sources::parquet::is_contained() {
                 tell(panic);
             }
         }));

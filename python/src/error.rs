@@ -7,11 +7,12 @@ use std::io;
 use std::path::Path;
 
 use grainstore_converters::ConvertError;
-use grainstore_converters::folder::listing::ListingError;
 use grainstore_export::ExportError;
 use grainstore_format::FormatError;
 use grainstore_reader::plan::PlanError;
 use grainstore_reader::{ExpressionError, ReadError, SelectError, StateError, engine};
+use grainstore_sources::SourceError;
+use grainstore_sources::folder::listing::ListingError;
 use grainstore_store::StoreError;
 use grainstore_writer::WriteError;
 use pyo3::prelude::*;
@@ -280,17 +281,23 @@ impl From<WriteError> for Raised {
     }
 }
 
+impl From<SourceError> for Raised {
+    fn from(error: SourceError) -> Self {
+        ConvertError::from(error).into()
+    }
+}
+
 impl From<ConvertError> for Raised {
     fn from(error: ConvertError) -> Self {
         let of = |path| Self::told("ConvertFailed", &error).at(path).in_python();
         match &error {
-            ConvertError::Listing(
+            ConvertError::Source(SourceError::Listing(
                 ListingError::MissingRoot { path }
                 | ListingError::NotAFolder { path }
                 | ListingError::Unreadable { path, .. }
                 | ListingError::NoFiles { path, .. },
-            ) => of(path),
-            ConvertError::Bad(bad) => of(&bad.path),
+            )) => of(path),
+            ConvertError::Source(SourceError::Bad(bad)) => of(&bad.path),
             ConvertError::KeptWork { path } => {
                 let ways = "resume=True goes on with them, restart=True throws them away";
                 Self::new("ConvertFailed", format!("{} ({ways})", chain(&error))).at(path)
@@ -298,9 +305,12 @@ impl From<ConvertError> for Raised {
             ConvertError::Refused { path, .. }
             | ConvertError::Outside { path, .. }
             | ConvertError::InFile { path, .. }
-            | ConvertError::KeyTooLong { path, .. }
+            | ConvertError::Source(
+                SourceError::Refused { path, .. }
+                | SourceError::KeyTooLong { path, .. }
+                | SourceError::Path { path, .. },
+            )
             | ConvertError::NoParent { path, .. }
-            | ConvertError::Path { path, .. }
             | ConvertError::NothingReadable { path, .. } => of(path),
             ConvertError::DestinationInsideSource { destination, .. } => of(destination),
             ConvertError::SourceInsideDestination { origin, .. } => of(origin),

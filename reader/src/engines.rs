@@ -11,9 +11,8 @@ use std::sync::OnceLock;
 use std::thread::{self, ThreadId};
 
 use crate::ReadError;
-use crate::engine::{
-    Engine, EngineError, Home, IoMode, MappedEngine, PreadEngine, Shared, UringEngine, UringOptions, UringOwner,
-};
+use crate::engine::{Engine, EngineError, IoMode, MappedEngine, PreadEngine, UringEngine, UringOptions, UringOwner};
+use grainstore_host::{Home, Shared};
 
 /// Idle engines kept.
 const IDLE_MAX: usize = 16;

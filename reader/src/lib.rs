@@ -66,13 +66,12 @@
 //!
 //! Limits: Linux and other Unix systems, 64 bits. A process that was forked may go on with the reader and the batches that
 //! it inherits; an epoch stays with the process that began it, and ends with an error elsewhere.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod batch;
 mod check;
 mod damage;
 mod draft;
-pub mod engine;
 mod engines;
 mod epoch;
 mod error;
@@ -81,7 +80,6 @@ mod fields;
 mod gather;
 mod io;
 mod patience;
-pub mod plan;
 mod reader;
 mod run;
 mod sample;
@@ -96,8 +94,10 @@ pub use damage::{OnDamage, SkippedSample};
 pub use engines::{EngineChoice, ParseEngineError};
 pub use epoch::{Epoch, EpochOptions, EpochPlan, EpochStats, Stages};
 pub use error::ReadError;
+pub use grainstore_engine as engine;
+pub use grainstore_plan as plan;
+pub use grainstore_plan::{Subset, SubsetError};
 pub use io::{Io, IoChoice, ParseIoError};
-pub use plan::{Subset, SubsetError};
 pub use reader::{Reader, ReaderOptions};
 pub use sample::Sample;
 pub use state::{EpochState, StateError};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use grainstore_store::{Collection, FreeMemory, IndexMemory, OpenOptions};
 
-use crate::engine::{self, BufferPool, IoMode, Shared};
+use crate::engine::{self, BufferPool, IoMode};
 use crate::engines::{EngineChoice, EngineSpec, Engines};
 use crate::epoch::{Cache, Epoch, EpochOptions, EpochPlan, NextEpoch, Origin};
 use crate::extents::extents_of;
@@ -19,6 +19,7 @@ use crate::single::Single;
 use crate::sources::{Opening, Sources};
 use crate::stream::SampleStream;
 use crate::{Batch, ReadError, Sample};
+use grainstore_host::Shared;
 
 /// Bytes of buffers kept for the next `get` or `get_batch`.
 const POOL_LEN: usize = 64 << 20;

@@ -15,7 +15,8 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::ReadError;
 use crate::draft::IN_PLACE_LEN_MIN;
-use crate::engine::{IoMode, Shared, Source};
+use crate::engine::{IoMode, Source};
+use grainstore_host::Shared;
 
 /// A quarter of the usual limit of 1024 descriptors; requests in flight may hold as many again.
 const OPEN_MAX: usize = 256;

@@ -19,11 +19,10 @@ use grainstore_benches::{
     Dataset, Fixture, Lengths, Report, Row, Target, bracketed, directory, drop_caches, epoch_options, is_selected,
     open_direct_at, scaled,
 };
-use grainstore_converters::{
-    AdoptOptions, ConvertOptions, NoEvents, Order, SourceOptions, adopt, convert, open_source,
-};
+use grainstore_converters::{AdoptOptions, ConvertOptions, NoEvents, Order, adopt, convert};
 use grainstore_export::{ExportOptions, Format, Selection, export};
 use grainstore_reader::{Reader, ReaderOptions, plan};
+use grainstore_sources::{SourceOptions, open_source};
 
 /// The time of a copy: until its command ends, and until its bytes are on the device.
 #[derive(Clone, Copy)]

@@ -4,8 +4,9 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use grainstore_converters::{AdoptOptions, AdoptSummary, ConvertError, OnBad, Source, adopt, check_destination};
+use grainstore_converters::{AdoptOptions, AdoptSummary, ConvertError, OnBad, adopt, check_destination};
 use grainstore_format::ChunkSize;
+use grainstore_sources::Source;
 use serde::Serialize;
 use serde_json::Value;
 

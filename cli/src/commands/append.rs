@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Instant;
 
-use grainstore_converters::{ConvertError, ConvertSummary, Source, append};
+use grainstore_converters::{ConvertError, ConvertSummary, append};
+use grainstore_sources::Source;
 
 use crate::Exit;
 use crate::packing::bar::Bar;

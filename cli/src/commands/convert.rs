@@ -4,9 +4,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use grainstore_converters::{
-    ConvertError, ConvertOptions, ConvertSummary, OnKept, Source, check_destination, check_kept, convert,
+    ConvertError, ConvertOptions, ConvertSummary, OnKept, check_destination, check_kept, convert,
 };
 use grainstore_format::{Alignment, ChunkSize};
+use grainstore_sources::Source;
 
 use crate::Exit;
 use crate::packing::bar::Bar;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{anyhow, ensure};
 use grainstore_converters::check_destination;
-use grainstore_converters::folder::listing::OnUnreadable;
-use grainstore_converters::folder::{FolderOptions, FolderSource};
+use grainstore_sources::folder::listing::OnUnreadable;
+use grainstore_sources::folder::{FolderOptions, FolderSource};
 
 use super::shown_path;
 use crate::Exit;

@@ -9,10 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail, ensure};
-use grainstore_converters::folder::FolderSource;
 use grainstore_converters::{ConvertError, ConvertOptions, ConvertSummary, Events, OnBad, Progress, convert};
 use grainstore_format::to_usize;
 use grainstore_reader::{EpochOptions, Reader, ReaderOptions};
+use grainstore_sources::folder::FolderSource;
 use grainstore_store::{Dataset, VerifyOptions, VerifyReport, verify};
 use indicatif::ProgressBar;
 

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use grainstore_converters::ConvertError;
-use grainstore_converters::folder::listing::ListingError;
 use grainstore_format::Manifest;
+use grainstore_sources::SourceError;
+use grainstore_sources::folder::listing::ListingError;
 use grainstore_writer::{WriteError, resumable};
 
 use crate::commands::shown_path;
@@ -38,7 +39,7 @@ impl Work {
         let Some(hint) = self.hint_of(&error, kept) else { return Err(error.into()) };
         // All but the listing's errors say their cause themselves: shown as a chain, it would stand there twice.
         let error = match error {
-            ConvertError::Listing(error) => error.into(),
+            ConvertError::Source(SourceError::Listing(error)) => error.into(),
             error => anyhow::Error::msg(error.to_string()),
         };
         Err::<Exit, _>(error).hint(hint)
@@ -71,10 +72,12 @@ impl Work {
                 "put the dataset beside its files, or let it point elsewhere with --allow-external"
             }
             ConvertError::NoParent { .. } => "make the folder first",
-            ConvertError::Listing(ListingError::NoFiles { .. }) => {
+            ConvertError::Source(SourceError::Listing(ListingError::NoFiles { .. })) => {
                 "SRC is a folder with files in it; links to folders are not followed, name the folder they lead to"
             }
-            ConvertError::Listing(ListingError::NotAFolder { .. }) => "SRC is a folder of plain files",
+            ConvertError::Source(SourceError::Listing(ListingError::NotAFolder { .. })) => {
+                "SRC is a folder of plain files"
+            }
             _ => return kept.map(go_on),
         };
         Some(hint.to_owned())

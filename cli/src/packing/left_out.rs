@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use grainstore_converters::{Skipped, Source};
+use grainstore_sources::{Skipped, Source};
 
 use crate::commands::shown_path;
 use crate::printer::Printer;

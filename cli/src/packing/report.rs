@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use grainstore_converters::{ConvertSummary, Source};
+use grainstore_converters::ConvertSummary;
+use grainstore_sources::Source;
 use serde::Serialize;
 use serde_json::Value;
 

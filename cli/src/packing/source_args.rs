@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::ValueEnum;
-use grainstore_converters::folder::listing::OnUnreadable;
-use grainstore_converters::lmdb::LmdbValues;
-use grainstore_converters::{ConvertError, Format, From, Mapping, Source, SourceOptions, open_source};
+use grainstore_converters::ConvertError;
+use grainstore_sources::folder::listing::OnUnreadable;
+use grainstore_sources::lmdb::LmdbValues;
+use grainstore_sources::{Format, From, Mapping, Source, SourceOptions, open_source};
 
 use crate::interrupt;
 use crate::printer::{Counted, Printer};
@@ -78,7 +79,7 @@ impl SourceArgs {
     ) -> Result<Box<dyn Source>, ConvertError> {
         let looking = printer.progress(Counted::Steps, None);
         looking.set_message("looking at the source");
-        open_source(named, &self.options(skip_bad))
+        Ok(open_source(named, &self.options(skip_bad))?)
     }
 
     /// What was said of the source beside its paths.

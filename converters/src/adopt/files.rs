@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::AdoptOptions;
-use crate::{Bad, ConvertError, OnBad, Skipped, Source};
+use crate::{ConvertError, OnBad};
+use grainstore_sources::{Bad, Skipped, Source};
 
 /// A file and its parts.
 pub(super) struct OwnFile {

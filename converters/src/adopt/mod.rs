@@ -17,8 +17,9 @@ use std::path::Path;
 use grainstore_format::{Alignment, ChunkSize, Geometry};
 use grainstore_writer::{ExternalWriter, FinishedExternal, Summary, WriterOptions};
 
-use crate::{ConvertError, Events, OnBad, Skipped, Source, check_destination, hash_seed};
+use crate::{ConvertError, Events, OnBad, check_destination, hash_seed};
 use files::Files;
+use grainstore_sources::{Skipped, Source};
 use work::Work;
 
 /// How files are adopted.

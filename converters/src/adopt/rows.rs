@@ -7,7 +7,8 @@ use grainstore_writer::{
     ExternalFile, ExternalSample, ExternalSegment, FinishedExternal, Sample, StreamedSample, WriteError,
 };
 
-use crate::{Bad, ConvertError, OnBad, Place, Reach, Skipped};
+use crate::{ConvertError, OnBad};
+use grainstore_sources::{Bad, Place, Reach, Skipped};
 
 /// A long sample is read in pieces of so many bytes.
 const PIECE_LEN: usize = 1 << 20;

@@ -15,7 +15,8 @@ use super::AdoptOptions;
 use super::files::OwnFile;
 use super::rows::{Adopted, Rows, Watch};
 use crate::feed::{Content, Feed, How, Long, Plan, Skip, check};
-use crate::{Bad, ConvertError, Events, Item, Layout, OnBad, Order, Progress, Reach, Source, regular};
+use crate::{ConvertError, Events, OnBad, Order, Progress};
+use grainstore_sources::{Bad, Item, Layout, Reach, Source};
 
 /// How often the caller hears of the work, and is asked whether to stop.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -180,7 +181,7 @@ impl<'a> Work<'a> {
 
 /// The file as it stands under its name now.
 fn still(path: &Path, name: &str) -> io::Result<ExternalFile> {
-    ExternalFile::of(name, &regular::open(path)?.0)
+    ExternalFile::of(name, &grainstore_host::open_regular(path)?.0)
 }
 
 /// Results by the number of their file, or the first failure. Those that were stopped because another one failed have

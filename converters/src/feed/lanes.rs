@@ -11,7 +11,8 @@ use std::thread;
 use grainstore_writer::StreamedSample;
 
 use super::{Content, Entry, Id, Long, PATIENCE, check, memory_len};
-use crate::{Bad, ConvertError, Events, Item, Layout, Reach, Samples, Source};
+use crate::{ConvertError, Events};
+use grainstore_sources::{Bad, Item, Layout, Reach, Samples, Source};
 
 /// Samples are handed over in batches of about so many bytes.
 const BATCH_LEN: u64 = 1 << 20;

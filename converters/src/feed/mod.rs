@@ -20,7 +20,8 @@ use std::time::Duration;
 
 use grainstore_writer::{Sample, StreamedSample};
 
-use crate::{Bad, ConvertError, Events, Item, Layout, Order, Place, Reach, Samples, Source};
+use crate::{ConvertError, Events, Order};
+use grainstore_sources::{Bad, Item, Layout, Place, Reach, Samples, Source};
 pub(crate) use order::Plan;
 
 /// Threads that read where nothing else was asked for. They wait for the device most of the time, so their number

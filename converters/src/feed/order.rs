@@ -14,7 +14,8 @@ use std::time::Duration;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::{Id, Mixing, check, seed_of, warm};
-use crate::{Bad, Block, Blocks, ConvertError, Events, Order, Progress, Source, random};
+use crate::{ConvertError, Events, Order, Progress, random};
+use grainstore_sources::{Bad, Block, Blocks, Source};
 
 /// How often the caller is asked whether to stop while a source is looked through.
 const SCAN_PATIENCE: Duration = Duration::from_millis(20);

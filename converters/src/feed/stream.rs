@@ -7,7 +7,8 @@ use super::lanes::Lane;
 use super::order::StreamPlan;
 use super::{Content, Entry, Feed, How, Skip, memory_len};
 use crate::random::Draws;
-use crate::{ConvertError, Events, Source};
+use crate::{ConvertError, Events};
+use grainstore_sources::Source;
 
 /// Bytes of samples that wait to be drawn.
 pub(super) const WINDOW_LEN: u64 = 256 << 20;

@@ -7,7 +7,8 @@ use std::thread;
 use super::order::{Unit, UnitPlan};
 use super::{At, Content, Entry, Feed, How, Id, Long, PATIENCE, Skip, check};
 use crate::window::{Bounds, Maker, Next, Window};
-use crate::{Bad, ConvertError, Events, Item, Layout, Place, Reach, Samples, Source};
+use crate::{ConvertError, Events};
+use grainstore_sources::{Bad, Item, Layout, Place, Reach, Samples, Source};
 
 /// Bytes of units read ahead, as many as are shuffled together: 128 MiB. One unit may come on top.
 const AHEAD_BYTES: u64 = 128 << 20;

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use grainstore_store::FreeMemory;
 use rustix::fs::Advice;
 
-use crate::{Source, regular};
+use grainstore_sources::Source;
 
 /// Asked of the kernel at once.
 const STEP_LEN: u64 = 8 << 20;
@@ -23,7 +23,7 @@ pub(super) fn fits(source: &dyn Source) -> bool {
 
 /// Asks for the file, unless it is told to stop. Whether it comes shows when it is read.
 pub(super) fn warm(path: &Path, stop: &AtomicBool) {
-    let Ok((file, len)) = regular::open(path) else { return };
+    let Ok((file, len)) = grainstore_host::open_regular(path) else { return };
     let mut offset = 0;
     while offset < len && !stop.load(Relaxed) {
         if rustix::fs::fadvise(&file, offset, NonZeroU64::new(STEP_LEN), Advice::WillNeed).is_err() {

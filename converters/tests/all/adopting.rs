@@ -10,18 +10,17 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use grainstore_converters::folder::{FolderOptions, FolderSource};
-use grainstore_converters::list::ListSource;
-use grainstore_converters::lmdb::{LmdbOptions, LmdbSource};
-use grainstore_converters::parquet::{ParquetOptions, ParquetSource};
-use grainstore_converters::tar::{TarOptions, TarSource};
-use grainstore_converters::tfrecord::example::Feature;
-use grainstore_converters::tfrecord::{TfRecordOptions, TfRecordSource};
-use grainstore_converters::{
-    AdoptOptions, AdoptSummary, ConvertError, Events, NoEvents, OnBad, Progress, Source, WHOLE_LEN_MAX, adopt,
-};
+use grainstore_converters::{AdoptOptions, AdoptSummary, ConvertError, Events, NoEvents, OnBad, Progress, adopt};
 use grainstore_format::ChunkSize;
 use grainstore_reader::{Reader, ReaderOptions};
+use grainstore_sources::folder::{FolderOptions, FolderSource};
+use grainstore_sources::list::ListSource;
+use grainstore_sources::lmdb::{LmdbOptions, LmdbSource};
+use grainstore_sources::parquet::{ParquetOptions, ParquetSource};
+use grainstore_sources::tar::{TarOptions, TarSource};
+use grainstore_sources::tfrecord::example::Feature;
+use grainstore_sources::tfrecord::{TfRecordOptions, TfRecordSource};
+use grainstore_sources::{Source, WHOLE_LEN_MAX};
 
 use crate::stored::{self, Shelf, Stored, check_all, pack, stored};
 use crate::tar_support::archive;

@@ -6,15 +6,16 @@ use std::cell::Cell;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use grainstore_converters::folder::{FolderOptions, FolderSource};
-use grainstore_converters::list::ListSource;
-use grainstore_converters::stream::{StreamFormat, StreamSource};
-use grainstore_converters::tar::TarOptions;
 use grainstore_converters::{
-    ConvertError, ConvertOptions, ConvertSummary, Events, NoEvents, OnBad, OnDuplicate, Progress, Source, append,
+    ConvertError, ConvertOptions, ConvertSummary, Events, NoEvents, OnBad, OnDuplicate, Progress, append,
 };
 use grainstore_format::AttributeValue::{self, Int};
 use grainstore_reader::{EpochOptions, EpochState, Reader, ReaderOptions};
+use grainstore_sources::Source;
+use grainstore_sources::folder::{FolderOptions, FolderSource};
+use grainstore_sources::list::ListSource;
+use grainstore_sources::stream::{StreamFormat, StreamSource};
+use grainstore_sources::tar::TarOptions;
 use grainstore_store::Dataset;
 use grainstore_writer::WriteError;
 

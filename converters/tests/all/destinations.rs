@@ -7,9 +7,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use grainstore_converters::folder::FolderSource;
-use grainstore_converters::folder::listing::ListingError;
 use grainstore_converters::{ConvertError, ConvertOptions, Events, NoEvents, Progress, check_destination, convert};
+use grainstore_sources::SourceError;
+use grainstore_sources::folder::FolderSource;
+use grainstore_sources::folder::listing::ListingError;
 use grainstore_writer::WriteError;
 
 use crate::common::{BY_PATH, Place, keys, small};
@@ -77,9 +78,9 @@ fn missing_empty_and_wrong_sources_and_missing_folders_have_their_sentences() {
     let place = Place::with(&[("a", "x")]);
     let open = |name: &str| FolderSource::open(&place.path(name), &BY_PATH.folder()).unwrap_err();
     fs::create_dir(place.path("empty")).unwrap();
-    assert!(matches!(open("nothing"), ConvertError::Listing(ListingError::MissingRoot { .. })));
-    assert!(matches!(open("src/a"), ConvertError::Listing(ListingError::NotAFolder { .. })));
-    assert!(matches!(open("empty"), ConvertError::Listing(ListingError::NoFiles { .. })));
+    assert!(matches!(open("nothing"), SourceError::Listing(ListingError::MissingRoot { .. })));
+    assert!(matches!(open("src/a"), SourceError::Listing(ListingError::NotAFolder { .. })));
+    assert!(matches!(open("empty"), SourceError::Listing(ListingError::NoFiles { .. })));
     let error = place.pack("no/such/x.grain", &BY_PATH).unwrap_err();
     assert!(error.to_string().contains("no/such: cannot write into this folder"), "{error}");
     assert!(place.pack("..", &BY_PATH).is_err());

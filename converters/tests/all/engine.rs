@@ -10,10 +10,11 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use grainstore_converters::{
-    Bad, BlockBuilder, Blocks, ConvertError, ConvertOptions, ConvertSummary, Events, Item, Layout, NoEvents, OnBad,
-    OnDuplicate, OnKept, Order, Part, Place, Progress, Reach, Samples, Source, WHOLE_LEN_MAX, convert,
+    ConvertError, ConvertOptions, ConvertSummary, Events, NoEvents, OnBad, OnDuplicate, OnKept, Order, Progress,
+    convert,
 };
 use grainstore_format::Metadata;
+use grainstore_sources::{Bad, BlockBuilder, Blocks, Item, Layout, Part, Place, Reach, Samples, Source, WHOLE_LEN_MAX};
 use grainstore_writer::{Sample, StreamedSample, WriterOptions};
 use proptest::prelude::*;
 

@@ -6,10 +6,11 @@
 use std::fs;
 use std::path::PathBuf;
 
-use grainstore_converters::folder::{FolderOptions, FolderSource};
-use grainstore_converters::{ConvertOptions, Item, Layout, NoEvents, Order, Source, WHOLE_LEN_MAX, convert};
+use grainstore_converters::{ConvertOptions, NoEvents, Order, convert};
 use grainstore_format::AttributeValue::{Bool, Float64, Int};
 use grainstore_format::{AttributeValue, Schema, to_usize};
+use grainstore_sources::folder::{FolderOptions, FolderSource};
+use grainstore_sources::{Item, Layout, Source, WHOLE_LEN_MAX};
 use grainstore_store::Dataset;
 use proptest::prelude::*;
 

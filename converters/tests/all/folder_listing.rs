@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use grainstore_converters::folder::listing::{Listing, ListingError, OnUnreadable, ScanOptions};
+use grainstore_sources::folder::listing::{Listing, ListingError, OnUnreadable, ScanOptions};
 use proptest::prelude::*;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;

@@ -6,9 +6,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use grainstore_converters::folder::{FolderOptions, FolderSource};
-use grainstore_converters::{Blocks, ConvertError, Item, Layout, Source};
 use grainstore_format::AttributeValue;
+use grainstore_sources::folder::{FolderOptions, FolderSource};
+use grainstore_sources::{Blocks, Item, Layout, Source, SourceError};
 
 fn place(files: &[&str]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -20,7 +20,7 @@ fn place(files: &[&str]) -> tempfile::TempDir {
     folder
 }
 
-fn open(place: &Path, roots: &[&str], labels: Option<&str>) -> Result<FolderSource, ConvertError> {
+fn open(place: &Path, roots: &[&str], labels: Option<&str>) -> Result<FolderSource, SourceError> {
     let roots: Vec<PathBuf> = roots.iter().map(|root| place.join(root)).collect();
     let options = FolderOptions { labels: labels.map(|labels| place.join(labels)), ..FolderOptions::default() };
     FolderSource::open_all(&roots, &options)

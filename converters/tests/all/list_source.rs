@@ -5,12 +5,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use grainstore_converters::list::ListSource;
-use grainstore_converters::{
-    ConvertError, ConvertOptions, Format, From, Layout, NoEvents, OnBad, Order, Source, SourceOptions, convert,
-    open_source,
-};
+use grainstore_converters::{ConvertError, ConvertOptions, NoEvents, OnBad, Order, convert};
 use grainstore_format::AttributeValue::{Bool, Float64, Int};
+use grainstore_sources::list::ListSource;
+use grainstore_sources::{Format, From, Layout, Source, SourceError, SourceOptions, open_source};
 use proptest::prelude::*;
 
 use crate::stored::{self, Shelf, in_order, pack, stored};
@@ -20,7 +18,7 @@ fn content(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i % 251).try_into().unwrap()).collect()
 }
 
-fn open(list: PathBuf) -> Result<ListSource, ConvertError> {
+fn open(list: PathBuf) -> Result<ListSource, SourceError> {
     ListSource::open(&[list])
 }
 
@@ -32,7 +30,7 @@ fn good(source: &ListSource) -> Vec<Got> {
 fn refusal(text: &str) -> String {
     let shelf = Shelf::new();
     let error = open(shelf.put("list.csv", text)).unwrap_err();
-    assert!(matches!(error, ConvertError::Refused { .. }), "{error}");
+    assert!(matches!(error, SourceError::Refused { .. }), "{error}");
     error.to_string().split_once("list.csv: ").unwrap().1.to_owned()
 }
 

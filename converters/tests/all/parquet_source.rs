@@ -9,16 +9,16 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use grainstore_converters::parquet::{ParquetOptions, ParquetSource, recognises};
-use grainstore_converters::{Bad, ConvertError, Item, Layout, Reach, Source};
 use grainstore_format::AttributeValue::{self, Bool, Float32, Float64, Int, Uint};
 use grainstore_format::{FieldType, Schema, to_usize};
+use grainstore_sources::parquet::{ParquetOptions, ParquetSource, recognises};
+use grainstore_sources::{Bad, Item, Layout, Reach, Source, SourceError};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/parquet").join(name)
 }
 
-fn open(files: &[PathBuf], map: &str) -> Result<ParquetSource, ConvertError> {
+fn open(files: &[PathBuf], map: &str) -> Result<ParquetSource, SourceError> {
     let map = if map.is_empty() { Default::default() } else { map.parse().unwrap() };
     ParquetSource::open(files, &ParquetOptions { map })
 }

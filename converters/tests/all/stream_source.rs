@@ -4,9 +4,9 @@
 
 use std::io::Cursor;
 
-use grainstore_converters::stream::{StreamFormat, StreamSource};
-use grainstore_converters::tar::TarOptions;
-use grainstore_converters::{Bad, Layout, Reach, Source};
+use grainstore_sources::stream::{StreamFormat, StreamSource};
+use grainstore_sources::tar::TarOptions;
+use grainstore_sources::{Bad, Layout, Reach, Source};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

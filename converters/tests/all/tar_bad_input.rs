@@ -4,8 +4,8 @@
 
 use std::io::{self, Write};
 
-use grainstore_converters::tar::{TarOptions, TarSource};
-use grainstore_converters::{Item, Layout, Reach, Source};
+use grainstore_sources::tar::{TarOptions, TarSource};
+use grainstore_sources::{Item, Layout, Reach, Source};
 
 use crate::tar_support::{archive, bad, file, good, octal, raw_member, read, read_blocks, read_tar};
 

@@ -5,10 +5,10 @@
 use std::fs;
 use std::io::Write;
 
-use grainstore_converters::tar::{TarOptions, TarSource, recognises};
-use grainstore_converters::{BlockBuilder, Layout, Source};
 use grainstore_format::AttributeValue::{Bool, Float64, Int};
 use grainstore_format::to_usize;
+use grainstore_sources::tar::{TarOptions, TarSource, recognises};
+use grainstore_sources::{BlockBuilder, Layout, Source};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -369,7 +369,7 @@ fn a_large_member_is_a_block_of_its_own() {
     let large = vec![1; to_usize(BlockBuilder::ALONE_LEN)];
     let bytes = archive(&[("1.jpg", b"x"), ("2.jpg", &large), ("3.jpg", b"y"), ("4.jpg", b"z")]);
     let (_folder, source) = open(&bytes, &TarOptions::default());
-    let Some(grainstore_converters::Blocks::Runs(blocks)) = source.blocks(0).unwrap() else { panic!("no blocks") };
+    let Some(grainstore_sources::Blocks::Runs(blocks)) = source.blocks(0).unwrap() else { panic!("no blocks") };
     let found: Vec<_> = blocks.iter().map(|block| (block.position, block.sample_count)).collect();
     assert_eq!(found, [(0, 1), (1024, 1), (1024 + 512 + 65536, 2)]);
 }

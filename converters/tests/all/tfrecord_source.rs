@@ -3,10 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 
-use grainstore_converters::tfrecord::example::Feature;
-use grainstore_converters::tfrecord::framing::frame;
-use grainstore_converters::{Blocks, Layout, Reach, Source};
 use grainstore_format::AttributeValue::{Float32, Int};
+use grainstore_sources::tfrecord::example::Feature;
+use grainstore_sources::tfrecord::framing::frame;
+use grainstore_sources::{Blocks, Layout, Reach, Source};
 use proptest::prelude::*;
 
 use crate::tfrecord::{
@@ -362,7 +362,7 @@ fn a_long_example_is_taken_apart_without_being_held() {
 }
 
 fn header(len: u64) -> Vec<u8> {
-    let crc = grainstore_converters::tfrecord::framing::masked_crc(&len.to_le_bytes());
+    let crc = grainstore_sources::tfrecord::framing::masked_crc(&len.to_le_bytes());
     [&len.to_le_bytes()[..], &crc.to_le_bytes()].concat()
 }
 
@@ -391,6 +391,6 @@ proptest! {
 fn frames_made_for_writing_are_read() {
     let framed = frame(b"payload");
     let bytes = [&framed.header[..], b"payload", &framed.footer].concat();
-    assert!(grainstore_converters::tfrecord::recognises(&bytes));
+    assert!(grainstore_sources::tfrecord::recognises(&bytes));
     assert_eq!(whole_rows(&Files::of(&[&bytes]).open_raw().unwrap()), [row("", &[], &[Some(b"payload")])]);
 }

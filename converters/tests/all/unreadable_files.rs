@@ -7,9 +7,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use grainstore_converters::folder::FolderSource;
-use grainstore_converters::folder::listing::ListingError;
 use grainstore_converters::{ConvertError, ConvertOptions, Events, Progress, convert};
+use grainstore_sources::SourceError;
+use grainstore_sources::folder::FolderSource;
+use grainstore_sources::folder::listing::ListingError;
 
 use crate::common::{BY_PATH, How, Place, SKIPPING, keys, small};
 
@@ -46,7 +47,10 @@ fn a_link_that_leads_nowhere_stops_the_listing_or_is_skipped() {
     let place = Place::with(&[("a", "1")]);
     symlink("nowhere", place.source().join("b")).unwrap();
     let error = place.pack("x.grain", &BY_PATH).unwrap_err();
-    assert!(matches!(&error, ConvertError::Listing(ListingError::Unreadable { count: 1, .. })), "{error}");
+    assert!(
+        matches!(&error, ConvertError::Source(SourceError::Listing(ListingError::Unreadable { count: 1, .. }))),
+        "{error}"
+    );
     assert!(error.is_skippable());
     let summary = place.pack("x.grain", &SKIPPING).unwrap();
     assert_eq!(keys(&place.path("x.grain")), ["a"]);
@@ -60,7 +64,7 @@ fn a_file_that_goes_away_after_it_was_listed_is_named() {
     fs::remove_file(place.source().join("b")).unwrap();
     let error = convert(&source, &place.path("x.grain"), &BY_PATH.options(&small()), &grainstore_converters::NoEvents)
         .unwrap_err();
-    assert!(matches!(&error, ConvertError::Bad(bad) if bad.path.ends_with("b")), "{error}");
+    assert!(matches!(&error, ConvertError::Source(SourceError::Bad(bad)) if bad.path.ends_with("b")), "{error}");
     assert_eq!(place.names(), ["src"]);
 }
 
@@ -123,7 +127,7 @@ fn a_streamed_file_that_changes_is_an_error_or_left_out_and_the_rest_is_whole() 
             convert(&source, &place.path("x.grain"), &whole(how), &Changes { path: &path, len: new_len })
         };
         let error = pack(&BY_PATH).unwrap_err();
-        assert!(matches!(&error, ConvertError::Bad(bad) if bad.path.ends_with("b")), "{error}");
+        assert!(matches!(&error, ConvertError::Source(SourceError::Bad(bad)) if bad.path.ends_with("b")), "{error}");
         assert!(error.to_string().contains(change), "{error}");
         assert_eq!(place.names(), ["src"]);
         assert_eq!(pack(&SKIPPING).unwrap().skipped.len(), 1);

@@ -11,9 +11,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use grainstore_converters::folder::listing::OnUnreadable;
-use grainstore_converters::folder::{FolderOptions, FolderSource};
 use grainstore_converters::{ConvertError, ConvertOptions, ConvertSummary, NoEvents, OnBad, Order, convert};
+use grainstore_sources::folder::listing::OnUnreadable;
+use grainstore_sources::folder::{FolderOptions, FolderSource};
 use grainstore_store::{Dataset, check_and_decode};
 
 /// Relative path and contents of every file of a tree.

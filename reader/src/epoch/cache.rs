@@ -18,9 +18,10 @@ use grainstore_store::Collection;
 use super::arena::{Arena, Taken};
 use super::wanted::append_wanted;
 use crate::ReadError;
-use crate::engine::{Buffer, Filled, Home, Shared};
+use crate::engine::{Buffer, Filled};
 use crate::plan::{Extents, Subset};
 use crate::run::Run;
+use grainstore_host::{Home, Shared};
 
 /// Extents that epochs of a reader keep.
 pub(crate) struct Cache {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::engine::Home;
+use grainstore_host::Home;
 
 /// Bytes of batches that are worth waking the caller for.
 const WAKE_LEN: usize = 512 << 10;

@@ -44,12 +44,13 @@ use self::runner::{Item, Progress, Runner};
 use crate::ReadError;
 use crate::batch::Batch;
 use crate::check::Checkers;
-use crate::engine::{BufferPool, Engine, EngineError, Shared};
+use crate::engine::{BufferPool, Engine, EngineError};
 use crate::engines::Engines;
 use crate::patience::Patience;
 use crate::plan::{Extents, LONE_SAMPLE_CHUNKS, Order, Plan, PlanError};
 use crate::sources::Sources;
 use crate::state::EpochState;
+use grainstore_host::Shared;
 
 /// Batches that wait for the caller: so many, or so many bytes, but two of any size.
 const QUEUE: Bounds = Bounds { count_max: 64, len_max: 8 << 20 };

@@ -6,17 +6,10 @@ mod adopted;
 mod columns;
 #[path = "../common/mod.rs"]
 mod common;
-#[path = "../engines/mod.rs"]
-mod engines;
-mod naive;
-#[path = "../pipes/mod.rs"]
-mod pipes;
 mod second;
 
 mod collection;
 mod damaged_samples;
-mod engine_conformance;
-mod engine_devices;
 mod epoch_cache;
 mod epoch_damage;
 mod epoch_engines;
@@ -29,11 +22,6 @@ mod extents_model;
 mod external;
 mod gather_model;
 mod mapped;
-mod plan_mixing;
-mod plan_model;
-mod plan_pieces;
-mod plan_share;
-mod plan_uniform;
 mod round_trip;
 mod second_reader;
 mod second_reader_collections;

@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-use grainstore_converters::lmdb::{LmdbOptions, recognises};
-use grainstore_converters::{Layout, Reach, Source};
+use grainstore_sources::lmdb::{LmdbOptions, recognises};
+use grainstore_sources::{Layout, Reach, Source};
 use proptest::prelude::*;
 
 use super::pages::Pages;

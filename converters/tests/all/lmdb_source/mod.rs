@@ -16,9 +16,9 @@ use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use grainstore_converters::lmdb::{LmdbOptions, LmdbSource, LmdbValues};
-use grainstore_converters::{Bad, Blocks, ConvertError, Item, Layout, Reach, Samples, Source};
 use grainstore_format::AttributeValue;
+use grainstore_sources::lmdb::{LmdbOptions, LmdbSource, LmdbValues};
+use grainstore_sources::{Bad, Blocks, Item, Layout, Reach, Samples, Source, SourceError};
 
 /// A sample, read whole.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,7 @@ impl Place {
         self.0.path().to_owned()
     }
 
-    pub(crate) fn open(&self, options: &LmdbOptions) -> Result<LmdbSource, ConvertError> {
+    pub(crate) fn open(&self, options: &LmdbOptions) -> Result<LmdbSource, SourceError> {
         LmdbSource::open(&[self.file()], options)
     }
 
@@ -121,7 +121,7 @@ pub(crate) fn keys_and_payloads(source: &LmdbSource) -> Vec<(Vec<u8>, Vec<u8>)> 
 pub(crate) fn check_blocks(source: &LmdbSource) {
     for part in 0..source.parts().len() {
         let Some(Blocks::Runs(blocks)) = source.blocks(part).unwrap() else { panic!("no blocks") };
-        let read_block = |block: &grainstore_converters::Block| {
+        let read_block = |block: &grainstore_sources::Block| {
             read(source, (part, block.position), Layout::Packed, block.sample_count as usize)
         };
         let mut runs: Vec<_> = blocks.iter().rev().map(read_block).collect();

@@ -1,8 +1,8 @@
 //! Files of the real library.
 
-use grainstore_converters::lmdb::{LmdbOptions, LmdbSource, recognises};
-use grainstore_converters::{Layout, Source};
 use grainstore_format::AttributeValue;
+use grainstore_sources::lmdb::{LmdbOptions, LmdbSource, recognises};
+use grainstore_sources::{Layout, Source};
 
 use super::{Place, all, check_blocks, check_in_place, fixture, keys_and_payloads, mapped, raw, stream};
 

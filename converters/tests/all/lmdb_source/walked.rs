@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use grainstore_converters::lmdb::LmdbOptions;
-use grainstore_converters::{Item, Layout, Source};
+use grainstore_sources::lmdb::LmdbOptions;
+use grainstore_sources::{Item, Layout, Source};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 

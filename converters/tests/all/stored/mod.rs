@@ -6,9 +6,10 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use grainstore_converters::{ConvertError, ConvertOptions, NoEvents, Order, Source, convert};
+use grainstore_converters::{ConvertError, ConvertOptions, NoEvents, Order, convert};
 use grainstore_format::{AttributeValue, ChunkSize, to_usize};
 use grainstore_reader::{EpochOptions, Reader, ReaderOptions};
+use grainstore_sources::Source;
 use grainstore_store::{VerifyOptions, verify};
 
 /// A sample as the user sees it; payloads differ where framing lies between fields.

@@ -6,9 +6,10 @@ use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use grainstore_converters::tar::{TarOptions, TarSource};
-use grainstore_converters::{Bad, Blocks, ConvertError, Item, Layout, Samples, Source};
+use grainstore_converters::ConvertError;
 use grainstore_format::{AttributeValue, to_usize};
+use grainstore_sources::tar::{TarOptions, TarSource};
+use grainstore_sources::{Bad, Blocks, Item, Layout, Samples, Source};
 
 /// A sample as a source gives it.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,7 +106,7 @@ pub(crate) fn read_blocks(source: &dyn Source, layout: Layout) -> Vec<Result<Got
     let mut all = Vec::new();
     for part in 0..source.parts().len() {
         let Some(Blocks::Runs(blocks)) = source.blocks(part).unwrap() else { panic!("no blocks") };
-        let read = |block: &grainstore_converters::Block| {
+        let read = |block: &grainstore_sources::Block| {
             let got = from(source, part, block.position, layout, u64::from(block.sample_count));
             assert_eq!(got.len(), block.sample_count as usize, "{block:?}");
             got

@@ -6,11 +6,12 @@ use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use grainstore_converters::tfrecord::example::{Example, Feature};
-use grainstore_converters::tfrecord::framing::frame;
-use grainstore_converters::tfrecord::{TfRecordOptions, TfRecordSource};
-use grainstore_converters::{Bad, Blocks, ConvertError, Item, Layout, Mapping, Samples, Source};
+use grainstore_converters::ConvertError;
 use grainstore_format::AttributeValue;
+use grainstore_sources::tfrecord::example::{Example, Feature};
+use grainstore_sources::tfrecord::framing::frame;
+use grainstore_sources::tfrecord::{TfRecordOptions, TfRecordSource};
+use grainstore_sources::{Bad, Blocks, Item, Layout, Mapping, Samples, Source};
 use prost::Message;
 use tempfile::TempDir;
 
@@ -160,7 +161,7 @@ pub(crate) fn streamed_layout(source: &TfRecordSource, part: usize, layout: Layo
 /// Every block opened by itself, the last one first where `backwards`; the results in the order of the file.
 pub(crate) fn by_blocks(source: &TfRecordSource, part: usize, backwards: bool) -> Vec<Result<Read, Bad>> {
     let Some(Blocks::Runs(blocks)) = source.blocks(part).unwrap() else { unreachable!("they are runs") };
-    let read = |block: &grainstore_converters::Block| {
+    let read = |block: &grainstore_sources::Block| {
         let mut samples = source.open(part, block.position, Layout::Packed).unwrap();
         let items = (0..block.sample_count).map(|_| next(&mut *samples).unwrap());
         items.map(without_number).collect::<Vec<_>>()

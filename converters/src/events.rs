@@ -1,0 +1,48 @@
+//! What the caller of a conversion is told while it runs, and how the caller stops it.
+
+use grainstore_sources::Source;
+
+/// What the caller of a conversion hears of it, and how it stops it. Called from the caller's own thread.
+pub trait Events {
+    /// The source is looked through before it is packed; so many of its bytes have been seen.
+    fn on_scan(&self, _progress: Progress) {}
+
+    /// A sample was taken or skipped, or a part of a long one was read.
+    fn on_progress(&self, _progress: Progress) {}
+
+    /// All samples were taken; indexes are written and everything is synced. This can no longer be stopped.
+    fn on_finish(&self) {}
+
+    /// Whether to stop. Asked for every sample, and several times a second while waiting for one.
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// Hears nothing and never stops.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoEvents;
+
+impl Events for NoEvents {}
+
+/// How far a conversion is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Samples taken or skipped.
+    pub samples: u64,
+    /// How many there are, where that is known.
+    pub samples_total: Option<u64>,
+    /// Bytes of payload read.
+    pub bytes: u64,
+    /// Bytes of the source's files, where that is known: more than their payload, less where they are compressed.
+    pub source_bytes: Option<u64>,
+}
+
+impl Progress {
+    /// Nothing was done yet of so many samples, where that is known.
+    pub(crate) fn begin(source: &dyn Source, samples_total: Option<u64>) -> Self {
+        let lens = source.parts().iter().map(|part| Some(part.len).filter(|&len| len > 0));
+        let source_bytes = lens.sum::<Option<u64>>().filter(|&len| len > 0);
+        Self { samples: 0, samples_total, bytes: 0, source_bytes }
+    }
+}

@@ -1,0 +1,58 @@
+//! Reads in the caller's thread: a request without an engine, and bytes that need no buffer.
+
+use std::ops::Range;
+
+use grainstore_format::to_usize;
+
+use super::job::Job;
+use super::progress::{Progress, Step};
+use super::{Completion, IoMode, ReadError, ReadRequest, Source};
+
+/// Does a request now, in this thread.
+#[must_use]
+pub fn read_now(request: ReadRequest) -> Completion {
+    finish_now(Job::begin(request), |_| {})
+}
+
+/// Does what is left of a request. Tells `count` how many bytes each read brought.
+pub(super) fn finish_now(begun: Result<Job, Completion>, count: impl FnMut(usize)) -> Completion {
+    match begun {
+        Ok(mut job) => {
+            let result = job.read_rest(count);
+            job.finish(result)
+        }
+        Err(completion) => completion,
+    }
+}
+
+/// Appends bytes of a buffered or mapped source to `out`, with no memory in between. They are not moved where `out` has
+/// room for them.
+pub fn append_now(source: &Source, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), ReadError> {
+    if range.end > source.file_len() {
+        return Err(source.end_of_file(range, source.file_len()));
+    }
+    if let Some(bytes) = source.mapped(range.clone()) {
+        source.announce(range);
+        out.extend_from_slice(bytes);
+        return Ok(());
+    }
+    match to_usize(range.end.saturating_sub(range.start)) {
+        0 => Ok(()),
+        len => append_read(source, range, len, out),
+    }
+}
+
+fn append_read(source: &Source, range: Range<u64>, len: usize, out: &mut Vec<u8>) -> Result<(), ReadError> {
+    let start = out.len();
+    out.reserve(len);
+    let mut progress = Progress::new(range.clone(), IoMode::Buffered.span(range.start, len));
+    let result = loop {
+        let answer = source.append_at(out, progress.next_offset());
+        if let Step::Done(result) = progress.answered(source, answer) {
+            break result;
+        }
+    };
+    // The room may have been larger than what was wanted.
+    out.truncate(if result.is_ok() { start + len } else { start });
+    result
+}

@@ -1,0 +1,84 @@
+//! Opening regular files only, reading one whole, and noticing that it changes meanwhile.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+
+/// Opens a regular file and says how long it is.
+///
+/// # Errors
+/// Where it cannot be opened, or is no regular file.
+pub fn open_regular(path: &Path) -> io::Result<(File, u64)> {
+    // What was a file when it was listed may be a pipe by now: opening that must not wait for a writer.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    Ok((file, metadata.len()))
+}
+
+/// All of a file that had `len` bytes when it was opened.
+///
+/// # Errors
+/// Where it cannot be read, or has another length by now.
+pub fn read_whole(file: File, len: u64) -> io::Result<Vec<u8>> {
+    let mut payload = Vec::new();
+    payload.try_reserve_exact(grainstore_format::to_usize(len))?;
+    // One byte more than there should be shows a file that has grown.
+    file.take(len + 1).read_to_end(&mut payload)?;
+    let found = payload.len() as u64;
+    if found < len {
+        return Err(io::Error::other(format!("it shrank while it was read: {len} bytes when opened, {found} read")));
+    }
+    if found > len {
+        return Err(io::Error::other(format!("it grew while it was read: {len} bytes when opened, more by now")));
+    }
+    Ok(payload)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_cut_after_it_was_opened_has_shrunk() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        fs::write(&path, [7; 100]).unwrap();
+        let (file, len) = open_regular(&path).unwrap();
+        assert_eq!(len, 100);
+        File::options().write(true).open(&path).unwrap().set_len(60).unwrap();
+        let error = read_whole(file, len).unwrap_err().to_string();
+        assert_eq!(error, "it shrank while it was read: 100 bytes when opened, 60 read");
+    }
+
+    #[test]
+    fn a_file_that_is_extended_after_it_was_opened_has_grown() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        fs::write(&path, [7; 100]).unwrap();
+        let (file, len) = open_regular(&path).unwrap();
+        fs::write(&path, [7; 101]).unwrap();
+        let error = read_whole(file, len).unwrap_err().to_string();
+        assert_eq!(error, "it grew while it was read: 100 bytes when opened, more by now");
+    }
+
+    #[test]
+    fn folders_and_pipes_are_refused_without_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let mode = Mode::RUSR | Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        symlink(&pipe, folder.path().join("link")).unwrap();
+        for path in [folder.path().to_path_buf(), folder.path().join("link"), pipe] {
+            assert_eq!(open_regular(&path).unwrap_err().to_string(), "it is no regular file");
+        }
+    }
+}

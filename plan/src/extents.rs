@@ -1,0 +1,222 @@
+//! The extents of a dataset: what the plan shuffles, and the reader usually reads in one I/O.
+//!
+//! An extent is a contiguous range of ordinals, never empty. A chunk gives one extent of the samples
+//! it owns; one more for each 65,536 of them; and a sample of 8 chunks or more, which can only be the
+//! chunk's last, is an extent of its own. spec.md: PLN-2.
+//!
+//! Of a subset, an extent is what is wanted of the dataset's. Samples are then counted by index: index i is the i-th
+//! smallest ordinal of the subset. Without one, an index is an ordinal. spec.md: PLN-9.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::subset::Subset;
+use super::{PlanError, in_memory};
+
+/// Most samples that an extent holds. So an index into an extent fits 16 bits.
+pub const EXTENT_SAMPLES_MAX: u64 = 65_536;
+
+/// A sample this many chunks long, or longer, is an extent of its own.
+pub const LONE_SAMPLE_CHUNKS: u64 = 8;
+
+/// The extents of a dataset or of a subset of it, 8 bytes each; shared by the plans of all its epochs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Extents {
+    /// The first index of every extent, then the sample count: ascending, starts with 0.
+    first: Vec<u64>,
+    subset: Option<Arc<Subset>>,
+}
+
+impl Extents {
+    /// Number of extents.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        // `ExtentsBuilder` lets no more in than fit.
+        u32::try_from(self.first.len() - 1).unwrap_or(u32::MAX)
+    }
+
+    /// The indices of one extent; never empty.
+    ///
+    /// # Panics
+    /// If `extent` is not below [`count`](Self::count).
+    #[must_use]
+    pub fn samples(&self, extent: u32) -> Range<u64> {
+        let extent = extent as usize;
+        self.first[extent]..self.first[extent + 1]
+    }
+
+    /// The extent of an index below [`sample_count`](Self::sample_count), which is `near` or a later one.
+    pub fn extent_of(&self, index: u64, near: u32) -> u32 {
+        let later = self.first.get(near as usize + 1..).unwrap_or_default();
+        let skipped = later.partition_point(|&first| first <= index);
+        near.saturating_add(u32::try_from(skipped).unwrap_or(u32::MAX))
+    }
+
+    /// Samples of the dataset, or of the subset.
+    #[must_use]
+    pub fn sample_count(&self) -> u64 {
+        self.first.last().copied().unwrap_or(0)
+    }
+
+    /// The ordinal of the sample with an index below [`sample_count`](Self::sample_count).
+    #[must_use]
+    #[inline]
+    pub fn ordinal(&self, index: u64) -> u64 {
+        self.subset.as_ref().map_or(index, |subset| subset.ordinal(index))
+    }
+
+    /// The ordinals of consecutive indices, at a fraction of the cost of each by itself.
+    pub fn ordinals(&self, indices: Range<u64>) -> impl Iterator<Item = u64> + use<'_> {
+        let count = in_memory(indices.end.saturating_sub(indices.start));
+        let subset = self.subset.as_ref().filter(|_| count > 0);
+        let wanted = subset.map(|subset| subset.ordinals_in(subset.ordinal(indices.start)..subset.sample_count()));
+        let all = if subset.is_some() { 0..0 } else { indices };
+        wanted.into_iter().flatten().take(count).chain(all)
+    }
+
+    /// The subset that they are of, if it is not all of the dataset.
+    #[must_use]
+    pub fn subset(&self) -> Option<&Arc<Subset>> {
+        self.subset.as_ref()
+    }
+
+    /// What `subset` wants of each extent of the dataset; extents of which it wants nothing are left out.
+    ///
+    /// # Errors
+    /// [`PlanError::SubsetOfOther`] where the subset is not of so many samples, [`PlanError::SubsetOfSubset`] where these
+    /// are extents of a subset already.
+    pub fn within(&self, subset: &Arc<Subset>) -> Result<Self, PlanError> {
+        let (expected, found) = (self.sample_count(), subset.sample_count());
+        if self.subset.is_some() {
+            return Err(PlanError::SubsetOfSubset);
+        }
+        if expected != found {
+            return Err(PlanError::SubsetOfOther { expected, found });
+        }
+        let mut first: Vec<u64> = self.first.iter().map(|&ordinal| subset.count_before(ordinal)).collect();
+        first.dedup();
+        first.shrink_to_fit();
+        Ok(Self { first, subset: Some(Arc::clone(subset)) })
+    }
+}
+
+impl fmt::Debug for Extents {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Extents")
+            .field("count", &self.count())
+            .field("sample_count", &self.sample_count())
+            .finish()
+    }
+}
+
+/// Cuts a dataset into extents, chunk by chunk.
+#[derive(Clone, Debug)]
+pub struct ExtentsBuilder {
+    first: Vec<u64>,
+    lone_sample_len: u64,
+}
+
+impl ExtentsBuilder {
+    /// Starts with no chunk; `chunk_size` is in bytes and holds for all of them.
+    #[must_use]
+    pub fn new(chunk_size: u64) -> Self {
+        Self { first: vec![0], lone_sample_len: chunk_size.saturating_mul(LONE_SAMPLE_CHUNKS) }
+    }
+
+    /// Says what the chunk size is from here on: that of the next of several datasets. spec.md: PLN-8.
+    pub fn set_chunk_size(&mut self, chunk_size: u64) {
+        self.lone_sample_len = chunk_size.saturating_mul(LONE_SAMPLE_CHUNKS);
+    }
+
+    /// Takes the next chunk of the segment, or the first of the next segment: the number of samples
+    /// it owns, and the stored length in bytes of the last of them (not looked at where it owns none).
+    ///
+    /// Memory grows by 8 bytes for each 65,536 samples begun: the caller has checked the count
+    /// against the length of the index that holds them.
+    ///
+    /// # Errors
+    /// [`PlanError::TooManyExtents`] where the count no longer fits 32 bits. The builder is then as before.
+    pub fn chunk(&mut self, sample_count: u64, last_stored_len: u64) -> Result<(), PlanError> {
+        let lone_count = u64::from(sample_count > 0 && last_stored_len >= self.lone_sample_len);
+        let added = (sample_count - lone_count).div_ceil(EXTENT_SAMPLES_MAX) + lone_count;
+        let count = self.first.len() as u64 - 1 + added;
+        if u32::try_from(count).is_err() {
+            return Err(PlanError::TooManyExtents { count });
+        }
+        self.first.reserve(in_memory(added));
+        self.cut(sample_count - lone_count);
+        self.cut(lone_count);
+        Ok(())
+    }
+
+    /// The extents of the chunks so far.
+    #[must_use]
+    pub fn finish(mut self) -> Extents {
+        self.first.shrink_to_fit();
+        Extents { first: self.first, subset: None }
+    }
+
+    /// Cuts the next `sample_count` samples. 2^32 extents of 2^16 samples: no sum reaches 2^49.
+    fn cut(&mut self, sample_count: u64) {
+        let start = self.first.last().copied().unwrap_or(0);
+        let mut cut = 0;
+        while cut < sample_count {
+            cut = sample_count.min(cut + EXTENT_SAMPLES_MAX);
+            self.first.push(start + cut);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(chunks: &[(u64, u64)]) -> Vec<Range<u64>> {
+        let mut builder = ExtentsBuilder::new(4096);
+        for &(sample_count, last_stored_len) in chunks {
+            builder.chunk(sample_count, last_stored_len).unwrap();
+        }
+        let extents = builder.finish();
+        (0..extents.count()).map(|extent| extents.samples(extent)).collect()
+    }
+
+    /// PLN-2
+    #[test]
+    fn a_chunk_is_an_extent_and_an_empty_one_is_none() {
+        assert_eq!(cut(&[(0, 0), (3, 10), (0, 1 << 40), (2, 0), (0, 0)]), [0..3, 3..5]);
+        assert!(cut(&[]).is_empty());
+        assert!(cut(&[(0, 0)]).is_empty());
+    }
+
+    /// PLN-2
+    #[test]
+    fn a_last_sample_of_8_chunks_is_an_extent_of_its_own() {
+        assert_eq!(cut(&[(3, 8 * 4096 - 1), (3, 8 * 4096), (1, u64::MAX)]), [0..3, 3..5, 5..6, 6..7]);
+    }
+
+    /// PLN-2
+    #[test]
+    fn no_extent_is_longer_than_65536_samples() {
+        assert_eq!(cut(&[(65_536, 1), (1, 1)]), [0..65_536, 65_536..65_537]);
+        assert_eq!(cut(&[(2, 1), (131_073, 1)]), [0..2, 2..65_538, 65_538..131_074, 131_074..131_075]);
+        assert_eq!(cut(&[(65_537, 1 << 30)]), [0..65_536, 65_536..65_537]);
+    }
+
+    #[test]
+    fn more_extents_than_fit_32_bits_are_refused_before_memory_is_taken() {
+        let mut builder = ExtentsBuilder::new(4096);
+        builder.chunk(5, 1).unwrap();
+        let error = builder.chunk(u64::MAX, 1).unwrap_err();
+        assert_eq!(error.to_string(), "dataset has 281474976710657 extents, at most 4294967295 can be planned");
+        assert_eq!(builder.finish().sample_count(), 5);
+    }
+
+    #[test]
+    fn a_huge_chunk_size_does_not_overflow() {
+        let mut builder = ExtentsBuilder::new(u64::MAX);
+        builder.chunk(2, u64::MAX - 1).unwrap();
+        assert_eq!(builder.finish().count(), 1);
+    }
+}

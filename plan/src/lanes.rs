@@ -1,0 +1,192 @@
+//! The chunked order: lanes cut from a ring of shuffled extents.
+//!
+//! ```text
+//! ring    | e3      | e0  | e7        | e1    | ...    extents end to end, each rotated
+//! turn              ^ places are counted from here, round the ring
+//! cut     | lane 0        | lane 1        | ...        equal to one sample
+//! phase   |.....^         |...^           | ...        where a lane begins; it wraps at its end
+//! piece   |     |---|-----|                            a lane's part of an extent, visited shuffled
+//! ```
+//!
+//! Position p of the epoch is sample p div L (its *round*) of lane p mod L. Rotation, turn and phase
+//! make every sample equally likely at every position. spec.md: PLN-5.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::extents::Extents;
+use super::mix::{Draws, key, longer_key};
+use super::piece::{Piece, PieceParts};
+use super::ring::{Ring, Spot};
+use super::stride::Stride;
+use super::walk::{LaneWalk, Pieces, Schedule};
+
+const RING_STREAM: u64 = 1;
+const TURN_STREAM: u64 = 2;
+const PHASE_STREAM: u64 = 3;
+const PIECE_STREAM: u64 = 4;
+const ROTATION_STREAM: u64 = 5;
+
+/// The chunked order of one epoch: 12 bytes an extent, 8 of which all epochs share.
+pub struct Lanes {
+    extents: Arc<Extents>,
+    ring: Ring,
+    lane_count: u64,
+    turn: u64,
+    phases: Draws,
+    piece_key: u64,
+    rotations: Draws,
+}
+
+/// The places of a lane, counted from the turn, and the one at which it begins.
+pub(super) struct Lane {
+    places: Range<u64>,
+    begin: u64,
+}
+
+impl Lanes {
+    /// `lane_count` is at least 1 and at most the sample count: no lane is empty.
+    pub(super) fn new(extents: Arc<Extents>, epoch_key: u64, lane_count: u64) -> Self {
+        debug_assert!((1..=extents.sample_count()).contains(&lane_count), "{lane_count} lanes");
+        let stream = |number| Draws::new(key(&[epoch_key, number]));
+        Self {
+            ring: Ring::new(&extents, stream(RING_STREAM)),
+            lane_count,
+            turn: stream(TURN_STREAM).below(0, extents.sample_count()),
+            phases: stream(PHASE_STREAM),
+            piece_key: key(&[epoch_key, PIECE_STREAM]),
+            rotations: stream(ROTATION_STREAM),
+            extents,
+        }
+    }
+
+    /// Number of lanes: position p is of lane p mod this, in round p div this.
+    #[must_use]
+    pub fn lane_count(&self) -> u64 {
+        self.lane_count
+    }
+
+    /// Samples of a lane, which is the number of its rounds. Lanes differ by one sample at most.
+    ///
+    /// # Panics
+    /// If `lane` is not below [`lane_count`](Self::lane_count).
+    #[must_use]
+    pub fn lane_len(&self, lane: u64) -> u64 {
+        self.lane(lane).len()
+    }
+
+    /// The pieces of a lane in the order of their visit.
+    ///
+    /// # Panics
+    /// If `lane` is not below [`lane_count`](Self::lane_count).
+    #[must_use]
+    pub fn pieces(self: &Arc<Self>, lane: u64) -> Pieces {
+        self.pieces_from(lane, 0)
+    }
+
+    /// The pieces of a lane from the one that holds `round`'s sample. The first of them may have
+    /// begun in an earlier round; there is none where the lane ends before `round`.
+    ///
+    /// # Panics
+    /// If `lane` is not below [`lane_count`](Self::lane_count).
+    #[must_use]
+    pub fn pieces_from(self: &Arc<Self>, lane: u64, round: u64) -> Pieces {
+        Pieces::new(Arc::clone(self), LaneWalk::new(self, lane, round))
+    }
+
+    /// The pieces of all lanes in the order of first need, which is the order to read them in.
+    #[must_use]
+    pub fn schedule(self: &Arc<Self>) -> Schedule {
+        self.schedule_of(Stride::all(0, self.sample_count()))
+    }
+
+    /// The pieces that hold samples of some positions, in the order of first need.
+    pub fn schedule_of(self: &Arc<Self>, positions: Stride) -> Schedule {
+        let end = positions.end.min(self.sample_count());
+        Schedule::new(Arc::clone(self), Stride { end, ..positions })
+    }
+
+    /// The index at a position below the sample count.
+    pub(super) fn at(&self, position: u64) -> u64 {
+        let (lane_index, round) = (position % self.lane_count, position / self.lane_count);
+        let lane = self.lane(lane_index);
+        let piece = self.piece(lane_index, &lane, round, self.locate(lane.place_at(round)));
+        piece.visit(round - piece.first_round)
+    }
+
+    pub(super) fn sample_count(&self) -> u64 {
+        self.extents.sample_count()
+    }
+
+    pub(super) fn lane(&self, lane: u64) -> Lane {
+        assert!(lane < self.lane_count, "lane {lane} of {}", self.lane_count);
+        let (len, longer_count) = (self.sample_count() / self.lane_count, self.sample_count() % self.lane_count);
+        let start = lane * len + lane.min(longer_count);
+        let end = start + len + u64::from(lane < longer_count);
+        Lane { places: start..end, begin: start + self.phases.below(lane, end - start) }
+    }
+
+    /// The spot on the ring of a place counted from the turn.
+    pub(super) fn locate(&self, place: u64) -> Spot {
+        self.ring.locate(&self.extents, self.on_ring(place))
+    }
+
+    pub(super) fn locate_near(&self, near: Spot, place: u64) -> Spot {
+        self.ring.locate_near(&self.extents, near, self.on_ring(place))
+    }
+
+    /// The piece that holds `round`'s sample of a lane; `spot` is where the ring has that sample.
+    pub(super) fn piece(&self, lane_index: u64, lane: &Lane, round: u64, spot: Spot) -> Piece {
+        let extent = self.ring.extent(spot);
+        let samples = self.extents.samples(extent);
+        let extent_len = samples.end - samples.start;
+        let place = lane.place_at(round);
+        let skipped = self.on_ring(place) - spot.start;
+        // Where the extent straddles the turn, a place before the turn saturates to 0: the lane starts no earlier.
+        let places = lane.cut_at_phase(place, place.saturating_sub(skipped)..place + (extent_len - skipped));
+        let before = place - places.start;
+        let rotation = self.rotations.below(u64::from(extent), extent_len);
+        Piece::new(PieceParts {
+            lane: lane_index,
+            first_round: round - before,
+            extent,
+            skipped: (skipped - before + rotation) % extent_len,
+            len: places.end - places.start,
+            draws: Draws::new(longer_key(self.piece_key, places.start)),
+            samples,
+        })
+    }
+
+    fn on_ring(&self, place: u64) -> u64 {
+        let sum = place + self.turn;
+        if sum < self.sample_count() { sum } else { sum - self.sample_count() }
+    }
+}
+
+impl Lane {
+    pub(super) fn len(&self) -> u64 {
+        self.places.end - self.places.start
+    }
+
+    pub(super) fn place_at(&self, round: u64) -> u64 {
+        let until_wrap = self.places.end - self.begin;
+        if round < until_wrap { self.begin + round } else { self.places.start + (round - until_wrap) }
+    }
+
+    /// What an extent's places keep round `place` once the lane's cuts and its phase have cut them.
+    fn cut_at_phase(&self, place: u64, extent: Range<u64>) -> Range<u64> {
+        let (low, high) = (extent.start.max(self.places.start), extent.end.min(self.places.end));
+        if place < self.begin { low..high.min(self.begin) } else { low.max(self.begin)..high }
+    }
+}
+
+impl fmt::Debug for Lanes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Lanes")
+            .field("lane_count", &self.lane_count)
+            .field("extents", &self.extents)
+            .finish_non_exhaustive()
+    }
+}

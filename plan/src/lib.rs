@@ -1,0 +1,252 @@
+//! The plan: the order in which an epoch visits the samples, as a pure function.
+//!
+//! It depends on the dataset's extents and fingerprint, the seed, the epoch, the order and the
+//! number of lanes, and on nothing else: not on world size, threads, timing or queue depth. There
+//! is no I/O in it and no clock. Any position is computed without the ones before it.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use grainstore_plan::{ExtentsBuilder, Order, Plan, PlanSpec};
+//!
+//! let mut chunks = ExtentsBuilder::new(4096);
+//! for sample_count in [3, 2, 4] {
+//!     chunks.chunk(sample_count, 100)?;
+//! }
+//! let extents = Arc::new(chunks.finish());
+//! let plan = Plan::new(PlanSpec { extents, seed: 7, epoch: 0, fingerprint: 1, order: Order::Chunked, lanes: 2 })?;
+//! let mut ordinals: Vec<u64> = plan.ordinals_from(0).collect();
+//! assert_eq!(plan.at(5), ordinals[5]);
+//! ordinals.sort_unstable();
+//! assert_eq!(ordinals, [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+//! # Ok::<(), grainstore_plan::PlanError>(())
+//! ```
+//! spec.md: PLN-1 to PLN-7.
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+
+mod budget;
+mod extents;
+mod full;
+mod lanes;
+mod mix;
+mod mixing;
+mod order;
+mod ordinals;
+mod piece;
+mod ring;
+mod share;
+mod stride;
+mod subset;
+mod walk;
+
+pub use self::budget::{LaneBudget, default_lanes};
+pub use self::extents::{EXTENT_SAMPLES_MAX, Extents, ExtentsBuilder, LONE_SAMPLE_CHUNKS};
+pub use self::lanes::Lanes;
+pub use self::mixing::{ClassOf, Distinct, Mixing};
+pub use self::order::{Order, OrderChoice, ParseOrderError, StoredSize};
+pub use self::ordinals::Ordinals;
+pub use self::piece::Piece;
+pub use self::share::{ParseTailError, Positions, Share, ShareSpec, Step, Steps, Tail};
+pub use self::stride::Stride;
+pub use self::subset::{Subset, SubsetError};
+pub use self::walk::{Pieces, Schedule, Visits};
+
+use self::full::Full;
+
+/// All that the order of an epoch depends on.
+#[derive(Clone, Debug)]
+pub struct PlanSpec {
+    /// The extents of the dataset, or of a subset of it.
+    pub extents: Arc<Extents>,
+    /// The caller's seed.
+    pub seed: u64,
+    /// The epoch's number.
+    pub epoch: u64,
+    /// The dataset's fingerprint.
+    pub fingerprint: u64,
+    /// Which order, `auto` resolved.
+    pub order: Order,
+    /// Number of lanes of the chunked order; the other orders do not look at it.
+    pub lanes: u64,
+}
+
+/// The order of one epoch. Cloning it copies pointers; it can be read from many threads.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    extents: Arc<Extents>,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Sequential,
+    Full(Full),
+    Chunked(Arc<Lanes>),
+}
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// There is no sample to visit.
+    #[error("dataset has no samples, an epoch needs at least 1")]
+    NoSamples,
+    /// The subset wants no sample.
+    #[error("subset has no samples, an epoch needs at least 1")]
+    EmptySubset,
+    /// Some lane would be empty, or there would be none.
+    #[error("number of lanes is {lanes}, expected 1 to {sample_count} (one sample a lane)")]
+    LanesOutOfRange {
+        /// What was asked for.
+        lanes: u64,
+        /// Samples to be visited.
+        sample_count: u64,
+    },
+    /// A subset was made for another number of samples.
+    #[error("subset is of {found} samples, the dataset has {expected}")]
+    SubsetOfOther {
+        /// Samples of the dataset.
+        expected: u64,
+        /// Samples that the subset was made for.
+        found: u64,
+    },
+    /// The extents are those of a subset already.
+    #[error("extents are of a subset already, expected those of all samples")]
+    SubsetOfSubset,
+    /// There would be no rank.
+    #[error("world is 0, expected 1 or more")]
+    NoRanks,
+    /// There is no such rank.
+    #[error("rank is {rank}, expected 0 to {last} (world is {world})", last = .world.saturating_sub(1))]
+    RankOutOfRange {
+        /// What was asked for.
+        rank: u64,
+        /// Number of ranks.
+        world: u64,
+    },
+    /// The epoch is to begin past its end.
+    #[error("position is {position}, expected 0 to {len} (the epoch's samples)")]
+    PositionOutOfRange {
+        /// What was asked for.
+        position: u64,
+        /// Positions of the epoch.
+        len: u64,
+    },
+    /// A batch would consist of repeated samples mostly.
+    #[error(
+        "all ranks' batches together have {global_batch_len} samples, expected at most {padded_len_max} where they are padded"
+    )]
+    PaddingTooLong {
+        /// Samples of a batch of all ranks.
+        global_batch_len: u64,
+        /// The most there can be.
+        padded_len_max: u64,
+    },
+    /// Extents are numbered with 32 bits.
+    #[error("dataset has {count} extents, at most {max} can be planned", max = u32::MAX)]
+    TooManyExtents {
+        /// Extents so far.
+        count: u64,
+    },
+}
+
+impl Plan {
+    /// Computes the order of an epoch: for the chunked order one shuffle of the extents, for the
+    /// others nothing.
+    ///
+    /// # Errors
+    /// [`PlanError::NoSamples`], and [`PlanError::LanesOutOfRange`] for the chunked order.
+    pub fn new(spec: PlanSpec) -> Result<Self, PlanError> {
+        let sample_count = spec.extents.sample_count();
+        if sample_count == 0 {
+            return Err(if spec.extents.subset().is_some() { PlanError::EmptySubset } else { PlanError::NoSamples });
+        }
+        let epoch_key = mix::key(&[spec.seed, spec.epoch, spec.fingerprint]);
+        let kind = match spec.order {
+            Order::Sequential => Kind::Sequential,
+            Order::Full => Kind::Full(Full::new(epoch_key, sample_count)),
+            Order::Chunked if (1..=sample_count).contains(&spec.lanes) => {
+                Kind::Chunked(Arc::new(Lanes::new(Arc::clone(&spec.extents), epoch_key, spec.lanes)))
+            }
+            Order::Chunked => {
+                return Err(PlanError::LanesOutOfRange { lanes: spec.lanes, sample_count });
+            }
+        };
+        Ok(Self { extents: spec.extents, kind })
+    }
+
+    /// Positions of the epoch, which is the number of samples, or of those in the subset.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a plan is never empty")]
+    pub fn len(&self) -> u64 {
+        self.extents.sample_count()
+    }
+
+    /// The ordinal at a position, without the ones before it.
+    ///
+    /// The chunked order takes up to one draw for each sample of the piece that holds the position,
+    /// so [`ordinals_from`](Self::ordinals_from) is the way to many of them.
+    ///
+    /// # Panics
+    /// If `position` is not below [`len`](Self::len).
+    #[must_use]
+    pub fn at(&self, position: u64) -> u64 {
+        assert!(position < self.len(), "position {position} of an epoch of {}", self.len());
+        self.extents.ordinal(self.index_at(position))
+    }
+
+    /// The index of the sample at a position below the length.
+    fn index_at(&self, position: u64) -> u64 {
+        match &self.kind {
+            Kind::Sequential => position,
+            Kind::Full(full) => full.at(position),
+            Kind::Chunked(lanes) => lanes.at(position),
+        }
+    }
+
+    /// The ordinals at `position`, `position + 1`, ... to the end of the epoch; none where
+    /// `position` lies past it.
+    ///
+    /// Holds the order of one piece for each lane, 2 bytes a sample of it, and about 200 bytes a lane.
+    #[must_use]
+    pub fn ordinals_from(&self, position: u64) -> Ordinals {
+        Ordinals::new(self.clone(), Stride::all(position, self.len()))
+    }
+
+    /// The ordinals at some positions.
+    pub fn ordinals_of(&self, positions: Stride) -> Ordinals {
+        Ordinals::new(self.clone(), positions)
+    }
+
+    /// The order that this is.
+    #[must_use]
+    pub fn order(&self) -> Order {
+        match self.kind {
+            Kind::Sequential => Order::Sequential,
+            Kind::Full(_) => Order::Full,
+            Kind::Chunked(_) => Order::Chunked,
+        }
+    }
+
+    /// The lanes of the chunked order, and through them its pieces; the other orders have none.
+    #[must_use]
+    pub fn lanes(&self) -> Option<&Arc<Lanes>> {
+        match &self.kind {
+            Kind::Chunked(lanes) => Some(lanes),
+            Kind::Sequential | Kind::Full(_) => None,
+        }
+    }
+
+    /// The extents of the dataset, or of a subset of it.
+    #[must_use]
+    pub fn extents(&self) -> &Arc<Extents> {
+        &self.extents
+    }
+}
+
+/// A number that indexes or counts something held in memory.
+#[expect(clippy::cast_possible_truncation, reason = "usize has 64 bits on every host that grainstore compiles for")]
+const fn in_memory(value: u64) -> usize {
+    value as usize
+}

@@ -1,0 +1,312 @@
+//! A rank's share of an epoch: which positions its batches have.
+//!
+//! Batch k of all ranks together is one *global batch*: `world x batch_size` consecutive positions. It does not depend
+//! on how many ranks divide it, so the k-th step of a training run sees the same samples on 1 machine as on 24.
+//!
+//! ```text
+//! positions    start |0 1 2 3 4 5|6 7 8 9 ...     world 3, batch size 2
+//! chunked, full      |0 1 2 0 1 2|0 1 2 0 ...     rank r takes the positions p = r mod world
+//! sequential         |0 0 1 1 2 2|0 0 1 1 ...     rank r takes the r-th contiguous part of each global batch
+//! ```
+//! spec.md: RNK-1 to RNK-3.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::str::FromStr;
+
+use super::ordinals::Ordinals;
+use super::stride::{Stride, common_divisor};
+use super::{Order, Plan, PlanError, in_memory};
+
+/// Most samples of a padded batch, unless the epoch has more.
+const PADDED_LEN_MAX: u64 = 1 << 24;
+
+/// What happens at the end of an epoch whose samples do not fill the last global batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Tail {
+    /// The samples left over are not visited.
+    Drop,
+    /// The last batches have fewer samples, some perhaps none.
+    #[default]
+    Short,
+    /// The last batches are filled with samples from the epoch's start, which are marked as repeated.
+    Pad,
+}
+
+/// A tail's name that is none of the three.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("tail is {found:?}, expected drop, short or pad")]
+pub struct ParseTailError {
+    found: String,
+}
+
+/// Which share of an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShareSpec {
+    /// This rank, from 0.
+    pub rank: u64,
+    /// Number of ranks.
+    pub world: u64,
+    /// Samples of a batch of one rank.
+    pub batch_size: NonZeroUsize,
+    /// Position at which the first global batch begins.
+    pub start: u64,
+    /// What becomes of samples that do not fill a global batch.
+    pub tail: Tail,
+}
+
+/// The share of one rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    spec: ShareSpec,
+    global_batch_len: u64,
+    /// Positions of the epoch.
+    len: u64,
+    order: Order,
+    /// Of the chunked order, else 1.
+    lane_count: u64,
+    batch_count: u64,
+}
+
+/// Positions `first`, `first + step`, ... of a batch, `count` of them.
+///
+/// One that is not below the epoch's length n is padding: position n + i repeats position i.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Positions {
+    /// The first position, where there is one.
+    pub first: u64,
+    /// From one position to the next.
+    pub step: u64,
+    /// Number of positions.
+    pub count: u64,
+}
+
+/// A batch of a rank: which samples it has, and where in the epoch they stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Their positions.
+    pub positions: Positions,
+    /// Their ordinals.
+    pub ordinals: Vec<u64>,
+}
+
+/// The batches of a share, one after the other: see [`Share::steps`].
+#[derive(Clone, Debug)]
+pub struct Steps {
+    plan: Plan,
+    share: Share,
+    next_batch: u64,
+    /// Of the orders whose ranks take every so-many-th position.
+    ordinals: Ordinals,
+}
+
+impl Share {
+    /// The share of the plan that `spec` says.
+    ///
+    /// # Errors
+    /// Where there is no such rank, the start lies past the end, or a batch to be padded is too long.
+    pub fn new(plan: &Plan, spec: ShareSpec) -> Result<Self, PlanError> {
+        let ShareSpec { rank, world, start, tail, .. } = spec;
+        let (len, batch_size) = (plan.len(), spec.batch_size.get() as u64);
+        if world == 0 {
+            return Err(PlanError::NoRanks);
+        }
+        if rank >= world {
+            return Err(PlanError::RankOutOfRange { rank, world });
+        }
+        if start > len {
+            return Err(PlanError::PositionOutOfRange { position: start, len });
+        }
+        let global_batch_len = world.saturating_mul(batch_size);
+        let padded_len_max = len.max(PADDED_LEN_MAX);
+        if tail == Tail::Pad && global_batch_len > padded_len_max {
+            return Err(PlanError::PaddingTooLong { global_batch_len, padded_len_max });
+        }
+        let batch_count = match tail {
+            Tail::Drop => (len - start) / global_batch_len,
+            Tail::Short | Tail::Pad => (len - start).div_ceil(global_batch_len),
+        };
+        let lane_count = plan.lanes().map_or(1, |lanes| lanes.lane_count());
+        Ok(Self { spec, global_batch_len, len, order: plan.order(), lane_count, batch_count })
+    }
+
+    /// What it was made from.
+    #[must_use]
+    pub fn spec(&self) -> &ShareSpec {
+        &self.spec
+    }
+
+    /// Batches from the start to the end of the epoch: the same for every rank.
+    #[must_use]
+    pub fn batch_count(&self) -> u64 {
+        self.batch_count
+    }
+
+    /// The position in the epoch after so many batches, which is the same for every rank.
+    #[must_use]
+    pub fn position_after(&self, batch_count: u64) -> u64 {
+        self.begin_of(batch_count.min(self.batch_count)).min(self.len)
+    }
+
+    /// The positions of a batch; none where there is no such batch.
+    #[must_use]
+    pub fn positions(&self, batch: u64) -> Positions {
+        let (begin, end) = (self.begin_of(batch), self.end_of(batch));
+        match self.order {
+            Order::Sequential => self.contiguous(begin, end),
+            Order::Full | Order::Chunked => self.interleaved(begin, end),
+        }
+    }
+
+    /// The batch that has a position of this share, and the place in it.
+    #[must_use]
+    pub fn place_of(&self, position: u64) -> (u64, u64) {
+        let batch = position.saturating_sub(self.spec.start) / self.global_batch_len;
+        let Positions { first, step, .. } = self.positions(batch);
+        (batch, position.saturating_sub(first) / step)
+    }
+
+    /// How many ranks visit samples of one piece of the chunked order at most: 1 where the world divides the lanes, so
+    /// that every rank has lanes of its own. (An extent at the border of two lanes is two pieces, whatever the ranks.)
+    #[must_use]
+    pub fn readers_of_an_extent(&self) -> u64 {
+        match self.order {
+            Order::Chunked => self.spec.world / common_divisor(self.spec.world, self.lane_count),
+            Order::Full | Order::Sequential => 1,
+        }
+    }
+
+    /// Of the lanes, how many this rank visits.
+    #[must_use]
+    pub fn lane_count(&self) -> u64 {
+        self.lane_count / common_divisor(self.spec.world, self.lane_count)
+    }
+
+    /// The batches from number `batch` on.
+    #[must_use]
+    pub fn steps(&self, plan: &Plan, batch: u64) -> Steps {
+        let ordinals = Ordinals::new(plan.clone(), self.stride_from(batch));
+        Steps { plan: plan.clone(), share: self.clone(), next_batch: batch, ordinals }
+    }
+
+    /// The positions of all batches, padding left out, of an order whose ranks take every so-many-th.
+    pub fn stride(&self) -> Stride {
+        self.stride_from(0)
+    }
+
+    /// The positions that are padding; only the last batch has any.
+    pub fn padding(&self) -> impl Iterator<Item = u64> + use<> {
+        let len = self.len;
+        self.positions(self.batch_count.saturating_sub(1)).filter(move |position| *position >= len)
+    }
+
+    fn stride_from(&self, batch: u64) -> Stride {
+        let end = self.begin_of(self.batch_count).min(self.len);
+        Stride { end, ..self.residue_from(self.begin_of(batch)) }
+    }
+
+    fn begin_of(&self, batch: u64) -> u64 {
+        self.spec.start.saturating_add(batch.saturating_mul(self.global_batch_len))
+    }
+
+    fn end_of(&self, batch: u64) -> u64 {
+        let end = self.begin_of(batch.saturating_add(1));
+        match self.spec.tail {
+            _ if batch >= self.batch_count => self.begin_of(batch),
+            Tail::Pad => end,
+            Tail::Drop | Tail::Short => end.min(self.len),
+        }
+    }
+
+    /// This rank's positions from `begin` on.
+    fn residue_from(&self, begin: u64) -> Stride {
+        let ShareSpec { rank, world, .. } = self.spec;
+        let past = begin % world;
+        let skipped = if rank >= past { rank - past } else { world - past + rank };
+        Stride { first: begin.saturating_add(skipped), step: world, end: u64::MAX }
+    }
+
+    fn interleaved(&self, begin: u64, end: u64) -> Positions {
+        let stride = Stride { end, ..self.residue_from(begin) };
+        Positions { first: stride.first, step: stride.step, count: stride.len() }
+    }
+
+    fn contiguous(&self, begin: u64, end: u64) -> Positions {
+        let ShareSpec { rank, world, .. } = self.spec;
+        let (each, over) = ((end - begin) / world, (end - begin) % world);
+        let first = begin + rank * each + rank.min(over);
+        Positions { first, step: 1, count: each + u64::from(rank < over) }
+    }
+}
+
+impl Iterator for Positions {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        self.count = self.count.checked_sub(1)?;
+        let position = self.first;
+        self.first = self.first.saturating_add(self.step);
+        Some(position)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (in_memory(self.count), Some(in_memory(self.count)))
+    }
+}
+
+impl ExactSizeIterator for Positions {}
+
+impl Iterator for Steps {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        if self.next_batch >= self.share.batch_count {
+            return None;
+        }
+        let positions = self.share.positions(self.next_batch);
+        self.next_batch += 1;
+        let len = self.plan.len();
+        let inside = positions.take_while(|position| *position < len);
+        let mut ordinals = Vec::with_capacity(in_memory(positions.count));
+        match self.plan.order() {
+            // Positions are indices, one after the other.
+            Order::Sequential => {
+                let count = inside.count() as u64;
+                ordinals.extend(self.plan.extents().ordinals(positions.first..positions.first + count));
+            }
+            Order::Full | Order::Chunked => ordinals.extend(self.ordinals.by_ref().take(inside.count())),
+        }
+        ordinals.extend(positions.skip(ordinals.len()).map(|position| self.plan.at(position % len)));
+        Some(Step { positions, ordinals })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = in_memory(self.share.batch_count.saturating_sub(self.next_batch));
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Steps {}
+
+impl fmt::Display for Tail {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Self::Drop => "drop",
+            Self::Short => "short",
+            Self::Pad => "pad",
+        })
+    }
+}
+
+impl FromStr for Tail {
+    type Err = ParseTailError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "drop" => Ok(Self::Drop),
+            "short" => Ok(Self::Short),
+            "pad" => Ok(Self::Pad),
+            _ => Err(ParseTailError { found: name.to_owned() }),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Why a source cannot be opened or read.
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use grainstore_format::{FormatError, MAX_KEY_LEN, escape_bytes};
+
+use crate::Bad;
+use crate::folder::listing::ListingError;
+
+/// Why a source cannot be opened or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// The folder could not be listed.
+    #[error(transparent)]
+    Listing(#[from] ListingError),
+    /// A sample, or what is left of a file, cannot be read or understood.
+    #[error("{0}")]
+    Bad(Box<Bad>),
+    /// The source cannot be taken at all.
+    #[error("{}: {why}", shown(path))]
+    Refused {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was found, and what was expected.
+        why: String,
+    },
+    /// A path cannot be looked at.
+    #[error("{}: cannot be looked at: {source}", shown(path))]
+    Path {
+        /// The path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A path is too long to be a key.
+    #[error("{}: its path below the folder has {len} bytes; keys have {MAX_KEY_LEN} at most", shortened(path))]
+    KeyTooLong {
+        /// The file.
+        path: PathBuf,
+        /// Length of its path below the folder in bytes.
+        len: usize,
+    },
+    /// The threads that read could not be started.
+    #[error("cannot start reading threads: {0}")]
+    Threads(String),
+    /// The schema of the data is not legal.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+}
+
+/// A path made safe for a terminal.
+pub fn shown(path: &Path) -> String {
+    escape_bytes(path.as_os_str().as_bytes())
+}
+
+/// The first bytes of a path that is too long to be read.
+fn shortened(path: &Path) -> String {
+    let bytes = path.as_os_str().as_bytes();
+    format!("{}...", escape_bytes(&bytes[..bytes.len().min(256)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_too_long_for_a_key_is_named_by_its_first_bytes() {
+        let path = PathBuf::from("x".repeat(70_000));
+        let text = SourceError::KeyTooLong { path, len: 70_000 }.to_string();
+        assert!(text.ends_with("...: its path below the folder has 70000 bytes; keys have 65535 at most"), "{text}");
+        assert!(text.len() < 400);
+    }
+}

@@ -1,0 +1,123 @@
+//! A table of labels: one row for each file of a folder, joined by path.
+//!
+//! The column named `path`, `file`, `file_name`, `filename`, `name` or `key`, else the first one, says which file a row
+//! is about, as the file's key does. Columns of text become fields, and the names of classes are kept as `class_names`;
+//! see [`table`](crate::table) for the rest.
+//!
+//! Rows and files must match one to one: a label that is lost to a typing error is worse than a refusal.
+
+use std::cmp::Ordering;
+use std::path::{Path, PathBuf};
+
+use grainstore_format::AttributeValue;
+
+use crate::SourceError;
+use crate::table::{Column, Table, Wanted, quoted};
+
+const WANTED: Wanted =
+    Wanted { path_names: &["path", "file", "file_name", "filename", "name", "key"], or_first: true, plain: &[] };
+
+/// A table of labels, its rows in the order of keys.
+#[derive(Debug)]
+pub(super) struct Labels {
+    file: PathBuf,
+    table: Table,
+}
+
+impl Labels {
+    /// Reads the whole table.
+    ///
+    /// # Errors
+    /// Where it cannot be read or understood, or a file has two rows.
+    pub(super) fn read(file: &Path) -> Result<Self, SourceError> {
+        let labels = Self { file: file.to_owned(), table: Table::read(&[file.to_owned()], WANTED)? };
+        labels.check_rows()?;
+        Ok(labels)
+    }
+
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    pub(super) fn columns(&self) -> &[Column] {
+        self.table.columns()
+    }
+
+    /// Whether rows and keys are the same; `keys` are sorted.
+    ///
+    /// # Errors
+    /// Where one has no other: names the first and counts them.
+    pub(super) fn check(&self, keys: impl Iterator<Item = Vec<u8>>) -> Result<(), SourceError> {
+        let (mut rowless, mut fileless) = (Strays::default(), Strays::default());
+        let mut row = 0;
+        let mut keys = keys.peekable();
+        loop {
+            let path = (row < self.table.len()).then(|| self.table.path(row));
+            let order = match (path, keys.peek()) {
+                (None, None) => break,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(path), Some(key)) => path.cmp(key),
+            };
+            match order {
+                Ordering::Less => fileless.add(path.unwrap_or_default()),
+                Ordering::Greater => rowless.add(keys.peek().map_or(&[], Vec::as_slice)),
+                Ordering::Equal => {}
+            }
+            row += usize::from(order != Ordering::Greater);
+            if order != Ordering::Less {
+                keys.next();
+            }
+        }
+        self.complain(&rowless, &fileless)
+    }
+
+    /// The attributes of a row, in the order of columns that are attributes.
+    pub(super) fn attributes(&self, row: usize) -> Vec<Option<AttributeValue>> {
+        self.table.attributes(row)
+    }
+
+    /// The texts of a row, in the order of columns that are fields.
+    pub(super) fn texts(&self, row: usize) -> Vec<Option<&str>> {
+        self.table.texts(row)
+    }
+
+    fn check_rows(&self) -> Result<(), SourceError> {
+        match (1..self.table.len()).find(|&row| self.table.path(row - 1) == self.table.path(row)) {
+            Some(row) => Err(self.refused(format!("{} has two rows", quoted(self.table.path(row))))),
+            None => Ok(()),
+        }
+    }
+
+    fn complain(&self, rowless: &Strays, fileless: &Strays) -> Result<(), SourceError> {
+        let of = |strays: &Strays, what: &str| {
+            let first = strays.first.as_ref()?;
+            Some(format!("{} {what}, the first of them {}", strays.count, quoted(first)))
+        };
+        let what = [of(rowless, "files have no row"), of(fileless, "rows have no file")];
+        let what: Vec<String> = what.into_iter().flatten().collect();
+        if what.is_empty() {
+            return Ok(());
+        }
+        let hint = "each row names one file by its path below the folder, as the first line says which column does";
+        Err(self.refused(format!("{}; {hint}", what.join("; "))))
+    }
+
+    fn refused(&self, why: String) -> SourceError {
+        SourceError::Refused { path: self.file.clone(), why }
+    }
+}
+
+/// Rows without a file, or files without a row.
+#[derive(Default)]
+struct Strays {
+    first: Option<Vec<u8>>,
+    count: u64,
+}
+
+impl Strays {
+    fn add(&mut self, path: &[u8]) {
+        self.first.get_or_insert_with(|| path.to_vec());
+        self.count += 1;
+    }
+}

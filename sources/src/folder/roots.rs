@@ -1,0 +1,123 @@
+//! The folders of a source and the keys of their files.
+//!
+//! Of one folder, a key is the path below it. Of several, the folder's name stands before it, so `train/a.jpg` and
+//! `val/a.jpg` are two samples. Folders are read in the order given; in the order of keys, in which a table of labels
+//! is sorted, the files of a folder lie together too, since no name is the start of another one with its slash.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use grainstore_format::MAX_KEY_LEN;
+
+use super::listing::{Listing, ListingError};
+use crate::SourceError;
+use crate::error::shown;
+
+/// Listed folders, in the order given; at least one.
+#[derive(Debug)]
+pub(super) struct Roots {
+    listings: Vec<Listing>,
+    /// What stands before each folder's paths in keys; empty where there is one folder.
+    prefixes: Vec<Vec<u8>>,
+    /// The place of each folder's first file among all files in the order of keys.
+    first_ranks: Vec<usize>,
+}
+
+impl Roots {
+    /// # Errors
+    /// Where two folders have one name or lie in each other, a folder has no name, or a key would be too long.
+    pub(super) fn of(listings: Vec<Listing>) -> Result<Self, SourceError> {
+        let prefixes = match &listings[..] {
+            [_] => vec![Vec::new()],
+            several => distinct_prefixes(several)?,
+        };
+        let first_ranks = first_ranks(&listings, &prefixes);
+        let roots = Self { listings, prefixes, first_ranks };
+        roots.check_keys()?;
+        Ok(roots)
+    }
+
+    pub(super) fn listings(&self) -> &[Listing] {
+        &self.listings
+    }
+
+    /// The names of the folders, where there are several.
+    pub(super) fn names(&self) -> Option<impl Iterator<Item = &[u8]>> {
+        let several = self.listings.len() > 1;
+        several.then(|| self.prefixes.iter().map(|prefix| prefix.strip_suffix(b"/").unwrap_or(prefix)))
+    }
+
+    pub(super) fn key(&self, root: usize, file: usize) -> Vec<u8> {
+        [&self.prefixes[root], self.listings[root].relative_path(file)].concat()
+    }
+
+    /// The place of a file among all files in the order of keys.
+    pub(super) fn rank(&self, root: usize, file: usize) -> usize {
+        self.first_ranks[root] + file
+    }
+
+    /// All keys, sorted.
+    pub(super) fn sorted_keys(&self) -> impl Iterator<Item = Vec<u8>> {
+        let mut roots: Vec<usize> = (0..self.listings.len()).collect();
+        roots.sort_unstable_by_key(|&root| self.first_ranks[root]);
+        roots.into_iter().flat_map(move |root| (0..self.listings[root].len()).map(move |file| self.key(root, file)))
+    }
+
+    fn check_keys(&self) -> Result<(), SourceError> {
+        for (listing, prefix) in self.listings.iter().zip(&self.prefixes) {
+            let len = |file: usize| prefix.len() + listing.relative_path(file).len();
+            if let Some(file) = (0..listing.len()).find(|&file| len(file) > MAX_KEY_LEN) {
+                return Err(SourceError::KeyTooLong { path: listing.path(file), len: len(file) });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes a file out of the listing of the folder that it lies in, where it is listed: it is no sample.
+pub(super) fn leave_out(listing: &mut Listing, path: &Path) -> Result<(), ListingError> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    // The last component is not followed: what is listed is the link under its own name.
+    let (Ok(folder), Ok(root)) = (fs::canonicalize(folder), fs::canonicalize(listing.root())) else { return Ok(()) };
+    match folder.join(name).strip_prefix(root) {
+        Ok(relative) => listing.remove(relative.as_os_str().as_bytes()),
+        Err(_) => Ok(()),
+    }
+}
+
+fn distinct_prefixes(listings: &[Listing]) -> Result<Vec<Vec<u8>>, SourceError> {
+    let places: Vec<PathBuf> = listings.iter().map(|listing| canonical(listing.root())).collect::<Result<_, _>>()?;
+    let mut prefixes: Vec<Vec<u8>> = Vec::new();
+    for (number, (listing, place)) in listings.iter().zip(&places).enumerate() {
+        let refused = |why: String| Err(SourceError::Refused { path: listing.root().to_owned(), why });
+        let Some(name) = listing.root().file_name().or(place.file_name()) else {
+            return refused("it has no name, which keys would begin with".into());
+        };
+        let prefix = [name.as_bytes(), b"/"].concat();
+        if let Some(other) = prefixes.iter().position(|other| *other == prefix) {
+            let other = shown(listings[other].root());
+            return refused(format!("has the same name as {other}; keys begin with the folder's name, so rename one"));
+        }
+        let nested = |other: &usize| places[*other].starts_with(place) || place.starts_with(&places[*other]);
+        if let Some(other) = (0..number).find(nested) {
+            let other = shown(listings[other].root());
+            return refused(format!("one of it and {other} lies in the other: its files would be packed twice"));
+        }
+        prefixes.push(prefix);
+    }
+    Ok(prefixes)
+}
+
+fn canonical(path: &Path) -> Result<PathBuf, SourceError> {
+    fs::canonicalize(path).map_err(|source| SourceError::Path { path: path.to_owned(), source })
+}
+
+fn first_ranks(listings: &[Listing], prefixes: &[Vec<u8>]) -> Vec<usize> {
+    let count_before = |prefix: &Vec<u8>| {
+        let before = prefixes.iter().zip(listings).filter(|(other, _)| *other < prefix);
+        before.map(|(_, listing)| listing.len()).sum()
+    };
+    prefixes.iter().map(count_before).collect()
+}

@@ -1,0 +1,199 @@
+//! What a dataset made of folders looks like: its attributes, fields and user metadata.
+
+use std::collections::BTreeSet;
+
+use grainstore_format::{Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Schema, escape_bytes};
+use serde_json::{Map, Value};
+
+use super::labels::Labels;
+use super::listing::{Classes, Listing};
+use super::roots::Roots;
+use crate::SourceError;
+use crate::error::shown;
+use crate::table::{Column, Values};
+
+/// Extensions of picture files, in lower case.
+const IMAGE_EXTENSIONS: [&[u8]; 10] =
+    [b"jpg", b"jpeg", b"png", b"gif", b"bmp", b"webp", b"tif", b"tiff", b"ppm", b"pgm"];
+
+/// The schema of folders, and where the values of attributes and texts come from.
+///
+/// ```text
+/// attributes   label (the folder's class) | split (which folder) | the table's numbers
+/// fields       the file | the table's texts
+/// ```
+///
+/// A column of the table that is named like an attribute of the folders takes its place.
+#[derive(Debug)]
+pub(super) struct Shape {
+    metadata: Metadata,
+    classes: Option<UnitedClasses>,
+    has_split: bool,
+    labels: Option<Labels>,
+    notes: Vec<String>,
+}
+
+impl Shape {
+    /// # Errors
+    /// Where the table has other rows than there are files, or names that a schema cannot have.
+    pub(super) fn of(roots: &Roots, labels: Option<Labels>) -> Result<Self, SourceError> {
+        if let Some(labels) = &labels {
+            labels.check(roots.sorted_keys())?;
+        }
+        let columns = labels.as_ref().map_or(&[][..], Labels::columns);
+        let is_column = |name: &str| columns.iter().any(|column| column.name == name);
+        let classes = UnitedClasses::of(roots.listings());
+        let field = field_name(roots, classes.is_some() || labels.is_some());
+        let mut notes = Vec::new();
+        if let (true, Some(_), Some(labels)) = (is_column("label"), &classes, &labels) {
+            notes.push(format!("labels come from {}, not from the folders' names", shown(labels.file())));
+        }
+        let classes = classes.filter(|_| !is_column("label"));
+        let split_names = roots.names().filter(|_| !is_column("split"));
+        let mut attributes = Vec::new();
+        let mut user = Map::new();
+        if let Some(classes) = &classes {
+            attributes.push(int64("label"));
+            user.insert("class_names".into(), classes.names.iter().map(|name| name_value(name)).collect());
+        }
+        let has_split = split_names.is_some();
+        if let Some(names) = split_names {
+            attributes.push(int64("split"));
+            user.insert("split_names".into(), names.map(name_value).collect());
+        }
+        let mut fields = vec![Field { name: field.into(), kind: FieldType::Bytes }];
+        add_columns(columns, &mut attributes, &mut fields, &mut user, &mut notes);
+        let metadata = Metadata { schema: Schema::new(attributes, fields)?, user };
+        Ok(Self { metadata, classes, has_split, labels, notes })
+    }
+
+    pub(super) fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    pub(super) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Number of classes, where the folders have the shape of ImageNet.
+    pub(super) fn class_count(&self) -> Option<usize> {
+        self.classes.as_ref().map(|classes| classes.names.len())
+    }
+
+    /// The attributes of a file; `rank` is its place in the order of keys.
+    pub(super) fn attributes(&self, root: usize, file: usize, rank: usize) -> Vec<Option<AttributeValue>> {
+        let class = self.classes.as_ref().map(|classes| classes.class_of(root, file));
+        let split = self.has_split.then_some(root);
+        let derived = class.into_iter().chain(split).map(|number| i64::try_from(number).ok().map(AttributeValue::Int));
+        derived.chain(self.labels.iter().flat_map(|labels| labels.attributes(rank))).collect()
+    }
+
+    /// The texts that stand behind a file in its payload, one for each field but the first.
+    pub(super) fn texts(&self, rank: usize) -> Vec<Option<&str>> {
+        self.labels.as_ref().map_or_else(Vec::new, |labels| labels.texts(rank))
+    }
+}
+
+/// The classes of all folders, numbered by name from 0 on.
+#[derive(Debug)]
+struct UnitedClasses {
+    names: Vec<Box<[u8]>>,
+    /// For each folder, its own classes and the number of each among all.
+    of_roots: Vec<(Classes, Vec<usize>)>,
+}
+
+impl UnitedClasses {
+    /// `None` where a folder has not the shape of ImageNet.
+    fn of(listings: &[Listing]) -> Option<Self> {
+        let classes: Vec<Classes> = listings.iter().map(Listing::classes).collect::<Option<_>>()?;
+        let names: BTreeSet<&[u8]> = classes.iter().flat_map(Classes::names).collect();
+        let names: Vec<Box<[u8]>> = names.into_iter().map(Box::from).collect();
+        let number = |name: &[u8]| names.partition_point(|other| **other < *name);
+        let numbers = |classes: &Classes| classes.names().map(number).collect();
+        let of_roots = classes
+            .into_iter()
+            .map(|classes| {
+                let numbers = numbers(&classes);
+                (classes, numbers)
+            })
+            .collect();
+        Some(Self { names, of_roots })
+    }
+
+    fn class_of(&self, root: usize, file: usize) -> usize {
+        let (classes, numbers) = &self.of_roots[root];
+        numbers[grainstore_format::to_usize(classes.class_of(file).into())]
+    }
+}
+
+fn add_columns(
+    columns: &[Column],
+    attributes: &mut Vec<Attribute>,
+    fields: &mut Vec<Field>,
+    user: &mut Map<String, Value>,
+    notes: &mut Vec<String>,
+) {
+    for Column { name, values } in columns {
+        match values {
+            Values::Attribute(kind) => attributes.push(Attribute { name: name.clone(), kind: *kind }),
+            Values::Classes(names) => {
+                attributes.push(int64(name));
+                user.insert("class_names".into(), names.iter().map(|name| Value::from(&**name)).collect());
+            }
+            Values::Text => fields.push(Field { name: name.clone(), kind: FieldType::Str }),
+            Values::Plain => {}
+            Values::Nothing => {
+                notes.push(format!(
+                    "column \"{}\" of the labels is empty and was left out",
+                    escape_bytes(name.as_bytes())
+                ));
+            }
+        }
+    }
+}
+
+fn int64(name: &str) -> Attribute {
+    Attribute { name: name.into(), kind: AttributeType::Int64 }
+}
+
+/// `image` where all files are pictures and something is known of them.
+fn field_name(roots: &Roots, is_labelled: bool) -> &'static str {
+    let is_images = |listing: &Listing| (0..listing.len()).all(|file| is_image(listing.relative_path(file)));
+    if is_labelled && roots.listings().iter().all(is_images) { "image" } else { "data" }
+}
+
+/// JSON holds UTF-8 only: bytes that are none are escaped.
+fn name_value(name: &[u8]) -> Value {
+    match std::str::from_utf8(name) {
+        Ok(text) => text.into(),
+        Err(_) => escape_bytes(name).into(),
+    }
+}
+
+/// Whether a name ends in `.jpg` or the like; `jpg` and `.jpg` alone are no pictures.
+fn is_image(path: &[u8]) -> bool {
+    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+    let Some(dot) = name.iter().rposition(|&byte| byte == b'.').filter(|&dot| dot > 0) else { return false };
+    IMAGE_EXTENSIONS.iter().any(|extension| extension.eq_ignore_ascii_case(&name[dot + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_are_known_by_their_extension_in_any_case() {
+        for name in ["a/b.jpg", "n01/n01_1.JPEG", "x/.hidden.png", "x/a.b.TiFf", "x/é.webp"] {
+            assert!(is_image(name.as_bytes()), "{name}");
+        }
+        for name in ["a/jpg", "a/.jpg", "a.jpg/b", "a/b.jpg.txt", "a/b.jpgx", "a/b.", "a/b"] {
+            assert!(!is_image(name.as_bytes()), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_of_classes_are_kept_where_they_are_utf8_and_escaped_where_not() {
+        assert_eq!(name_value("chat \"noir\"".as_bytes()), "chat \"noir\"");
+        assert_eq!(name_value(b"a\xff"), "a\\xff");
+    }
+}

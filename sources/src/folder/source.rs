@@ -1,0 +1,287 @@
+//! Listed folders as a source: one file, one sample.
+
+use grainstore_host::{open_regular, read_whole};
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use grainstore_format::{Metadata, escape_bytes};
+use grainstore_writer::{Sample, StreamedSample};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use xxhash_rust::xxh64::Xxh64;
+
+use super::labels::Labels;
+use super::listing::{Listing, OnUnreadable, ScanOptions};
+use super::roots::{Roots, leave_out};
+use super::shape::Shape;
+
+use crate::source::file_stamp;
+use crate::{Bad, Blocks, Item, Layout, Part, Place, Reach, Samples, Skipped, Source, SourceError, WHOLE_LEN_MAX};
+
+/// Threads that list folders where nothing else was asked for. They wait for the device most of the time, so their
+/// number does not depend on that of the cores.
+const LISTERS: usize = 16;
+
+/// How a folder is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FolderOptions {
+    /// What to do about a folder that cannot be listed, or a link that leads nowhere.
+    pub on_unreadable: OnUnreadable,
+    /// Threads that list; 16 where `None`. It changes nothing of what is found.
+    pub jobs: Option<NonZeroUsize>,
+    /// A table with a row for each file: CSV, TSV or JSON Lines. Columns of numbers become attributes, columns of text
+    /// become fields. Where it lies in the folder itself, it is no sample.
+    pub labels: Option<PathBuf>,
+}
+
+/// One folder of plain files as a source, or several.
+#[derive(Debug)]
+pub struct FolderSource {
+    roots: Roots,
+    shape: Shape,
+    origins: Vec<PathBuf>,
+    parts: Vec<Part>,
+}
+
+impl FolderSource {
+    /// Lists the folder `root`; no file is opened yet but that of the labels.
+    ///
+    /// # Errors
+    /// Where it cannot be listed, a path is too long to be a key, or the labels do not fit the files.
+    pub fn open(root: &Path, options: &FolderOptions) -> Result<Self, SourceError> {
+        Self::open_all(&[root.to_owned()], options)
+    }
+
+    /// Lists several folders, which become one dataset: `convert imagenet/train imagenet/val`.
+    ///
+    /// Keys begin with the folder's own name, `train/`; the attribute `split` is the folder's number, and `split_names`
+    /// in the user metadata are the names. Classes are those of all folders. One folder is as with [`Self::open`].
+    ///
+    /// # Errors
+    /// As [`Self::open`]; and where there is no folder, or two have one name or lie in each other.
+    pub fn open_all(roots: &[PathBuf], options: &FolderOptions) -> Result<Self, SourceError> {
+        if roots.is_empty() {
+            return Err(SourceError::Refused { path: PathBuf::new(), why: "no folder was named".into() });
+        }
+        let mut listings = scan_all(roots, options)?;
+        if let Some(labels) = &options.labels {
+            listings.iter_mut().try_for_each(|listing| leave_out(listing, labels))?;
+        }
+        let roots = Roots::of(listings)?;
+        let labels = options.labels.as_deref().map(Labels::read).transpose()?;
+        let shape = Shape::of(&roots, labels)?;
+        let origins: Vec<PathBuf> = roots.listings().iter().map(|listing| listing.root().to_owned()).collect();
+        let part = |listing: &Listing| Part {
+            path: listing.root().to_owned(),
+            len: 0,
+            sample_count: Some(listing.len() as u64),
+        };
+        let parts = roots.listings().iter().map(part).collect();
+        Ok(Self { roots, shape, origins, parts })
+    }
+
+    /// What was found in the folder; in the first one, where there are several.
+    pub fn listing(&self) -> &Listing {
+        &self.roots.listings()[0]
+    }
+
+    /// What was found in each folder.
+    pub fn listings(&self) -> &[Listing] {
+        self.roots.listings()
+    }
+
+    /// Number of classes, where all folders have the shape of ImageNet and no table gives other labels.
+    pub fn class_count(&self) -> Option<usize> {
+        self.shape.class_count()
+    }
+
+    /// Whether the samples have labels, and if not, why.
+    fn labels_note(&self) -> Option<String> {
+        if let Some(count) = self.class_count() {
+            let ending = if count == 1 { "" } else { "es" };
+            return Some(format!("labels: {count} class{ending} (the folders)"));
+        }
+        if self.metadata().schema.attributes().iter().any(|attribute| attribute.name == "label") {
+            return None;
+        }
+        let is_class_file = |path: &[u8]| path.iter().filter(|&&byte| byte == b'/').count() == 1;
+        let paths = |listing| (0..Listing::len(listing)).map(|file| listing.relative_path(file));
+        let other = self.listings().iter().flat_map(paths).find(|path| !is_class_file(path));
+        let shown = other.map_or_else(String::new, |path| format!(", such as {}", escape_bytes(path)));
+        // train/CLASS/FILE and val/CLASS/FILE: what their names say is had when each is named.
+        let are_splits = |path: &[u8]| path.iter().filter(|&&byte| byte == b'/').count() == 2;
+        let way_out = if self.listings().iter().flat_map(paths).all(are_splits) {
+            "; where SRC has folders of classes in folders such as train and val, name each: SRC/train SRC/val"
+        } else {
+            ""
+        };
+        Some(format!("no labels: not every file is at CLASS/FILE{shown}{way_out}"))
+    }
+}
+
+fn scan_all(roots: &[PathBuf], options: &FolderOptions) -> Result<Vec<Listing>, SourceError> {
+    let listers = options.jobs.map_or(LISTERS, NonZeroUsize::get);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(listers).build();
+    let pool = pool.map_err(|error| SourceError::Threads(error.to_string()))?;
+    let scan = ScanOptions { on_unreadable: options.on_unreadable };
+    Ok(pool.install(|| roots.iter().map(|root| Listing::scan(root, scan)).collect::<Result<_, _>>())?)
+}
+
+impl Source for FolderSource {
+    fn kind(&self) -> &'static str {
+        "folder"
+    }
+
+    fn origins(&self) -> &[PathBuf] {
+        &self.origins
+    }
+
+    fn metadata(&self) -> &Metadata {
+        self.shape.metadata()
+    }
+
+    fn is_keyed(&self) -> bool {
+        true
+    }
+
+    fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    fn has_distinct_keys(&self) -> bool {
+        true
+    }
+
+    fn is_listed(&self) -> bool {
+        true
+    }
+
+    fn blocks(&self, part: usize) -> Result<Option<Blocks>, Bad> {
+        Ok(Some(Blocks::Each(self.roots.listings()[part].len() as u64)))
+    }
+
+    fn open(&self, part: usize, position: u64, _layout: Layout) -> Result<Box<dyn Samples + '_>, Bad> {
+        let long = Box::new(io::empty());
+        Ok(Box::new(Files { source: self, root: part, next: position, ahead: None, long }))
+    }
+
+    fn not_adoptable(&self) -> Option<String> {
+        Some("every file would be a segment of its own: pack it with `convert`".into())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let special: u64 = self.listings().iter().map(Listing::skipped_special).sum();
+        let special = (special > 0).then(|| format!("pipes, sockets and devices, passed over: {special}"));
+        self.labels_note().into_iter().chain(self.shape.notes().iter().cloned()).chain(special).collect()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let links: u64 = self.listings().iter().map(Listing::skipped_dir_links).sum();
+        let ending = if links == 1 { "" } else { "s" };
+        let said = || format!("{links} link{ending} to folders NOT packed: only links to files are followed");
+        (links > 0).then(said).into_iter().collect()
+    }
+
+    /// Every file's own; they are looked at by many threads, and soon opened anyway.
+    fn stamp(&self) -> u64 {
+        let mut hash = Xxh64::new(0);
+        for listing in self.listings() {
+            let stamps = (0..listing.len()).into_par_iter().map(|file| file_stamp(&listing.path(file)));
+            stamps.collect::<Vec<u64>>().iter().for_each(|stamp| hash.update(&stamp.to_le_bytes()));
+        }
+        hash.digest()
+    }
+
+    fn left_out(&self) -> Vec<Skipped> {
+        let skipped = |(path, why): &(PathBuf, String)| Skipped { path: path.clone(), why: why.clone() };
+        self.roots.listings().iter().flat_map(Listing::unreadable).map(skipped).collect()
+    }
+}
+
+/// The files of a folder from one on.
+struct Files<'a> {
+    source: &'a FolderSource,
+    root: usize,
+    next: u64,
+    /// The next file, opened to see how long it is.
+    ahead: Option<io::Result<(File, u64)>>,
+    long: Box<dyn Read>,
+}
+
+impl Samples for Files<'_> {
+    fn next(&mut self) -> Result<Option<Item>, Bad> {
+        let file = grainstore_format::to_usize(self.next);
+        if file >= self.listing().len() {
+            return Ok(None);
+        }
+        self.next += 1;
+        self.read(file).map(Some).map_err(|error| {
+            let path = self.listing().path(file);
+            Bad::new(&path, Place::default(), format!("cannot be packed: {error}"), Reach::Sample)
+        })
+    }
+
+    fn ahead_len(&mut self) -> Option<u64> {
+        let file = grainstore_format::to_usize(self.next);
+        let listing = &self.source.roots.listings()[self.root];
+        if file >= listing.len() {
+            return None;
+        }
+        let opened = self.ahead.get_or_insert_with(|| open_regular(&listing.path(file)));
+        opened.as_ref().ok().map(|&(_, len)| len).filter(|&len| len <= WHOLE_LEN_MAX)
+    }
+
+    fn file(&self) -> Option<PathBuf> {
+        Some(self.listing().path(grainstore_format::to_usize(self.next.checked_sub(1)?)))
+    }
+
+    fn payload(&mut self) -> &mut dyn Read {
+        &mut self.long
+    }
+}
+
+impl Files<'_> {
+    fn listing(&self) -> &Listing {
+        &self.source.roots.listings()[self.root]
+    }
+
+    fn read(&mut self, file: usize) -> io::Result<Item> {
+        let FolderSource { roots, shape, .. } = self.source;
+        let opened = self.ahead.take().unwrap_or_else(|| open_regular(&self.listing().path(file)));
+        let (opened, file_len) = opened?;
+        let key = roots.key(self.root, file);
+        let rank = roots.rank(self.root, file);
+        let attributes = shape.attributes(self.root, file, rank);
+        let texts = shape.texts(rank);
+        let (fields, len) = fields(file_len, &texts);
+        let behind: String = texts.into_iter().flatten().collect();
+        if len > WHOLE_LEN_MAX {
+            // A file that has grown gives one byte too many, so that it is noticed, not cut.
+            self.long = match fields.is_empty() {
+                true => Box::new(opened),
+                false => Box::new(opened.take(file_len.saturating_add(1)).chain(Cursor::new(behind))),
+            };
+            return Ok(Item::Long { sample: StreamedSample { key, attributes, fields, len }, offset: 0 });
+        }
+        let mut payload = read_whole(opened, file_len)?;
+        payload.extend_from_slice(behind.as_bytes());
+        Ok(Item::Whole { sample: Sample { key, attributes, payload, fields }, offset: 0 })
+    }
+}
+
+/// Where a file and the texts behind it lie in the payload, and its length; no ranges where there are no texts.
+fn fields(file_len: u64, texts: &[Option<&str>]) -> (Vec<Option<Range<u64>>>, u64) {
+    if texts.is_empty() {
+        return (Vec::new(), file_len);
+    }
+    let mut fields = vec![Some(0..file_len)];
+    let mut end = file_len;
+    for text in texts {
+        let start = end;
+        end += text.map_or(0, str::len) as u64;
+        fields.push(text.map(|_| start..end));
+    }
+    (fields, end)
+}

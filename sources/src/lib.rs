@@ -1,0 +1,45 @@
+//! Other people's formats, read as samples: folders, TFRecord, tar, LMDB, Parquet, lists of places in files, streams.
+//!
+//! A [`Source`] is somebody's data, seen as parts of samples. [`open_source`] opens any of them, by content and not by
+//! name. A source knows one format and nothing of orders, threads, resuming and writing: that is `converters`.
+//!
+//! ```
+//! use grainstore_sources::folder::{FolderOptions, FolderSource};
+//! use grainstore_sources::{Item, Layout, Source};
+//!
+//! let place = tempfile::tempdir()?;
+//! std::fs::create_dir(place.path().join("cat"))?;
+//! std::fs::write(place.path().join("cat/1.jpg"), b"not really a picture")?;
+//!
+//! let source = FolderSource::open(place.path(), &FolderOptions::default())?;
+//! let mut samples = source.open(0, 0, Layout::Packed)?;
+//! let Some(Item::Whole { sample, .. }) = samples.next()? else { panic!("it is small") };
+//! assert_eq!(sample.key.as_deref(), Some(&b"cat/1.jpg"[..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod compressed;
+mod error;
+pub mod folder;
+pub mod list;
+pub mod lmdb;
+mod mapping;
+mod open;
+pub mod parquet;
+mod passed_over;
+mod recognise;
+pub mod shards;
+mod source;
+pub mod stream;
+mod table;
+pub mod tar;
+pub mod tfrecord;
+
+pub use error::{SourceError, shown};
+pub use mapping::{Mapping, MappingError};
+pub use open::{From, SourceOptions, open_source};
+pub use recognise::{Format, Recognised, recognise};
+pub use source::{
+    Bad, Block, BlockBuilder, Blocks, Item, Layout, Part, Place, Reach, Samples, Skipped, Source, WHOLE_LEN_MAX,
+};

@@ -1,0 +1,73 @@
+//! Reads the samples of a file that a list names.
+
+use grainstore_host::open_regular;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use grainstore_format::to_usize;
+use grainstore_writer::{Sample, StreamedSample};
+
+use super::parts::{Extent, Rows};
+use crate::{Bad, Item, Layout, Place, Reach, Samples, WHOLE_LEN_MAX};
+
+/// The samples of a file from one on.
+pub(super) struct Listed<'a> {
+    rows: &'a Rows,
+    left: Range<usize>,
+    path: &'a Path,
+    file: File,
+    file_len: u64,
+    layout: Layout,
+    long: Box<dyn Read>,
+}
+
+impl<'a> Listed<'a> {
+    pub(super) fn open(rows: &'a Rows, left: Range<usize>, path: &'a Path, layout: Layout) -> Result<Self, Bad> {
+        let (file, file_len) = open_regular(path).map_err(|error| Bad::file(path, &error))?;
+        Ok(Self { rows, left, path, file, file_len, layout, long: Box::new(io::empty()) })
+    }
+
+    fn read(&mut self, row: usize) -> Result<Item, Bad> {
+        let Extent { offset, len } = self.rows.extent(row);
+        let end = offset.saturating_add(len);
+        if end > self.file_len {
+            let (row, file_len) = (self.rows.shown(row), self.file_len);
+            return Err(self.bad(offset, format!("{row} says {offset}..{end}, the file has {file_len} bytes")));
+        }
+        let (key, attributes, fields) = (self.rows.key(row), self.rows.attributes(row), Vec::new());
+        let unread = |error: io::Error| self.bad(offset, format!("{}: {error}", self.rows.shown(row)));
+        let place = if self.layout == Layout::InPlace { offset } else { 0 };
+        if len > WHOLE_LEN_MAX {
+            self.long = Box::new(cut(&self.file, offset, len).map_err(unread)?);
+            return Ok(Item::Long { sample: StreamedSample { key, attributes, fields, len }, offset: place });
+        }
+        let mut payload = vec![0; to_usize(len)];
+        self.file.read_exact_at(&mut payload, offset).map_err(unread)?;
+        Ok(Item::Whole { sample: Sample { key, attributes, payload, fields }, offset: place })
+    }
+
+    fn bad(&self, offset: u64, why: String) -> Bad {
+        Bad::new(self.path, Place { offset: Some(offset), ..Place::default() }, why, Reach::Sample)
+    }
+}
+
+/// A run of a file; all other reads say where, so its place is nobody else's.
+fn cut(file: &File, offset: u64, len: u64) -> io::Result<io::Take<File>> {
+    let mut file = file.try_clone()?;
+    file.seek(SeekFrom::Start(offset))?;
+    Ok(file.take(len))
+}
+
+impl Samples for Listed<'_> {
+    fn next(&mut self) -> Result<Option<Item>, Bad> {
+        self.long = Box::new(io::empty());
+        self.left.next().map(|row| self.read(row)).transpose()
+    }
+
+    fn payload(&mut self) -> &mut dyn Read {
+        &mut self.long
+    }
+}

@@ -1,0 +1,60 @@
+//! What a dataset made of lists looks like, and which columns say where samples lie.
+
+use std::path::Path;
+
+use grainstore_format::{Attribute, AttributeType, Field, FieldType, Metadata, Schema};
+use serde_json::{Map, Value};
+
+use crate::SourceError;
+use crate::table::{Column, Table, Values, Wanted, quoted};
+
+pub(super) const WANTED: Wanted =
+    Wanted { path_names: &["path"], or_first: false, plain: &["offset", "length", "key"] };
+
+/// Numbers of the columns that say where a sample lies, and which it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Places {
+    pub(super) offset: usize,
+    pub(super) length: usize,
+    pub(super) key: Option<usize>,
+}
+
+impl Places {
+    pub(super) fn of(table: &Table, list: &Path) -> Result<Self, SourceError> {
+        let number = |name: &str| table.columns().iter().position(|column| column.name == name);
+        let needed = |name: &str| {
+            let why = || format!("no column is called {name}; a list has path, offset and length");
+            number(name).ok_or_else(|| refused(list, why()))
+        };
+        Ok(Self { offset: needed("offset")?, length: needed("length")?, key: number("key") })
+    }
+}
+
+/// The schema and the user metadata, and what the user should know of the columns.
+pub(super) fn metadata(table: &Table, list: &Path) -> Result<(Metadata, Vec<String>), SourceError> {
+    let (mut attributes, mut user, mut notes) = (Vec::new(), Map::new(), Vec::new());
+    for Column { name, values } in table.columns() {
+        let shown = quoted(name.as_bytes());
+        let mut add = |kind| attributes.push(Attribute { name: name.clone(), kind });
+        match values {
+            Values::Attribute(kind) => add(*kind),
+            Values::Classes(names) => {
+                add(AttributeType::Int64);
+                user.insert("class_names".into(), names.iter().map(|name| Value::from(&**name)).collect());
+            }
+            Values::Text => {
+                let why = "is text; text would be a field, and the one field of a listed sample is its bytes: \
+                           take the column out";
+                return Err(refused(list, format!("column {shown} {why}")));
+            }
+            Values::Plain => {}
+            Values::Nothing => notes.push(format!("column {shown} of the list is empty and was left out")),
+        }
+    }
+    let data = Field { name: "data".into(), kind: FieldType::Bytes };
+    Ok((Metadata { schema: Schema::new(attributes, vec![data])?, user }, notes))
+}
+
+fn refused(list: &Path, why: String) -> SourceError {
+    SourceError::Refused { path: list.to_owned(), why }
+}

@@ -1,0 +1,109 @@
+//! Lists as a source: a file that they name is a part, a row a sample.
+
+use std::path::PathBuf;
+
+use grainstore_format::{Metadata, to_usize};
+use xxhash_rust::xxh64::Xxh64;
+
+use super::parts::Rows;
+use super::samples::Listed;
+use super::shape::{Places, WANTED, metadata};
+use crate::source::stamp_of_parts;
+use crate::table::Table;
+use crate::{Bad, BlockBuilder, Blocks, Layout, Part, Place, Reach, Samples, Source, SourceError, WHOLE_LEN_MAX};
+
+/// Samples in files of any kind, named by lists.
+#[derive(Debug)]
+pub struct ListSource {
+    rows: Rows,
+    metadata: Metadata,
+    notes: Vec<String>,
+    /// The lists, then the files that they name.
+    origins: Vec<PathBuf>,
+    parts: Vec<Part>,
+    ascends: bool,
+}
+
+impl ListSource {
+    /// Reads lists, whose columns are put together by name. The files that they name are not opened yet.
+    ///
+    /// # Errors
+    /// Where a list cannot be read or understood, has no rows, or has a column that no attribute can be made of.
+    pub fn open(lists: &[PathBuf]) -> Result<Self, SourceError> {
+        let Some(first) = lists.first() else {
+            return Err(SourceError::Refused { path: PathBuf::new(), why: "no list was named".into() });
+        };
+        let table = Table::read(lists, WANTED)?;
+        let places = Places::of(&table, first)?;
+        let (metadata, notes) = metadata(&table, first)?;
+        let rows = Rows::of(table, places, first)?;
+        let parts = rows.parts();
+        let origins = lists.iter().chain(parts.iter().map(|part| &part.path)).cloned().collect();
+        let ascends = rows.are_ascending();
+        Ok(Self { rows, metadata, notes, origins, parts, ascends })
+    }
+}
+
+impl Source for ListSource {
+    fn kind(&self) -> &'static str {
+        "list"
+    }
+
+    fn origins(&self) -> &[PathBuf] {
+        &self.origins
+    }
+
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    fn is_keyed(&self) -> bool {
+        self.rows.is_keyed()
+    }
+
+    fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    fn is_listed(&self) -> bool {
+        true
+    }
+
+    fn ascends(&self) -> bool {
+        self.ascends
+    }
+
+    /// The position of a sample is its number in the part.
+    fn blocks(&self, part: usize) -> Result<Option<Blocks>, Bad> {
+        let mut blocks = BlockBuilder::default();
+        for (position, row) in (0..).zip(self.rows.of_part(part)) {
+            // What a list says of a file may be wrong, and what is not held needs no room.
+            blocks.push(position, self.rows.extent(row).len.min(WHOLE_LEN_MAX));
+        }
+        Ok(Some(blocks.finish()))
+    }
+
+    fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn Samples + '_>, Bad> {
+        let Some(Part { path, .. }) = self.parts.get(part) else {
+            let why = format!("there is no part {part}");
+            return Err(Bad::new(&self.origins[0], Place::default(), why, Reach::Rest));
+        };
+        let mut rows = self.rows.of_part(part);
+        rows.start = rows.start.saturating_add(to_usize(position)).min(rows.end);
+        Ok(Box::new(Listed::open(&self.rows, rows, path, layout)?))
+    }
+
+    fn not_adoptable(&self) -> Option<String> {
+        self.rows.overlap()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    fn stamp(&self) -> u64 {
+        let mut hash = Xxh64::new(stamp_of_parts(&self.parts));
+        hash.update(&self.rows.hash().to_le_bytes());
+        hash.digest()
+    }
+}

@@ -1,0 +1,234 @@
+//! The file: its newest meta page, and reading pages and values of that transaction.
+
+use grainstore_host::open_regular;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::vec;
+
+use super::meta::{META_LEN, Meta};
+use super::page::{Content, HEADER_LEN, overflow_page_count, u64_at};
+use crate::{Bad, Place, Reach, SourceError};
+
+/// Pages before this are meta pages.
+const FIRST_PAGE: u64 = 2;
+
+/// A file of which one transaction is read.
+#[derive(Debug)]
+pub(super) struct DataFile {
+    path: PathBuf,
+    file: File,
+    pub(super) len: u64,
+    meta: Meta,
+    /// Pages that lie in the file and belong to the environment.
+    page_count: u64,
+}
+
+/// A place that cannot be read or made sense of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    offset: u64,
+    why: String,
+    pub(super) reach: Reach,
+}
+
+/// Where a value lies in the file, and its bytes where they have been read already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Value {
+    pub(super) offset: u64,
+    pub(super) len: u64,
+    bytes: Option<Vec<u8>>,
+}
+
+impl Fault {
+    pub(super) fn new(offset: u64, why: impl Into<String>) -> Self {
+        Self { offset, why: why.into(), reach: Reach::Sample }
+    }
+
+    fn rest(offset: u64, why: impl Into<String>) -> Self {
+        Self { reach: Reach::Rest, ..Self::new(offset, why) }
+    }
+
+    /// As a bad place under a key, where there is one.
+    pub(super) fn into_bad(self, path: &Path, key: Option<&[u8]>) -> Bad {
+        let place = Place { record: None, offset: Some(self.offset), name: key.map(<[u8]>::to_vec) };
+        Bad::new(path, place, self.why, self.reach)
+    }
+}
+
+impl DataFile {
+    /// Opens `path`: a file, or a folder with `data.mdb` in it.
+    pub(super) fn open(path: &Path) -> Result<Self, SourceError> {
+        let path = if path.is_dir() { path.join("data.mdb") } else { path.to_owned() };
+        let opened = open_regular(&path);
+        let (file, len) = opened.map_err(|source| SourceError::Path { path: path.clone(), source })?;
+        let meta = newest(&file, None).map_err(|why| SourceError::Refused { path: path.clone(), why })?;
+        let page_count = (len / u64::from(meta.page_len)).min(meta.last_page.saturating_add(1));
+        Ok(Self { path, file, len, meta, page_count })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    pub(super) fn page_len(&self) -> u64 {
+        self.meta.page_len.into()
+    }
+
+    pub(super) fn page_count(&self) -> u64 {
+        self.page_count
+    }
+
+    /// A fault on a page.
+    pub(super) fn fault(&self, page: u64, why: impl AsRef<str>) -> Fault {
+        Fault::new(page.saturating_mul(self.page_len()), format!("page {page}: {}", why.as_ref()))
+    }
+
+    /// Fails where a transaction was added since the file was opened: what was read before may be half new.
+    pub(super) fn check_unwritten(&self) -> Result<(), Fault> {
+        let now = newest(&self.file, Some(self.meta.page_len)).map_err(|why| Fault::rest(0, why))?;
+        let (now, then) = (now.transaction, self.meta.transaction);
+        if now == then {
+            return Ok(());
+        }
+        Err(Fault::rest(
+            0,
+            format!(
+                "another process has written to it since (transaction {now}, was {then}): stop the writer or copy the \
+                 database with `mdb_copy`"
+            ),
+        ))
+    }
+
+    /// Reads a page into `bytes`.
+    pub(super) fn read_page(&self, page: u64, bytes: &mut Vec<u8>) -> Result<(), Fault> {
+        bytes.resize(grainstore_format::to_usize(self.page_len()), 0);
+        let offset = self.offset_of(page)?;
+        self.read(offset, bytes)?;
+        self.check_number(page, bytes)
+    }
+
+    /// Where the value of a node of the leaf page `page`, whose bytes are `leaf`, lies.
+    pub(super) fn value(&self, page: u64, leaf: &[u8], content: &Content) -> Result<Value, Fault> {
+        match content {
+            Content::Inline(range) | Content::Database(range) => Ok(Value {
+                offset: self.offset_of(page)? + range.start as u64,
+                len: range.len() as u64,
+                bytes: leaf.get(range.clone()).map(<[u8]>::to_vec),
+            }),
+            Content::Overflow { page, len } => self.overflow(*page, *len),
+        }
+    }
+
+    /// Reads a value whole.
+    pub(super) fn read_value(&self, value: Value) -> Result<Vec<u8>, Fault> {
+        if let Some(bytes) = value.bytes {
+            return Ok(bytes);
+        }
+        self.read_at_most(&value, value.len)
+    }
+
+    /// Reads the first bytes of a value, `len` at most.
+    pub(super) fn read_head(&self, value: &Value, len: u64) -> Result<Vec<u8>, Fault> {
+        self.read_at_most(value, len.min(value.len))
+    }
+
+    /// Streams values, one behind the other.
+    pub(super) fn stream(&self, values: Vec<Value>) -> Stream<'_> {
+        let mut values = values.into_iter();
+        let now = values.next();
+        Stream { file: self, now, values }
+    }
+
+    fn read_at_most(&self, value: &Value, len: u64) -> Result<Vec<u8>, Fault> {
+        let mut bytes = Vec::new();
+        let len = grainstore_format::to_usize(len);
+        bytes.try_reserve_exact(len).map_err(|error| Fault::new(value.offset, error.to_string()))?;
+        bytes.resize(len, 0);
+        self.read(value.offset, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn overflow(&self, page: u64, len: u64) -> Result<Value, Fault> {
+        let (offset, mut header) = (self.offset_of(page)?, [0; HEADER_LEN]);
+        self.read(offset, &mut header)?;
+        self.check_number(page, &header)?;
+        let count = overflow_page_count(&header).map_err(|why| self.fault(page, why))?;
+        let (room, rest) = (count * self.page_len(), self.page_count.saturating_sub(page));
+        if count > rest || room < len + HEADER_LEN as u64 {
+            let why = format!("a value of {len} bytes lies on {count} overflow pages, and {rest} pages are left");
+            return Err(self.fault(page, why));
+        }
+        Ok(Value { offset: offset + HEADER_LEN as u64, len, bytes: None })
+    }
+
+    fn offset_of(&self, page: u64) -> Result<u64, Fault> {
+        if (FIRST_PAGE..self.page_count).contains(&page) {
+            return Ok(page * self.page_len());
+        }
+        Err(self.fault(page, format!("there is no such page, expected {FIRST_PAGE}..{}", self.page_count)))
+    }
+
+    fn check_number(&self, page: u64, bytes: &[u8]) -> Result<(), Fault> {
+        match u64_at(bytes, 0) {
+            Some(number) if number == page => Ok(()),
+            number => Err(self.fault(page, format!("it says that it is page {}", number.unwrap_or(0)))),
+        }
+    }
+
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<(), Fault> {
+        let read = self.file.read_exact_at(bytes, offset);
+        read.map_err(|error| Fault::rest(offset, format!("cannot be read: {error}")))?;
+        self.check_unwritten()
+    }
+}
+
+/// Values that are too long to be held in memory.
+pub(super) struct Stream<'a> {
+    file: &'a DataFile,
+    now: Option<Value>,
+    values: vec::IntoIter<Value>,
+}
+
+impl Read for Stream<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.now.as_ref().is_some_and(|value| value.len == 0) {
+            self.now = self.values.next();
+        }
+        let Some(value) = &mut self.now else { return Ok(0) };
+        let len = buffer.len().min(grainstore_format::to_usize(value.len));
+        let bytes = buffer.get_mut(..len).unwrap_or_default();
+        self.file.read(value.offset, bytes).map_err(|fault| io::Error::other(fault.why))?;
+        value.offset += len as u64;
+        value.len -= len as u64;
+        Ok(len)
+    }
+}
+
+/// The meta page that counts. One that cannot be read may have been torn by a crash: then the other counts.
+fn newest(file: &File, page_len: Option<u32>) -> Result<Meta, String> {
+    let read = |offset| {
+        let mut bytes = [0; META_LEN];
+        let read = file.read_exact_at(&mut bytes, offset);
+        read.map_err(|error| format!("its meta page at byte {offset} cannot be read: {error}"))?;
+        Meta::decode(&bytes)
+    };
+    let first = read(0);
+    let Some(page_len) = page_len.or(first.as_ref().ok().map(|meta| meta.page_len)) else { return first };
+    let of_this_size = |meta: &Meta| meta.page_len == page_len;
+    match (first, read(page_len.into())) {
+        (Ok(first), Ok(second)) if of_this_size(&first) && of_this_size(&second) => {
+            Ok(if second.transaction > first.transaction { second } else { first })
+        }
+        (Ok(only), Err(_)) | (Err(_), Ok(only)) if of_this_size(&only) => Ok(only),
+        (Ok(first), Ok(second)) => {
+            Err(format!("its meta pages say that pages have {} and {} bytes", first.page_len, second.page_len))
+        }
+        (Ok(_), Err(why)) | (Err(why), _) => Err(why),
+    }
+}

@@ -1,0 +1,284 @@
+//! LMDB environments as a source: a range of a database's keys is a part.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use grainstore_format::{Metadata, escape_bytes};
+
+use super::file::{DataFile, Fault};
+use super::meta::Record;
+use super::page::{Content, Node};
+use super::parts::{check_len, split};
+use super::samples::Values;
+use super::shape::Shape;
+use super::tree::{Spot, Tree};
+use crate::{Bad, BlockBuilder, Blocks, Layout, Mapping, Part, Reach, Samples, Source, SourceError};
+
+/// Keys that are looked at to find out what a database holds.
+const KEYS_SEEN_MAX: usize = 1000;
+/// Values that are looked at to find out what they are, and their bytes.
+const VALUES_SEEN_MAX: usize = 100;
+const BYTES_SEEN_MAX: u64 = 16 << 20;
+/// A value is looked at whole only if it may be a `Datum`; how pictures begin is seen in less.
+const HEAD_LEN: u64 = 64;
+
+/// How an LMDB is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LmdbOptions {
+    /// Which names become which; see the module for what may be named.
+    pub map: Mapping,
+    /// The named database that is read; the main one where `None`.
+    pub database: Option<String>,
+    /// What the values are.
+    pub values: LmdbValues,
+    /// Keys that are no samples.
+    pub exclude: Vec<Vec<u8>>,
+}
+
+/// What the values of an LMDB are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LmdbValues {
+    /// What the first hundred look like.
+    #[default]
+    Auto,
+    /// Bytes that are not taken apart.
+    Raw,
+    /// Caffe's `Datum`.
+    Datum,
+}
+
+/// LMDB environments, one behind the other. All have the shape of the first.
+#[derive(Debug)]
+pub struct LmdbSource {
+    databases: Vec<Database>,
+    shape: Shape,
+    exclude: Vec<Vec<u8>>,
+    origins: Vec<PathBuf>,
+    parts: Vec<Part>,
+    /// For each part, its database and its range.
+    ranges: Vec<(usize, Range<Spot>)>,
+    notes: Vec<String>,
+}
+
+/// A database of an open file.
+#[derive(Debug)]
+pub(super) struct Database {
+    pub(super) file: DataFile,
+    pub(super) tree: Tree,
+}
+
+/// What the first nodes of a database are.
+#[derive(Default)]
+struct Seen {
+    /// Names of databases.
+    names: Vec<String>,
+    plain_count: usize,
+    values: Vec<Vec<u8>>,
+}
+
+impl LmdbSource {
+    /// Opens LMDB environments: each a folder with `data.mdb` in it, or such a file.
+    ///
+    /// # Errors
+    /// Where one cannot be opened, is none, is cut off, is being written to, or holds what cannot be taken.
+    pub fn open(files: &[PathBuf], options: &LmdbOptions) -> Result<Self, SourceError> {
+        let databases = files.iter().map(|path| Database::open(path, options)).collect::<Result<Vec<_>, _>>()?;
+        let Some(first) = databases.first() else {
+            return Err(refused(Path::new(""), "no LMDB was named"));
+        };
+        let (shape, notes) = first.shape(options)?;
+        let ranges: Vec<(usize, Range<Spot>)> = databases
+            .iter()
+            .enumerate()
+            .flat_map(|(index, database)| {
+                split(&database.file, &database.tree).into_iter().map(move |part| (index, part))
+            })
+            .collect();
+        let parts = ranges.iter().filter_map(|(index, _)| {
+            let count = ranges.iter().filter(|(other, _)| other == index).count() as u64;
+            databases.get(*index).map(|database| database.part(count))
+        });
+        let parts = parts.collect();
+        let origins = databases.iter().map(|database| database.file.path().to_owned()).collect();
+        Ok(Self { databases, shape, exclude: options.exclude.clone(), origins, parts, ranges, notes })
+    }
+
+    pub(super) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The key of the sample that a node is; `None` where it is none.
+    pub(super) fn sample_key<'a>(&self, node: &Node<'a>) -> Option<&'a [u8]> {
+        if matches!(node.content, Content::Database(_)) || self.exclude.iter().any(|key| key == node.key) {
+            return None;
+        }
+        self.shape.sample_key(node.key)
+    }
+
+    /// A part's database, of which nothing was written since, and the range from `position` on.
+    fn range(&self, part: usize, position: u64) -> Result<(&Database, Range<Spot>), Bad> {
+        let found = self.ranges.get(part).and_then(|(index, range)| Some((self.databases.get(*index)?, range)));
+        let Some((database, range)) = found else {
+            let path = self.origins.first().map_or(Path::new(""), PathBuf::as_path);
+            return Err(Bad::new(path, Default::default(), format!("there is no part {part}"), Reach::Rest));
+        };
+        database.file.check_unwritten().map_err(|fault| fault.into_bad(database.file.path(), None))?;
+        Ok((database, range.start.max(Spot::at(position))..range.end))
+    }
+}
+
+impl Source for LmdbSource {
+    fn kind(&self) -> &'static str {
+        "LMDB"
+    }
+
+    fn origins(&self) -> &[PathBuf] {
+        &self.origins
+    }
+
+    fn metadata(&self) -> &Metadata {
+        &self.shape.metadata
+    }
+
+    fn is_keyed(&self) -> bool {
+        true
+    }
+
+    /// In one environment; several may share keys.
+    fn has_distinct_keys(&self) -> bool {
+        self.databases.len() == 1
+    }
+
+    fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Pages are filled from their ends, and in any order.
+    fn ascends(&self) -> bool {
+        false
+    }
+
+    /// Reads leaf pages only: they say how long values on overflow pages are.
+    fn blocks(&self, part: usize) -> Result<Option<Blocks>, Bad> {
+        let (database, range) = self.range(part, 0)?;
+        let (mut entries, mut blocks) = (database.tree.entries(&database.file, range), BlockBuilder::default());
+        let path = database.file.path();
+        while let Some((spot, found)) = entries.next() {
+            match found {
+                Err(fault) if fault.reach == Reach::Rest => return Err(fault.into_bad(path, None)),
+                Err(_) => blocks.push(spot.position(), 0),
+                Ok(found) if self.sample_key(&found.node).is_none() => {}
+                Ok(found) => blocks.push(spot.position(), found.node.content.len()),
+            }
+        }
+        database.file.check_unwritten().map_err(|fault| fault.into_bad(path, None))?;
+        Ok(Some(blocks.finish()))
+    }
+
+    fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn Samples + '_>, Bad> {
+        let (database, range) = self.range(part, position)?;
+        let entries = database.tree.entries(&database.file, range);
+        Ok(Box::new(Values::new(self, database, entries, layout)))
+    }
+
+    fn not_adoptable(&self) -> Option<String> {
+        self.shape.not_adoptable()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+}
+
+impl Database {
+    fn open(path: &Path, options: &LmdbOptions) -> Result<Self, SourceError> {
+        let file = DataFile::open(path)?;
+        let refuse = |why: String| refused(file.path(), why);
+        check_len(&file).map_err(refuse)?;
+        let main = file.meta().main;
+        let open = |record: Record| -> Result<Tree, SourceError> {
+            record.check().map_err(refuse)?;
+            Tree::open(&file, record).map_err(|fault| fault.into_bad(file.path(), None).into())
+        };
+        let tree = match &options.database {
+            None => open(main)?,
+            Some(name) => {
+                let tree = open(main)?;
+                open(named(&file, &tree, name)?)?
+            }
+        };
+        Ok(Self { file, tree })
+    }
+
+    fn shape(&self, options: &LmdbOptions) -> Result<(Shape, Vec<String>), SourceError> {
+        let seen = self.look(options).map_err(SourceError::from)?;
+        let names = seen.names.join(", ");
+        if seen.plain_count == 0 && !seen.names.is_empty() {
+            let why = format!("holds no values itself, only named databases: --database takes one of them ({names})");
+            return Err(refused(self.file.path(), why));
+        }
+        let shape = Shape::of(options, &seen.values).map_err(|why| refused(self.file.path(), why))?;
+        if shape.searches() && !self.tree.is_ordered_by_bytes() {
+            return Err(refused(
+                self.file.path(),
+                "its keys are not in the order of their bytes, so none can be found",
+            ));
+        }
+        let note = format!("{} holds named databases too, which are not read: {names}", self.file.path().display());
+        Ok((shape, if seen.names.is_empty() { Vec::new() } else { vec![note] }))
+    }
+
+    /// Looks at the first keys, and at the first values.
+    fn look(&self, options: &LmdbOptions) -> Result<Seen, Bad> {
+        let (mut seen, mut bytes_seen) = (Seen::default(), 0);
+        let mut entries = self.tree.entries(&self.file, self.tree.whole());
+        let bad = |fault: Fault| fault.into_bad(self.file.path(), None);
+        for _ in 0..KEYS_SEEN_MAX {
+            let Some((_, found)) = entries.next() else { break };
+            // What is bad is told by whoever reads it.
+            let Ok(found) = found else { continue };
+            if matches!(found.node.content, Content::Database(_)) {
+                seen.names.push(escape_bytes(found.node.key));
+                continue;
+            }
+            if options.exclude.iter().any(|key| key == found.node.key) {
+                continue;
+            }
+            seen.plain_count += 1;
+            if seen.values.len() >= VALUES_SEEN_MAX || bytes_seen >= BYTES_SEEN_MAX {
+                continue;
+            }
+            let Ok(value) = found.value() else { continue };
+            bytes_seen += value.len;
+            let whole = value.len <= BYTES_SEEN_MAX && options.values != LmdbValues::Raw;
+            let len = if whole { value.len } else { HEAD_LEN };
+            seen.values.push(self.file.read_head(&value, len).map_err(bad)?);
+        }
+        Ok(seen)
+    }
+
+    /// One of `count` parts of it.
+    fn part(&self, count: u64) -> Part {
+        let bytes = self.tree.page_count().saturating_mul(self.file.page_len()).min(self.file.len);
+        Part { path: self.file.path().to_owned(), len: bytes / count.max(1), sample_count: None }
+    }
+}
+
+/// The record of a named database.
+fn named(file: &DataFile, main: &Tree, name: &str) -> Result<Record, SourceError> {
+    if !main.is_ordered_by_bytes() {
+        return Err(refused(file.path(), "its main database is not in the order of bytes, so it has no named ones"));
+    }
+    let found =
+        main.find(file, name.as_bytes()).map_err(|fault| SourceError::from(fault.into_bad(file.path(), None)))?;
+    let found = match found {
+        Some((Content::Database(_), value)) => file.read_value(value).ok(),
+        _ => None,
+    };
+    let record = found.and_then(|bytes| Record::decode(&bytes));
+    record.ok_or_else(|| refused(file.path(), format!("has no named database \"{}\"", escape_bytes(name.as_bytes()))))
+}
+
+fn refused(path: &Path, why: impl Into<String>) -> SourceError {
+    SourceError::Refused { path: path.to_owned(), why: why.into() }
+}

@@ -1,0 +1,144 @@
+//! From what a user names to a source, whatever its format.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use crate::folder::listing::OnUnreadable;
+use crate::folder::{FolderOptions, FolderSource};
+use crate::list::ListSource;
+use crate::lmdb::{LmdbOptions, LmdbSource, LmdbValues};
+use crate::parquet::{ParquetOptions, ParquetSource};
+use crate::passed_over::PassedOver;
+use crate::recognise::{Format, Recognised, recognise, shards_of};
+use crate::shards::expand;
+use crate::source::file_stamp;
+use crate::stream::{Stoppable, StreamFormat, StreamSource};
+use crate::tar::{TarOptions, TarSource};
+use crate::tfrecord::{TfRecordOptions, TfRecordSource};
+use crate::{Mapping, Source, SourceError};
+
+/// What the data are said to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum From {
+    /// Found out from their content.
+    #[default]
+    Auto,
+    /// Files of this format, or folders of such files.
+    Format(Format),
+    /// Records of key and payload, each behind its length, on standard input.
+    Stream,
+}
+
+/// How somebody's data are read; what does not concern their format is refused or has no effect, as each says.
+#[derive(Clone, Debug, Default)]
+pub struct SourceOptions {
+    /// What they are.
+    pub from: From,
+    /// Which names become which. Not for folders and lists.
+    pub map: Mapping,
+    /// TFRecord: records are not taken apart.
+    pub raw: bool,
+    /// LMDB: the named database.
+    pub database: Option<String>,
+    /// LMDB: what the values are.
+    pub values: LmdbValues,
+    /// Folder: a table of attributes and captions.
+    pub labels: Option<PathBuf>,
+    /// Folder: what to do about folders that cannot be listed and links that lead nowhere.
+    pub on_unreadable: OnUnreadable,
+    /// Threads that look.
+    pub jobs: Option<NonZeroUsize>,
+    /// Standard input: whether to stop waiting for it. Asked several times a second, by any thread.
+    pub stopped: Option<fn() -> bool>,
+}
+
+/// Opens what `named` stands for: files, folders, patterns (see [`shards::expand`](crate::shards::expand)), or `-` alone
+/// for standard input.
+///
+/// # Errors
+/// Where something is not there, cannot be read, or is not what it is said to be.
+pub fn open_source(named: &[PathBuf], options: &SourceOptions) -> Result<Box<dyn Source>, SourceError> {
+    if let [only] = named
+        && only == Path::new("-")
+    {
+        return from_stdin(options);
+    }
+    if let Some(dash) = named.iter().find(|path| *path == Path::new("-")) {
+        return Err(refused(dash, "standard input is a source by itself"));
+    }
+    let paths = expand(named)?;
+    let found = match options.from {
+        From::Auto if options.labels.is_some() => shards_of(&paths, Format::Folder)?,
+        From::Auto => recognise(&paths)?,
+        From::Format(format) => shards_of(&paths, format)?,
+        From::Stream => return Err(refused(&paths[0], "a stream is read from standard input: name `-`")),
+    };
+    options.check(found.format, &found.paths[0])?;
+    Ok(PassedOver::over(open_recognised(&found, options)?, &found.passed_over))
+}
+
+fn open_recognised(found: &Recognised, options: &SourceOptions) -> Result<Box<dyn Source>, SourceError> {
+    let (paths, map) = (found.paths.as_slice(), options.map.clone());
+    Ok(match found.format {
+        Format::Folder => Box::new(FolderSource::open_all(paths, &options.for_folder())?),
+        Format::TfRecord => Box::new(TfRecordSource::open(paths, &TfRecordOptions { map, raw: options.raw })?),
+        Format::Tar => Box::new(TarSource::open(paths, &TarOptions { map })?),
+        Format::Parquet => Box::new(ParquetSource::open(paths, &ParquetOptions { map })?),
+        Format::List => Box::new(ListSource::open(paths)?),
+        Format::Lmdb => {
+            let (database, values) = (options.database.clone(), options.values);
+            Box::new(LmdbSource::open(paths, &LmdbOptions { map, database, values, ..LmdbOptions::default() })?)
+        }
+    })
+}
+
+fn from_stdin(options: &SourceOptions) -> Result<Box<dyn Source>, SourceError> {
+    let format = match options.from {
+        From::Stream => StreamFormat::Records,
+        From::Auto | From::Format(Format::Tar) => StreamFormat::Tar,
+        From::Format(other) => {
+            let why =
+                format!("{} cannot be read from a stream, only tar and, with --from stream, records", other.name());
+            return Err(refused(Path::new("-"), &why));
+        }
+    };
+    let unreadable = |error: io::Error| refused(Path::new("-"), &format!("cannot be read: {error}"));
+    let stdin = Box::new(Stoppable::new(io::stdin(), options.stopped.unwrap_or(|| false)).map_err(unreadable)?);
+    Ok(Box::new(StreamSource::open(stdin, format, &TarOptions { map: options.map.clone() })?))
+}
+
+impl SourceOptions {
+    /// Everything here that decides what samples are, as text.
+    pub fn words(&self) -> String {
+        let Self { map, raw, database, values, labels, .. } = self;
+        let table = labels.as_ref().map(|path| file_stamp(path));
+        format!("map {map:?}, raw {raw}, database {database:?}, values {values:?}, labels {labels:?} {table:?}")
+    }
+
+    fn for_folder(&self) -> FolderOptions {
+        FolderOptions { on_unreadable: self.on_unreadable, jobs: self.jobs, labels: self.labels.clone() }
+    }
+
+    /// What has no meaning for a format is a misunderstanding, and said.
+    fn check(&self, format: Format, path: &Path) -> Result<(), SourceError> {
+        let meaningless = [
+            (self.raw && format != Format::TfRecord, "--raw is for TFRecord"),
+            (self.database.is_some() && format != Format::Lmdb, "--database is for LMDB"),
+            (self.values != LmdbValues::Auto && format != Format::Lmdb, "--values is for LMDB"),
+            (self.labels.is_some() && format != Format::Folder, "--labels is for folders"),
+            (!self.map.is_empty() && format == Format::Folder, "--map is not for folders"),
+            (!self.map.is_empty() && format == Format::List, "--map is not for lists, whose columns have names"),
+        ];
+        let wrong = meaningless.into_iter().find(|(is_wrong, _)| *is_wrong);
+        wrong.map_or(Ok(()), |(_, what)| Err(refused(path, &format!("it is {}, and {what}", described(format)))))
+    }
+}
+
+fn described(format: Format) -> &'static str {
+    if format == Format::Folder { "a folder of files" } else { format.name() }
+}
+
+fn refused(path: &Path, why: &str) -> SourceError {
+    SourceError::Refused { path: path.to_owned(), why: why.to_owned() }
+}

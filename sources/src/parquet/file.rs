@@ -1,0 +1,130 @@
+//! A Parquet file: what its footer says, checked as far as we go by it.
+
+use grainstore_host::open_regular;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{
+    ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy,
+};
+use parquet::file::reader::ChunkReader;
+use parquet::schema::types::ColumnDescriptor;
+use serde_json::Value;
+
+use super::footer::is_buildable;
+use super::pages::{FileAt, contained};
+use crate::{Bad, Place, Reach, SourceError};
+
+/// What a file begins and ends with.
+pub(super) const MAGIC: &[u8] = b"PAR1";
+
+/// A file whose footer was read. It is closed: there may be more files than a process may open.
+#[derive(Debug)]
+pub(super) struct ParquetFile {
+    pub(super) path: PathBuf,
+    len: u64,
+    pub(super) metadata: Arc<ParquetMetaData>,
+}
+
+impl ParquetFile {
+    /// # Errors
+    /// Where it cannot be read, or its footer makes no sense.
+    pub(super) fn open(path: &Path) -> Result<Self, SourceError> {
+        let failed = |source| SourceError::Path { path: path.to_owned(), source };
+        let (file, len) = open_regular(path).map_err(failed)?;
+        let head = crate::compressed::head_of(&mut &file).map_err(failed)?;
+        let refused = |why: String| SourceError::Refused { path: path.to_owned(), why };
+        if !super::recognises(&head) {
+            return Err(refused(format!("not a Parquet file: {len} bytes that do not begin with \"PAR1\"")));
+        }
+        let options = ParquetMetaDataOptions::new()
+            .with_column_stats_policy(ParquetStatisticsPolicy::SkipAll)
+            .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll)
+            .with_encoding_stats_policy(ParquetStatisticsPolicy::SkipAll);
+        let reader = ParquetMetaDataReader::new().with_metadata_options(Some(options));
+        let at = FileAt { file: Arc::new(file), len };
+        let damaged = |error: String| refused(format!("damaged, or cut off: its footer cannot be read: {error}"));
+        let footer = contained(|| footer_of(&at)).map_err(damaged)?;
+        if !is_buildable(&footer) {
+            return Err(damaged("its columns are no tree, or nest too deep".into()));
+        }
+        let metadata = contained(|| reader.parse_and_finish(&at)).map_err(damaged)?;
+        Ok(Self { path: path.to_owned(), len, metadata: Arc::new(metadata) })
+    }
+
+    /// Opens it again, to read its pages.
+    ///
+    /// # Errors
+    /// Where that fails, or it is another file by now.
+    pub(super) fn reopen(&self) -> Result<FileAt, Bad> {
+        let (file, len) = open_regular(&self.path).map_err(|error| Bad::file(&self.path, &error))?;
+        if len != self.len {
+            let why = format!("it has {len} bytes by now; it had {} when it was looked at", self.len);
+            return Err(Bad::new(&self.path, Place::default(), why, Reach::Rest));
+        }
+        Ok(FileAt { file: Arc::new(file), len })
+    }
+
+    pub(super) fn leaves(&self) -> impl ExactSizeIterator<Item = &ColumnDescriptor> {
+        self.metadata.file_metadata().schema_descr().columns().iter().map(|column| &**column)
+    }
+
+    /// What Hugging Face's library keeps in the footer: the types of the columns.
+    pub(super) fn features(&self) -> Option<Value> {
+        let pairs = self.metadata.file_metadata().key_value_metadata()?;
+        let text = pairs.iter().find(|pair| pair.key == "huggingface")?.value.as_deref()?;
+        serde_json::from_str::<Value>(text).ok()?.pointer("/info/features").cloned()
+    }
+
+    /// Checks what is used of a row group: its number of rows, and where these columns lie.
+    ///
+    /// # Errors
+    /// Names the row group and the column.
+    pub(super) fn check_group(&self, group: usize, leaves: &[usize]) -> Result<(), SourceError> {
+        let refused =
+            |why: String| SourceError::Refused { path: self.path.clone(), why: format!("row group {group}{why}") };
+        let metadata = self.metadata.row_group(group);
+        if metadata.num_rows() < 0 {
+            return Err(refused(format!(" has {} rows", metadata.num_rows())));
+        }
+        for &leaf in leaves {
+            let chunk = metadata.columns().get(leaf).ok_or_else(|| refused(" has too few columns".into()))?;
+            let column = chunk.column_descr().path().string();
+            self.check_chunk(chunk).map_err(|why| refused(format!(", column \"{}\": {why}", column.escape_debug())))?;
+        }
+        Ok(())
+    }
+
+    fn check_chunk(&self, chunk: &ColumnChunkMetaData) -> Result<(), String> {
+        match chunk.compression() {
+            Compression::BROTLI(_) => return Err(not_built_in("brotli")),
+            Compression::LZO => return Err(not_built_in("lzo")),
+            _ => {}
+        }
+        if chunk.file_path().is_some() {
+            return Err("its data lie in another file; name that file".into());
+        }
+        let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+        let range = u64::try_from(start).ok().zip(u64::try_from(chunk.compressed_size()).ok());
+        match range.and_then(|(start, len)| start.checked_add(len)) {
+            Some(end) if end <= self.len => Ok(()),
+            _ => Err(format!("its {} bytes at byte {start} end past the file's {}", chunk.compressed_size(), self.len)),
+        }
+    }
+}
+
+/// The bytes between the data and the footer's length.
+fn footer_of(file: &FileAt) -> parquet::errors::Result<Bytes> {
+    let missing = || ParquetError::EOF(format!("there are only {} bytes", file.len));
+    let end = file.len.checked_sub(8).ok_or_else(missing)?;
+    let tail = file.get_bytes(end, 8)?;
+    let len = tail.first_chunk().map_or(0, |len| u32::from_le_bytes(*len));
+    file.get_bytes(end.checked_sub(len.into()).ok_or_else(missing)?, len as usize)
+}
+
+fn not_built_in(codec: &str) -> String {
+    format!("it is compressed with {codec}, which is not built in; write the file again with zstd, snappy or gzip")
+}

@@ -1,0 +1,248 @@
+//! What of a file becomes what: the columns that are read, and where their cells go.
+
+use grainstore_format::{Attribute, AttributeType, Field, FieldType, Metadata, Schema, escape_bytes};
+use serde_json::{Map, Value};
+
+use super::file::ParquetFile;
+use super::kind::{Kind, time_unit};
+use crate::{Mapping, SourceError};
+
+/// So many columns are named in a message.
+const NAMES_SHOWN: usize = 20;
+
+/// The columns that are read, by their dotted names, and where their cells go. The same for all files.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) columns: Vec<Column>,
+    /// For each attribute of the schema, the column that it comes from.
+    pub(super) attributes: Vec<(usize, AttributeType)>,
+    /// For each field of the schema, likewise.
+    pub(super) fields: Vec<(usize, FieldType)>,
+    pub(super) key: Option<usize>,
+    pub(super) metadata: Metadata,
+    pub(super) notes: Vec<String>,
+}
+
+/// A column that is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Column {
+    pub(super) name: String,
+    pub(super) kind: Kind,
+}
+
+/// A leaf column of the first file.
+struct Leaf {
+    name: String,
+    kind: Result<Kind, &'static str>,
+    unit: Option<String>,
+}
+
+/// Chooses columns and gathers what they become.
+struct Planner<'a> {
+    file: &'a ParquetFile,
+    leaves: Vec<Leaf>,
+    /// (name in the dataset, leaf)
+    targets: Vec<(String, usize)>,
+    key: Option<usize>,
+    notes: Vec<String>,
+}
+
+impl Plan {
+    /// Plans by the first file. `can_be_key` looks at the first cells of a leaf column.
+    ///
+    /// # Errors
+    /// Where a column is not there or cannot be taken, or no field is left.
+    pub(super) fn new(
+        file: &ParquetFile,
+        mapping: &Mapping,
+        can_be_key: impl Fn(usize) -> bool,
+    ) -> Result<Self, SourceError> {
+        let leaf = |column| Leaf {
+            name: parquet::schema::types::ColumnDescriptor::path(column).string(),
+            kind: Kind::of(column),
+            unit: time_unit(column),
+        };
+        let leaves = file.leaves().map(leaf).collect();
+        let mut planner = Planner { file, leaves, targets: Vec::new(), key: None, notes: Vec::new() };
+        match mapping.key() {
+            Some(name) => planner.key = Some(planner.find(name)?),
+            None if mapping.is_empty() => planner.choose_key(can_be_key),
+            None => {}
+        }
+        if mapping.targets().is_empty() {
+            planner.take_all();
+        } else {
+            for (target, name) in mapping.targets() {
+                let leaf = planner.find(name)?;
+                planner.targets.push((target.clone(), leaf));
+            }
+        }
+        planner.finish()
+    }
+
+    /// The leaf columns of another file that are read, in the order of `columns`.
+    ///
+    /// # Errors
+    /// Where one is missing or of another type, or where all are to be taken and the file has more.
+    pub(super) fn leaves_of(
+        &self,
+        file: &ParquetFile,
+        first: &ParquetFile,
+        takes_all: bool,
+    ) -> Result<Vec<usize>, SourceError> {
+        let refused = |name: &str, why: String| {
+            let first = crate::error::shown(&first.path);
+            let why = format!("column {} {why} {first}", quoted(name));
+            Err(SourceError::Refused { path: file.path.clone(), why })
+        };
+        let names: Vec<String> = file.leaves().map(|column| column.path().string()).collect();
+        let mut leaves = Vec::with_capacity(self.columns.len());
+        for Column { name, kind } in &self.columns {
+            let found = names.iter().position(|other| other == name);
+            let Some((leaf, column)) = found.and_then(|leaf| Some((leaf, file.leaves().nth(leaf)?))) else {
+                return refused(name, "is not there, as it is in".into());
+            };
+            match Kind::of(column) {
+                Ok(found) if found == *kind => leaves.push(leaf),
+                found => {
+                    let found = found.map_or_else(|what| what, Kind::name);
+                    return refused(name, format!("is {found}; it is {} in", kind.name()));
+                }
+            }
+        }
+        match (0..names.len()).find(|leaf| takes_all && !leaves.contains(leaf)) {
+            Some(more) => refused(&names[more], "is not in".into()),
+            None => Ok(leaves),
+        }
+    }
+}
+
+impl Planner<'_> {
+    /// The leaf of this name; the bytes of a picture by the name of its struct.
+    fn find(&self, name: &str) -> Result<usize, SourceError> {
+        let leaf = |name: &str| self.leaves.iter().position(|leaf| leaf.name == name);
+        let picture = || self.picture(leaf(&format!("{name}.bytes"))?);
+        let Some(found) = leaf(name).or_else(|| picture().map(|(bytes, _)| bytes)) else {
+            let names: Vec<String> = self.leaves.iter().take(NAMES_SHOWN).map(|leaf| quoted(&leaf.name)).collect();
+            let more = if self.leaves.len() > NAMES_SHOWN { ", ..." } else { "" };
+            let why = format!("no column {}; it has {}{more}", quoted(name), names.join(", "));
+            return Err(self.refused(why));
+        };
+        Ok(found)
+    }
+
+    /// Bytes and path of a picture as Hugging Face keeps it, a struct of these two and nothing else.
+    fn picture(&self, bytes: usize) -> Option<(usize, usize)> {
+        let name = self.leaves.get(bytes)?.name.strip_suffix(".bytes")?;
+        let inside = format!("{name}.");
+        let members: Vec<usize> =
+            (0..self.leaves.len()).filter(|&leaf| self.leaves[leaf].name.starts_with(&inside)).collect();
+        let path = *members.iter().find(|&&leaf| self.leaves[leaf].name[inside.len()..] == *"path")?;
+        let kinds = (self.leaves[bytes].kind, self.leaves[path].kind);
+        (members.len() == 2 && kinds == (Ok(Kind::Bytes), Ok(Kind::Text))).then_some((bytes, path))
+    }
+
+    fn choose_key(&mut self, can_be_key: impl Fn(usize) -> bool) {
+        let is_bytes = |leaf: usize| matches!(self.leaves[leaf].kind, Ok(Kind::Bytes | Kind::Text));
+        let named = |leaf: &usize| matches!(self.leaves[*leaf].name.as_str(), "key" | "__key__");
+        let pictures: Vec<usize> =
+            (0..self.leaves.len()).filter_map(|leaf| self.picture(leaf).map(|(_, path)| path)).collect();
+        let only_picture = if let [path] = pictures[..] { Some(path) } else { None };
+        let candidate = (0..self.leaves.len()).find(named).or(only_picture);
+        self.key = candidate.filter(|&leaf| is_bytes(leaf) && can_be_key(leaf));
+        if let Some(leaf) = self.key {
+            let name = quoted(&self.leaves[leaf].name);
+            self.notes.push(format!("column {name} is the key; --map names the columns if it is not"));
+        }
+    }
+
+    fn take_all(&mut self) {
+        for leaf in (0..self.leaves.len()).filter(|leaf| Some(*leaf) != self.key) {
+            let name = &self.leaves[leaf].name;
+            let is_picture = self.picture(leaf).is_some();
+            let target = if is_picture { name.strip_suffix(".bytes").unwrap_or(name) } else { name };
+            self.targets.push((target.to_owned(), leaf));
+        }
+    }
+
+    fn finish(mut self) -> Result<Plan, SourceError> {
+        let mut columns: Vec<Column> = Vec::new();
+        let mut column_of = |planner: &Self, leaf: usize| -> Result<usize, SourceError> {
+            let Leaf { name, kind, .. } = &planner.leaves[leaf];
+            let kind = kind.map_err(|what| planner.not_taken(name, what))?;
+            Ok(columns.iter().position(|column| column.name == *name).unwrap_or_else(|| {
+                columns.push(Column { name: name.clone(), kind });
+                columns.len() - 1
+            }))
+        };
+        let key = self.key.map(|leaf| column_of(&self, leaf)).transpose()?;
+        let numbers = self.targets.iter().map(|(_, leaf)| column_of(&self, *leaf)).collect::<Result<Vec<_>, _>>()?;
+        let (mut attributes, mut fields) = (Vec::new(), Vec::new());
+        let (mut attribute_columns, mut field_columns) = (Vec::new(), Vec::new());
+        for ((target, leaf), column) in self.targets.iter().zip(numbers) {
+            let name = target.clone();
+            match (columns[column].kind, columns[column].kind.field()) {
+                (Kind::Number(kind), _) => {
+                    attributes.push(Attribute { name, kind });
+                    attribute_columns.push((column, kind));
+                }
+                (_, Some(kind)) => {
+                    fields.push(Field { name, kind: kind.clone() });
+                    field_columns.push((column, kind));
+                }
+                (_, None) => {}
+            }
+            if let Some(unit) = &self.leaves[*leaf].unit {
+                self.notes.push(format!("{} is a date or a time, kept as its integer: {unit}", quoted(target)));
+            }
+        }
+        match columns.get(key.unwrap_or(usize::MAX)) {
+            Some(Column { name, kind: Kind::Number(kind) }) if !is_integer(*kind) => {
+                return Err(self.refused(format!("column {} is {}, which is no key", quoted(name), kind.name())));
+            }
+            _ => {}
+        }
+        if fields.is_empty() {
+            return Err(self.refused("no column of bytes or text among those taken; a dataset needs a field".into()));
+        }
+        let user = self.class_names();
+        let metadata = Metadata { schema: Schema::new(attributes, fields)?, user };
+        let (attributes, fields) = (attribute_columns, field_columns);
+        Ok(Plan { columns, attributes, fields, key, metadata, notes: self.notes })
+    }
+
+    /// The names of classes that the file has: `class_names` those of `label`, or of the only such column; of any other
+    /// one under its own name, `coarse_label_names`.
+    fn class_names(&self) -> Map<String, Value> {
+        let features = self.file.features().unwrap_or_default();
+        let names = |leaf: usize| {
+            let feature = features.get(&self.leaves[leaf].name)?;
+            (feature.get("_type")? == "ClassLabel").then(|| feature.get("names").cloned())?
+        };
+        let labels: Vec<(&String, Value)> =
+            self.targets.iter().filter_map(|(target, leaf)| Some((target, names(*leaf)?))).collect();
+        let only = labels.len() == 1;
+        let name = |target: &str| match only || target == "label" {
+            true => "class_names".to_owned(),
+            false => format!("{target}_names"),
+        };
+        labels.into_iter().map(|(target, names)| (name(target), names)).collect()
+    }
+
+    fn not_taken(&self, name: &str, what: &str) -> SourceError {
+        let hint = "take the other columns by naming them, such as --map image=image.bytes,label";
+        self.refused(format!("column {} is {what}, which a dataset cannot hold; {hint}", quoted(name)))
+    }
+
+    fn refused(&self, why: String) -> SourceError {
+        SourceError::Refused { path: self.file.path.clone(), why }
+    }
+}
+
+fn is_integer(kind: AttributeType) -> bool {
+    !matches!(kind, AttributeType::Bool | AttributeType::Float32 | AttributeType::Float64)
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", escape_bytes(name.as_bytes()))
+}

@@ -1,0 +1,188 @@
+//! Parquet files as a source.
+
+use std::collections::HashSet;
+use std::io::Cursor;
+use std::path::PathBuf;
+
+use grainstore_format::{MAX_KEY_LEN, Metadata};
+use parquet::data_type::AsBytes;
+
+use super::cells::{self, Cell};
+use super::file::ParquetFile;
+use super::plan::Plan;
+use super::rows::Rows;
+use crate::{Bad, Blocks, Layout, Mapping, Part, Place, Reach, Samples, Source, SourceError};
+
+/// So many rows are looked at to see whether a column can be the key.
+const ROWS_LOOKED_AT: usize = 1000;
+
+/// How Parquet files are read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ParquetOptions {
+    /// Which columns become the key, fields and attributes; all of them where it is empty.
+    pub map: Mapping,
+}
+
+/// Parquet files as a source: a row is a sample, a row group is a part.
+#[derive(Debug)]
+pub struct ParquetSource {
+    files: Vec<OpenedFile>,
+    plan: Plan,
+    origins: Vec<PathBuf>,
+    parts: Vec<Part>,
+    groups: Vec<Group>,
+}
+
+/// A file and the leaf columns of the plan in it.
+#[derive(Debug)]
+struct OpenedFile {
+    file: ParquetFile,
+    leaves: Vec<usize>,
+}
+
+/// A row group, which is a part.
+#[derive(Debug)]
+struct Group {
+    file: usize,
+    number: usize,
+    first_row: u64,
+    row_count: u64,
+}
+
+impl ParquetSource {
+    /// Reads the footers of all files, and the first rows of a column that may be the key; no other data.
+    ///
+    /// # Errors
+    /// Where a file is not Parquet, is damaged, or has other columns than the first one; where a column cannot be taken.
+    pub fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<Self, SourceError> {
+        let opened = files.iter().map(|path| ParquetFile::open(path)).collect::<Result<Vec<_>, _>>()?;
+        let Some(first) = opened.first() else {
+            return Err(SourceError::Refused { path: PathBuf::new(), why: "no file was named".into() });
+        };
+        let plan = Plan::new(first, &options.map, |leaf| can_be_key(first, leaf))?;
+        let leaves = opened
+            .iter()
+            .map(|file| {
+                check_classes(file, first)?;
+                plan.leaves_of(file, first, options.map.targets().is_empty())
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let files: Vec<OpenedFile> =
+            opened.into_iter().zip(leaves).map(|(file, leaves)| OpenedFile { file, leaves }).collect();
+        let (parts, groups) = parts(&files)?;
+        let origins: Vec<PathBuf> = files.iter().map(|opened| opened.file.path.clone()).collect();
+        match origins.first() {
+            Some(path) if parts.is_empty() => {
+                Err(SourceError::Refused { path: path.clone(), why: "it has no rows, nor has any other file".into() })
+            }
+            _ => Ok(Self { files, plan, origins, parts, groups }),
+        }
+    }
+
+    fn cells(&self, group: &Group) -> Result<Vec<Box<dyn cells::Cells>>, Bad> {
+        let OpenedFile { file, leaves } = &self.files[group.file];
+        let at = file.reopen()?;
+        let open = |&leaf: &usize| cells::open(at.clone(), file.metadata.row_group(group.number), leaf);
+        leaves.iter().map(open).collect::<Result<_, _>>().map_err(|why| {
+            let place = Place { record: Some(group.first_row), ..Place::default() };
+            Bad::new(&file.path, place, format!("row group {}: {why}", group.number), Reach::Rest)
+        })
+    }
+}
+
+impl Source for ParquetSource {
+    fn kind(&self) -> &'static str {
+        "Parquet"
+    }
+
+    fn origins(&self) -> &[PathBuf] {
+        &self.origins
+    }
+
+    fn metadata(&self) -> &Metadata {
+        &self.plan.metadata
+    }
+
+    fn is_keyed(&self) -> bool {
+        self.plan.key.is_some()
+    }
+
+    fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Row groups are streamed: what a few bytes of a dictionary hold is known only when they are decoded.
+    fn blocks(&self, _part: usize) -> Result<Option<Blocks>, Bad> {
+        Ok(None)
+    }
+
+    /// The only position is 0.
+    fn open(&self, part: usize, _position: u64, _layout: Layout) -> Result<Box<dyn Samples + '_>, Bad> {
+        let group = &self.groups[part];
+        Ok(Box::new(Rows {
+            path: &self.files[group.file].file.path,
+            plan: &self.plan,
+            group: group.number,
+            first_row: group.first_row,
+            row_count: group.row_count,
+            row: 0,
+            cells: self.cells(group)?,
+            long: Cursor::default(),
+        }))
+    }
+
+    fn not_adoptable(&self) -> Option<String> {
+        Some("Parquet pages are encoded: pack them with `convert`".into())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.plan.notes.clone()
+    }
+}
+
+/// A part for each row group that has rows.
+fn parts(files: &[OpenedFile]) -> Result<(Vec<Part>, Vec<Group>), SourceError> {
+    let (mut parts, mut groups) = (Vec::new(), Vec::new());
+    for (number, OpenedFile { file, leaves }) in files.iter().enumerate() {
+        let mut first_row = 0_u64;
+        for (group, metadata) in file.metadata.row_groups().iter().enumerate() {
+            file.check_group(group, leaves)?;
+            let row_count = u64::try_from(metadata.num_rows()).unwrap_or(0);
+            if row_count == 0 {
+                continue;
+            }
+            let chunk_lens = leaves.iter().filter_map(|&leaf| metadata.columns().get(leaf));
+            let len = chunk_lens.filter_map(|chunk| u64::try_from(chunk.compressed_size()).ok()).sum();
+            parts.push(Part { path: file.path.clone(), len, sample_count: Some(row_count) });
+            groups.push(Group { file: number, number: group, first_row, row_count });
+            first_row = first_row.saturating_add(row_count);
+        }
+    }
+    Ok((parts, groups))
+}
+
+/// Whether the first cells of a column are all there, all different, and of a key's length.
+fn can_be_key(file: &ParquetFile, leaf: usize) -> bool {
+    let Some(group) = file.metadata.row_groups().iter().position(|group| group.num_rows() > 0) else { return false };
+    if file.check_group(group, &[leaf]).is_err() {
+        return false;
+    }
+    let metadata = file.metadata.row_group(group);
+    let Ok(Ok(mut cells)) = file.reopen().map(|at| cells::open(at, metadata, leaf)) else { return false };
+    let rows = usize::try_from(metadata.num_rows()).unwrap_or(0).min(ROWS_LOOKED_AT);
+    let mut seen = HashSet::new();
+    (0..rows).all(|_| match cells.next() {
+        Ok(Cell::Bytes(bytes)) => (1..=MAX_KEY_LEN).contains(&bytes.len()) && seen.insert(bytes.as_bytes().to_vec()),
+        _ => false,
+    })
+}
+
+/// The numbers of classes mean the same in all files.
+fn check_classes(file: &ParquetFile, first: &ParquetFile) -> Result<(), SourceError> {
+    if file.features().is_some() && first.features().is_some() && file.features() != first.features() {
+        let first = crate::error::shown(&first.path);
+        let why = format!("its features, as Hugging Face's library wrote them, are not those of {first}");
+        return Err(SourceError::Refused { path: file.path.clone(), why });
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! From what a user names to the files of a source: globs, ranges in braces, folders of shards.
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::SourceError;
+
+/// Paths from all braces of a pattern at most.
+const BRACE_MAX: usize = 1_000_000;
+
+/// The files and folders that `named` stand for: each as it is where it exists, else as a glob (`*`, `?`, `[a-z]`) or a
+/// range in braces (`train-{00000..00127}.tar`), in the order given; what a glob finds is sorted by name.
+///
+/// # Errors
+/// Where one stands for nothing.
+pub fn expand(named: &[PathBuf]) -> Result<Vec<PathBuf>, SourceError> {
+    let mut found = Vec::new();
+    for path in named {
+        if fs::symlink_metadata(path).is_ok() {
+            found.push(path.clone());
+            continue;
+        }
+        let before = found.len();
+        for alternative in braces(path)? {
+            found.extend(matching(&alternative)?);
+        }
+        if found.len() == before {
+            return Err(refused(path, "there is no such file or folder, and nothing that it matches as a pattern"));
+        }
+    }
+    check_distinct(&found)?;
+    Ok(found)
+}
+
+/// A file that is named twice would be packed twice.
+fn check_distinct(paths: &[PathBuf]) -> Result<(), SourceError> {
+    let mut seen = HashSet::with_capacity(paths.len());
+    let twice = paths.iter().find(|path| !seen.insert(fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())));
+    twice.map_or(Ok(()), |path| Err(refused(path, "it is named twice")))
+}
+
+/// The regular files in a folder that may be shards, sorted by name: not those that begin with `.` or `_`, as logs and
+/// markers do. Folders in it are not looked into.
+///
+/// # Errors
+/// Where it cannot be listed.
+pub fn files_in(folder: &Path) -> Result<Vec<PathBuf>, SourceError> {
+    let unlisted = |source| SourceError::Path { path: folder.to_owned(), source };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unlisted)? {
+        let path = entry.map_err(unlisted)?.path();
+        let marked = path.file_name().is_none_or(|name| matches!(name.as_bytes().first(), Some(b'.' | b'_')));
+        if !marked && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort_unstable_by(|a, b| a.as_os_str().as_bytes().cmp(b.as_os_str().as_bytes()));
+    Ok(files)
+}
+
+fn matching(pattern: &Path) -> Result<Vec<PathBuf>, SourceError> {
+    if fs::symlink_metadata(pattern).is_ok() {
+        return Ok(vec![pattern.to_owned()]);
+    }
+    // A path that is no UTF-8 is no pattern.
+    let Some(text) = pattern.to_str().filter(|text| text.contains(['*', '?', '['])) else { return Ok(Vec::new()) };
+    let paths = glob::glob(text).map_err(|error| refused(pattern, &format!("it is no pattern: {error}")))?;
+    let mut found = Vec::new();
+    for path in paths {
+        found.push(path.map_err(|error| SourceError::Path { path: error.path().to_owned(), source: error.into() })?);
+    }
+    Ok(found)
+}
+
+/// `a{08..10}b` is `a08b`, `a09b`, `a10b`; a path without such a range is itself.
+fn braces(path: &Path) -> Result<Vec<PathBuf>, SourceError> {
+    let Some((before, range, after)) = path.to_str().and_then(split_brace) else { return Ok(vec![path.to_owned()]) };
+    let Some((first, last)) = range.split_once("..") else { return Ok(vec![path.to_owned()]) };
+    let (Ok(from), Ok(to)) = (first.parse::<u64>(), last.parse::<u64>()) else { return Ok(vec![path.to_owned()]) };
+    let too_many = || refused(path, &format!("{{{range}}} is no range of at most {BRACE_MAX} names that ascend"));
+    if to < from || to - from >= BRACE_MAX as u64 {
+        return Err(too_many());
+    }
+    // A pattern looks into folders for each name, so there are fewer of those.
+    let count_max = if has_glob(path) { BRACE_MAX / 1000 } else { BRACE_MAX };
+    let mut paths = Vec::new();
+    for number in from..=to {
+        let one = PathBuf::from(format!("{before}{number:0width$}{after}", width = first.len()));
+        paths.extend(braces(&one)?);
+        if paths.len() > count_max {
+            return Err(too_many());
+        }
+    }
+    // A gap in a range is a shard that is missing.
+    if let Some(missing) = paths.iter().find(|path| !has_glob(path) && fs::symlink_metadata(path).is_err()) {
+        return Err(refused(missing, &format!("there is no such file; {} names it", path.display())));
+    }
+    Ok(paths)
+}
+
+fn has_glob(path: &Path) -> bool {
+    path.as_os_str().as_bytes().iter().any(|byte| b"*?[".contains(byte))
+}
+
+fn split_brace(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = text.split_once('{')?;
+    let (range, after) = rest.split_once('}')?;
+    Some((before, range, after))
+}
+
+fn refused(path: &Path, why: &str) -> SourceError {
+    SourceError::Refused { path: path.to_owned(), why: why.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(paths: Vec<PathBuf>, root: &Path) -> Vec<String> {
+        paths.iter().map(|path| path.strip_prefix(root).unwrap().to_str().unwrap().to_owned()).collect()
+    }
+
+    fn shards() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a-08.tar", "a-09.tar", "a-10.tar", "b.tar", "_SUCCESS", ".hidden", "x[1].tar"] {
+            fs::write(folder.path().join(name), b"x").unwrap();
+        }
+        fs::create_dir(folder.path().join("below")).unwrap();
+        folder
+    }
+
+    #[test]
+    fn globs_and_ranges_stand_for_files_in_order() {
+        let folder = shards();
+        let expanded = |pattern: &str| expand(&[folder.path().join(pattern)]).map(|found| names(found, folder.path()));
+        assert_eq!(expanded("a-*.tar").unwrap(), ["a-08.tar", "a-09.tar", "a-10.tar"]);
+        assert_eq!(expanded("a-{08..10}.tar").unwrap(), ["a-08.tar", "a-09.tar", "a-10.tar"]);
+        assert_eq!(expanded("x[1].tar").unwrap(), ["x[1].tar"], "a file is itself, whatever it looks like");
+        assert_eq!(expanded("below").unwrap(), ["below"]);
+        let twice = expand(&[folder.path().join("b.tar"), folder.path().join("./*.tar")]);
+        assert!(twice.unwrap_err().to_string().ends_with("b.tar: it is named twice"));
+    }
+
+    #[test]
+    fn what_stands_for_nothing_is_refused_by_name() {
+        let folder = shards();
+        let error = |pattern: &str| expand(&[folder.path().join(pattern)]).unwrap_err().to_string();
+        assert!(error("c-*.tar").contains("nothing that it matches"), "{}", error("c-*.tar"));
+        assert!(error("a-{08..11}.tar").contains("a-11.tar: there is no such file"), "{}", error("a-{08..11}.tar"));
+        assert!(error("a-{10..08}.tar").contains("no range"));
+        assert!(error("a-{0..99999999999}.tar").contains("no range"));
+    }
+
+    #[test]
+    fn a_folder_of_shards_has_the_files_that_are_no_markers() {
+        let folder = shards();
+        let files = files_in(folder.path()).unwrap();
+        assert_eq!(names(files, folder.path()), ["a-08.tar", "a-09.tar", "a-10.tar", "b.tar", "x[1].tar"]);
+    }
+}

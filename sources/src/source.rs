@@ -1,0 +1,318 @@
+//! The seam between other people's formats and the work of packing, adopting and listing them.
+//!
+//! A [`Source`] is a list of parts (shards, key ranges, row groups) that can be read independently, and each part a
+//! stream of samples. A source that can begin anywhere also says where its samples lie ([`Blocks`]): then they are read
+//! in any order, by many threads, and an interrupted conversion goes on without reading what it has.
+//!
+//! A source knows one format and nothing of orders, threads, resuming and writing: `pump` and `convert` do that.
+
+use std::fmt;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use grainstore_format::{Metadata, escape_bytes};
+use grainstore_writer::{Sample, StreamedSample};
+use xxhash_rust::xxh64::Xxh64;
+
+use crate::SourceError;
+
+/// A sample of more bytes is not held in memory but streamed: 64 MiB.
+pub const WHOLE_LEN_MAX: u64 = 64 << 20;
+
+/// Somebody's data, as parts of samples. The same data give the same samples each time, in the same order.
+pub trait Source: Send + Sync {
+    /// What it is, for the user: "folder", "TFRecord".
+    fn kind(&self) -> &'static str;
+
+    /// The files and folders that the data lie in.
+    fn origins(&self) -> &[PathBuf];
+
+    /// Attributes and fields of every sample, and what is kept with the dataset.
+    fn metadata(&self) -> &Metadata;
+
+    /// Whether every sample has a key; else none has.
+    fn is_keyed(&self) -> bool;
+
+    /// The parts, in source order; at least one.
+    fn parts(&self) -> &[Part];
+
+    /// Whether no two samples can have the same key.
+    fn has_distinct_keys(&self) -> bool {
+        false
+    }
+
+    /// Whether it can be read only once, from its start to its end.
+    fn is_once(&self) -> bool {
+        false
+    }
+
+    /// Whether [`Source::blocks`] costs nothing, so that it is asked for in source order too.
+    fn is_listed(&self) -> bool {
+        false
+    }
+
+    /// Whether the samples of every part come in the order in which they lie in its file.
+    fn ascends(&self) -> bool {
+        true
+    }
+
+    /// Where the samples of a part lie, in order; `None` where they can only be read from the first to the last.
+    ///
+    /// A place that cannot be made sense of is a block of one sample, the last one: whoever reads it learns why.
+    ///
+    /// # Errors
+    /// Where the part cannot be opened or read at all.
+    fn blocks(&self, part: usize) -> Result<Option<Blocks>, Bad>;
+
+    /// Opens a part at `position`: 0, its start, or the position of one of its blocks.
+    ///
+    /// # Errors
+    /// Where it cannot be opened.
+    fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn Samples + '_>, Bad>;
+
+    /// Why its files cannot be adopted, in words that end a sentence; `None` where they can.
+    fn not_adoptable(&self) -> Option<String>;
+
+    /// What the user should know of how the data were understood, a sentence each.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What the user should not overlook, such as links that were not followed; a sentence each.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What the data are, told apart from others that look alike: paths, lengths and times of the parts. An interrupted
+    /// conversion is continued only where this is what it was.
+    fn stamp(&self) -> u64 {
+        stamp_of_parts(self.parts())
+    }
+
+    /// What was left out before any sample was read, such as a folder that cannot be listed.
+    fn left_out(&self) -> Vec<Skipped> {
+        Vec::new()
+    }
+}
+
+/// Of the files of parts.
+pub(crate) fn stamp_of_parts(parts: &[Part]) -> u64 {
+    let mut hash = Xxh64::new(0);
+    for part in parts {
+        hash.update(&file_stamp(&part.path).to_le_bytes());
+    }
+    hash.digest()
+}
+
+/// The samples of a part, one after the other.
+pub trait Samples {
+    /// The next sample; `None` at the end. After a [`Bad`] that is not [`Reach::Rest`], the one behind it.
+    ///
+    /// # Errors
+    /// Where a sample cannot be read or understood.
+    fn next(&mut self) -> Result<Option<Item>, Bad>;
+
+    /// Bytes of the next sample, where they are known before it is read.
+    fn ahead_len(&mut self) -> Option<u64> {
+        None
+    }
+
+    /// The file of the sample that came last, where it is not the part's.
+    fn file(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// The payload of the [`Item::Long`] that came last, to be read before the next one is asked for.
+    fn payload(&mut self) -> &mut dyn Read;
+}
+
+/// A sample of a source.
+#[derive(Debug)]
+pub enum Item {
+    /// It is here.
+    Whole {
+        /// The sample.
+        sample: Sample,
+        /// In [`Layout::InPlace`], where its payload begins in the part's file, in bytes; else 0.
+        offset: u64,
+    },
+    /// It has more than [`WHOLE_LEN_MAX`] bytes: [`Samples::payload`] gives them.
+    Long {
+        /// The sample without its bytes.
+        sample: StreamedSample,
+        /// As in `Whole`.
+        offset: u64,
+    },
+}
+
+/// What a sample's payload is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Its fields, one after the other, in the order of the schema, and nothing else.
+    Packed,
+    /// One run of bytes of the part's file, as they are; the fields lie in it, with what the file has between them.
+    InPlace,
+}
+
+/// A part of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The file, or the folder, that it lies in.
+    pub path: PathBuf,
+    /// Bytes that are read of it; 0 where nobody knows.
+    pub len: u64,
+    /// Number of its samples, bad ones included, where that is known before they are read.
+    pub sample_count: Option<u64>,
+}
+
+/// Where the samples of a part lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Blocks {
+    /// Every sample by itself: the position of sample i is i. For samples that are files, so nothing is won by
+    /// reading neighbours together.
+    Each(u64),
+    /// Runs of neighbours.
+    Runs(Vec<Block>),
+}
+
+/// Samples that lie together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// What [`Source::open`] takes; any number that the source understands.
+    pub position: u64,
+    /// Bytes of these samples, about.
+    pub len: u64,
+    /// Number of samples; a bad one counts.
+    pub sample_count: u32,
+}
+
+/// Gathers samples into blocks: about 1 MiB of neighbours, or one sample of 64 KiB or more.
+#[derive(Debug, Default)]
+pub struct BlockBuilder {
+    blocks: Vec<Block>,
+}
+
+/// A reason why a sample, or the rest of a part, cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bad {
+    /// The file.
+    pub path: PathBuf,
+    /// Where in it.
+    pub place: Place,
+    /// What was found, and what was expected.
+    pub why: String,
+    /// How much is lost.
+    pub reach: Reach,
+}
+
+/// A place in a file, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Number of the record, member, row or line, from 0.
+    pub record: Option<u64>,
+    /// Bytes from the start of the file, or of its content where it is compressed.
+    pub offset: Option<u64>,
+    /// Its key or name.
+    pub name: Option<Vec<u8>>,
+}
+
+/// How much a [`Bad`] place costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// One sample.
+    Sample,
+    /// All that follows in the part.
+    Rest,
+}
+
+/// What was left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The file.
+    pub path: PathBuf,
+    /// Where in it, and why.
+    pub why: String,
+}
+
+/// A hash of a file's path, length, times and inode. Whoever writes to it cannot leave all of them as they were.
+pub(crate) fn file_stamp(path: &Path) -> u64 {
+    let mut hash = Xxh64::new(0);
+    hash.update(path.as_os_str().as_encoded_bytes());
+    if let Ok(metadata) = std::fs::metadata(path) {
+        let times = [metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec()];
+        times.iter().for_each(|time| hash.update(&time.to_le_bytes()));
+        [metadata.len(), metadata.ino(), metadata.dev()].iter().for_each(|number| hash.update(&number.to_le_bytes()));
+    }
+    hash.digest()
+}
+
+impl BlockBuilder {
+    /// A block grows to so many bytes.
+    pub const RUN_LEN: u64 = 1 << 20;
+    /// A sample of so many bytes is a block of its own.
+    pub const ALONE_LEN: u64 = 64 << 10;
+
+    /// Adds the next sample, which begins at `position` and has about `len` bytes.
+    pub fn push(&mut self, position: u64, len: u64) {
+        let joins = |block: &&mut Block| {
+            let full = block.len >= Self::RUN_LEN || block.sample_count == u32::MAX;
+            let alone = block.sample_count == 1 && block.len >= Self::ALONE_LEN;
+            !(full || alone || len >= Self::ALONE_LEN)
+        };
+        match self.blocks.last_mut().filter(joins) {
+            Some(block) => {
+                block.len += len;
+                block.sample_count += 1;
+            }
+            None => self.blocks.push(Block { position, len, sample_count: 1 }),
+        }
+    }
+
+    /// The blocks of all samples that were added.
+    pub fn finish(self) -> Blocks {
+        Blocks::Runs(self.blocks)
+    }
+}
+
+impl Bad {
+    /// A bad place in a file.
+    pub fn new(path: &Path, place: Place, why: impl Into<String>, reach: Reach) -> Self {
+        Self { path: path.to_owned(), place, why: why.into(), reach }
+    }
+
+    /// A file that cannot be opened or read.
+    pub fn file(path: &Path, error: &std::io::Error) -> Self {
+        Self::new(path, Place::default(), error.to_string(), Reach::Rest)
+    }
+}
+
+impl fmt::Display for Bad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}{}", crate::error::shown(&self.path), self.place, self.why)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            self.record.map(|record| format!("record {record}")),
+            self.name.as_ref().map(|name| format!("\"{}\"", escape_bytes(&name[..name.len().min(256)]))),
+            self.offset.map(|offset| format!("at byte {offset}")),
+        ];
+        let text = parts.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        if text.is_empty() { Ok(()) } else { write!(f, "{text}: ") }
+    }
+}
+
+impl From<Bad> for Skipped {
+    fn from(bad: Bad) -> Self {
+        Self { why: format!("{}{}", bad.place, bad.why), path: bad.path }
+    }
+}
+
+impl From<Bad> for SourceError {
+    fn from(bad: Bad) -> Self {
+        Self::Bad(Box::new(bad))
+    }
+}

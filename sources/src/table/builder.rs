@@ -1,0 +1,114 @@
+//! The rows and columns of a table while its files are read.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use grainstore_format::escape_bytes;
+
+use super::Wanted;
+use super::cell::{Evidence, Says};
+use super::rows::{Line, Rows};
+use crate::SourceError;
+
+/// More columns than a schema has items are not read.
+const COLUMN_COUNT_MAX: usize = 1024;
+
+/// A table that is being read.
+pub(super) struct Builder<'a> {
+    files: &'a [PathBuf],
+    /// Number of the file that is being read.
+    pub(super) file: usize,
+    /// What stands before each path of that file.
+    pub(super) prefix: Vec<u8>,
+    wanted: Wanted,
+    pub(super) rows: Rows,
+    pub(super) columns: Vec<(String, Evidence)>,
+    numbers: HashMap<String, usize>,
+}
+
+/// A cell that is not empty, as it was read.
+pub(super) struct ReadCell<'a> {
+    pub(super) column: usize,
+    pub(super) text: &'a str,
+    pub(super) says: Says,
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(files: &'a [PathBuf], wanted: Wanted) -> Self {
+        let (rows, columns, numbers) = (Rows::default(), Vec::new(), HashMap::new());
+        Self { files, file: 0, prefix: Vec::new(), wanted, rows, columns, numbers }
+    }
+
+    /// Which of these columns names the file.
+    ///
+    /// # Errors
+    /// Where none does.
+    pub(super) fn path_column<'n>(
+        &self,
+        mut names: impl Iterator<Item = &'n str>,
+        line: u64,
+    ) -> Result<usize, SourceError> {
+        match names.position(|name| self.wanted.path_names.contains(&name)) {
+            Some(number) => Ok(number),
+            None if self.wanted.or_first => Ok(0),
+            None => {
+                let expected = self.wanted.path_names.join(", ");
+                Err(self
+                    .refused(line, &format!("no column is called {expected}; one with the files' paths is expected")))
+            }
+        }
+    }
+
+    /// The number of the column of this name, a new one where there is none yet.
+    ///
+    /// # Errors
+    /// Where it has no name, or there are too many.
+    pub(super) fn column(&mut self, name: &str, line: u64) -> Result<usize, SourceError> {
+        if let Some(&number) = self.numbers.get(name) {
+            return Ok(number);
+        }
+        let number = self.columns.len();
+        if name.is_empty() {
+            return Err(self.refused(line, "a column has no name; the first line names the columns"));
+        }
+        if number == COLUMN_COUNT_MAX {
+            return Err(self.refused(line, &format!("there are more than {COLUMN_COUNT_MAX} columns")));
+        }
+        self.columns.push((name.to_owned(), Evidence::default()));
+        self.numbers.insert(name.to_owned(), number);
+        Ok(number)
+    }
+
+    /// Takes a row; `cells` in the order of columns.
+    ///
+    /// # Errors
+    /// Where the path is empty.
+    pub(super) fn row(&mut self, path: &[u8], cells: &[ReadCell<'_>], line: u64) -> Result<(), SourceError> {
+        let path = path.strip_prefix(b"./").unwrap_or(path);
+        if path.is_empty() {
+            return Err(self.refused(line, "the row names no file"));
+        }
+        let line = Line { file: self.file, number: line };
+        for cell in cells {
+            if let Some((_, evidence)) = self.columns.get_mut(cell.column) {
+                evidence.add(cell.says, cell.text, line);
+            }
+        }
+        let cells = cells.iter().map(|cell| (cell.column, cell.text.as_bytes()));
+        match path.starts_with(b"/") || self.prefix.is_empty() {
+            true => self.rows.push(path, line, cells),
+            false => self.rows.push(&[&self.prefix, path].concat(), line, cells),
+        }
+        Ok(())
+    }
+
+    pub(super) fn refused(&self, line: u64, why: &str) -> SourceError {
+        let path = self.files.get(self.file).cloned().unwrap_or_default();
+        SourceError::Refused { path, why: format!("line {line}: {why}") }
+    }
+}
+
+/// A cell or a name for a message.
+pub(crate) fn quoted(bytes: &[u8]) -> String {
+    format!("\"{}\"", escape_bytes(&bytes[..bytes.len().min(256)]))
+}

@@ -1,0 +1,71 @@
+//! Tables as CSV or TSV: the first line names the columns, the others are rows of as many cells.
+
+use std::io::Read;
+
+use csv::ByteRecord;
+
+use super::builder::{Builder, ReadCell, quoted};
+use super::cell::Says;
+use crate::SourceError;
+
+/// Where the columns of the file went.
+struct Header {
+    path: usize,
+    /// The table's column of each column of the file but that of paths, which has none.
+    columns: Vec<Option<usize>>,
+}
+
+/// # Errors
+/// Where it cannot be read, a row has too many or too few cells, or a cell is not UTF-8.
+pub(super) fn read(content: impl Read, delimiter: u8, builder: &mut Builder<'_>) -> Result<(), SourceError> {
+    let mut reader =
+        csv::ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(content);
+    let mut record = ByteRecord::new();
+    let mut header: Option<Header> = None;
+    loop {
+        let line = reader.position().line();
+        if !reader.read_byte_record(&mut record).map_err(|error| builder.refused(line, &error.to_string()))? {
+            return Ok(());
+        }
+        let line = record.position().map_or(line, csv::Position::line);
+        match &header {
+            None => header = Some(read_header(&record, line, builder)?),
+            Some(header) => read_row(&record, header, line, builder)?,
+        }
+    }
+}
+
+fn read_header(record: &ByteRecord, line: u64, builder: &mut Builder<'_>) -> Result<Header, SourceError> {
+    let names = record.iter().map(|name| text(name, line, builder)).collect::<Result<Vec<&str>, _>>()?;
+    let path = builder.path_column(names.iter().copied(), line)?;
+    let mut columns = Vec::with_capacity(names.len());
+    for (number, name) in names.iter().enumerate() {
+        if names[..number].contains(name) {
+            return Err(builder.refused(line, &format!("two columns are named {}", quoted(name.as_bytes()))));
+        }
+        columns.push(if number == path { None } else { Some(builder.column(name, line)?) });
+    }
+    Ok(Header { path, columns })
+}
+
+fn read_row(record: &ByteRecord, header: &Header, line: u64, builder: &mut Builder<'_>) -> Result<(), SourceError> {
+    if record.len() != header.columns.len() {
+        let (found, expected) = (record.len(), header.columns.len());
+        let why = format!("{found} cells, {expected} expected, as many as the first line names");
+        return Err(builder.refused(line, &why));
+    }
+    let mut cells = Vec::with_capacity(record.len());
+    for (cell, column) in record.iter().zip(&header.columns) {
+        if let Some(column) = *column
+            && !cell.is_empty()
+        {
+            let text = text(cell, line, builder)?;
+            cells.push(ReadCell { column, text, says: Says::of(text) });
+        }
+    }
+    builder.row(record.get(header.path).unwrap_or_default(), &cells, line)
+}
+
+fn text<'r>(cell: &'r [u8], line: u64, builder: &Builder<'_>) -> Result<&'r str, SourceError> {
+    std::str::from_utf8(cell).map_err(|_| builder.refused(line, &format!("{} is not UTF-8", quoted(cell))))
+}

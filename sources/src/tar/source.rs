@@ -1,0 +1,142 @@
+//! Tar archives in files as a source: each is a part.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use grainstore_format::Metadata;
+
+use super::bytes::{FileBytes, StreamBytes};
+use super::file::{FileSamples, blocks};
+use super::look::Looking;
+use super::passing::Passing;
+use super::recognises;
+use super::shape::Shape;
+use crate::compressed::{Compression, detect, open};
+use crate::error::shown;
+use crate::{Bad, Blocks, Layout, Mapping, Part, Place, Reach, Samples, Source, SourceError};
+
+/// Bytes of a compressed archive's content that are looked at for its shape.
+pub(crate) const LOOK_LEN_MAX: u64 = 64 << 20;
+
+/// How archives are read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TarOptions {
+    /// The extensions to take, several for one name with `;` between them, and what they are called; members of others
+    /// are passed over. All, by their own names, where nothing is said.
+    pub map: Mapping,
+}
+
+/// Tar archives, compressed or not.
+#[derive(Debug)]
+pub struct TarSource {
+    origins: Vec<PathBuf>,
+    compressions: Vec<Compression>,
+    parts: Vec<Part>,
+    shape: Shape,
+}
+
+impl TarSource {
+    /// Opens archives, and looks at the first 1,000 samples of the first that has any.
+    ///
+    /// # Errors
+    /// Where one cannot be opened, or none holds a file.
+    pub fn open(files: &[PathBuf], options: &TarOptions) -> Result<Self, SourceError> {
+        let (mut compressions, mut parts) = (Vec::new(), Vec::new());
+        let path = files.first().cloned().unwrap_or_default();
+        let refused = |why: String| SourceError::Refused { path: path.clone(), why };
+        let mut looking = Looking::new(&options.map).map_err(refused)?;
+        for path in files {
+            let (file, compression) = detect(path, recognises).map_err(|error| unopened(path, &error))?;
+            let file_len = file.metadata().map_err(|error| unopened(path, &error))?.len();
+            let len = if compression == Compression::None { file_len } else { 0 };
+            if looking.is_empty() {
+                look(&mut looking, path, file, compression)?;
+            }
+            compressions.push(compression);
+            parts.push(Part { path: path.clone(), len, sample_count: None });
+        }
+        let shape = looking.shape().map_err(refused)?;
+        Ok(Self { origins: files.to_vec(), compressions, parts, shape })
+    }
+
+    fn part(&self, part: usize) -> Result<(&Path, Compression), Bad> {
+        let found = self.parts.get(part).zip(self.compressions.get(part));
+        let missing = || Bad::new(Path::new(""), Place::default(), format!("there is no part {part}"), Reach::Rest);
+        found.map(|(part, compression)| (part.path.as_path(), *compression)).ok_or_else(missing)
+    }
+}
+
+fn look(looking: &mut Looking, path: &Path, file: File, compression: Compression) -> Result<(), SourceError> {
+    if compression == Compression::None {
+        let len = file.metadata().map_err(|error| unopened(path, &error))?.len();
+        looking.look(FileBytes::new(file, len));
+    } else {
+        let content = open(path, compression).map_err(|error| unopened(path, &error))?;
+        looking.look(StreamBytes::new(content.take(LOOK_LEN_MAX)));
+    }
+    Ok(())
+}
+
+fn unopened(path: &Path, error: &std::io::Error) -> SourceError {
+    SourceError::Refused { path: path.to_owned(), why: format!("cannot be opened: {error}") }
+}
+
+fn file_bytes(path: &Path) -> Result<FileBytes, Bad> {
+    let (file, len) = grainstore_host::open_regular(path).map_err(|error| Bad::file(path, &error))?;
+    Ok(FileBytes::new(file, len))
+}
+
+impl Source for TarSource {
+    fn kind(&self) -> &'static str {
+        "tar"
+    }
+
+    fn origins(&self) -> &[PathBuf] {
+        &self.origins
+    }
+
+    fn metadata(&self) -> &Metadata {
+        self.shape.metadata()
+    }
+
+    fn is_keyed(&self) -> bool {
+        true
+    }
+
+    fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    fn blocks(&self, part: usize) -> Result<Option<Blocks>, Bad> {
+        match self.part(part)? {
+            (path, Compression::None) => Ok(Some(blocks(&self.shape, file_bytes(path)?))),
+            _ => Ok(None),
+        }
+    }
+
+    fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn Samples + '_>, Bad> {
+        let (path, compression) = self.part(part)?;
+        if compression == Compression::None {
+            let bytes = file_bytes(path)?;
+            return Ok(Box::new(FileSamples::new(&self.shape, path, bytes, (position, layout))));
+        }
+        if position != 0 || layout == Layout::InPlace {
+            let why = format!("it is {}-compressed, so it is read from its start only", compression.name());
+            return Err(Bad::new(path, Place::default(), why, Reach::Rest));
+        }
+        let content = open(path, compression).map_err(|error| Bad::file(path, &error))?;
+        Ok(Box::new(Passing::new(&self.shape, path, content)))
+    }
+
+    fn not_adoptable(&self) -> Option<String> {
+        let is_compressed = |(_, compression): &(&Part, &Compression)| **compression != Compression::None;
+        let (part, compression) = self.parts.iter().zip(&self.compressions).find(is_compressed)?;
+        let (path, name) = (shown(&part.path), compression.name());
+        Some(format!("{path} is {name}-compressed: decompress it, or pack it with `convert`"))
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.shape.notes().to_vec()
+    }
+}

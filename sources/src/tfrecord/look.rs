@@ -1,0 +1,197 @@
+//! What features the first records have: the schema is made of that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use super::records::Records;
+use super::wire::{self, Kind, Record, WireError};
+use crate::compressed::Compression;
+use crate::{Bad, Part, Reach, SourceError, WHOLE_LEN_MAX};
+
+/// So many records are looked at,
+const RECORDS_MAX: u64 = 1000;
+/// but no more than so many bytes: pictures have been seen after fewer.
+const LEN_MAX: u64 = 128 << 20;
+/// More names are no schema; a dataset has 1024 fields and 1024 attributes at most.
+const NAMES_MAX: usize = 1 << 16;
+/// The name that ImageNet's files have.
+pub(super) const FILENAME: &str = "image/filename";
+/// The name that the keys of exported datasets have.
+pub(super) const KEY: &str = "key";
+
+/// What the records that were looked at have.
+#[derive(Debug, Default)]
+pub(super) struct Looked {
+    /// The file that they lie in.
+    pub(super) path: PathBuf,
+    /// Number of records.
+    pub(super) record_count: u64,
+    /// Their features, those without a list left out.
+    pub(super) features: BTreeMap<String, Seen>,
+    /// The different values in [`FILENAME`] and [`KEY`] that are not empty.
+    names: BTreeMap<&'static str, BTreeSet<Vec<u8>>>,
+}
+
+/// What a feature was in the records that have it.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) kind: Kind,
+    /// Another kind that it had, and the records with the one and the other.
+    pub(super) other: Option<(Kind, [u64; 2])>,
+    first_record: u64,
+    pub(super) record_count: u64,
+    /// Values that it had at least, and at most.
+    pub(super) count_min: u64,
+    pub(super) count_max: u64,
+}
+
+/// What is left to be looked at.
+struct Budget {
+    records: u64,
+    len: u64,
+}
+
+impl Looked {
+    /// Looks at the first records of the first file that has any.
+    pub(super) fn at(parts: &[Part], compressions: &[Compression]) -> Result<Self, SourceError> {
+        let mut budget = Budget { records: RECORDS_MAX, len: LEN_MAX };
+        let mut first_bad = None;
+        for (part, compression) in parts.iter().zip(compressions) {
+            let mut looked = Self { path: part.path.clone(), ..Self::default() };
+            looked.look(part, *compression, &mut budget, &mut first_bad)?;
+            if looked.record_count > 0 {
+                return Ok(looked);
+            }
+        }
+        let path = parts.first().map(|part| part.path.clone()).unwrap_or_default();
+        let none = || SourceError::Refused { path, why: "there is no record in it, nor in any file after it".into() };
+        Err(first_bad.map_or_else(none, refused))
+    }
+
+    /// Whether every record has a name in [`FILENAME`] or [`KEY`], and none has another one's.
+    pub(super) fn tells_apart(&self, feature: &str) -> bool {
+        self.names.get(feature).is_some_and(|names| names.len() as u64 == self.record_count)
+    }
+
+    fn look(
+        &mut self,
+        part: &Part,
+        compression: Compression,
+        budget: &mut Budget,
+        first_bad: &mut Option<Bad>,
+    ) -> Result<(), SourceError> {
+        let mut records = match Records::open(&part.path, compression, 0) {
+            Ok(records) => records,
+            Err(bad) => {
+                first_bad.get_or_insert(bad);
+                return Ok(());
+            }
+        };
+        let (mut data, mut number) = (Vec::new(), 0);
+        while budget.records > 0 && budget.len > 0 {
+            match self.look_at_next(&mut records, &mut data, number, budget) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(Unfit::Bad(bad)) => {
+                    let is_last = bad.reach == Reach::Rest;
+                    first_bad.get_or_insert(bad);
+                    if is_last {
+                        break;
+                    }
+                }
+                Err(Unfit::Sequence(bad)) => return Err(refused(bad)),
+            }
+            number += 1;
+        }
+        Ok(())
+    }
+
+    /// Whether there was one.
+    fn look_at_next(
+        &mut self,
+        records: &mut Records<'_>,
+        data: &mut Vec<u8>,
+        number: u64,
+        budget: &mut Budget,
+    ) -> Result<bool, Unfit> {
+        let Some(head) = records.next_head()? else { return Ok(false) };
+        budget.records -= 1;
+        budget.len = budget.len.saturating_sub(head.len);
+        if head.len > WHOLE_LEN_MAX {
+            records.skip(&head)?;
+            return Ok(true);
+        }
+        records.read(&head, data)?;
+        self.take(data, number).map_err(|error| {
+            let bad = Bad::new(&self.path, head.place(), super::shape::hinted(&error), Reach::Sample);
+            if matches!(error, WireError::Sequence) { Unfit::Sequence(bad) } else { Unfit::Bad(bad) }
+        })?;
+        Ok(true)
+    }
+
+    fn take(&mut self, mut record: &[u8], number: u64) -> Result<(), WireError> {
+        let mut features = BTreeMap::new();
+        wire::for_each_feature(&mut record, &mut |name, feature| {
+            if features.len() < NAMES_MAX || features.contains_key(name) {
+                features.insert(name.to_owned(), feature);
+            }
+        })?;
+        let mut found = Vec::new();
+        for (name, feature) in features {
+            if let Some(list) = wire::list(&mut record, feature)? {
+                let values = wire::values(&mut record, &list)?;
+                found.push((name, list.kind, values));
+            }
+        }
+        for (name, kind, values) in found {
+            let may_tell_apart = [FILENAME, KEY].into_iter().find(|feature| name == *feature);
+            if let Some(feature) = may_tell_apart
+                && kind == Kind::Bytes
+                && values.count == 1
+                && !values.last.is_empty()
+            {
+                self.names.entry(feature).or_default().insert(record.bytes(values.last)?.to_vec());
+            }
+            self.note(name, kind, values.count, number);
+        }
+        self.record_count += 1;
+        Ok(())
+    }
+
+    fn note(&mut self, name: String, kind: Kind, count: u64, number: u64) {
+        if self.features.len() >= NAMES_MAX && !self.features.contains_key(&name) {
+            return;
+        }
+        let fresh =
+            Seen { kind, other: None, first_record: number, record_count: 0, count_min: count, count_max: count };
+        let seen = self.features.entry(name).or_insert(fresh);
+        seen.record_count += 1;
+        seen.count_min = seen.count_min.min(count);
+        seen.count_max = seen.count_max.max(count);
+        if seen.kind != kind {
+            seen.other.get_or_insert((kind, [seen.first_record, number]));
+        }
+    }
+
+    /// The names of the features, as many as one wants to read.
+    pub(super) fn names(&self) -> String {
+        super::shape::shown_list(self.features.keys().map(String::as_str))
+    }
+}
+
+/// A record that says nothing of the schema.
+enum Unfit {
+    Bad(Bad),
+    /// All of them will be such ones.
+    Sequence(Bad),
+}
+
+impl From<Bad> for Unfit {
+    fn from(bad: Bad) -> Self {
+        Self::Bad(bad)
+    }
+}
+
+fn refused(bad: Bad) -> SourceError {
+    SourceError::Refused { why: format!("{}{}", bad.place, bad.why), path: bad.path }
+}

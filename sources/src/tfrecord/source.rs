@@ -1,0 +1,302 @@
+//! TFRecord files as a source: a file is a part, a record a sample.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use grainstore_format::{Field, FieldType, Metadata, Schema};
+use grainstore_writer::{Sample, StreamedSample};
+use serde_json::Map;
+
+use super::fit::{Fitted, Misfit};
+use super::framing::recognises;
+use super::look::Looked;
+use super::payload::{Laid, Pieces};
+use super::records::{Head, Records};
+use super::shape::{HINT, Shape};
+use super::wire::InFile;
+use crate::compressed::{Compression, detect, head_of};
+use crate::{
+    Bad, BlockBuilder, Blocks, Item, Layout, Mapping, Part, Reach, Samples, Source, SourceError, WHOLE_LEN_MAX,
+};
+
+/// The zlib stream of no bytes is not longer, whoever writes it.
+const EMPTY_ZLIB_LEN_MAX: u64 = 64;
+
+/// How records are understood.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TfRecordOptions {
+    /// Which features become what; where it is empty, that is found out.
+    pub map: Mapping,
+    /// Whether records are packed as they are, each as one field `record`.
+    pub raw: bool,
+}
+
+/// TFRecord files.
+#[derive(Debug)]
+pub struct TfRecordSource {
+    files: Vec<PathBuf>,
+    parts: Vec<Part>,
+    compressions: Vec<Compression>,
+    metadata: Metadata,
+    /// `None` where records are packed as they are.
+    shape: Option<Shape>,
+}
+
+impl TfRecordSource {
+    /// Looks at the head of each file and, unless records are packed as they are, at the first records of the first.
+    ///
+    /// # Errors
+    /// Where no schema can be made of what is there.
+    pub fn open(files: &[PathBuf], options: &TfRecordOptions) -> Result<Self, SourceError> {
+        let first = files.first().cloned().unwrap_or_default();
+        let refused = |path: &Path, why: String| SourceError::Refused { path: path.to_owned(), why };
+        if files.is_empty() {
+            return Err(refused(&first, "there is no file".into()));
+        }
+        if options.raw && !options.map.is_empty() {
+            return Err(refused(&first, "records packed as they are have no features to name: --raw or --map".into()));
+        }
+        let (parts, compressions): (Vec<_>, Vec<_>) = files.iter().map(|path| part(path)).unzip();
+        let shape = if options.raw {
+            None
+        } else {
+            let looked = Looked::at(&parts, &compressions)?;
+            Some(Shape::of(&looked, &options.map).map_err(|why| refused(&looked.path, why))?)
+        };
+        let metadata = shape.as_ref().map_or_else(raw_metadata, |shape| Ok(shape.metadata.clone()))?;
+        Ok(Self { files: files.to_vec(), parts, compressions, metadata, shape })
+    }
+}
+
+impl Source for TfRecordSource {
+    fn kind(&self) -> &'static str {
+        "TFRecord"
+    }
+
+    fn origins(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    fn is_keyed(&self) -> bool {
+        self.shape.as_ref().is_some_and(|shape| shape.is_keyed)
+    }
+
+    fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    fn blocks(&self, part: usize) -> Result<Option<Blocks>, Bad> {
+        if self.compressions[part] != Compression::None {
+            return Ok(None);
+        }
+        let mut records = Records::scan(&self.parts[part].path)?;
+        let mut blocks = BlockBuilder::default();
+        loop {
+            match records.next_head() {
+                Ok(Some(head)) => {
+                    blocks.push(head.offset(), head.framed_len());
+                    records.skip(&head)?;
+                }
+                Ok(None) => break,
+                Err(bad) => {
+                    // Of this length, it is a block of its own.
+                    blocks.push(bad.place.offset.unwrap_or(0), BlockBuilder::ALONE_LEN);
+                    break;
+                }
+            }
+        }
+        Ok(Some(blocks.finish()))
+    }
+
+    fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn Samples + '_>, Bad> {
+        let path = &self.parts[part].path;
+        let records = Records::open(path, self.compressions[part], position)?;
+        Ok(Box::new(Reading { source: self, path, layout, records, data: Vec::new(), long: Long::None(io::empty()) }))
+    }
+
+    fn not_adoptable(&self) -> Option<String> {
+        let compressed = self.compressions.iter().position(|compression| *compression != Compression::None);
+        let reason = |file: usize| {
+            let (path, name) = (crate::error::shown(&self.files[file]), self.compressions[file].name());
+            format!("{path} is compressed ({name}), so its records do not lie in the file as they are")
+        };
+        compressed.map(reason).or_else(|| self.shape.as_ref().and_then(Shape::not_in_place))
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.shape.as_ref().map(|shape| shape.notes.clone()).unwrap_or_default()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.shape.as_ref().map(|shape| shape.warnings.clone()).unwrap_or_default()
+    }
+}
+
+/// A file that cannot be opened says so when it is read: the others may do without it.
+fn part(path: &Path) -> (Part, Compression) {
+    let (len, compression) = look_at(path).unwrap_or((0, Compression::None));
+    (Part { path: path.to_owned(), len, sample_count: None }, compression)
+}
+
+fn look_at(path: &Path) -> io::Result<(u64, Compression)> {
+    let (mut file, compression) = detect(path, recognises)?;
+    let len = file.metadata()?.len();
+    if compression == Compression::None && len <= EMPTY_ZLIB_LEN_MAX && is_empty_zlib(&head_of(&mut file)?) {
+        return Ok((len, Compression::Zlib));
+    }
+    Ok((len, compression))
+}
+
+/// Whether these bytes are the zlib stream of no bytes: TensorFlow writes that for no records, and nothing is inside by
+/// which it could be known.
+fn is_empty_zlib(file: &[u8]) -> bool {
+    let decoded = || Compression::of(file).reader(file)?.read_to_end(&mut Vec::new());
+    Compression::of(file) == Compression::Zlib && decoded().is_ok_and(|len| len == 0)
+}
+
+fn raw_metadata() -> Result<Metadata, SourceError> {
+    let record = Field { name: "record".into(), kind: FieldType::Bytes };
+    Ok(Metadata { schema: Schema::new(vec![], vec![record])?, user: Map::new() })
+}
+
+/// The records of a file from one on.
+struct Reading<'a> {
+    source: &'a TfRecordSource,
+    path: &'a Path,
+    layout: Layout,
+    records: Records<'a>,
+    /// The record that is taken apart.
+    data: Vec<u8>,
+    long: Long,
+}
+
+/// Where the payload of a long sample comes from.
+enum Long {
+    None(io::Empty),
+    /// It is the record, which comes next.
+    Record,
+    Pieces(Pieces),
+}
+
+impl Samples for Reading<'_> {
+    fn next(&mut self) -> Result<Option<Item>, Bad> {
+        self.long = Long::None(io::empty());
+        let Some(head) = self.records.next_head()? else { return Ok(None) };
+        match &self.source.shape {
+            None => self.raw(head),
+            Some(shape) => self.example(shape, head),
+        }
+        .map(Some)
+    }
+
+    fn payload(&mut self) -> &mut dyn Read {
+        match &mut self.long {
+            Long::None(nothing) => nothing,
+            Long::Record => &mut self.records,
+            Long::Pieces(pieces) => pieces,
+        }
+    }
+}
+
+impl Reading<'_> {
+    fn raw(&mut self, head: Head) -> Result<Item, Bad> {
+        let offset = self.offset(&head, 0);
+        if head.len > WHOLE_LEN_MAX {
+            self.records.begin_long(head);
+            self.long = Long::Record;
+            let sample = StreamedSample { len: head.len, ..StreamedSample::default() };
+            return Ok(Item::Long { sample, offset });
+        }
+        let mut payload = Vec::new();
+        self.records.read(&head, &mut payload)?;
+        Ok(Item::Whole { sample: Sample { payload, ..Sample::default() }, offset })
+    }
+
+    fn example(&mut self, shape: &Shape, head: Head) -> Result<Item, Bad> {
+        if head.len > WHOLE_LEN_MAX {
+            return self.long_example(shape, head);
+        }
+        self.records.read(&head, &mut self.data)?;
+        let fitted = shape.fit(&mut &self.data[..]).map_err(|misfit| self.bad(&head, misfit))?;
+        let (laid, described) = self.lay(&head, fitted)?;
+        if laid.len > WHOLE_LEN_MAX {
+            let item = described.long(&laid, self.offset(&head, laid.start));
+            self.long = Long::Pieces(laid.stream_held(std::mem::take(&mut self.data)));
+            return Ok(item);
+        }
+        let payload = laid.gather(&self.data);
+        Ok(described.whole(payload, &laid, self.offset(&head, laid.start)))
+    }
+
+    /// A record that is not held: checked first, then taken apart where it lies.
+    fn long_example(&mut self, shape: &Shape, head: Head) -> Result<Item, Bad> {
+        let Some(file) = self.records.file().map(Arc::clone) else {
+            self.records.skip(&head)?;
+            let why = format!(
+                "it has {} bytes; to be taken apart, a record of more than 64 MiB must not be compressed",
+                head.len
+            );
+            return Err(self.bad(&head, Misfit(format!("{why}: {HINT}"))));
+        };
+        self.records.check_long(head)?;
+        let mut record = InFile::new(Arc::clone(&file), head.data_offset(), head.len);
+        let fitted = shape.fit(&mut record).map_err(|misfit| self.bad(&head, misfit))?;
+        let (laid, described) = self.lay(&head, fitted)?;
+        let offset = self.offset(&head, laid.start);
+        let mut pieces = laid.stream(file, head.data_offset());
+        if laid.len > WHOLE_LEN_MAX {
+            self.long = Long::Pieces(pieces);
+            return Ok(described.long(&laid, offset));
+        }
+        let mut payload = Vec::new();
+        pieces.read_to_end(&mut payload).map_err(|error| self.bad(&head, Misfit(error.to_string())))?;
+        Ok(described.whole(payload, &laid, offset))
+    }
+
+    fn lay(&self, head: &Head, fitted: Fitted) -> Result<(Laid, Described), Bad> {
+        let Fitted { key, attributes, fields, .. } = fitted;
+        let laid = match self.layout {
+            Layout::Packed => Some(Laid::packed(fields)),
+            Layout::InPlace => Laid::in_place(&fields),
+        };
+        let apart =
+            || Misfit("the numbers of a field do not lie in one little-endian run, so it is not used in place".into());
+        laid.map(|laid| (laid, Described { key, attributes })).ok_or_else(|| self.bad(head, apart()))
+    }
+
+    /// Where a payload begins that begins at `start` of the record.
+    fn offset(&self, head: &Head, start: u64) -> u64 {
+        match self.layout {
+            Layout::Packed => 0,
+            Layout::InPlace => head.data_offset() + start,
+        }
+    }
+
+    fn bad(&self, head: &Head, Misfit(why): Misfit) -> Bad {
+        Bad::new(self.path, head.place(), why, Reach::Sample)
+    }
+}
+
+/// What stands beside a sample's payload.
+struct Described {
+    key: Vec<u8>,
+    attributes: Vec<Option<grainstore_format::AttributeValue>>,
+}
+
+impl Described {
+    fn whole(self, payload: Vec<u8>, laid: &Laid, offset: u64) -> Item {
+        let Self { key, attributes } = self;
+        Item::Whole { sample: Sample { key, attributes, payload, fields: laid.fields.clone() }, offset }
+    }
+
+    fn long(self, laid: &Laid, offset: u64) -> Item {
+        let Self { key, attributes } = self;
+        let fields = laid.fields.clone();
+        Item::Long { sample: StreamedSample { key, attributes, fields, len: laid.len }, offset }
+    }
+}
