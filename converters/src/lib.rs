@@ -46,7 +46,7 @@ pub use events::{Events, NoEvents, Progress};
 pub use feed::Mixing;
 pub use random::hash_seed;
 
-/// The example of the README compiles.
+/// The example of docs/library.md compiles.
 #[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
+#[doc = include_str!("../../docs/library.md")]
 struct Readme;
