@@ -5,8 +5,8 @@
 //! stored; what a sample is made of is the source's business, and how it becomes durable the writer's.
 //!
 //! ```
-//! use grainstore_converters::folder::{FolderOptions, FolderSource};
 //! use grainstore_converters::{ConvertOptions, NoEvents, convert};
+//! use grainstore_sources::folder::{FolderOptions, FolderSource};
 //!
 //! let place = tempfile::tempdir()?;
 //! let photos = place.path().join("photos");
