@@ -62,7 +62,7 @@ impl<'a> Runs<'a> {
         }
         let ordinals: Vec<u64> = self.ordinals.by_ref().take(wanted).collect();
         let mut locations = Vec::with_capacity(ordinals.len());
-        self.collection.locate_all(&ordinals, &mut locations)?;
+        self.collection.locate_batch(&ordinals, &mut locations)?;
         self.ahead.extend(ordinals.into_iter().zip(locations));
         Ok(())
     }

@@ -63,7 +63,7 @@ impl Sample<'_> {
     fn add_attributes(&self, sample: &Bound<'_, PyDict>) -> PyResult<()> {
         let py = sample.py();
         for (place, (name, _)) in self.names.attributes.iter().enumerate() {
-            let Some(value) = self.collection.attribute_at_hand(place, self.ordinal) else {
+            let Some(value) = self.collection.cached_attribute(place, self.ordinal) else {
                 return self.add_read_attributes(sample);
             };
             sample.set_item(name.object(py), attribute_value(py, value)?)?;

@@ -57,7 +57,7 @@ impl Gather<'_> {
         distinct.sort_unstable();
         distinct.dedup();
         let mut locations = Vec::new();
-        self.dataset.locate_all(&distinct, &mut locations)?;
+        self.dataset.locate_batch(&distinct, &mut locations)?;
         let due = distinct.into_iter().zip(locations).map(|(ordinal, location)| Due { ordinal, location });
         let due: Vec<Due> = due.collect();
         let shares = coalesce(&due);

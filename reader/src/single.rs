@@ -55,7 +55,7 @@ impl Single<'_> {
         len_max: u64,
         copy: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>, ReadError> {
-        let at_hand = self.dataset.location_at_hand(ordinal).filter(|location| location.stored_len <= len_max);
+        let at_hand = self.dataset.cached_location(ordinal).filter(|location| location.stored_len <= len_max);
         let Some(location) = at_hand else { return Ok(None) };
         let Some(source) = self.sources.at_hand(location.segment) else { return Ok(None) };
         let range = location.offset..location.offset.saturating_add(location.stored_len);

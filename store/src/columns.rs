@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use grainstore_format::{AttributeType, AttributeValue, Bitmap, SectionKind, to_usize};
 
+use crate::dataset_cache::CachedAttribute;
 use crate::index::Index;
 use crate::{Dataset, StoreError};
 
@@ -31,13 +32,6 @@ impl Column<'_> {
         let from = to_usize(ordinal.checked_mul(u64::from(self.width))?);
         self.kind.decode(self.bytes.get(from..)?)
     }
-}
-
-/// What is remembered of a column that was loaded and checked.
-#[derive(Debug)]
-pub(crate) struct AttributeState {
-    /// Validity of the opened generation: bits past its last sample are zero.
-    validity: Option<Vec<u8>>,
 }
 
 impl Dataset {
@@ -75,20 +69,20 @@ impl Dataset {
 
     /// The value of attribute `place` of the schema for sample `ordinal`, where it can be told without reading and
     /// without waiting: its column is in memory. Else none: [`Dataset::attributes`] reads it, and says what is wrong.
-    pub fn attribute_at_hand(&self, place: usize, ordinal: u64) -> Option<Option<AttributeValue>> {
+    pub fn cached_attribute(&self, place: usize, ordinal: u64) -> Option<Option<AttributeValue>> {
         let (index, item) = (&self.0.index, item_of(place));
         let kind = self.schema().attributes().get(place)?.kind;
         if ordinal >= self.sample_count() {
             return None;
         }
         if let Some(validity) = index.section(SectionKind::Validity, item) {
-            let byte = validity.at_hand(ordinal / 8..ordinal / 8 + 1)?.first()?;
+            let byte = validity.loaded(ordinal / 8..ordinal / 8 + 1)?.first()?;
             if byte >> (ordinal % 8) & 1 == 0 {
                 return Some(None);
             }
         }
         let width = u64::from(kind.width());
-        let bytes = index.section(SectionKind::Attribute, item)?.at_hand(ordinal * width..(ordinal + 1) * width)?;
+        let bytes = index.section(SectionKind::Attribute, item)?.loaded(ordinal * width..(ordinal + 1) * width)?;
         kind.decode(bytes).map(Some)
     }
 
@@ -148,7 +142,7 @@ impl Dataset {
     }
 
     /// Checks a column once, and cuts its validity to the opened generation.
-    fn attribute_state(&self, place: usize, kind: AttributeType, bytes: &[u8]) -> Result<&AttributeState, StoreError> {
+    fn attribute_state(&self, place: usize, kind: AttributeType, bytes: &[u8]) -> Result<&CachedAttribute, StoreError> {
         let index = &self.0.index;
         let damaged = |what: &str| index.damaged("attribute", format!("number {place} {what}"));
         let cell = self.0.attributes.get(place).ok_or_else(|| damaged("is not in the schema"))?;
@@ -166,7 +160,7 @@ impl Dataset {
                 Some(cut_bits(bits, self.sample_count()))
             }
         };
-        Ok(cell.get_or_init(|| AttributeState { validity }))
+        Ok(cell.get_or_init(|| CachedAttribute { validity }))
     }
 }
 

@@ -6,21 +6,21 @@ use std::sync::{Arc, OnceLock};
 use grainstore_format::{ChunkList, Fingerprint, Geometry, Manifest, Schema, SegmentTable};
 
 use crate::StoreError;
-use crate::columns::AttributeState;
+use crate::dataset_cache::{CachedAttribute, CheckedEntries, LoadControl};
 use crate::error::shown;
 use crate::index::Index;
-use crate::loading::{Loaded, Loading};
-use crate::open::{OpenOptions, Opened, open};
+use crate::open::{OpenedParts, open};
+use crate::options::OpenOptions;
 use crate::segment::{FileTime, Segment, modified_since};
 
 /// An opened dataset: a directory, or a native segment by itself. A cheap clone shares everything.
 ///
 /// It sees one generation: what is added later does not exist for it, and what it saw stays.
 #[derive(Debug, Clone)]
-pub struct Dataset(pub(crate) Arc<Inner>);
+pub struct Dataset(pub(crate) Arc<DatasetInner>);
 
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct DatasetInner {
     pub(crate) path: std::path::PathBuf,
     pub(crate) index: Index,
     pub(crate) manifest: Option<Manifest>,
@@ -30,13 +30,13 @@ pub(crate) struct Inner {
     pub(crate) segments: Vec<Segment>,
     /// For every segment of the index, the opened generation's and later ones.
     pub(crate) external: Vec<bool>,
-    pub(crate) attributes: Vec<OnceLock<AttributeState>>,
+    pub(crate) attributes: Vec<OnceLock<CachedAttribute>>,
     /// The first segment whose file was found to have another modification time.
     pub(crate) modified: OnceLock<usize>,
     /// Of the opened generation.
     pub(crate) chunks: OnceLock<ChunkList>,
-    pub(crate) loaded: OnceLock<Loaded>,
-    pub(crate) loading: Loading,
+    pub(crate) loaded: OnceLock<CheckedEntries>,
+    pub(crate) loading: LoadControl,
 }
 
 impl Dataset {
@@ -54,9 +54,9 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::open`], and where there is no such generation.
     pub fn open_with(path: &Path, options: &OpenOptions) -> Result<Self, StoreError> {
-        let Opened { index, segments, external, fingerprint, table, manifest } = open(path, options)?;
+        let OpenedParts { index, segments, external, fingerprint, table, manifest } = open(path, options)?;
         let attributes = index.metadata.schema.attributes().iter().map(|_| OnceLock::new()).collect();
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(DatasetInner {
             path: path.to_owned(),
             index,
             manifest,
@@ -68,7 +68,7 @@ impl Dataset {
             modified: OnceLock::new(),
             chunks: OnceLock::new(),
             loaded: OnceLock::new(),
-            loading: Loading::new(),
+            loading: LoadControl::new(),
         })))
     }
 

@@ -53,22 +53,22 @@ impl Dataset {
     /// As [`Dataset::load`], and where a file of the dataset is missing.
     pub fn facts(&self) -> Result<Facts, StoreError> {
         let loaded = self.loaded()?;
-        let (chunks, tally) = (self.chunks()?, loaded.tally);
+        let (chunks, totals) = (self.chunks()?, loaded.totals);
         let (file_bytes, index_bytes) = self.file_sizes()?;
         Ok(Facts {
             samples: self.sample_count(),
             segments: self.segments().len() as u64,
             external_segments: self.segments().iter().filter(|segment| segment.is_external()).count() as u64,
-            payload_bytes: tally.payload_bytes,
-            stored_bytes: tally.stored_bytes,
+            payload_bytes: totals.payload_bytes,
+            stored_bytes: totals.stored_bytes,
             file_bytes,
             index_bytes,
             chunk_size: self.geometry().chunk_size.bytes(),
             alignment: self.geometry().alignment,
             chunks: chunks.len(),
             edge_samples: chunks.edge_samples().count() as u64,
-            long_samples: tally.long,
-            lz4_samples: tally.lz4,
+            long_samples: totals.long,
+            lz4_samples: totals.lz4,
             generations: self.0.manifest.as_ref().map_or(1, |manifest| manifest.generations().len() as u64),
             keyed: self.is_keyed(),
             attributes: self.schema().attributes().len() as u64,

@@ -17,43 +17,36 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod chunk_rules;
 mod collection;
 mod columns;
 mod dataset;
-mod entries;
+mod dataset_cache;
+mod entry_rules;
 mod error;
 mod facts;
-mod file;
-mod find;
-mod find_batch;
 mod free_memory;
 mod index;
-mod kept;
-mod key_scan;
 mod keys;
-mod loading;
-mod locate_all;
-#[allow(unsafe_code, reason = "a file is mapped here, and nowhere else")]
-mod map;
-mod memory;
+mod load;
+mod locate;
+mod location;
 mod open;
+mod options;
 mod payload;
-mod place;
-mod sample_index;
-mod section;
 mod segment;
 mod threads;
 mod verify;
 
-pub use collection::{Collection, Columns};
+pub use collection::{Collection, CollectionColumn};
 pub use columns::Column;
 pub use dataset::Dataset;
 pub use error::StoreError;
 pub use facts::Facts;
 pub use free_memory::FreeMemory;
-pub use key_scan::KeyScan;
-pub use open::{IndexMemory, OpenOptions};
+pub use keys::KeyScan;
+pub use location::{Encoding, Location};
+pub use options::{IndexMemory, OpenOptions};
 pub use payload::{PayloadError, check_and_decode, check_stored, decode_into};
-pub use sample_index::{Encoding, Location};
 pub use segment::Segment;
 pub use verify::{Damage, VerifyOptions, VerifyReport, verify};

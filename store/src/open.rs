@@ -11,41 +11,14 @@ use grainstore_format::{
     SegmentTable, round_up,
 };
 
-use crate::StoreError;
-use crate::file::open_regular;
+use crate::index::file::open_regular;
 use crate::index::{Frame, Index};
-use crate::segment::{Bounds, ExternalData, Segment};
-
-/// How a dataset is opened.
-#[derive(Debug, Clone, Default)]
-pub struct OpenOptions {
-    /// Which generation, counted from 0, the oldest; none: the newest.
-    pub generation: Option<usize>,
-    /// Where sections of the index lie once they are loaded.
-    pub index_memory: IndexMemory,
-    /// Whether files outside the dataset's parent directory are read, where a dataset that was adopted names them. A
-    /// dataset from somebody else could name any file of this machine.
-    pub allow_external: bool,
-}
-
-/// Where a section of the index lies once it is loaded whole. Until then it is read piece by piece, either way.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum IndexMemory {
-    /// In memory of this process, read once: what happens to the file later changes nothing.
-    #[default]
-    Owned,
-    /// In a map of the file, which processes share and the system may drop and read again. All of it is checked once,
-    /// when it is mapped.
-    ///
-    /// Only for files that nobody touches while they are open: where one is cut short, reading ends the process with
-    /// SIGBUS; where one is written to, answers come from bytes that nobody checked.
-    Mapped,
-}
+use crate::segment::{AllowedPaths, ExternalData, Segment};
+use crate::{OpenOptions, StoreError};
 
 /// What opening finds out.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedParts {
     pub(crate) index: Index,
     /// The segments of the opened generation.
     pub(crate) segments: Vec<Segment>,
@@ -57,18 +30,18 @@ pub(crate) struct Opened {
 }
 
 /// What a path names.
-pub(crate) enum Place {
+pub(crate) enum PathKind {
     Directory,
     LoneFile,
 }
 
 /// Looks at the path before anything is opened.
-pub(crate) fn place_of(path: &Path) -> Result<Place, StoreError> {
+pub(crate) fn path_kind(path: &Path) -> Result<PathKind, StoreError> {
     let not = |why: String| Err(StoreError::NotADataset { path: path.to_owned(), why });
     match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_file() => Ok(Place::LoneFile),
+        Ok(metadata) if metadata.is_file() => Ok(PathKind::LoneFile),
         Ok(metadata) if metadata.is_dir() => match path.join(Manifest::FILE_NAME).try_exists() {
-            Ok(true) => Ok(Place::Directory),
+            Ok(true) => Ok(PathKind::Directory),
             Ok(false) => not(why_no_manifest(path)),
             Err(error) => Err(StoreError::io(&path.join(Manifest::FILE_NAME), error)),
         },
@@ -80,10 +53,10 @@ pub(crate) fn place_of(path: &Path) -> Result<Place, StoreError> {
     }
 }
 
-pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Opened, StoreError> {
-    match place_of(path)? {
-        Place::Directory => open_directory(path, options),
-        Place::LoneFile => open_lone(path, options),
+pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<OpenedParts, StoreError> {
+    match path_kind(path)? {
+        PathKind::Directory => open_directory(path, options),
+        PathKind::LoneFile => open_lone(path, options),
     }
 }
 
@@ -99,7 +72,7 @@ pub(crate) fn read_manifest(directory: &Path) -> Result<Manifest, StoreError> {
     Manifest::decode(&bytes).map_err(|error| StoreError::format(&path, error))
 }
 
-fn open_directory(path: &Path, options: &OpenOptions) -> Result<Opened, StoreError> {
+fn open_directory(path: &Path, options: &OpenOptions) -> Result<OpenedParts, StoreError> {
     let manifest = read_manifest(path)?;
     let count = manifest.generations().len();
     let number = options.generation.unwrap_or(count.saturating_sub(1));
@@ -111,13 +84,13 @@ fn open_directory(path: &Path, options: &OpenOptions) -> Result<Opened, StoreErr
     let index = Index::open(&path.join(&manifest.index().file), options.index_memory)?;
     check_index(&index, &manifest)?;
     let table = index.table.truncated(chosen.segment_count as usize);
-    let bounds = Bounds::new(options.allow_external);
+    let allowed = AllowedPaths::new(options.allow_external);
     let segments = manifest.segments().iter().take(table.len()).enumerate().map(|(number, segment)| {
-        bounds.check(path, segment)?;
-        let data = ExternalData::of(&segment.kind, bounds);
+        allowed.check(path, segment)?;
+        let data = ExternalData::of(&segment.kind, allowed);
         Ok(Segment::new(path.join(&segment.path), data, segment.file_len, table.ordinals(number)))
     });
-    Ok(Opened {
+    Ok(OpenedParts {
         segments: segments.collect::<Result<_, StoreError>>()?,
         external: manifest.segments().iter().map(|segment| segment.kind != SegmentKind::Native).collect(),
         fingerprint: chosen.fingerprint,
@@ -127,7 +100,7 @@ fn open_directory(path: &Path, options: &OpenOptions) -> Result<Opened, StoreErr
     })
 }
 
-fn open_lone(path: &Path, options: &OpenOptions) -> Result<Opened, StoreError> {
+fn open_lone(path: &Path, options: &OpenOptions) -> Result<OpenedParts, StoreError> {
     if let Some(generation) = options.generation.filter(|&generation| generation > 0) {
         return Err(StoreError::NoSuchGeneration { path: path.to_owned(), generation, count: 1 });
     }
@@ -136,7 +109,7 @@ fn open_lone(path: &Path, options: &OpenOptions) -> Result<Opened, StoreError> {
     check_lone(&index)?;
     let mut fingerprint = DatasetFingerprint::new();
     fingerprint.push(index.frame.fingerprint, index.sample_count());
-    Ok(Opened {
+    Ok(OpenedParts {
         segments: vec![Segment::new(path.to_owned(), None, index.frame.file.len(), index.table.ordinals(0))],
         external: vec![false],
         fingerprint: fingerprint.get(),

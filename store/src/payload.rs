@@ -2,7 +2,7 @@
 
 use grainstore_format::{MAX_LZ4_RAW_LEN, to_usize};
 
-use crate::sample_index::{Encoding, Location};
+use crate::location::{Encoding, Location};
 
 /// What is wrong with the stored bytes of a sample.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -12,11 +12,11 @@ use grainstore_format::{
 };
 
 use crate::StoreError;
-use crate::file::open_regular;
+use crate::index::file::open_regular;
 
 /// Where the files of external segments may lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bounds {
+pub(crate) enum AllowedPaths {
     /// In the directory that the dataset lies in, or below it.
     Parent,
     /// Anywhere: the user allows it.
@@ -28,7 +28,7 @@ pub(crate) enum Bounds {
 pub(crate) struct ExternalData {
     fingerprint: Fingerprint,
     modified_ns: i64,
-    bounds: Bounds,
+    allowed: AllowedPaths,
 }
 
 /// A data file that is what the manifest says, and when it was last written to. spec.md: EXT-3.
@@ -50,7 +50,7 @@ pub struct Segment {
     checked: OnceLock<FileTime>,
 }
 
-impl Bounds {
+impl AllowedPaths {
     pub(crate) fn new(allow_external: bool) -> Self {
         if allow_external { Self::Anywhere } else { Self::Parent }
     }
@@ -85,11 +85,11 @@ impl Bounds {
 
 impl ExternalData {
     /// Of an external segment; none of a native one.
-    pub(crate) fn of(kind: &SegmentKind, bounds: Bounds) -> Option<Self> {
+    pub(crate) fn of(kind: &SegmentKind, allowed: AllowedPaths) -> Option<Self> {
         match kind {
             SegmentKind::Native => None,
             &SegmentKind::External { data_fingerprint: fingerprint, modified_ns, .. } => {
-                Some(Self { fingerprint, modified_ns, bounds })
+                Some(Self { fingerprint, modified_ns, allowed })
             }
         }
     }
@@ -138,7 +138,7 @@ pub(crate) fn check_data_file(
     data: Option<&ExternalData>,
 ) -> Result<FileTime, StoreError> {
     if let Some(data) = data {
-        data.bounds.check_links(directory, path)?;
+        data.allowed.check_links(directory, path)?;
     }
     let (file, found_len) = open_regular(path)?;
     if found_len != file_len {

@@ -131,7 +131,7 @@ impl Drafts {
         // The index may still be on its way from the disk, or may have turned out to be damaged.
         self.dataset.check_load()?;
         let mut locations = Vec::new();
-        self.dataset.locate_all(&ordinals, &mut locations)?;
+        self.dataset.locate_batch(&ordinals, &mut locations)?;
         Ok(ordinals.into_iter().zip(locations).map(|(ordinal, location)| Due { ordinal, location }).collect())
     }
 }

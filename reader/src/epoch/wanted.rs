@@ -67,7 +67,7 @@ fn append_some(dataset: &Collection, ordinals: &[u64], runs: &mut Vec<Run>) -> R
         return Ok(());
     }
     let mut locations = Vec::new();
-    dataset.locate_all(ordinals, &mut locations)?;
+    dataset.locate_batch(ordinals, &mut locations)?;
     let wanted_len = locations.iter().map(|location| location.stored_len).fold(0, u64::saturating_add);
     if wanted_len.saturating_mul(2) >= all.len {
         runs.push(all);

@@ -66,14 +66,14 @@ fn check_singles(made: &Made, reader: &Reader) {
 
 fn check_batches(made: &Made, reader: &Reader, random: &mut Random) {
     let count = made.samples.len() as u64;
-    assert!(reader.collection().locate_all(&[0, count], &mut Vec::new()).is_err());
+    assert!(reader.collection().locate_batch(&[0, count], &mut Vec::new()).is_err());
     for len in [0, 1, 7, 3 * count] {
         let ordinals: Vec<u64> = (0..len).map(|_| random.below(count)).collect();
         let batch = reader.get_batch(&ordinals).unwrap();
         assert_eq!((batch.ordinals(), batch.positions()), (&ordinals[..], &[][..]));
         made.check(&batch);
         let mut locations = Vec::new();
-        reader.collection().locate_all(&ordinals, &mut locations).unwrap();
+        reader.collection().locate_batch(&ordinals, &mut locations).unwrap();
         let each: Vec<_> = ordinals.iter().map(|&ordinal| reader.collection().locate(ordinal).unwrap()).collect();
         assert_eq!(locations, each);
         let asked: u64 = ordinals.iter().map(|&ordinal| made.payload(ordinal).len() as u64).sum();

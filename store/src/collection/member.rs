@@ -12,7 +12,7 @@ use crate::{Dataset, OpenOptions, StoreError};
 
 /// A dataset, opened or not, and what is known of it.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct MemberDataset {
     path: PathBuf,
     /// The generation among them that was seen.
     options: OpenOptions,
@@ -63,7 +63,7 @@ impl Sums {
     }
 }
 
-impl Member {
+impl MemberDataset {
     /// What is known of a dataset that was opened with `options` and is to be closed again.
     pub(super) fn closed(dataset: &Dataset, options: &OpenOptions) -> Result<Self, StoreError> {
         let newest =

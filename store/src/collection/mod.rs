@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use grainstore_format::{AttributeValue, ChunkSize, Fingerprint, Schema};
 
-pub use self::columns::Columns;
-use self::member::{Member, Sums};
+pub use self::columns::CollectionColumn;
+use self::member::{MemberDataset, Sums};
 use self::several::Several;
 use crate::{Dataset, Location, OpenOptions, PayloadError, StoreError};
 
@@ -31,17 +31,17 @@ mod several;
 ///
 /// An error about a sample names the member's file, and the ordinal that the sample has in that member.
 #[derive(Clone)]
-pub struct Collection(Kind);
+pub struct Collection(OneOrSeveral);
 
 #[derive(Clone)]
-enum Kind {
+enum OneOrSeveral {
     One(Dataset),
     Several(Arc<Several>),
 }
 
 impl From<Dataset> for Collection {
     fn from(dataset: Dataset) -> Self {
-        Self(Kind::One(dataset))
+        Self(OneOrSeveral::One(dataset))
     }
 }
 
@@ -77,64 +77,64 @@ impl Collection {
     /// Samples of all members.
     pub fn sample_count(&self) -> u64 {
         match &self.0 {
-            Kind::One(dataset) => dataset.sample_count(),
-            Kind::Several(several) => several.sample_count(),
+            OneOrSeveral::One(dataset) => dataset.sample_count(),
+            OneOrSeveral::Several(several) => several.sample_count(),
         }
     }
 
     /// Of one dataset its own; of several, of their fingerprints and sample counts in order.
     pub fn fingerprint(&self) -> Fingerprint {
         match &self.0 {
-            Kind::One(dataset) => dataset.fingerprint(),
-            Kind::Several(several) => several.fingerprint(),
+            OneOrSeveral::One(dataset) => dataset.fingerprint(),
+            OneOrSeveral::Several(several) => several.fingerprint(),
         }
     }
 
     /// The largest chunk size of the members.
     pub fn chunk_size(&self) -> ChunkSize {
         match &self.0 {
-            Kind::One(dataset) => dataset.geometry().chunk_size,
-            Kind::Several(several) => several.chunk_size,
+            OneOrSeveral::One(dataset) => dataset.geometry().chunk_size,
+            OneOrSeveral::Several(several) => several.chunk_size,
         }
     }
 
     /// Names and types of attributes and fields, the same in all members.
     pub fn schema(&self) -> &Schema {
         match &self.0 {
-            Kind::One(dataset) => dataset.schema(),
-            Kind::Several(several) => &several.agreement.schema,
+            OneOrSeveral::One(dataset) => dataset.schema(),
+            OneOrSeveral::Several(several) => &several.agreement.schema,
         }
     }
 
     /// What the user keeps with the first member, such as `class_names`. Whether others keep the same is not looked at.
     pub fn user_metadata(&self) -> &serde_json::Map<String, serde_json::Value> {
         match &self.0 {
-            Kind::One(dataset) => dataset.user_metadata(),
-            Kind::Several(several) => &several.user_metadata,
+            OneOrSeveral::One(dataset) => dataset.user_metadata(),
+            OneOrSeveral::Several(several) => &several.user_metadata,
         }
     }
 
     /// Whether the samples have keys: those of all members, or of none.
     pub fn is_keyed(&self) -> bool {
         match &self.0 {
-            Kind::One(dataset) => dataset.is_keyed(),
-            Kind::Several(several) => several.agreement.is_keyed,
+            OneOrSeveral::One(dataset) => dataset.is_keyed(),
+            OneOrSeveral::Several(several) => several.agreement.is_keyed,
         }
     }
 
     /// Whether the fields of some member have columns in its index. Else there is one, and it is the whole payload.
     pub fn has_field_columns(&self) -> bool {
         match &self.0 {
-            Kind::One(dataset) => dataset.has_field_columns(),
-            Kind::Several(several) => several.has_field_columns,
+            OneOrSeveral::One(dataset) => dataset.has_field_columns(),
+            OneOrSeveral::Several(several) => several.has_field_columns,
         }
     }
 
     /// Segments of all members, numbered end to end.
     pub fn segment_count(&self) -> usize {
         match &self.0 {
-            Kind::One(dataset) => dataset.segments().len(),
-            Kind::Several(several) => several.segment_count(),
+            OneOrSeveral::One(dataset) => dataset.segments().len(),
+            OneOrSeveral::Several(several) => several.segment_count(),
         }
     }
 
@@ -142,8 +142,10 @@ impl Collection {
     /// segment, the member's path: enough for a message.
     pub fn segment_path(&self, segment: usize) -> &Path {
         match &self.0 {
-            Kind::One(dataset) => dataset.segments().get(segment).map_or_else(|| dataset.path(), |one| one.path()),
-            Kind::Several(several) => several.segment_path(segment),
+            OneOrSeveral::One(dataset) => {
+                dataset.segments().get(segment).map_or_else(|| dataset.path(), |one| one.path())
+            }
+            OneOrSeveral::Several(several) => several.segment_path(segment),
         }
     }
 
@@ -153,17 +155,17 @@ impl Collection {
     /// As [`Dataset::segment_file`] and [`Collection::member`].
     pub fn segment_file(&self, segment: usize) -> Result<(), StoreError> {
         match &self.0 {
-            Kind::One(dataset) => dataset.segment_file(segment),
-            Kind::Several(several) => several.segment_file(segment),
+            OneOrSeveral::One(dataset) => dataset.segment_file(segment),
+            OneOrSeveral::Several(several) => several.segment_file(segment),
         }
     }
 
     /// [`Dataset::notices`] of every member that is open.
     pub fn notices(&self) -> Vec<String> {
         match &self.0 {
-            Kind::One(dataset) => dataset.notices(),
-            Kind::Several(several) => {
-                several.members().iter().filter_map(Member::opened).flat_map(Dataset::notices).collect()
+            OneOrSeveral::One(dataset) => dataset.notices(),
+            OneOrSeveral::Several(several) => {
+                several.members().iter().filter_map(MemberDataset::opened).flat_map(Dataset::notices).collect()
             }
         }
     }
@@ -171,8 +173,8 @@ impl Collection {
     /// Lengths of the files of all segments, in bytes.
     pub fn segment_bytes(&self) -> u64 {
         match &self.0 {
-            Kind::One(dataset) => member::segment_bytes(dataset),
-            Kind::Several(several) => several.segment_bytes,
+            OneOrSeveral::One(dataset) => member::segment_bytes(dataset),
+            OneOrSeveral::Several(several) => several.segment_bytes,
         }
     }
 
@@ -182,8 +184,8 @@ impl Collection {
     /// As [`Dataset::stored_bytes`] and [`Collection::member`], neither of which the newest generations need.
     pub fn stored_bytes(&self) -> Result<u64, StoreError> {
         match &self.0 {
-            Kind::One(dataset) => dataset.stored_bytes(),
-            Kind::Several(several) => several.sum(|sums: &Sums| sums.stored_bytes, Dataset::stored_bytes),
+            OneOrSeveral::One(dataset) => dataset.stored_bytes(),
+            OneOrSeveral::Several(several) => several.sum(|sums: &Sums| sums.stored_bytes, Dataset::stored_bytes),
         }
     }
 
@@ -193,8 +195,8 @@ impl Collection {
     /// As [`Collection::stored_bytes`].
     pub fn payload_bytes(&self) -> Result<u64, StoreError> {
         match &self.0 {
-            Kind::One(dataset) => dataset.payload_bytes(),
-            Kind::Several(several) => several.sum(|sums: &Sums| sums.payload_bytes, Dataset::payload_bytes),
+            OneOrSeveral::One(dataset) => dataset.payload_bytes(),
+            OneOrSeveral::Several(several) => several.sum(|sums: &Sums| sums.payload_bytes, Dataset::payload_bytes),
         }
     }
 
@@ -209,8 +211,8 @@ impl Collection {
     /// Whether [`Dataset::is_loaded`] holds for every member.
     pub fn is_loaded(&self) -> bool {
         match &self.0 {
-            Kind::One(dataset) => dataset.is_loaded(),
-            Kind::Several(several) => {
+            OneOrSeveral::One(dataset) => dataset.is_loaded(),
+            OneOrSeveral::Several(several) => {
                 several.members().iter().all(|member| member.opened().is_some_and(Dataset::is_loaded))
             }
         }
@@ -238,9 +240,9 @@ impl Collection {
     /// As [`Dataset::check_load`].
     pub fn check_load(&self) -> Result<(), StoreError> {
         match &self.0 {
-            Kind::One(dataset) => dataset.check_load(),
-            Kind::Several(several) => {
-                several.members().iter().filter_map(Member::opened).try_for_each(Dataset::check_load)
+            OneOrSeveral::One(dataset) => dataset.check_load(),
+            OneOrSeveral::Several(several) => {
+                several.members().iter().filter_map(MemberDataset::opened).try_for_each(Dataset::check_load)
             }
         }
     }
@@ -252,19 +254,19 @@ impl Collection {
     #[inline]
     pub fn locate(&self, ordinal: u64) -> Result<Location, StoreError> {
         match &self.0 {
-            Kind::One(dataset) => dataset.locate(ordinal),
-            Kind::Several(several) => several.locate(ordinal),
+            OneOrSeveral::One(dataset) => dataset.locate(ordinal),
+            OneOrSeveral::Several(several) => several.locate(ordinal),
         }
     }
 
-    /// [`Collection::locate`] of many samples: [`Dataset::locate_all`].
+    /// [`Collection::locate`] of many samples: [`Dataset::locate_batch`].
     ///
     /// # Errors
     /// As [`Collection::locate`], for the first that fails; `out` then holds those before it.
-    pub fn locate_all(&self, ordinals: &[u64], out: &mut Vec<Location>) -> Result<(), StoreError> {
+    pub fn locate_batch(&self, ordinals: &[u64], out: &mut Vec<Location>) -> Result<(), StoreError> {
         match &self.0 {
-            Kind::One(dataset) => dataset.locate_all(ordinals, out),
-            Kind::Several(several) => several.locate_all(ordinals, out),
+            OneOrSeveral::One(dataset) => dataset.locate_batch(ordinals, out),
+            OneOrSeveral::Several(several) => several.locate_batch(ordinals, out),
         }
     }
 
@@ -282,8 +284,8 @@ impl Collection {
     /// As [`Dataset::find`] and [`Collection::member`].
     pub fn find(&self, key: &[u8]) -> Result<Option<u64>, StoreError> {
         match &self.0 {
-            Kind::One(dataset) => dataset.find(key),
-            Kind::Several(several) => several.find(key),
+            OneOrSeveral::One(dataset) => dataset.find(key),
+            OneOrSeveral::Several(several) => several.find(key),
         }
     }
 
@@ -293,8 +295,8 @@ impl Collection {
     /// As [`Collection::find`], for the first error met.
     pub fn find_batch(&self, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<u64>>, StoreError> {
         match &self.0 {
-            Kind::One(dataset) => dataset.find_batch(keys),
-            Kind::Several(several) => several.find_batch(keys),
+            OneOrSeveral::One(dataset) => dataset.find_batch(keys),
+            OneOrSeveral::Several(several) => several.find_batch(keys),
         }
     }
 
@@ -306,19 +308,19 @@ impl Collection {
         self.ask(ordinal, |member, ordinal| member.attributes(ordinal))
     }
 
-    /// [`Dataset::location_at_hand`]; none of a member that is not open.
-    pub fn location_at_hand(&self, ordinal: u64) -> Option<Location> {
+    /// [`Dataset::cached_location`]; none of a member that is not open.
+    pub fn cached_location(&self, ordinal: u64) -> Option<Location> {
         match &self.0 {
-            Kind::One(dataset) => dataset.location_at_hand(ordinal),
-            Kind::Several(several) => several.location_at_hand(ordinal),
+            OneOrSeveral::One(dataset) => dataset.cached_location(ordinal),
+            OneOrSeveral::Several(several) => several.cached_location(ordinal),
         }
     }
 
-    /// [`Dataset::attribute_at_hand`]; none of a member that is not open.
-    pub fn attribute_at_hand(&self, place: usize, ordinal: u64) -> Option<Option<AttributeValue>> {
+    /// [`Dataset::cached_attribute`]; none of a member that is not open.
+    pub fn cached_attribute(&self, place: usize, ordinal: u64) -> Option<Option<AttributeValue>> {
         match &self.0 {
-            Kind::One(dataset) => dataset.attribute_at_hand(place, ordinal),
-            Kind::Several(several) => several.attribute_at_hand(place, ordinal),
+            OneOrSeveral::One(dataset) => dataset.cached_attribute(place, ordinal),
+            OneOrSeveral::Several(several) => several.cached_attribute(place, ordinal),
         }
     }
 
@@ -333,16 +335,16 @@ impl Collection {
     /// The error for a sample whose stored bytes do not hold what the index says.
     pub fn payload_error(&self, ordinal: u64, location: &Location, error: &PayloadError) -> StoreError {
         match &self.0 {
-            Kind::One(dataset) => dataset.payload_error(ordinal, location, error),
-            Kind::Several(several) => several.payload_error(ordinal, location, error),
+            OneOrSeveral::One(dataset) => dataset.payload_error(ordinal, location, error),
+            OneOrSeveral::Several(several) => several.payload_error(ordinal, location, error),
         }
     }
 
     /// Datasets that this is made of, 1 or more.
     pub fn member_count(&self) -> usize {
         match &self.0 {
-            Kind::One(_) => 1,
-            Kind::Several(several) => several.members().len(),
+            OneOrSeveral::One(_) => 1,
+            OneOrSeveral::Several(several) => several.members().len(),
         }
     }
 
@@ -352,9 +354,9 @@ impl Collection {
     /// Where there is no such member, it cannot be opened, or it has been replaced since it was first looked at.
     pub fn member(&self, member: usize) -> Result<&Dataset, StoreError> {
         match &self.0 {
-            Kind::One(dataset) if member == 0 => Ok(dataset),
-            Kind::One(_) => Err(StoreError::NoSuchMember { member, member_count: 1 }),
-            Kind::Several(several) => several.member(member),
+            OneOrSeveral::One(dataset) if member == 0 => Ok(dataset),
+            OneOrSeveral::One(_) => Err(StoreError::NoSuchMember { member, member_count: 1 }),
+            OneOrSeveral::Several(several) => several.member(member),
         }
     }
 
@@ -366,9 +368,9 @@ impl Collection {
     /// The ordinals of a member's samples; where there is no such member, none. No member is opened.
     pub fn member_ordinals(&self, member: usize) -> Range<u64> {
         match &self.0 {
-            Kind::One(dataset) if member == 0 => 0..dataset.sample_count(),
-            Kind::One(dataset) => dataset.sample_count()..dataset.sample_count(),
-            Kind::Several(several) => several.member_ordinals(member),
+            OneOrSeveral::One(dataset) if member == 0 => 0..dataset.sample_count(),
+            OneOrSeveral::One(dataset) => dataset.sample_count()..dataset.sample_count(),
+            OneOrSeveral::Several(several) => several.member_ordinals(member),
         }
     }
 
@@ -378,22 +380,32 @@ impl Collection {
     /// Where there is no such sample.
     pub fn locate_member(&self, ordinal: u64) -> Result<(usize, u64), StoreError> {
         match &self.0 {
-            Kind::One(dataset) => dataset.check_ordinal(ordinal).map(|()| (0, ordinal)),
-            Kind::Several(several) => several.locate_member(ordinal),
+            OneOrSeveral::One(dataset) => dataset.check_ordinal(ordinal).map(|()| (0, ordinal)),
+            OneOrSeveral::Several(several) => several.locate_member(ordinal),
         }
     }
 
     /// The paths of the members, in order.
     pub fn paths(&self) -> impl Iterator<Item = &Path> + '_ {
         let (only, several) = match &self.0 {
-            Kind::One(dataset) => (Some(dataset.path()), &[][..]),
-            Kind::Several(several) => (None, several.members()),
+            OneOrSeveral::One(dataset) => (Some(dataset.path()), &[][..]),
+            OneOrSeveral::Several(several) => (None, several.members()),
         };
-        only.into_iter().chain(several.iter().map(Member::path))
+        only.into_iter().chain(several.iter().map(MemberDataset::path))
+    }
+
+    /// The column of `attribute`: [`Dataset::column`] of every member.
+    ///
+    /// # Errors
+    /// As [`Dataset::column`] and [`Collection::member`].
+    pub fn column(&self, attribute: &str) -> Result<CollectionColumn<'_>, StoreError> {
+        let part = |member| Ok((self.member_ordinals(member).start, self.member(member)?.column(attribute)?));
+        let parts = (0..self.member_count()).map(part).collect::<Result<_, StoreError>>()?;
+        Ok(CollectionColumn::new(parts))
     }
 
     fn of_several(several: Several) -> Self {
-        Self(Kind::Several(Arc::new(several)))
+        Self(OneOrSeveral::Several(Arc::new(several)))
     }
 
     /// Asks the member that has a sample, with the ordinal that the sample has there.
@@ -403,8 +415,8 @@ impl Collection {
         question: impl FnOnce(&Dataset, u64) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         match &self.0 {
-            Kind::One(dataset) => question(dataset, ordinal),
-            Kind::Several(several) => several.ask(ordinal, question),
+            OneOrSeveral::One(dataset) => question(dataset, ordinal),
+            OneOrSeveral::Several(several) => several.ask(ordinal, question),
         }
     }
 }

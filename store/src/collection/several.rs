@@ -7,13 +7,13 @@ use std::path::Path;
 use grainstore_format::{AttributeValue, ChunkSize, DatasetFingerprint, Fingerprint};
 
 use super::agreement::Agreement;
-use super::member::{Member, Sums};
+use super::member::{MemberDataset, Sums};
 use crate::{Dataset, Location, OpenOptions, PayloadError, StoreError};
 
 /// Two datasets or more.
 #[derive(Debug)]
 pub(super) struct Several {
-    members: Vec<Member>,
+    members: Vec<MemberDataset>,
     /// The first ordinal of each member, then the sample count.
     first_ordinals: Vec<u64>,
     /// The first segment of each member, then the segment count.
@@ -27,8 +27,8 @@ pub(super) struct Several {
 }
 
 /// A sample, and the member that it is in.
-struct Place<'a> {
-    member: &'a Member,
+struct SampleOfMember<'a> {
+    member: &'a MemberDataset,
     number: usize,
     /// In the member.
     ordinal: u64,
@@ -39,7 +39,7 @@ impl Several {
     pub(super) fn closed(first: &Path, others: &[impl AsRef<Path>], options: &OpenOptions) -> Result<Self, StoreError> {
         let open = |path: &Path| {
             let dataset = Dataset::open_with(path, options)?;
-            let member = Member::closed(&dataset, options)?;
+            let member = MemberDataset::closed(&dataset, options)?;
             Ok((dataset, member))
         };
         let mut several = Self::begin(open(first)?)?;
@@ -49,13 +49,13 @@ impl Several {
 
     /// Of datasets that stay open.
     pub(super) fn open(first: Dataset, others: Vec<Dataset>) -> Result<Self, StoreError> {
-        let open = |dataset: Dataset| Ok((dataset.clone(), Member::open(dataset)?));
+        let open = |dataset: Dataset| Ok((dataset.clone(), MemberDataset::open(dataset)?));
         let mut several = Self::begin(open(first)?)?;
         others.into_iter().try_for_each(|dataset| several.append(open(dataset)?))?;
         Ok(several)
     }
 
-    fn begin((dataset, member): (Dataset, Member)) -> Result<Self, StoreError> {
+    fn begin((dataset, member): (Dataset, MemberDataset)) -> Result<Self, StoreError> {
         let mut several = Self {
             members: Vec::new(),
             first_ordinals: vec![0],
@@ -71,7 +71,7 @@ impl Several {
         Ok(several)
     }
 
-    fn append(&mut self, (dataset, member): (Dataset, Member)) -> Result<(), StoreError> {
+    fn append(&mut self, (dataset, member): (Dataset, MemberDataset)) -> Result<(), StoreError> {
         self.agreement.check(self.first_path(), &dataset)?;
         let facts = member.facts;
         let sample_count = self.sample_count().checked_add(facts.sample_count).ok_or_else(|| {
@@ -100,7 +100,7 @@ impl Several {
         self.chain.get()
     }
 
-    pub(super) fn members(&self) -> &[Member] {
+    pub(super) fn members(&self) -> &[MemberDataset] {
         &self.members
     }
 
@@ -135,17 +135,17 @@ impl Several {
         bound(member)..bound(member.saturating_add(1))
     }
 
-    fn place(&self, ordinal: u64) -> Result<Place<'_>, StoreError> {
+    fn place(&self, ordinal: u64) -> Result<SampleOfMember<'_>, StoreError> {
         let number = holder(&self.first_ordinals, &ordinal);
         let first = self.first_ordinals.get(number).copied().unwrap_or(0);
         match self.members.get(number) {
-            Some(member) => Ok(Place { member, number, ordinal: ordinal - first }),
+            Some(member) => Ok(SampleOfMember { member, number, ordinal: ordinal - first }),
             None => Err(StoreError::NoSuchOrdinal { ordinal, sample_count: self.sample_count() }),
         }
     }
 
     /// The member that has a segment, and the segment's number in it.
-    fn segment(&self, segment: usize) -> Option<(&Member, usize)> {
+    fn segment(&self, segment: usize) -> Option<(&MemberDataset, usize)> {
         let number = holder(&self.first_segments, &segment);
         Some((self.members.get(number)?, segment - self.first_segments.get(number)?))
     }
@@ -170,28 +170,28 @@ impl Several {
 
     /// Of the member that all others are like.
     fn first_path(&self) -> &Path {
-        self.members.first().map_or(Path::new(""), Member::path)
+        self.members.first().map_or(Path::new(""), MemberDataset::path)
     }
 
-    pub(super) fn attribute_at_hand(&self, attribute: usize, ordinal: u64) -> Option<Option<AttributeValue>> {
-        let Place { member, ordinal, .. } = self.place(ordinal).ok()?;
-        member.opened()?.attribute_at_hand(attribute, ordinal)
+    pub(super) fn cached_attribute(&self, attribute: usize, ordinal: u64) -> Option<Option<AttributeValue>> {
+        let SampleOfMember { member, ordinal, .. } = self.place(ordinal).ok()?;
+        member.opened()?.cached_attribute(attribute, ordinal)
     }
 
-    pub(super) fn location_at_hand(&self, ordinal: u64) -> Option<Location> {
-        let Place { member, number, ordinal } = self.place(ordinal).ok()?;
-        let location = member.opened()?.location_at_hand(ordinal)?;
+    pub(super) fn cached_location(&self, ordinal: u64) -> Option<Location> {
+        let SampleOfMember { member, number, ordinal } = self.place(ordinal).ok()?;
+        let location = member.opened()?.cached_location(ordinal)?;
         Some(Location { segment: location.segment + self.first_segment(number), ..location })
     }
 
     pub(super) fn locate(&self, ordinal: u64) -> Result<Location, StoreError> {
-        let Place { member, number, ordinal } = self.place(ordinal)?;
+        let SampleOfMember { member, number, ordinal } = self.place(ordinal)?;
         let location = member.dataset()?.locate(ordinal)?;
         Ok(Location { segment: location.segment + self.first_segment(number), ..location })
     }
 
     /// Stretches of one member at a time, each as fast as the member is.
-    pub(super) fn locate_all(&self, ordinals: &[u64], out: &mut Vec<Location>) -> Result<(), StoreError> {
+    pub(super) fn locate_batch(&self, ordinals: &[u64], out: &mut Vec<Location>) -> Result<(), StoreError> {
         let (mut rest, mut in_member) = (ordinals, Vec::new());
         while let Some(&ordinal) = rest.first() {
             let place = self.place(ordinal)?;
@@ -200,7 +200,7 @@ impl Several {
             in_member.clear();
             in_member.extend(stretch.iter().map(|ordinal| ordinal - all.start));
             let from = out.len();
-            let located = place.member.dataset()?.locate_all(&in_member, out);
+            let located = place.member.dataset()?.locate_batch(&in_member, out);
             let first_segment = self.first_segment(place.number);
             out.iter_mut().skip(from).for_each(|location| location.segment += first_segment);
             located?;

@@ -11,7 +11,7 @@ use super::slices::{Fault, KeyCursor, PART_LEN, bits, column, locations, paralle
 use crate::StoreError;
 use crate::columns::item_of;
 use crate::index::Index;
-use crate::sample_index::Location;
+use crate::location::Location;
 
 /// Compares a segment's own index with its part of the merged one.
 pub(super) fn check_agreement(report: &FileReport<'_>, own: &Index, merged: &Index, segment: usize) {
@@ -28,7 +28,7 @@ pub(super) fn check_agreement(report: &FileReport<'_>, own: &Index, merged: &Ind
     if own.frame.directory.is_keyed() != merged.frame.directory.is_keyed() {
         return report.damage("its index and the merged one disagree on whether samples have keys");
     }
-    let pair = Pair { report, own, merged, first: merged.table.ordinals(segment).start, segment };
+    let pair = IndexPair { report, own, merged, first: merged.table.ordinals(segment).start, segment };
     parallel_parts(0..own.sample_count(), PART_LEN).for_each(|ordinals| {
         if report.is_stopped() {
             return;
@@ -41,7 +41,7 @@ pub(super) fn check_agreement(report: &FileReport<'_>, own: &Index, merged: &Ind
     });
 }
 
-struct Pair<'a> {
+struct IndexPair<'a> {
     report: &'a FileReport<'a>,
     own: &'a Index,
     merged: &'a Index,
@@ -50,7 +50,7 @@ struct Pair<'a> {
     segment: usize,
 }
 
-impl Pair<'_> {
+impl IndexPair<'_> {
     fn shifted(&self, ordinals: &Range<u64>) -> Range<u64> {
         ordinals.start + self.first..ordinals.end + self.first
     }

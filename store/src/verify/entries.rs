@@ -6,9 +6,9 @@ use rayon::prelude::*;
 use super::damage::FileReport;
 use super::slices::{PART_LEN, key_of, parallel_parts};
 use crate::StoreError;
-use crate::entries::{EntryRules, Part, Tally};
+use crate::entry_rules::{EntryRules, EntrySlice, EntryTotals};
 use crate::index::Index;
-use crate::loading::{check_tally, read_chunks};
+use crate::load::{check_totals, read_chunks};
 
 /// Checks every entry of an index.
 pub(super) fn check_entries(report: &FileReport<'_>, index: &Index, external: &[bool]) {
@@ -31,9 +31,9 @@ pub(super) fn check_entries(report: &FileReport<'_>, index: &Index, external: &[
     let sums =
         parallel_parts(0..index.sample_count(), PART_LEN).map(|ordinals| check_part(report, index, &rules, ordinals));
     // A part that could not be read leaves the sums unknown.
-    let sum = sums.reduce(|| Some(Tally::default()), |a, b| Some(a?.plus(b?)));
-    if let Some(tally) = sum
-        && let Err(error) = check_tally(index, long, tally)
+    let sum = sums.reduce(|| Some(EntryTotals::default()), |a, b| Some(a?.plus(b?)));
+    if let Some(totals) = sum
+        && let Err(error) = check_totals(index, long, totals)
     {
         report.damage(error.without_path());
     }
@@ -50,7 +50,7 @@ fn check_part(
     index: &Index,
     rules: &EntryRules<'_>,
     ordinals: std::ops::Range<u64>,
-) -> Option<Tally> {
+) -> Option<EntryTotals> {
     if report.is_stopped() {
         return None;
     }
@@ -64,7 +64,7 @@ fn check_part(
     };
     let all = Entry::slice_of(&bytes);
     let (before, entries) = if from < ordinals.start { (all.first().copied(), all.get(1..)?) } else { (None, all) };
-    let part = Part { first: ordinals.start, entries, before, raw_len: raw_len.as_deref() };
+    let part = EntrySlice { first: ordinals.start, entries, before, raw_len: raw_len.as_deref() };
     let mut wrong = |ordinal: u64, what: std::fmt::Arguments<'_>| {
         report.sample(ordinal, key_of(index, ordinal), None, what.to_string());
     };

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 
 use super::damage::FileReport;
 use crate::index::Frame;
+use crate::index::section::Section;
 use crate::open::{check_index_file, read_header};
-use crate::section::Section;
 use crate::{IndexMemory, StoreError};
 
 /// Pieces that one thread reads at a time: a mebibyte.

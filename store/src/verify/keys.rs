@@ -14,7 +14,8 @@ use rayon::prelude::*;
 
 use super::damage::FileReport;
 use super::slices::{Fault, KeyCursor, PART_LEN, key_of, parallel_parts, parts};
-use crate::index::{Index, numbers};
+use crate::index::Index;
+use crate::index::numbers::numbers;
 
 /// Buckets that one thread looks at in one go: about as many slots as a part has samples.
 const BUCKETS_AT_A_TIME: u64 = PART_LEN / 32;

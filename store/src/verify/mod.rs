@@ -21,13 +21,13 @@ use rayon::prelude::*;
 
 use crate::StoreError;
 use crate::index::Index;
-use crate::open::{Place, check_is_ours, check_lone, data_end_fits, place_of, read_manifest};
-use crate::segment::{Bounds, ExternalData, FileTime, check_data_file};
+use crate::open::{PathKind, check_is_ours, check_lone, data_end_fits, path_kind, read_manifest};
+use crate::segment::{AllowedPaths, ExternalData, FileTime, check_data_file};
 use crate::threads::pool;
 
 pub use damage::Damage;
 use damage::{FileReport, Reporter};
-use samples::{SegmentData, Source};
+use samples::{SegmentData, SegmentIndex};
 
 /// How to verify.
 #[derive(Debug, Clone, Default)]
@@ -70,10 +70,10 @@ pub fn verify(
     on_progress: &(dyn Fn(u64) + Sync),
 ) -> Result<VerifyReport, StoreError> {
     let reporter = Reporter::new(on_damage, on_progress, options.stop.as_deref());
-    let place = place_of(path)?;
+    let place = path_kind(path)?;
     let (samples, segments) = pool(options.threads)?.install(|| match place {
-        Place::Directory => verify_directory(&reporter, path, Bounds::new(options.allow_external)),
-        Place::LoneFile => verify_lone(&reporter, path),
+        PathKind::Directory => verify_directory(&reporter, path, AllowedPaths::new(options.allow_external)),
+        PathKind::LoneFile => verify_lone(&reporter, path),
     })?;
     if reporter.is_stopped() {
         return Err(StoreError::Stopped { path: path.to_owned() });
@@ -101,7 +101,7 @@ fn check_lone_segment(reporter: &Reporter<'_>, path: &Path, name: &str) -> u64 {
     own.map_or(0, |own| own.sample_count())
 }
 
-fn verify_directory(reporter: &Reporter<'_>, path: &Path, bounds: Bounds) -> Result<Counts, StoreError> {
+fn verify_directory(reporter: &Reporter<'_>, path: &Path, allowed: AllowedPaths) -> Result<Counts, StoreError> {
     let manifest = match read_manifest(path) {
         Ok(manifest) => manifest,
         Err(
@@ -117,7 +117,7 @@ fn verify_directory(reporter: &Reporter<'_>, path: &Path, bounds: Bounds) -> Res
             return verify_without_manifest(reporter, path);
         }
     };
-    check_bounds(path, &manifest, bounds)?;
+    check_paths(path, &manifest, allowed)?;
     check_access(reporter, path, &manifest)?;
     let merged = check_merged(reporter, path, &manifest);
     let firsts = manifest.segments().iter().scan(0, |sum, segment| {
@@ -131,18 +131,18 @@ fn verify_directory(reporter: &Reporter<'_>, path: &Path, bounds: Bounds) -> Res
             return;
         }
         let report = reporter.file(&segment.path, *first);
-        let data = ExternalData::of(&segment.kind, bounds);
+        let data = ExternalData::of(&segment.kind, allowed);
         check_segment(report, path, (number, segment, data), merged.as_ref());
     });
     let samples = segments.iter().map(|(_, segment)| segment.sample_count).sum();
     Ok((samples, segments.len() as u64))
 }
 
-/// Nothing is opened outside the bounds. spec.md: EXT-1.
-fn check_bounds(path: &Path, manifest: &Manifest, bounds: Bounds) -> Result<(), StoreError> {
+/// Nothing is opened outside the allowed. spec.md: EXT-1.
+fn check_paths(path: &Path, manifest: &Manifest, allowed: AllowedPaths) -> Result<(), StoreError> {
     for segment in manifest.segments().iter().filter(|segment| segment.kind != SegmentKind::Native) {
-        bounds.check(path, segment)?;
-        if let Err(error @ StoreError::Outside { .. }) = bounds.check_links(path, &path.join(&segment.path)) {
+        allowed.check(path, segment)?;
+        if let Err(error @ StoreError::Outside { .. }) = allowed.check_links(path, &path.join(&segment.path)) {
             return Err(error);
         }
     }
@@ -157,7 +157,7 @@ fn check_access(reporter: &Reporter<'_>, path: &Path, manifest: &Manifest) -> Re
     });
     let paths = manifest.segments().iter().map(|segment| &segment.path);
     for name in paths.chain(indexes).chain([&manifest.index().file]).take_while(|_| !reporter.is_stopped()) {
-        if let Err(error) = crate::file::open_regular(&path.join(name))
+        if let Err(error) = crate::index::file::open_regular(&path.join(name))
             && error.is_refusal()
         {
             return Err(error);
@@ -282,13 +282,14 @@ impl SegmentJob<'_> {
 
     /// Checks the samples, through whichever index knows them.
     fn check_data(&self, own: Option<&Index>) {
-        let merged = self.merged.map(|index| Source { index, first: index.table.ordinals(self.number).start });
-        let sources: Vec<Source<'_>> = own.map(|index| Source { index, first: 0 }).into_iter().chain(merged).collect();
-        let Some(source) = sources.first() else { return };
+        let merged = self.merged.map(|index| SegmentIndex { index, first: index.table.ordinals(self.number).start });
+        let indexes: Vec<SegmentIndex<'_>> =
+            own.map(|index| SegmentIndex { index, first: 0 }).into_iter().chain(merged).collect();
+        let Some(source) = indexes.first() else { return };
         let number = if own.is_some() { 0 } else { self.number };
         let Some(record) = source.index.table.records().get(number) else { return };
         // That it cannot be opened was told before.
-        let Ok((file, file_len)) = crate::file::open_regular(self.path) else { return };
+        let Ok((file, file_len)) = crate::index::file::open_regular(self.path) else { return };
         let data = SegmentData {
             report: self.report,
             file: &file,
@@ -296,7 +297,7 @@ impl SegmentJob<'_> {
             external: self.external,
             sample_count: record.sample_count,
             geometry: *source.index.frame.geometry(),
-            sources: sources.clone(),
+            indexes: indexes.clone(),
         };
         data.check();
         if let (Some(own), false) = (own, self.external) {

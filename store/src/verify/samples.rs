@@ -13,10 +13,10 @@ use rayon::prelude::*;
 
 use super::damage::FileReport;
 use super::slices::{key_of, locations, parallel_parts, parts};
-use crate::entries::{min_offset, raw_len_fits};
+use crate::entry_rules::{min_offset, raw_len_fits};
 use crate::index::Index;
+use crate::location::{Encoding, Location};
 use crate::payload::{check_and_decode, check_stored, wrong_crc};
-use crate::sample_index::{Encoding, Location};
 
 /// Bytes that one thread holds of a segment.
 const WINDOW_LEN: u64 = 2 << 20;
@@ -25,13 +25,13 @@ const PART_BYTES: u64 = 32 << 20;
 
 /// An index that knows a segment's samples.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'a> {
+pub(super) struct SegmentIndex<'a> {
     pub(super) index: &'a Index,
     /// Its ordinal of the segment's first sample.
     pub(super) first: u64,
 }
 
-impl Source<'_> {
+impl SegmentIndex<'_> {
     fn locations(&self, ordinals: &Range<u64>) -> Option<Vec<Location>> {
         locations(self.index, ordinals.start + self.first..ordinals.end + self.first).ok()
     }
@@ -49,7 +49,7 @@ pub(super) struct SegmentData<'a> {
     pub(super) external: bool,
     pub(super) sample_count: u64,
     pub(super) geometry: Geometry,
-    pub(super) sources: Vec<Source<'a>>,
+    pub(super) indexes: Vec<SegmentIndex<'a>>,
 }
 
 impl SegmentData<'_> {
@@ -62,19 +62,19 @@ impl SegmentData<'_> {
 
     /// Zeros from the end of the samples to the index. spec.md: CON-5.
     pub(super) fn check_end(&self, data_end: u64, index_offset: u64) {
-        let mut window = Window { data: self, start: 0, bytes: Vec::new(), limit: self.file_len };
-        self.check_gap(&mut window, data_end..index_offset.min(self.file_len));
+        let mut ahead = ReadAhead { data: self, start: 0, bytes: Vec::new(), limit: self.file_len };
+        self.check_gap(&mut ahead, data_end..index_offset.min(self.file_len));
     }
 
     fn check_part(&self, ordinals: Range<u64>) {
         // One sample more in front says where the part's first gap begins.
         let from = ordinals.start.saturating_sub(1);
-        let Some(locations) = self.sources.iter().find_map(|source| source.locations(&(from..ordinals.end))) else {
+        let Some(locations) = self.indexes.iter().find_map(|index| index.locations(&(from..ordinals.end))) else {
             return;
         };
         let mut at = min_offset(self.external);
         let limit = locations.iter().map(|l| l.offset.saturating_add(l.stored_len)).max().unwrap_or(0);
-        let mut window = Window { data: self, start: 0, bytes: Vec::new(), limit: limit.min(self.file_len) };
+        let mut ahead = ReadAhead { data: self, start: 0, bytes: Vec::new(), limit: limit.min(self.file_len) };
         let mut raw = Vec::new();
         for (ordinal, location) in (from..ordinals.end).zip(&locations) {
             if self.report.is_stopped() {
@@ -87,17 +87,17 @@ impl SegmentData<'_> {
                     continue;
                 }
                 if !self.external {
-                    self.check_gap(&mut window, at..location.offset);
+                    self.check_gap(&mut ahead, at..location.offset);
                     self.check_place(ordinal, location, at);
                 }
-                self.check_sample(&mut window, ordinal, location, &mut raw);
+                self.check_sample(&mut ahead, ordinal, location, &mut raw);
             }
             at = at.max(end);
         }
     }
 
     fn wrong(&self, ordinal: u64, location: &Location, what: String) {
-        let key = self.sources.iter().find_map(|source| source.key(ordinal));
+        let key = self.indexes.iter().find_map(|index| index.key(ordinal));
         self.report.sample(ordinal, key, Some(location.offset), what);
     }
 
@@ -112,17 +112,17 @@ impl SegmentData<'_> {
         }
     }
 
-    fn check_sample(&self, window: &mut Window<'_>, ordinal: u64, location: &Location, raw: &mut Vec<u8>) {
+    fn check_sample(&self, ahead: &mut ReadAhead<'_>, ordinal: u64, location: &Location, raw: &mut Vec<u8>) {
         self.report.checked(location.stored_len);
         let range = location.offset..location.offset + location.stored_len;
         let result = match location.encoding {
             // A raw length that cannot be would be decoded for nothing; the check of the entries tells it.
             Encoding::Lz4 { raw_len } if !raw_len_fits(location.stored_len, raw_len) => return,
-            Encoding::Raw if location.stored_len > WINDOW_LEN => self.check_long(window, location),
+            Encoding::Raw if location.stored_len > WINDOW_LEN => self.check_long(ahead, location),
             Encoding::Raw => {
-                window.read(range).map(|stored| check_stored(location, stored).map_err(|error| error.to_string()))
+                ahead.read(range).map(|stored| check_stored(location, stored).map_err(|error| error.to_string()))
             }
-            Encoding::Lz4 { .. } => window.read(range).map(|stored| {
+            Encoding::Lz4 { .. } => ahead.read(range).map(|stored| {
                 raw.clear();
                 check_and_decode(location, stored, raw).map_err(|error| error.to_string())
             }),
@@ -134,13 +134,13 @@ impl SegmentData<'_> {
         }
     }
 
-    fn check_long(&self, window: &mut Window<'_>, location: &Location) -> io::Result<Result<(), String>> {
+    fn check_long(&self, ahead: &mut ReadAhead<'_>, location: &Location) -> io::Result<Result<(), String>> {
         let mut hasher = crc32fast::Hasher::new();
         for range in parts(location.offset..location.offset + location.stored_len, WINDOW_LEN) {
             if self.report.is_stopped() {
                 return Ok(Ok(()));
             }
-            hasher.update(window.read(range)?);
+            hasher.update(ahead.read(range)?);
         }
         let found = hasher.finalize();
         let whole = found == location.crc;
@@ -148,7 +148,7 @@ impl SegmentData<'_> {
     }
 
     /// Bytes that belong to no sample are zero.
-    fn check_gap(&self, window: &mut Window<'_>, gap: Range<u64>) {
+    fn check_gap(&self, ahead: &mut ReadAhead<'_>, gap: Range<u64>) {
         if gap.start >= gap.end {
             return;
         }
@@ -157,7 +157,7 @@ impl SegmentData<'_> {
                 return;
             }
             let start = range.start;
-            match window.read(range).map(|bytes| bytes.iter().position(|&byte| byte != 0)) {
+            match ahead.read(range).map(|bytes| bytes.iter().position(|&byte| byte != 0)) {
                 Ok(None) => {}
                 Ok(Some(place)) => {
                     return self.report.at(start + place as u64, "a byte between samples is not zero");
@@ -169,7 +169,7 @@ impl SegmentData<'_> {
 }
 
 /// Bytes of a segment's file, read ahead.
-struct Window<'a> {
+struct ReadAhead<'a> {
     data: &'a SegmentData<'a>,
     start: u64,
     bytes: Vec<u8>,
@@ -177,7 +177,7 @@ struct Window<'a> {
     limit: u64,
 }
 
-impl Window<'_> {
+impl ReadAhead<'_> {
     /// The bytes of `range`, which lies inside the file.
     fn read(&mut self, range: Range<u64>) -> io::Result<&[u8]> {
         let held = self.start..self.start + self.bytes.len() as u64;

@@ -6,9 +6,10 @@ use std::ops::Range;
 use grainstore_format::{Entry, KeyGroups, PIECE_LEN, SectionKind, split_key, to_usize};
 
 use crate::StoreError;
-use crate::entries::stored_len;
-use crate::index::{Index, numbers};
-use crate::sample_index::{Encoding, Location};
+use crate::entry_rules::stored_len;
+use crate::index::Index;
+use crate::index::numbers::numbers;
+use crate::location::{Encoding, Location};
 use rayon::prelude::*;
 
 /// Samples that are looked at in one go.

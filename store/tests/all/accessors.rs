@@ -254,23 +254,23 @@ fn a_model_sample_without_fields_has_an_empty_payload() {
 
 /// ATR-1, ATR-2
 #[test]
-fn attributes_at_hand_are_those_that_are_read() {
+fn cached_attributes_are_those_that_are_read() {
     let model = Model::rich(&[3, 130]);
     let built = model.write();
     let dataset = Dataset::open(&built.path).unwrap();
     let (samples, attributes) = (dataset.sample_count(), dataset.schema().attributes().len());
     assert!(attributes > 1);
     for place in 0..attributes {
-        assert_eq!(dataset.attribute_at_hand(place, 0), None, "nothing was read");
+        assert_eq!(dataset.cached_attribute(place, 0), None, "nothing was read");
     }
     for attribute in dataset.schema().attributes() {
         dataset.column(&attribute.name).unwrap();
     }
     for ordinal in 0..samples {
         let read = dataset.attributes(ordinal).unwrap();
-        let at_hand: Vec<_> = (0..attributes).map(|place| dataset.attribute_at_hand(place, ordinal).unwrap()).collect();
+        let at_hand: Vec<_> = (0..attributes).map(|place| dataset.cached_attribute(place, ordinal).unwrap()).collect();
         assert_eq!(at_hand, read, "sample {ordinal}");
     }
-    assert_eq!(dataset.attribute_at_hand(0, samples), None);
-    assert_eq!(dataset.attribute_at_hand(attributes, 0), None);
+    assert_eq!(dataset.cached_attribute(0, samples), None);
+    assert_eq!(dataset.cached_attribute(attributes, 0), None);
 }

@@ -38,7 +38,7 @@ fn told(what: &str, change: impl FnOnce(&mut RawIndex)) {
 /// HDR-1, HDR-2, FTR-3: only verification reads the header of a dataset's segment.
 #[test]
 fn tells_a_header_that_disagrees_with_the_index() {
-    told("damaged header: kind 3", |index| index.header_patches.push((20, vec![3])));
+    told("damaged header: kind is 3", |index| index.header_patches.push((20, vec![3])));
     told("a segment was expected", |index| index.header_patches.push((20, vec![2])));
     told("disagree on chunk size", |index| index.header_patches.push((21, vec![13])));
     told("disagree on version or feature bits", |index| index.header_patches.push((16, vec![1])));
@@ -161,7 +161,7 @@ fn refuses_long_samples_that_entries_and_table_do_not_agree_on() {
     let record = |ordinal| grainstore_format::LongTable::encode_record(ordinal, 1 << 40).to_vec();
     refused("the table of long samples does not know it", |index| index.change_entry(0, |e| e.stored_len = long));
     refused("1 samples, 0 entries are long", |index| index.put(Kind::Long, 0, 16, record(2)));
-    refused("ordinal 20 of 20 samples", |index| index.put(Kind::Long, 0, 16, record(20)));
+    refused("ordinal 20 does not exist among 20 samples", |index| index.put(Kind::Long, 0, 16, record(20)));
     refused("the segment's data", |index| {
         index.change_entry(0, |entry| entry.stored_len = long);
         index.put(Kind::Long, 0, 16, record(0));
@@ -235,7 +235,7 @@ fn refuses_sums_that_do_not_add_up() {
 #[test]
 fn refuses_metadata_that_is_no_schema() {
     refused("metadata", |index| *index.section(Kind::Metadata, 0) = b"{}".to_vec());
-    refused("stands twice", |index| {
+    refused("is used twice", |index| {
         let text = String::from_utf8(index.section(Kind::Metadata, 0).clone()).unwrap();
         *index.section(Kind::Metadata, 0) = text.replace("caption", "image").into_bytes();
     });

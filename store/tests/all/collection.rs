@@ -59,7 +59,7 @@ fn check(models: &[Model], collection: &Collection) {
         let column = collection.column(&attribute.name).unwrap();
         for ordinal in 0..count {
             assert_eq!(column.get(ordinal), collection.attributes(ordinal).unwrap()[place], "sample {ordinal}");
-            assert_eq!(collection.attribute_at_hand(place, ordinal), Some(column.get(ordinal)), "sample {ordinal}");
+            assert_eq!(collection.cached_attribute(place, ordinal), Some(column.get(ordinal)), "sample {ordinal}");
         }
         assert_eq!((column.get(count), column.parts().len()), (None, collection.member_count()));
     }
@@ -78,11 +78,11 @@ fn check(models: &[Model], collection: &Collection) {
     let backwards: Vec<u64> = (0..count).rev().chain((0..count).step_by(3)).collect();
     let each: Vec<_> = backwards.iter().map(|&ordinal| collection.locate(ordinal).unwrap()).collect();
     let mut all = Vec::new();
-    collection.locate_all(&backwards, &mut all).unwrap();
+    collection.locate_batch(&backwards, &mut all).unwrap();
     assert_eq!(all, each);
     all.clear();
     let too_many: Vec<u64> = (0..=count).collect();
-    let error = collection.locate_all(&too_many, &mut all).unwrap_err();
+    let error = collection.locate_batch(&too_many, &mut all).unwrap_err();
     assert!(
         matches!(error, StoreError::NoSuchOrdinal { ordinal, sample_count } if (ordinal, sample_count) == (count, count))
     );

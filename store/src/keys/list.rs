@@ -6,7 +6,7 @@ use std::ops::Range;
 use grainstore_format::{FormatError, KeyGroups, MAX_KEY_LEN, SectionKind};
 
 use crate::index::Index;
-use crate::section::View;
+use crate::index::section::View;
 use crate::{Dataset, StoreError};
 
 /// Keys of a group and their lengths, at most.

@@ -5,13 +5,14 @@
 //! What it finds wrong is told by [`Dataset::check_load`], and by every later load.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 
 use grainstore_format::{ChunkList, Entry, LongTable, SectionKind, to_usize};
 
-use crate::entries::{EntryRules, Part, Tally};
+use crate::dataset_cache::CheckedEntries;
+use crate::entry_rules::{EntryRules, EntrySlice, EntryTotals};
 use crate::index::Index;
 use crate::threads::share_out;
 use crate::{Dataset, StoreError};
@@ -22,38 +23,6 @@ const AHEAD_LEN_MIN: u64 = 8 << 20;
 const PART_LEN: usize = 32768;
 /// Fewer parts than this are checked by the calling thread: starting others takes longer.
 const PARTS_ALONE: usize = 8;
-
-/// What `load` has checked, besides the chunk list. The entries stay in their section.
-#[derive(Debug)]
-pub(crate) struct Loaded {
-    /// Of the opened generation.
-    pub(crate) tally: Tally,
-}
-
-/// Who is loading, and whether that went wrong before.
-#[derive(Debug)]
-pub(crate) struct Loading {
-    /// Held by the thread that loads.
-    alone: Mutex<()>,
-    /// The process that the threads are of which may hold it.
-    home: u32,
-    /// The process that a thread was started in to load ahead; 0: none. A forked one does not have it.
-    started_in: AtomicU32,
-    has_failed: AtomicBool,
-}
-
-impl Loading {
-    pub(crate) fn new() -> Self {
-        let (started_in, has_failed) = (AtomicU32::new(0), AtomicBool::new(false));
-        Self { alone: Mutex::new(()), home: std::process::id(), started_in, has_failed }
-    }
-
-    /// One thread loads, the others wait. In a forked process nobody might ever let go of the lock: it goes without.
-    fn alone(&self) -> Option<MutexGuard<'_, ()>> {
-        let is_home = self.home == std::process::id();
-        is_home.then(|| self.alone.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
 
 impl Dataset {
     /// Loads entries, lengths, chunks and edges whole, in parallel, and checks all their rules. Afterwards
@@ -133,7 +102,7 @@ impl Dataset {
         self.0.loaded.get().is_some()
     }
 
-    pub(crate) fn loaded(&self) -> Result<&Loaded, StoreError> {
+    pub(crate) fn loaded(&self) -> Result<&CheckedEntries, StoreError> {
         if let Some(loaded) = self.0.loaded.get() {
             return Ok(loaded);
         }
@@ -148,7 +117,7 @@ impl Dataset {
     }
 
     /// All of the index is checked, a later generation's samples too: sums and counts cover it whole.
-    fn load_and_check(&self) -> Result<Loaded, StoreError> {
+    fn load_and_check(&self) -> Result<CheckedEntries, StoreError> {
         let index = &self.0.index;
         let of_all;
         let chunks = match self.chunks()? {
@@ -173,8 +142,8 @@ impl Dataset {
         let cut = to_usize(self.sample_count()).min(entries.len());
         let older = self.check_parts(&rules, entries, raw_len, 0..cut)?;
         let newer = self.check_parts(&rules, entries, raw_len, cut..entries.len())?;
-        check_tally(index, rules.long, older.plus(newer))?;
-        Ok(Loaded { tally: older })
+        check_totals(index, rules.long, older.plus(newer))?;
+        Ok(CheckedEntries { totals: older })
     }
 
     fn check_parts(
@@ -183,32 +152,32 @@ impl Dataset {
         entries: &[Entry],
         raw_len: Option<&[u8]>,
         range: Range<usize>,
-    ) -> Result<Tally, StoreError> {
+    ) -> Result<EntryTotals, StoreError> {
         let check = |part: usize| {
             let from = range.start + part * PART_LEN;
             let to = (from + PART_LEN).min(range.end);
-            let part = Part {
+            let part = EntrySlice {
                 first: from as u64,
                 entries: entries.get(from..to).unwrap_or_default(),
                 before: from.checked_sub(1).and_then(|before| entries.get(before)).copied(),
                 raw_len: raw_len.map(|raw_len| raw_len.get(4 * from..4 * to).unwrap_or_default()),
             };
             let mut first_wrong = None;
-            let tally = rules.check(&part, &mut |ordinal, what| {
+            let totals = rules.check(&part, &mut |ordinal, what| {
                 first_wrong.get_or_insert_with(|| (ordinal, what.to_string()));
             });
-            first_wrong.map_or(Ok(tally), |(ordinal, what)| {
+            first_wrong.map_or(Ok(totals), |(ordinal, what)| {
                 let segment = rules.table.segment_of(ordinal);
                 let offset = entries.get(to_usize(ordinal)).map_or(0, Entry::offset);
                 Err(self.damaged_sample(ordinal, segment, offset, what))
             })
         };
         let parts = range.len().div_ceil(PART_LEN);
-        let sum = Mutex::new(Tally::default());
+        let sum = Mutex::new(EntryTotals::default());
         let add = |part| {
-            let tally = check(part)?;
+            let totals = check(part)?;
             let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
-            *sum = sum.plus(tally);
+            *sum = sum.plus(totals);
             Ok(())
         };
         if parts < PARTS_ALONE {
@@ -231,18 +200,18 @@ pub(crate) fn read_chunks(index: &Index) -> Result<ChunkList, StoreError> {
 }
 
 /// The samples add up to what the directory says. spec.md: section 5, LNG-1, RAW-1.
-pub(crate) fn check_tally(index: &Index, long: &LongTable, tally: Tally) -> Result<(), StoreError> {
+pub(crate) fn check_totals(index: &Index, long: &LongTable, totals: EntryTotals) -> Result<(), StoreError> {
     let counts = index.frame.directory.counts();
     let wrong = |what, detail| Err(index.damaged(what, detail));
-    if tally.long != long.len() {
-        let detail = format!("{} samples, {} entries are long", long.len(), tally.long);
+    if totals.long != long.len() {
+        let detail = format!("{} samples, {} entries are long", long.len(), totals.long);
         return wrong("table of long samples", detail);
     }
-    if (tally.lz4 > 0) != index.record(SectionKind::RawLen, 0).is_some() {
-        return wrong("directory", format!("{} samples are LZ4, section raw_len says otherwise", tally.lz4));
+    if (totals.lz4 > 0) != index.record(SectionKind::RawLen, 0).is_some() {
+        return wrong("directory", format!("{} samples are LZ4, section raw_len says otherwise", totals.lz4));
     }
-    if (tally.stored_bytes, tally.payload_bytes) != (counts.stored_bytes, counts.payload_bytes) {
-        let found = format!("{} stored and {} raw", tally.stored_bytes, tally.payload_bytes);
+    if (totals.stored_bytes, totals.payload_bytes) != (counts.stored_bytes, counts.payload_bytes) {
+        let found = format!("{} stored and {} raw", totals.stored_bytes, totals.payload_bytes);
         let detail =
             format!("samples have {found} bytes, it says {} and {}", counts.stored_bytes, counts.payload_bytes);
         return wrong("directory", detail);

@@ -9,25 +9,25 @@ use std::ops::Deref;
 
 use memmap2::MmapMut;
 
-use crate::map::Map;
+use super::mapping::FileMapping;
 
 /// From here on, memory is asked for in huge pages, 2 MiB each on most systems.
 const HUGE_LEN: usize = 4 << 20;
 
 #[derive(Debug)]
-pub(crate) enum Memory {
-    Owned(Owned),
-    Mapped(Map),
+pub(crate) enum SectionBytes {
+    Allocated(AllocatedBytes),
+    Mapped(FileMapping),
 }
 
 /// Memory of this process.
 #[derive(Debug)]
-pub(crate) enum Owned {
+pub(crate) enum AllocatedBytes {
     Small(Vec<u8>),
     Huge(MmapMut),
 }
 
-impl Owned {
+impl AllocatedBytes {
     /// Zeros, to be filled.
     pub(crate) fn zeroed(len: usize) -> io::Result<Self> {
         if len < HUGE_LEN {
@@ -48,14 +48,14 @@ impl Owned {
     }
 }
 
-impl Deref for Memory {
+impl Deref for SectionBytes {
     type Target = [u8];
 
     #[inline]
     fn deref(&self) -> &[u8] {
         match self {
-            Self::Owned(Owned::Small(bytes)) => bytes,
-            Self::Owned(Owned::Huge(pages)) => pages,
+            Self::Allocated(AllocatedBytes::Small(bytes)) => bytes,
+            Self::Allocated(AllocatedBytes::Huge(pages)) => pages,
             Self::Mapped(map) => map,
         }
     }

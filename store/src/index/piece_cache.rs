@@ -12,15 +12,15 @@ const COUNT_MAX: usize = 1024;
 
 /// Pieces that were checked, by their number in the section.
 #[derive(Debug, Default)]
-pub(crate) struct Kept(Mutex<Pieces>);
+pub(crate) struct PieceCache(Mutex<CachedPieces>);
 
 #[derive(Debug, Default)]
-struct Pieces {
+struct CachedPieces {
     by_number: HashMap<u64, Vec<u8>>,
     oldest_first: VecDeque<u64>,
 }
 
-impl Kept {
+impl PieceCache {
     /// Bytes of a piece, where it is here and has them.
     pub(crate) fn read(&self, piece: u64, range: Range<usize>) -> Option<Vec<u8>> {
         self.pieces()?.by_number.get(&piece)?.get(range).map(<[u8]>::to_vec)
@@ -40,11 +40,11 @@ impl Kept {
 
     /// Lets go of all pieces. Not in a forked process: somebody who stayed behind may have them for ever.
     pub(crate) fn clear(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Pieces::default();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = CachedPieces::default();
     }
 
     /// `None` where another thread has them: it is not waited for, since in a forked process it may not be there.
-    fn pieces(&self) -> Option<MutexGuard<'_, Pieces>> {
+    fn pieces(&self) -> Option<MutexGuard<'_, CachedPieces>> {
         match self.0.try_lock() {
             Ok(pieces) => Some(pieces),
             // A piece more or less does no harm.
@@ -60,23 +60,23 @@ mod tests {
 
     #[test]
     fn the_oldest_piece_makes_room_and_what_it_lacks_is_not_answered() {
-        let kept = Kept::default();
-        (0..=COUNT_MAX as u64).for_each(|piece| kept.keep(piece, piece.to_le_bytes().to_vec()));
-        assert_eq!(kept.read(0, 0..1), None);
-        assert_eq!(kept.read(1, 0..2), Some(vec![1, 0]));
-        assert_eq!((kept.read(1, 7..9), kept.read(9999, 0..1)), (None, None));
-        kept.clear();
-        assert_eq!(kept.read(1, 0..2), None);
+        let cache = PieceCache::default();
+        (0..=COUNT_MAX as u64).for_each(|piece| cache.keep(piece, piece.to_le_bytes().to_vec()));
+        assert_eq!(cache.read(0, 0..1), None);
+        assert_eq!(cache.read(1, 0..2), Some(vec![1, 0]));
+        assert_eq!((cache.read(1, 7..9), cache.read(9999, 0..1)), (None, None));
+        cache.clear();
+        assert_eq!(cache.read(1, 0..2), None);
     }
 
     #[test]
     fn who_finds_them_taken_goes_without() {
-        let kept = Kept::default();
-        kept.keep(3, vec![7; 9]);
-        let taken = kept.pieces();
-        assert_eq!(kept.read(3, 0..1), None);
-        kept.keep(4, vec![1]);
+        let cache = PieceCache::default();
+        cache.keep(3, vec![7; 9]);
+        let taken = cache.pieces();
+        assert_eq!(cache.read(3, 0..1), None);
+        cache.keep(4, vec![1]);
         drop(taken);
-        assert_eq!((kept.read(3, 8..9), kept.read(4, 0..1)), (Some(vec![7]), None));
+        assert_eq!((cache.read(3, 8..9), cache.read(4, 0..1)), (Some(vec![7]), None));
     }
 }

@@ -1,87 +1,35 @@
 //! An opened index: of a native segment, of an external one, or merged. Opening reads no entries and no keys.
 //!
-//! The frame (footer, directory) stands for itself, so that `verify` can check the sections of an index whose
-//! metadata is damaged. spec.md: section 9.
+//! ```text
+//! Index                   segments and schema are known
+//!  `- Frame               footer and directory
+//!      |- IndexFile       the open file: reads are counted
+//!      `- Section         one section: read in pieces of 64 KiB, or whole; every byte is checked
+//!          |- PieceCache  the pieces that were read last
+//!          `- SectionBytes  the whole section, in memory or mapped
+//! ```
+//! spec.md: section 9.
 
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use grainstore_format::{
-    Directory, Fingerprint, Footer, FormatError, Geometry, LongTable, MAX_SECTIONS, Metadata, SectionKind,
-    SectionRecord, SegmentTable, to_usize,
-};
+use grainstore_format::{FormatError, LongTable, Metadata, SectionKind, SectionRecord, SegmentTable};
 
-use crate::file::IndexFile;
-use crate::section::{Section, View};
+pub(crate) use self::frame::Frame;
+use self::numbers::little_endian;
+use self::section::{Section, View};
 use crate::{IndexMemory, StoreError};
 
-const MAX_DIRECTORY_LEN: u64 = 64 + 32 * MAX_SECTIONS as u64;
-
-/// Footer and directory of a file, and its sections, unread.
-#[derive(Debug)]
-pub(crate) struct Frame {
-    pub(crate) file: IndexFile,
-    pub(crate) footer: Footer,
-    pub(crate) directory: Directory,
-    pub(crate) fingerprint: Fingerprint,
-    sections: Vec<Section>,
-    places: Places,
-}
-
-/// For each kind of section, where the one of item 0 stands among all. Lookups come by here several times a key.
-type Places = [Option<usize>; SectionKind::ALL.len() + 1];
-
-impl Frame {
-    pub(crate) fn open(path: &Path, memory: IndexMemory) -> Result<Self, StoreError> {
-        let wrong = |error| StoreError::format(path, error);
-        let file = IndexFile::open(path, memory)?;
-        let len = file.len();
-        let footer = Footer::decode(&file.read(len - Footer::LEN as u64..len)?, len).map_err(wrong)?;
-        let directory_len = u64::from(footer.directory_len());
-        // A longer one would be read before anything could say that it is too long.
-        if directory_len > MAX_DIRECTORY_LEN {
-            return Err(StoreError::damaged(path, "footer", format!("directory of {directory_len} bytes")));
-        }
-        let bytes = file.read(footer.directory_offset()..footer.directory_offset() + directory_len)?;
-        let directory = Directory::decode(&bytes, &footer).map_err(wrong)?;
-        let sections: Vec<Section> = directory.sections().iter().map(|record| Section::new(*record)).collect();
-        let places = places(&sections);
-        Ok(Self { file, footer, directory, fingerprint: Fingerprint::of_directory(&bytes), sections, places })
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        self.file.path()
-    }
-
-    pub(crate) fn sections(&self) -> &[Section] {
-        &self.sections
-    }
-
-    pub(crate) fn section(&self, kind: SectionKind, item: u16) -> Option<&Section> {
-        if item == 0 {
-            let place = self.places.get(kind as usize).copied().flatten()?;
-            return self.sections.get(place);
-        }
-        let key = |section: &Section| (section.record().kind, section.record().item);
-        let place = self.sections.binary_search_by_key(&(kind, item), key).ok()?;
-        self.sections.get(place)
-    }
-
-    pub(crate) fn geometry(&self) -> &Geometry {
-        self.directory.geometry()
-    }
-
-    pub(crate) fn sample_count(&self) -> u64 {
-        self.directory.counts().sample_count
-    }
-
-    fn required(&self, kind: SectionKind, item: u16) -> Result<&Section, StoreError> {
-        self.section(kind, item)
-            .ok_or_else(|| StoreError::damaged(self.path(), "directory", format!("section {} is missing", kind.name())))
-    }
-}
+pub(crate) mod file;
+mod frame;
+#[allow(unsafe_code, reason = "a file is mapped here, and nowhere else")]
+mod mapping;
+pub(crate) mod numbers;
+mod piece_cache;
+pub(crate) mod section;
+mod section_bytes;
 
 /// An index whose segments and schema are known.
 #[derive(Debug)]
@@ -189,30 +137,4 @@ impl Index {
     pub(crate) fn damaged(&self, what: &'static str, detail: impl Into<String>) -> StoreError {
         StoreError::damaged(self.path(), what, detail)
     }
-}
-
-/// A little-endian number of up to 8 bytes.
-#[inline]
-pub(crate) fn little_endian(bytes: &[u8]) -> u64 {
-    // The usual widths in one step each.
-    match (bytes.try_into(), bytes.try_into()) {
-        (Ok(bytes), _) => u64::from_le_bytes(bytes),
-        (_, Ok(bytes)) => u64::from(u32::from_le_bytes(bytes)),
-        _ => bytes.iter().rev().take(8).fold(0, |value, &byte| value << 8 | u64::from(byte)),
-    }
-}
-
-fn places(sections: &[Section]) -> Places {
-    let mut places = Places::default();
-    for (place, section) in sections.iter().enumerate().filter(|(_, section)| section.record().item == 0) {
-        if let Some(slot) = places.get_mut(section.record().kind as usize) {
-            *slot = Some(place);
-        }
-    }
-    places
-}
-
-/// The little-endian numbers of `width` bytes in `bytes`.
-pub(crate) fn numbers(bytes: &[u8], width: u32) -> impl ExactSizeIterator<Item = u64> + '_ {
-    bytes.chunks_exact(to_usize(u64::from(width.max(1)))).map(little_endian)
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use grainstore_format::{KeyGroups, SectionKind, split_key, to_usize};
 
-use crate::keys::KeyList;
+use super::list::KeyList;
 use crate::{Dataset, StoreError};
 
 /// Bytes of the list that are read at a time.

@@ -21,7 +21,7 @@ pub(crate) struct EntryRules<'a> {
 }
 
 /// Consecutive samples of an index.
-pub(crate) struct Part<'a> {
+pub(crate) struct EntrySlice<'a> {
     pub(crate) first: u64,
     pub(crate) entries: &'a [Entry],
     /// The entry before the first, where there is one.
@@ -32,14 +32,14 @@ pub(crate) struct Part<'a> {
 
 /// Sums over samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct EntryTotals {
     pub(crate) stored_bytes: u64,
     pub(crate) payload_bytes: u64,
     pub(crate) long: u64,
     pub(crate) lz4: u64,
 }
 
-impl Tally {
+impl EntryTotals {
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             stored_bytes: self.stored_bytes.saturating_add(other.stored_bytes),
@@ -74,23 +74,29 @@ pub(crate) fn raw_len_fits(stored_len: u64, raw_len: u64) -> bool {
 
 impl EntryRules<'_> {
     /// Checks the samples of a part, and sums them up.
-    pub(crate) fn check(&self, part: &Part<'_>, wrong: &mut Wrong<'_>) -> Tally {
-        let mut tally = Tally::default();
+    pub(crate) fn check(&self, part: &EntrySlice<'_>, wrong: &mut Wrong<'_>) -> EntryTotals {
+        let mut totals = EntryTotals::default();
         let mut place = 0;
         while place < part.entries.len() {
             let ordinal = part.first + place as u64;
             let segment = self.table.segment_of(ordinal);
             let run = to_usize(self.table.ordinals(segment).end.saturating_sub(ordinal)).max(1);
             let end = place.saturating_add(run).min(part.entries.len());
-            tally = tally.plus(self.check_run(part, segment, place..end, wrong));
+            totals = totals.plus(self.check_run(part, segment, place..end, wrong));
             place = end;
         }
-        tally
+        totals
     }
 
     /// Samples of one segment.
-    fn check_run(&self, part: &Part<'_>, segment: usize, places: Range<usize>, wrong: &mut Wrong<'_>) -> Tally {
-        let mut run = Run::new(self, segment);
+    fn check_run(
+        &self,
+        part: &EntrySlice<'_>,
+        segment: usize,
+        places: Range<usize>,
+        wrong: &mut Wrong<'_>,
+    ) -> EntryTotals {
+        let mut run = SegmentCheck::new(self, segment);
         let first = part.first + places.start as u64;
         let before = match places.start.checked_sub(1) {
             Some(place) => part.entries.get(place).copied(),
@@ -115,12 +121,12 @@ impl EntryRules<'_> {
                 }
             }
         }
-        run.tally
+        run.totals
     }
 }
 
 /// The state while the entries of one segment go by.
-struct Run<'a> {
+struct SegmentCheck<'a> {
     rules: &'a EntryRules<'a>,
     segment: u32,
     ordinals: Range<u64>,
@@ -131,10 +137,10 @@ struct Run<'a> {
     /// The chunk that owned the sample before, and its samples.
     chunk: u64,
     owned: Range<u64>,
-    tally: Tally,
+    totals: EntryTotals,
 }
 
-impl<'a> Run<'a> {
+impl<'a> SegmentCheck<'a> {
     fn new(rules: &'a EntryRules<'a>, segment: usize) -> Self {
         let external = rules.external.get(segment).copied().unwrap_or(false);
         Self {
@@ -146,7 +152,7 @@ impl<'a> Run<'a> {
             end: min_offset(external),
             chunk: u64::MAX,
             owned: 0..0,
-            tally: Tally::default(),
+            totals: EntryTotals::default(),
         }
     }
 
@@ -178,9 +184,10 @@ impl<'a> Run<'a> {
     #[inline]
     fn count(&mut self, entry: &Entry, len: u64, raw_len: u64) {
         self.end = self.end.max(entry.offset().saturating_add(len));
-        self.tally.stored_bytes = self.tally.stored_bytes.saturating_add(len);
-        self.tally.payload_bytes = self.tally.payload_bytes.saturating_add(if entry.is_lz4() { raw_len } else { len });
-        self.tally.lz4 += u64::from(entry.is_lz4());
+        self.totals.stored_bytes = self.totals.stored_bytes.saturating_add(len);
+        self.totals.payload_bytes =
+            self.totals.payload_bytes.saturating_add(if entry.is_lz4() { raw_len } else { len });
+        self.totals.lz4 += u64::from(entry.is_lz4());
     }
 
     #[inline(never)]
@@ -217,7 +224,7 @@ impl<'a> Run<'a> {
 
     #[cold]
     fn long_len(&mut self, ordinal: u64, entry: &Entry, wrong: &mut Wrong<'_>) -> u64 {
-        self.tally.long += 1;
+        self.totals.long += 1;
         if entry.is_lz4() {
             wrong(ordinal, format_args!("it is long and LZ4, which cannot be"));
         }

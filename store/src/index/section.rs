@@ -11,11 +11,11 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use grainstore_format::{ChecksumList, FormatError, PIECE_LEN, SectionRecord, to_usize};
 
+use super::file::IndexFile;
+use super::numbers::little_endian;
+use super::piece_cache::PieceCache;
+use super::section_bytes::{AllocatedBytes, SectionBytes};
 use crate::StoreError;
-use crate::file::IndexFile;
-use crate::index::little_endian;
-use crate::kept::Kept;
-use crate::memory::{Memory, Owned};
 use crate::threads::share_out;
 
 /// Bytes that one thread reads and checks at a time while a section is loaded.
@@ -27,12 +27,12 @@ const ALONE_LEN: u64 = 8 * SHARE_LEN;
 pub(crate) struct Section {
     record: SectionRecord,
     checksums: OnceLock<ChecksumList>,
-    whole: OnceLock<Memory>,
+    whole: OnceLock<SectionBytes>,
     loading: Mutex<()>,
     /// The process that waits for its own threads to load it.
     process: u32,
     pieces_read: AtomicU64,
-    kept: Kept,
+    cache: PieceCache,
     /// It could not be loaded: what is whole of it is read piece by piece.
     is_broken: AtomicBool,
 }
@@ -89,7 +89,7 @@ impl Section {
             loading: Mutex::new(()),
             process: std::process::id(),
             pieces_read: AtomicU64::new(0),
-            kept: Kept::default(),
+            cache: PieceCache::default(),
             is_broken: AtomicBool::new(false),
         }
     }
@@ -116,7 +116,7 @@ impl Section {
     }
 
     /// The bytes of `range`, where the section is loaded.
-    pub(crate) fn at_hand(&self, range: Range<u64>) -> Option<&[u8]> {
+    pub(crate) fn loaded(&self, range: Range<u64>) -> Option<&[u8]> {
         self.whole.get()?.get(to_usize(range.start)..to_usize(range.end))
     }
 
@@ -137,7 +137,7 @@ impl Section {
         let bytes = bytes?;
         let whole = self.whole.get_or_init(|| bytes);
         if is_home {
-            self.kept.clear();
+            self.cache.clear();
         }
         Ok(whole)
     }
@@ -176,7 +176,7 @@ impl Section {
         let piece = range.start / PIECE_LEN;
         let from = piece * PIECE_LEN;
         let within = to_usize(range.start - from)..to_usize(range.end.saturating_sub(from));
-        if let Some(bytes) = self.kept.read(piece, within.clone()) {
+        if let Some(bytes) = self.cache.read(piece, within.clone()) {
             return Ok(Some(bytes));
         }
         if self.is_worth_loading(range) {
@@ -188,7 +188,7 @@ impl Section {
         }
         let bytes = self.peek(file, from..to)?;
         let asked = bytes.get(within).map(<[u8]>::to_vec).ok_or_else(|| self.outside(file, range))?;
-        self.kept.keep(piece, bytes);
+        self.cache.keep(piece, bytes);
         Ok(Some(asked))
     }
 
@@ -199,7 +199,7 @@ impl Section {
         (all == 1 || read > (all / 8).max(8)) && !self.is_broken.load(Ordering::Relaxed)
     }
 
-    fn load(&self, file: &IndexFile) -> Result<Memory, StoreError> {
+    fn load(&self, file: &IndexFile) -> Result<SectionBytes, StoreError> {
         let len = self.record.len;
         if self.record.offset.saturating_add(len) > file.len() {
             return Err(self.outside(file, &(0..len)));
@@ -207,9 +207,9 @@ impl Section {
         if file.is_mapped() && len > 0 { self.load_map(file) } else { self.load_owned(file) }
     }
 
-    fn load_owned(&self, file: &IndexFile) -> Result<Memory, StoreError> {
+    fn load_owned(&self, file: &IndexFile) -> Result<SectionBytes, StoreError> {
         let checksums = self.checksums(file)?;
-        let memory = Owned::zeroed(to_usize(self.record.len));
+        let memory = AllocatedBytes::zeroed(to_usize(self.record.len));
         let mut memory = memory.map_err(|error| StoreError::io(file.path(), error))?;
         file.expect_long_reads();
         let done = self.for_each_share(memory.as_mut().chunks_mut(to_usize(SHARE_LEN)), |from, share| {
@@ -217,14 +217,14 @@ impl Section {
             self.check(file, checksums, from, share)
         });
         file.expect_short_reads();
-        done.map(|()| Memory::Owned(memory))
+        done.map(|()| SectionBytes::Allocated(memory))
     }
 
-    fn load_map(&self, file: &IndexFile) -> Result<Memory, StoreError> {
+    fn load_map(&self, file: &IndexFile) -> Result<SectionBytes, StoreError> {
         let checksums = self.checksums(file)?;
         let map = file.map(self.record.offset..self.record.offset + self.record.len)?;
         self.for_each_share(map.chunks(to_usize(SHARE_LEN)), |from, share| self.check(file, checksums, from, share))?;
-        Ok(Memory::Mapped(map))
+        Ok(SectionBytes::Mapped(map))
     }
 
     /// Hands each share and where it starts in the section to `work`, in threads where that is worth it.

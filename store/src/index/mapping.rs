@@ -9,9 +9,9 @@ use memmap2::{Advice, Mmap, MmapOptions};
 
 /// Bytes of a file, mapped for reading.
 #[derive(Debug)]
-pub(crate) struct Map(Mmap);
+pub(crate) struct FileMapping(Mmap);
 
-impl Map {
+impl FileMapping {
     /// Maps `range`, which is not empty and lies inside the file.
     pub(crate) fn of_file(file: &File, range: Range<u64>) -> io::Result<Self> {
         let mut options = MmapOptions::new();
@@ -28,7 +28,7 @@ impl Map {
     }
 }
 
-impl Deref for Map {
+impl Deref for FileMapping {
     type Target = [u8];
 
     #[inline]

@@ -1,46 +1,9 @@
 //! Where samples lie, one at a time. spec.md: section 6.2 to 6.4.
 
-use grainstore_format::{Entry, SectionKind, StoredLen};
+use grainstore_format::{Entry, SectionKind, StoredLen, to_usize};
 
-use crate::entries::{min_offset, raw_len_fits};
-use crate::{Dataset, PayloadError, StoreError};
-
-/// Where the stored bytes of a sample are, and what they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Location {
-    /// The segment's number.
-    pub segment: usize,
-    /// From the start of the segment's file, in bytes.
-    pub offset: u64,
-    /// Bytes as stored.
-    pub stored_len: u64,
-    /// CRC-32 of the stored bytes.
-    pub crc: u32,
-    /// How the payload is stored.
-    pub encoding: Encoding,
-}
-
-/// How a payload is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Encoding {
-    /// As it is.
-    Raw,
-    /// As one LZ4 block.
-    Lz4 {
-        /// Bytes of the payload, at most 64 MiB.
-        raw_len: u64,
-    },
-}
-
-impl Location {
-    /// Bytes of the payload once decoded.
-    pub fn raw_len(&self) -> u64 {
-        match self.encoding {
-            Encoding::Raw => self.stored_len,
-            Encoding::Lz4 { raw_len } => raw_len,
-        }
-    }
-}
+use crate::entry_rules::{min_offset, raw_len_fits};
+use crate::{Dataset, Encoding, Location, PayloadError, StoreError};
 
 impl Dataset {
     /// Where sample `ordinal` lies. Until [`Dataset::load`] was called, this reads the index piece by piece, and checks
@@ -60,14 +23,45 @@ impl Dataset {
 
     /// [`Dataset::locate`], where it can be told without reading and without waiting: the entries are in memory, and the
     /// sample's says all of it. Else none: [`Dataset::locate`] reads, and says what is wrong.
-    pub fn location_at_hand(&self, ordinal: u64) -> Option<Location> {
+    pub fn cached_location(&self, ordinal: u64) -> Option<Location> {
         let from = ordinal.checked_mul(Entry::LEN as u64).filter(|_| ordinal < self.sample_count())?;
         let entries = self.0.index.section(SectionKind::Entries, 0)?;
-        let entry = Entry::slice_of(entries.at_hand(from..from + Entry::LEN as u64)?).first()?;
+        let entry = Entry::slice_of(entries.loaded(from..from + Entry::LEN as u64)?).first()?;
         if entry.stored_len() == StoredLen::Long || entry.is_lz4() {
             return None;
         }
         self.check_location(ordinal, entry).ok()
+    }
+
+    /// Appends the locations of samples to `out`, in the order asked: [`Dataset::locate`] of each, at a fraction of the
+    /// time once the index is loaded.
+    ///
+    /// # Errors
+    /// As [`Dataset::locate`], for the first that fails; `out` then holds those before it.
+    pub fn locate_batch(&self, ordinals: &[u64], out: &mut Vec<Location>) -> Result<(), StoreError> {
+        out.reserve(ordinals.len());
+        let Some(loaded) = self.checked_entries()? else {
+            for ordinal in ordinals {
+                out.push(self.locate(*ordinal)?);
+            }
+            return Ok(());
+        };
+        for &ordinal in ordinals {
+            let plain = loaded.get(to_usize(ordinal)).and_then(plain_location);
+            out.push(match plain {
+                Some(location) if ordinal < self.sample_count() => location,
+                _ => self.locate(ordinal)?,
+            });
+        }
+        Ok(())
+    }
+
+    /// The entries, where they have been loaded and checked.
+    fn checked_entries(&self) -> Result<Option<&[Entry]>, StoreError> {
+        if self.0.loaded.get().is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Entry::slice_of(self.0.index.whole(SectionKind::Entries, 0)?)))
     }
 
     pub(crate) fn entry(&self, ordinal: u64) -> Result<Entry, StoreError> {
@@ -135,7 +129,7 @@ impl Dataset {
         if self.is_newest() {
             return Ok(self.0.index.frame.directory.counts().stored_bytes);
         }
-        Ok(self.loaded()?.tally.stored_bytes)
+        Ok(self.loaded()?.totals.stored_bytes)
     }
 
     /// Sum of the raw lengths of all samples of the opened generation, in bytes.
@@ -146,7 +140,7 @@ impl Dataset {
         if self.is_newest() {
             return Ok(self.0.index.frame.directory.counts().payload_bytes);
         }
-        Ok(self.loaded()?.tally.payload_bytes)
+        Ok(self.loaded()?.totals.payload_bytes)
     }
 
     /// The error for a sample whose stored bytes do not hold what the index says.
@@ -160,5 +154,19 @@ impl Dataset {
         // A key that cannot be read must not hide what is wrong with the sample.
         let key = self.key(ordinal).ok().flatten();
         StoreError::Sample { path, segment, ordinal, key, offset, what }
+    }
+}
+
+/// The location in an entry that was checked and says all of it: neither long nor compressed.
+fn plain_location(entry: &Entry) -> Option<Location> {
+    match entry.stored_len() {
+        StoredLen::Here(len) if !entry.is_lz4() => Some(Location {
+            segment: entry.segment() as usize,
+            offset: entry.offset(),
+            stored_len: len.into(),
+            crc: entry.crc(),
+            encoding: Encoding::Raw,
+        }),
+        _ => None,
     }
 }

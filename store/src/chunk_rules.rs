@@ -6,7 +6,7 @@
 
 use grainstore_format::ChunkList;
 
-use crate::entries::stored_len;
+use crate::entry_rules::stored_len;
 use crate::{Dataset, Location, StoreError};
 
 impl Dataset {

@@ -13,7 +13,7 @@ use grainstore_format::{BLOCK_LEN, to_usize};
 #[cfg(target_os = "linux")]
 use rustix::fs::{Advice, fadvise};
 
-use crate::map::Map;
+use super::mapping::FileMapping;
 use crate::{IndexMemory, StoreError};
 
 const TAIL_LEN: u64 = 64 << 10;
@@ -104,7 +104,7 @@ impl IndexFile {
     }
 
     /// A map of `range`, which must lie in the file now. Nothing of it is checked yet.
-    pub(crate) fn map(&self, range: Range<u64>) -> Result<Map, StoreError> {
+    pub(crate) fn map(&self, range: Range<u64>) -> Result<FileMapping, StoreError> {
         let wrong = |error| StoreError::io(&self.path, error);
         // Cut short since it was opened, it would map, and end the process at the first look.
         let len = self.file.metadata().map_err(wrong)?.len();
@@ -113,7 +113,7 @@ impl IndexFile {
             return Err(StoreError::damaged(&self.path, "file", what));
         }
         self.bytes_read.fetch_add(range.end.saturating_sub(range.start), Ordering::Relaxed);
-        Map::of_file(&self.file, range).map_err(wrong)
+        FileMapping::of_file(&self.file, range).map_err(wrong)
     }
 
     /// Fills `bytes` from `offset` on.
