@@ -48,7 +48,7 @@ def main():
         batch = next(iter(decoded))
         print(f"decoded: {batch['image'].shape} {batch['image'].dtype}, labels {np.bincount(batch['label'])}")
 
-        # Stop after two batches; another loader goes on with the third.
+        # Stop after two batches; another loader resumes with the third.
         first = iter(loader)
         seen = [next(first).ordinals, next(first).ordinals]
         state = json.dumps(loader.state_dict())

@@ -1,4 +1,4 @@
-"""PyTorch, iterable style: grainstore's own shuffle, two workers, and a run that is broken off and gone on with.
+"""PyTorch, iterable style: grainstore's own shuffle, two workers, and a run that is interrupted and resumed.
 
     python examples/pytorch_iterable.py
 """
@@ -52,7 +52,7 @@ def main() -> None:
         loader = make_loader(path)
         loader.load_state_dict(torch.load(checkpoint))
         after = [label for batch in loader for label in batch["label"].tolist()]
-        print(f"gone on with {len(after)} samples; every sample once: {sorted(seen + after) == list(range(1000))}")
+        print(f"resumed with {len(after)} samples; every sample once: {sorted(seen + after) == list(range(1000))}")
 
 
 if __name__ == "__main__":

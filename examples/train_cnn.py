@@ -1,4 +1,4 @@
-"""A small CNN, trained on a CPU from a folder of files and from grainstore; then stopped in mid-epoch and gone on with.
+"""A small CNN, trained on a CPU from a folder of files and from grainstore; then stopped in mid-epoch and resumed.
 
     pip install torch pillow
     python examples/train_cnn.py            # about a minute

@@ -4,7 +4,7 @@
 //! Cold and direct, whole epochs, the index in memory before, against epochs of a reader without a cache right before
 //! and after. Where it is off, the cache is a few comparisons for each unit that is read: too little to be measured. So
 //! what bounds it is measured, a cache of one byte, which is asked for every unit and never has it; and beside it, off
-//! against off, which tells how much of that is noise.
+//! against off, which shows how much of that is noise.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use grainstore_benches::{

@@ -58,7 +58,7 @@ fn add_case(
     report.add_device(case, &rounds);
 }
 
-/// Batches for so many seconds; at least 16.
+/// Batches for `seconds`; at least 16.
 fn run(reader: &Reader, dataset: &Dataset, ordinals: &mut Ordinals, seconds: f64) -> Run {
     drop_caches(&dataset.path());
     let (meter, mut samples, mut batches) = (Meter::start(), 0, 0);

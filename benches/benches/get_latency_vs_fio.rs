@@ -52,7 +52,7 @@ fn add_case(
     report.add_device(case, &rounds);
 }
 
-/// Samples for so many seconds; at least 200.
+/// Samples for `seconds`; at least 200.
 fn run(reader: &Reader, dataset: &Dataset, ordinals: &mut Ordinals, seconds: f64) -> Run {
     drop_caches(&dataset.path());
     let (meter, mut samples) = (Meter::start(), 0);

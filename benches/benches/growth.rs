@@ -31,9 +31,9 @@ struct Family {
     counts: &'static [u64],
 }
 
-/// What a process of its own tells.
+/// What a separate process reports.
 #[derive(Serialize, Deserialize)]
-struct Told {
+struct Measured {
     cpu_s_per_gb: f64,
     index_bytes: u64,
     /// `None` where the kernel does not count it.
@@ -48,7 +48,7 @@ struct Point {
 
 fn main() {
     if let Some(path) = child_argument() {
-        return tell(&read_some(&path));
+        return report(&read_some(&path));
     }
     let mut report = Report::new("growth");
     add_family(&mut report, &Family { sample_len: 512, counts: &[100_000, 1_000_000, 10_000_000] });
@@ -78,30 +78,30 @@ fn add_point(report: &mut Report, family: &Family, count: u64) -> Point {
     let fixture = Fixture { keyed: false, ..Fixture::noise(scaled(count), Lengths::Same(family.sample_len)) };
     let dataset = fixture.kept();
     check_contents(&open_direct(&dataset), &fixture);
-    let told: Vec<Told> = (0..round_count()).map(|_| ask_child(&dataset.path())).collect();
+    let measured: Vec<Measured> = (0..round_count()).map(|_| ask_child(&dataset.path())).collect();
     let case = format!("{}B x {}", family.sample_len, fixture.samples);
-    let spread = |number: fn(&Told) -> Option<f64>| Spread::of(told.iter().map(number));
+    let spread = |number: fn(&Measured) -> Option<f64>| Spread::of(measured.iter().map(number));
     let point = Point {
-        cpu_s_per_gb: spread(|told| Some(told.cpu_s_per_gb)),
-        beyond_index_mb: spread(|told| told.beyond_index_bytes.map(|bytes| bytes as f64 / 1e6)),
+        cpu_s_per_gb: spread(|measured| Some(measured.cpu_s_per_gb)),
+        beyond_index_mb: spread(|measured| measured.beyond_index_bytes.map(|bytes| bytes as f64 / 1e6)),
     };
     report.add(Row::fact(&case, "CPU-s/GB", point.cpu_s_per_gb.clone()));
     report.add(Row::fact(&case, "memory beyond the index, MB", point.beyond_index_mb.clone()));
-    report.add(Row::fact(&case, "index in memory, MB", spread(|told| Some(told.index_bytes as f64 / 1e6))));
+    report.add(Row::fact(&case, "index in memory, MB", spread(|measured| Some(measured.index_bytes as f64 / 1e6))));
     point
 }
 
-fn ask_child(path: &Path) -> Told {
+fn ask_child(path: &Path) -> Measured {
     let output = child_command(path).stderr(Stdio::inherit()).output().unwrap();
     assert!(output.status.success(), "the process that reads {} failed", path.display());
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn tell(told: &Told) {
-    serde_json::to_writer(std::io::stdout(), told).unwrap();
+fn report(measured: &Measured) {
+    serde_json::to_writer(std::io::stdout(), measured).unwrap();
 }
 
-fn read_some(path: &Path) -> Told {
+fn read_some(path: &Path) -> Measured {
     let reader = open_direct_at(path);
     let meter = Meter::start();
     let (mut bytes, mut left, mut number) = (0, scaled(SAMPLES_READ), 0);
@@ -114,7 +114,7 @@ fn read_some(path: &Path) -> Told {
     let cpu_s_per_gb = meter.stop().cpu_s_per_gb(bytes);
     let index_bytes = reader.collection().member(0).unwrap().index_bytes_read();
     let beyond_index_bytes = peak_memory_len().map(|peak| peak.saturating_sub(index_bytes));
-    Told { cpu_s_per_gb, index_bytes, beyond_index_bytes }
+    Measured { cpu_s_per_gb, index_bytes, beyond_index_bytes }
 }
 
 /// Reads an epoch, or `samples_max` of it: samples and bytes.

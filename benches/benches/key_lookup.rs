@@ -50,7 +50,7 @@ fn key_lookup(c: &mut Criterion) {
     by_file_name(&mut group);
 }
 
-/// A batch at a time; the throughput is told in keys.
+/// A batch at a time; the throughput is in keys.
 fn in_batches(group: &mut BenchmarkGroup<'_, WallTime>, dataset: &Dataset, order: &[u64], known: &[Vec<u8>]) {
     group.throughput(Throughput::Elements(BATCH_COUNT as u64));
     let mut batches = order.chunks_exact(BATCH_COUNT).zip(known.chunks_exact(BATCH_COUNT)).cycle();

@@ -1,6 +1,6 @@
 //! Claim: planning an epoch costs 50 ns an extent or less, and any position of the full order 2 us or less.
 //!
-//! In the chunked order a position costs a draw for each sample of its piece: told for extents of 2 samples, of 512 and
+//! In the chunked order a position costs a draw for each sample of its piece: reported for extents of 2 samples, of 512 and
 //! of 32,768, as samples of 110 KB, 512 bytes and 8 bytes have.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 

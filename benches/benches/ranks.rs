@@ -34,7 +34,7 @@ struct Task {
 
 /// What it has read.
 #[derive(Serialize, Deserialize)]
-struct Told {
+struct Measured {
     samples: u64,
     ordinal_sum: u64,
     payload_bytes: u64,
@@ -78,16 +78,16 @@ fn run_ranks(dataset: &Dataset, case: Case, world: u64, epoch: u64) -> Run {
     let (path, fixture) = (dataset.path(), dataset.fixture());
     let tasks: Vec<Task> = (0..world).map(|rank| Task { case, rank, world, epoch }).collect();
     let together = run_together(&path, &tasks, || drop_caches(&path));
-    let sum = |number: fn(&Told) -> u64| together.told.iter().map(number).sum::<u64>();
+    let sum = |number: fn(&Measured) -> u64| together.reports.iter().map(number).sum::<u64>();
     let n = fixture.samples;
-    assert_eq!((sum(|told| told.samples), sum(|told| told.ordinal_sum)), (n, n * (n - 1) / 2));
-    let payload_bytes = sum(|told| told.payload_bytes);
+    assert_eq!((sum(|measured| measured.samples), sum(|measured| measured.ordinal_sum)), (n, n * (n - 1) / 2));
+    let payload_bytes = sum(|measured| measured.payload_bytes);
     assert_eq!(payload_bytes, fixture.payload_bytes());
-    let cpu_s: f64 = together.told.iter().map(|told| told.cpu_s).sum();
+    let cpu_s: f64 = together.reports.iter().map(|measured| measured.cpu_s).sum();
     Run {
         bytes_per_s: payload_bytes as f64 / together.wall_s,
         cpu_s_per_gb: cpu_s / (payload_bytes as f64 / 1e9),
-        read_bytes: sum(|told| told.read_bytes) as f64,
+        read_bytes: sum(|measured| measured.read_bytes) as f64,
     }
 }
 
@@ -104,14 +104,14 @@ fn add_rows(report: &mut Report, case: &str, world: u64, rounds: &Rounds<Run, Ru
     report.add(Row::fact(case, &row("one reader's CPU-s/GB"), rounds.device(|run| Some(run.cpu_s_per_gb))));
 }
 
-fn read_share(task: &Task, reader: &Reader) -> Told {
+fn read_share(task: &Task, reader: &Reader) -> Measured {
     let Task { case, rank, world, epoch } = *task;
     let fixture = case.shape().fixture();
     let options = EpochOptions { rank, world, ..epoch_options(case.order(), epoch) };
     let meter = Meter::start();
     let (samples, ordinal_sum, payload_bytes) = read_all(reader, &options, &fixture);
     let effort = meter.stop();
-    Told { samples, ordinal_sum, payload_bytes, cpu_s: effort.cpu_s, read_bytes: effort.read_bytes.unwrap_or(0) }
+    Measured { samples, ordinal_sum, payload_bytes, cpu_s: effort.cpu_s, read_bytes: effort.read_bytes.unwrap_or(0) }
 }
 
 /// Samples, the sum of their ordinals, and their bytes.

@@ -2,7 +2,7 @@
 //! dataset, cold.
 //!
 //! Chunked, direct, samples of 8 bytes, a reader of its own each time; 10,000,000 of them unless it is a large run. The
-//! index is loaded while batches are made; how long that takes by itself is told beside it.
+//! index is loaded while batches are made; how long that takes by itself is reported beside it.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use grainstore_benches::{

@@ -1,7 +1,7 @@
 //! The baseline of most benchmarks: the same reads by `fio`, with plain buffers and with huge pages.
 //!
 //! On virtual disks huge pages in the buffers can double what the device delivers. The targets are set against plain
-//! `fio`; where huge pages are reserved, the ratio to `fio` with them is told beside it.
+//! `fio`; where huge pages are reserved, the ratio to `fio` with them is reported beside it.
 
 use std::path::PathBuf;
 

@@ -74,7 +74,7 @@ pub fn open_direct_at(path: &Path) -> Reader {
     open(path, 0)
 }
 
-/// The same, with a cache of so many bytes.
+/// The same, with a cache of `cache_bytes` bytes.
 ///
 /// # Panics
 /// Where it cannot be opened.

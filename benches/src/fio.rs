@@ -16,7 +16,7 @@ const BLOCK: u64 = 4096;
 /// The installed `fio`.
 #[derive(Debug)]
 pub struct Fio {
-    /// Its version, as it tells it.
+    /// Its version, as it prints it.
     pub version: String,
     /// Whether it can have buffers in huge pages.
     pub has_huge_pages: bool,
@@ -160,8 +160,8 @@ impl Fio {
         }
         let output = command.output().map_err(|error| format!("fio cannot be run: {error}"))?;
         parse(&output.stdout).map_err(|error| {
-            let told = String::from_utf8_lossy(&output.stderr);
-            format!("fio: {error}: {}", told.lines().next().unwrap_or_default())
+            let message = String::from_utf8_lossy(&output.stderr);
+            format!("fio: {error}: {}", message.lines().next().unwrap_or_default())
         })
     }
 }

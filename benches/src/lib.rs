@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The device drifts by a factor of two within a minute, so each measured thing is divided by the mean of the
-//! baselines right before and after it, and the median of five rounds is told. The baseline is `fio` on the same
-//! blocks; without `fio` only absolute numbers are told. No benchmark fails for speed, and a verdict is worth as much as
+//! baselines right before and after it, and the median of five rounds is reported. The baseline is `fio` on the same
+//! blocks; without `fio` only absolute numbers are reported. No benchmark fails for speed, and a verdict is worth as much as
 //! the machine was idle.
 //!
 //! - `-- --test`: once, on tiny datasets (`cargo bench -p grainstore-benches -- --test`).

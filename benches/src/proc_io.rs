@@ -11,7 +11,7 @@ pub fn peak_memory_len() -> Option<u64> {
     field("/proc/self/status", "VmHWM:").map(|kib| kib << 10)
 }
 
-/// Lets the peak begin anew, at what is in use now. Where the kernel cannot do it, the peak stays the process's.
+/// Resets the peak to what is in use now. Where the kernel cannot do it, the peak stays the process's.
 pub fn reset_peak_memory() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }

@@ -5,7 +5,7 @@
 //! starts it, writes its task   --->  prepares
 //!                              <---  a line: ready
 //! all are ready: a line to each ->   works
-//!                              <---  a line: what it has to tell
+//!                              <---  a line: its report
 //! ```
 //! Starting, opening and loading are over when the clock begins; it stops at the last line.
 #![expect(clippy::unwrap_used, reason = "a benchmark whose processes fail does so too, by panicking")]
@@ -20,13 +20,13 @@ use serde::de::DeserializeOwned;
 
 use crate::arguments::{CHILD, is_test_run};
 
-/// What processes that began together have told.
+/// The reports of processes that started together.
 #[derive(Debug)]
 pub struct Together<T> {
     /// Seconds from the beginning until the last of them was done.
     pub wall_s: f64,
-    /// What each of them told, in the order of their tasks.
-    pub told: Vec<T>,
+    /// The report of each, in the order of their tasks.
+    pub reports: Vec<T>,
 }
 
 /// A process that waits for its turn.
@@ -57,16 +57,16 @@ pub fn run_together<J: Serialize, T: DeserializeOwned>(path: &Path, tasks: &[J],
     before();
     let begin = Instant::now();
     all.iter_mut().for_each(|started| started.write(&"begin"));
-    let told: Vec<String> = all.iter_mut().map(Started::line).collect();
+    let reports: Vec<String> = all.iter_mut().map(Started::line).collect();
     let wall_s = begin.elapsed().as_secs_f64();
     all.into_iter().for_each(Started::finish);
-    Together { wall_s, told: told.iter().map(|line| serde_json::from_str(line).unwrap()).collect() }
+    Together { wall_s, reports: reports.iter().map(|line| serde_json::from_str(line).unwrap()).collect() }
 }
 
-/// In a process that [`run_together`] has started: prepares for its task, waits for the others, works, and tells.
+/// In a process that [`run_together`] has started: prepares for its task, waits for the others, works, and reports.
 ///
 /// # Panics
-/// Where nobody is there who told the task, or listens.
+/// If the parent process has ended: no task can be read, or no report written.
 pub fn work_together<J: DeserializeOwned, P, T: Serialize>(
     prepare: impl FnOnce(&J) -> P,
     work: impl FnOnce(&J, &P) -> T,
@@ -74,9 +74,9 @@ pub fn work_together<J: DeserializeOwned, P, T: Serialize>(
     let mut lines = std::io::stdin().lines();
     let task = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
     let prepared = prepare(&task);
-    tell("ready");
+    report("ready");
     lines.next().unwrap().unwrap();
-    tell(&serde_json::to_string(&work(&task, &prepared)).unwrap());
+    report(&serde_json::to_string(&work(&task, &prepared)).unwrap());
 }
 
 impl Started {
@@ -104,7 +104,7 @@ impl Started {
     }
 }
 
-fn tell(line: &str) {
+fn report(line: &str) {
     let mut stdout = std::io::stdout();
     writeln!(stdout, "{line}").unwrap();
     stdout.flush().unwrap();

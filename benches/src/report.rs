@@ -47,9 +47,9 @@ pub struct Report {
     notes: Vec<String>,
 }
 
-/// Talks to whoever started the benchmark, beside its results.
+/// Writes to stderr, beside the results.
 pub fn say(text: &str) {
-    // Nobody is left to tell that nobody listens.
+    // stderr is closed: there is nowhere left to report to.
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 

@@ -39,7 +39,7 @@ pub fn round_count() -> usize {
     if is_test_run() { 1 } else { asked.unwrap_or(ROUNDS).max(1) }
 }
 
-/// Measures round by round, `baseline` before the first and after each. `measure` is told the round's number.
+/// Measures round by round, `baseline` before the first and after each. `measure` receives the round's number.
 pub fn bracketed<B: Clone, T>(mut baseline: impl FnMut() -> B, mut measure: impl FnMut(u64) -> T) -> Rounds<B, T> {
     let mut rounds = Vec::new();
     let mut before = baseline();

@@ -1,4 +1,4 @@
-//! The experiment of docs/shuffling.md still runs, finds its places in the page, and tells good orders from bad ones.
+//! The experiment of docs/shuffling.md still runs, finds its places in the page, and separates good orders from bad ones.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::path::Path;

@@ -75,7 +75,7 @@ fn read(source: &dyn Source, block: &Block) -> Vec<Read> {
     (0..block.sample_count).map(|_| next(&mut *samples).expect("a block has its samples")).collect()
 }
 
-/// The next sample. Record numbers, which a block does not know, are left out; attributes are too, because NaN is
+/// The next sample. Record numbers, which a block does not know, are ignored; attributes are too, because NaN is
 /// not equal to itself.
 fn next(samples: &mut dyn Samples) -> Option<Read> {
     match samples.next() {

@@ -35,7 +35,7 @@ def test_the_pages_code_runs_from_top_to_bottom(tmp_path):
     ("name", "last"),
     [
         ("pytorch_map", r"epoch 2: \d{3,4} of 1000 right"),
-        ("pytorch_iterable", "gone on with 680 samples; every sample once: True"),
+        ("pytorch_iterable", "resumed with 680 samples; every sample once: True"),
         ("pytorch_ddp", r"epoch 2, rank [01]: 16 batches, 500 samples, loss \d\.\d{4}"),
     ],
 )

@@ -1,4 +1,4 @@
-"""An epoch of grainstore.torch that is left in the middle, and gone on with."""
+"""An epoch of grainstore.torch that is left in the middle, and resumed."""
 
 import copy
 import pickle
@@ -170,7 +170,7 @@ def test_a_state_of_the_process_itself_is_refused_by_workers(path):
     iterable.load_state_dict(iterable.state_dict())
     with pytest.raises(grainstore.InvalidState, match="num_workers=0, .* num_workers=2"):
         read(DataLoader(iterable, batch_size=None, num_workers=2))
-    # It is there still, for who reads it as it was read.
+    # It is there still, for a reader that continues as before.
     assert len(labels_of(iterable)) == COUNT - 7
 
 

@@ -97,7 +97,7 @@ fn ask_row(dataset: &Dataset, ordinal: u64, known: Option<&Known>, complaints: &
         let found = key.as_deref().and_then(|key| complaints.hear("find", dataset.find(key)));
         if found.is_some_and(|found| found != Some(ordinal)) {
             assert!(known.is_none(), "sample {ordinal} is not found by its key");
-            complaints.tell(|| format!("sample {ordinal} is not found by its key"));
+            complaints.add(|| format!("sample {ordinal} is not found by its key"));
         }
     }
     if let Some(attributes) = complaints.hear("attributes", dataset.attributes(ordinal)) {
@@ -159,13 +159,13 @@ impl Complaints {
         match answer {
             Ok(answer) => Some(answer),
             Err(error) => {
-                self.tell(|| format!("{question}: {error}"));
+                self.add(|| format!("{question}: {error}"));
                 None
             }
         }
     }
 
-    fn tell(&mut self, what: impl FnOnce() -> String) {
+    fn add(&mut self, what: impl FnOnce() -> String) {
         if self.0.is_none() {
             self.0 = Some(what());
         }

@@ -10,7 +10,7 @@ use super::fixture::Fixture;
 use crate::input::Input;
 
 const MAX_CHANGES: usize = 24;
-/// A file never grows by more than so many bytes.
+/// A file never grows by more than this many bytes.
 const MAX_GROWTH: usize = 16384;
 
 pub(super) fn change(input: &mut Input<'_>, fixture: &Fixture, files: &mut [Vec<u8>]) {

@@ -31,7 +31,7 @@ struct Mixer {
 }
 
 impl Feed<'_> {
-    /// Hands over batch after batch; the rest that makes no whole batch is left out.
+    /// Hands over batch after batch; a last batch that would be incomplete is dropped.
     pub(crate) fn each_batch(&self, take: &mut dyn FnMut(&Points)) -> Outcome<()> {
         let labels = self.reader.collection().column("label")?;
         let mut mixer = Mixer::new(self.order, self.seed ^ self.epoch << 32);

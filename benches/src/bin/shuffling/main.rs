@@ -34,7 +34,7 @@ use crate::data::Task;
 use crate::scale::Scale;
 use crate::training::Trainer;
 
-/// What can go wrong is told and ends the run.
+/// Every failure is reported and ends the run.
 type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// What the command line asks for.

@@ -63,7 +63,7 @@ impl Network {
         }
     }
 
-    /// The share of the points whose class it tells.
+    /// The share of the points whose class it predicts.
     pub(crate) fn accuracy(&self, points: &Points) -> f64 {
         let mut activity = self.activity();
         let is_right = |(point, label): (&[f32], usize)| {

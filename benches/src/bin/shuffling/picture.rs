@@ -1,7 +1,7 @@
 //! The picture: accuracy over the share of the dataset that each next sample is drawn from, as SVG.
 //!
 //! It has no background and colours between dark and light, so it can be read on a page of either kind (text follows
-//! the page's kind where the viewer knows it). Marks and names tell the rows apart without colours.
+//! the page's kind where the viewer knows it). Marks and names distinguish the rows without colours.
 
 use crate::scale::Scale;
 use crate::settings::{Order, Stored};

@@ -8,7 +8,7 @@ pub(crate) const SAMPLE_LEN: u64 = (FEATURES * size_of::<f32>()) as u64;
 /// Sizes and numbers of the experiment.
 #[derive(Debug, Clone)]
 pub(crate) struct Scale {
-    /// Classes, told apart by the network.
+    /// Classes that the network learns to separate.
     pub(crate) classes: usize,
     /// Samples of a class to train from.
     pub(crate) samples_per_class: usize,

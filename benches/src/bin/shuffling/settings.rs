@@ -13,7 +13,7 @@ const LANES: [u64; 6] = [768, 192, 48, 12, 3, 1];
 pub(crate) enum Stored {
     /// Class by class: `convert --order source`.
     ByClass,
-    /// In random order: what `convert` does unless told otherwise.
+    /// In random order: what `convert` does by default.
     Shuffled,
 }
 
@@ -21,11 +21,11 @@ pub(crate) enum Stored {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     Full,
-    /// With a window of so many chunks, one for each lane.
+    /// With a window of this many chunks, one for each lane.
     Chunked {
         lanes: u64,
     },
-    /// In stored order, through a buffer of so many samples from which each next one is drawn.
+    /// In stored order, through a buffer of this many samples, from which each next one is drawn.
     Buffer {
         samples: usize,
     },

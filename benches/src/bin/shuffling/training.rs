@@ -14,7 +14,7 @@ use crate::scale::Scale;
 use crate::settings::{Setting, Stored};
 
 /// The learning rate of the first step; it falls to 0 in a straight line. The first is the best of 0.005, 0.01, 0.02,
-/// 0.04 and 0.08 for the full order, with seeds that are not among those told. Who has to train from badly mixed
+/// 0.04 and 0.08 for the full order, with other seeds than those reported. Who has to train from badly mixed
 /// batches takes smaller steps, so all is done with a quarter of it too.
 const LEARNING_RATES: [f32; 2] = [0.04, 0.01];
 
@@ -39,7 +39,7 @@ pub(crate) struct Compared {
     pub(crate) classes_in_sixteen: f64,
 }
 
-/// For each seed, the share of the test points whose class the network tells.
+/// For each seed, the share of the test points whose class the network predicts.
 pub(crate) struct Accuracies(Vec<f64>);
 
 /// A network to be trained, and where what became of it belongs.
