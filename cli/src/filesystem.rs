@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use grainstore_format::escape_bytes;
+use grainstore_format::{escape_bytes, shown_path};
 use rustix::fs::statvfs;
 use serde::Serialize;
 
@@ -38,7 +38,7 @@ impl FileSystem {
 /// # Errors
 /// Where the system cannot say.
 pub(crate) fn free_bytes(folder: &Path) -> anyhow::Result<u64> {
-    let stat = statvfs(folder).with_context(|| format!("{}: cannot tell its free space", folder.display()))?;
+    let stat = statvfs(folder).with_context(|| format!("{}: cannot tell its free space", shown_path(folder)))?;
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 

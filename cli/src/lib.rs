@@ -22,9 +22,12 @@ mod printer;
 mod random;
 mod sizes;
 
+use std::borrow::Cow;
 use std::ffi::OsString;
+use std::io::Write;
 
 use clap::Parser;
+use grainstore_format::escape_controls;
 
 use commands::Command;
 use external::External;
@@ -71,7 +74,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(cli) => cli,
         Err(error) => {
             // Help that nobody reads any more is no failure.
-            let _ = error.print();
+            let _ = print_help(&error);
             return if error.use_stderr() { Exit::Failed.status() } else { Exit::Done.status() };
         }
     };
@@ -84,6 +87,17 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Exit::Failed
     });
     exit.status()
+}
+
+/// Prints help, or what is wrong with the arguments. Arguments may be file names that a shell put in: one that holds
+/// control characters is printed escaped, without colours.
+fn print_help(error: &clap::Error) -> std::io::Result<()> {
+    let text = error.render().to_string();
+    match escape_controls(&text) {
+        Cow::Borrowed(_) => error.print(),
+        Cow::Owned(escaped) if error.use_stderr() => std::io::stderr().write_all(escaped.as_bytes()),
+        Cow::Owned(escaped) => std::io::stdout().write_all(escaped.as_bytes()),
+    }
 }
 
 /// What the Parquet decoder gives up on is told as damage to the file; the panic behind it says nothing to the user.

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use grainstore_format::{Manifest, escape_bytes};
+use grainstore_format::{Manifest, shown_path};
 
 /// Names that are tried for a temporary file.
 const TEMPORARY_NAMES: u32 = 16;
@@ -66,7 +66,7 @@ pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
 }
 
 fn cannot_be_written(path: &Path) -> String {
-    format!("{}: cannot be written", escape_bytes(path.as_os_str().as_encoded_bytes()))
+    format!("{}: cannot be written", shown_path(path))
 }
 
 fn replace(target: &Path, fill: impl FnOnce(&File) -> io::Result<()>, durability: Durability) -> io::Result<()> {

@@ -10,6 +10,7 @@ use std::io::{self, BufWriter, IsTerminal, Read, Stdout, Write};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
+use grainstore_format::escape_controls;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::hints::hint_of;
@@ -170,6 +171,9 @@ impl Printer {
 
     fn say(&self, prefix: &str, text: &impl Display) {
         // Nobody can be told that stderr is closed.
+        let text = text.to_string();
+        // Names are escaped where they enter a message; this catches what an error of another library quotes.
+        let text = escape_controls(&text);
         let _ = self.above_bars(|| writeln!(io::stderr(), "{prefix}{text}"));
     }
 

@@ -3,9 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use grainstore_format::FormatError;
+use grainstore_format::{FormatError, shown_path};
 use grainstore_sources::folder::listing::ListingError;
-use grainstore_sources::{Bad, SourceError, shown};
+use grainstore_sources::{Bad, SourceError};
 use grainstore_store::StoreError;
 use grainstore_writer::WriteError;
 
@@ -17,7 +17,7 @@ pub enum ConvertError {
     #[error(transparent)]
     Source(#[from] SourceError),
     /// The source cannot be taken at all.
-    #[error("{}: {why}", shown(path))]
+    #[error("{}: {why}", shown_path(path))]
     Refused {
         /// The file or folder.
         path: PathBuf,
@@ -25,7 +25,7 @@ pub enum ConvertError {
         why: String,
     },
     /// A file that is to be adopted lies where the dataset may not point.
-    #[error("{}: {why}", shown(path))]
+    #[error("{}: {why}", shown_path(path))]
     Outside {
         /// The file.
         path: PathBuf,
@@ -42,13 +42,13 @@ pub enum ConvertError {
         number: u64,
     },
     /// An interrupted conversion left finished segments, and the new one was not told what to do about them.
-    #[error("{}: segments that an interrupted conversion finished lie here", shown(path))]
+    #[error("{}: segments that an interrupted conversion finished lie here", shown_path(path))]
     KeptWork {
         /// The directory.
         path: PathBuf,
     },
     /// The samples of a file that is adopted cannot be those of a dataset; they are counted from the file's first.
-    #[error("{}: {source}", shown(path))]
+    #[error("{}: {source}", shown_path(path))]
     InFile {
         /// The file.
         path: PathBuf,
@@ -56,7 +56,7 @@ pub enum ConvertError {
         source: WriteError,
     },
     /// Every sample was left out because it cannot be read.
-    #[error("{}: none of its {count} samples could be read", shown(path))]
+    #[error("{}: none of its {count} samples could be read", shown_path(path))]
     NothingReadable {
         /// The source.
         path: PathBuf,
@@ -64,7 +64,7 @@ pub enum ConvertError {
         count: u64,
     },
     /// The dataset would lie inside the data that it is made of.
-    #[error("{}: lies inside {}, which is to be packed", shown(destination), shown(origin))]
+    #[error("{}: lies inside {}, which is to be packed", shown_path(destination), shown_path(origin))]
     DestinationInsideSource {
         /// The dataset to be.
         destination: PathBuf,
@@ -72,7 +72,7 @@ pub enum ConvertError {
         origin: PathBuf,
     },
     /// The source lies in what the dataset would replace.
-    #[error("{}: lies inside {}, which is to be replaced", shown(origin), shown(destination))]
+    #[error("{}: lies inside {}, which is to be replaced", shown_path(origin), shown_path(destination))]
     SourceInsideDestination {
         /// The source.
         origin: PathBuf,
@@ -80,7 +80,7 @@ pub enum ConvertError {
         destination: PathBuf,
     },
     /// The folder that the dataset is to stand in cannot be found.
-    #[error("{}: cannot write into this folder: {source}", shown(path))]
+    #[error("{}: cannot write into this folder: {source}", shown_path(path))]
     NoParent {
         /// The folder.
         path: PathBuf,

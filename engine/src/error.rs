@@ -5,12 +5,14 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use grainstore_format::shown_path;
+
 /// Why a file or bytes of it could not be read. The cause is the error's source, not in its text.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
     /// The file cannot be opened, or its length is not to be had.
-    #[error("{}: cannot open the file", path.display())]
+    #[error("{}: cannot open the file", shown_path(path))]
     Open {
         /// The file.
         path: Arc<Path>,
@@ -18,7 +20,7 @@ pub enum ReadError {
         source: io::Error,
     },
     /// The file cannot be mapped: its file system, or the process's limit of memory, does not allow it.
-    #[error("{}: cannot map the file into memory; it can be read with io direct or buffered", path.display())]
+    #[error("{}: cannot map the file into memory; it can be read with io direct or buffered", shown_path(path))]
     Map {
         /// The file.
         path: Arc<Path>,
@@ -26,7 +28,7 @@ pub enum ReadError {
         source: io::Error,
     },
     /// The system refused a read.
-    #[error("{}: cannot read bytes {}..{}, failed at {failed_at}", path.display(), range.start, range.end)]
+    #[error("{}: cannot read bytes {}..{}, failed at {failed_at}", shown_path(path), range.start, range.end)]
     Io {
         /// The file.
         path: Arc<Path>,
@@ -38,7 +40,7 @@ pub enum ReadError {
         source: io::Error,
     },
     /// The file is shorter than what was wanted of it.
-    #[error("{}: file ends at {file_len}, wanted bytes {}..{}", path.display(), range.start, range.end)]
+    #[error("{}: file ends at {file_len}, wanted bytes {}..{}", shown_path(path), range.start, range.end)]
     EndOfFile {
         /// The file.
         path: Arc<Path>,
@@ -48,7 +50,7 @@ pub enum ReadError {
         file_len: u64,
     },
     /// The request's buffer does not hold what has to be read: a mistake of the caller.
-    #[error("{}: bytes {}..{} need a buffer of {needed} bytes, it holds {capacity}", path.display(), range.start, range.end)]
+    #[error("{}: bytes {}..{} need a buffer of {needed} bytes, it holds {capacity}", shown_path(path), range.start, range.end)]
     BufferTooSmall {
         /// The file.
         path: Arc<Path>,
@@ -60,7 +62,7 @@ pub enum ReadError {
         capacity: usize,
     },
     /// The code that reads panicked: a mistake of ours.
-    #[error("{}: reading bytes {}..{} panicked", path.display(), range.start, range.end)]
+    #[error("{}: reading bytes {}..{} panicked", shown_path(path), range.start, range.end)]
     Panicked {
         /// The file.
         path: Arc<Path>,

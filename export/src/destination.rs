@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::escape_bytes;
+use grainstore_format::shown_path;
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
@@ -57,7 +57,7 @@ pub(crate) fn check_outside(out: &Path, dataset: &Path) -> Result<(), ExportErro
     if !whole(folder_of(out))?.starts_with(whole(dataset)?) {
         return Ok(());
     }
-    let why = format!("it would lie inside the dataset {}", escape_bytes(dataset.as_os_str().as_encoded_bytes()));
+    let why = format!("it would lie inside the dataset {}", shown_path(dataset));
     Err(ExportError::BadDestination { path: out.to_path_buf(), why })
 }
 

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::escape_bytes;
+use grainstore_format::{escape_bytes, shown_key, shown_path};
 use grainstore_reader::ReadError;
 use grainstore_store::StoreError;
 
@@ -13,7 +13,7 @@ use grainstore_store::StoreError;
 #[non_exhaustive]
 pub enum ExportError {
     /// Something stands under the name.
-    #[error("{}: it exists already, and an export replaces nothing", shown(path))]
+    #[error("{}: it exists already, and an export replaces nothing", shown_path(path))]
     Exists {
         /// What is to be made.
         path: PathBuf,
@@ -21,14 +21,14 @@ pub enum ExportError {
     /// Something stands where the work is to be done.
     #[error(
         "{}: it exists already: if an export that was killed left it and none is at work there, remove it",
-        shown(path)
+        shown_path(path)
     )]
     PartialExists {
         /// The place of the work.
         path: PathBuf,
     },
     /// The path has no last part that could be a name, or one that does not fit the format.
-    #[error("{}: {why}", shown(path))]
+    #[error("{}: {why}", shown_path(path))]
     BadDestination {
         /// What is to be made.
         path: PathBuf,
@@ -62,7 +62,7 @@ pub enum ExportError {
         why: String,
     },
     /// Files could not be written.
-    #[error("{}: cannot {action}: {source}", shown(path))]
+    #[error("{}: cannot {action}: {source}", shown_path(path))]
     Io {
         /// What was tried.
         action: &'static str,
@@ -72,7 +72,7 @@ pub enum ExportError {
         source: io::Error,
     },
     /// The library of a format failed.
-    #[error("{}: cannot be written: {source}", shown(path))]
+    #[error("{}: cannot be written: {source}", shown_path(path))]
     Library {
         /// The file or folder.
         path: PathBuf,
@@ -135,13 +135,4 @@ impl From<StoreError> for ExportError {
     fn from(error: StoreError) -> Self {
         Self::Read(error.into())
     }
-}
-
-/// A path, made safe for a terminal.
-fn shown(path: &Path) -> String {
-    escape_bytes(path.as_os_str().as_encoded_bytes())
-}
-
-fn shown_key(key: Option<&[u8]>) -> String {
-    key.map_or_else(String::new, |key| format!(" (key \"{}\")", escape_bytes(key)))
 }

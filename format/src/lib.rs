@@ -56,7 +56,7 @@ pub use metadata::Metadata;
 pub use schema::{Attribute, AttributeType, AttributeValue, Field, FieldType, Schema};
 pub use section::{MAX_SECTIONS, SectionKind, SectionRecord};
 pub use segments::{SegmentRecord, SegmentTable};
-pub use text::escape_bytes;
+pub use text::{escape_bytes, escape_controls, shown_key, shown_names, shown_path};
 
 /// The version of the format that this crate reads and writes.
 pub const VERSION: u32 = 0;

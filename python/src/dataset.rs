@@ -3,6 +3,7 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
+use grainstore_format::shown_path;
 use grainstore_reader::{Expression, Subset};
 use grainstore_store::Collection;
 use pyo3::exceptions::PyTypeError;
@@ -78,7 +79,7 @@ pub(crate) fn reopen(
     if found != fingerprint {
         let path = opened.how.paths.first().cloned().unwrap_or_default();
         let what =
-            format!("{}: it is another dataset now: fingerprint {found}, expected {fingerprint}", path.display());
+            format!("{}: it is another dataset now: fingerprint {found}, expected {fingerprint}", shown_path(&path));
         return Err(Raised::new("Error", what).at(&path).into());
     }
     let sample_count = opened.reader.collection().sample_count();
@@ -443,7 +444,7 @@ impl Dataset {
     fn __repr__(&self) -> String {
         let Ok(opened) = self.shared.get() else { return "<grainstore.Dataset, closed>".into() };
         let all = opened.reader.collection().sample_count();
-        let path = opened.how.paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+        let path = opened.how.paths.iter().map(shown_path).collect::<Vec<_>>().join(", ");
         let len = self.selection.len();
         let of = if len == all { String::new() } else { format!(" of {all}") };
         let names: Vec<String> = opened.names.all().map(|(name, _)| name.text().to_owned()).collect();

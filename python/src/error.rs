@@ -70,7 +70,7 @@ impl Raised {
 
     /// An error of the libraries, and what caused it.
     fn told(kind: &'static str, error: &(dyn Error + 'static)) -> Self {
-        let mut raised = Self::new(kind, chain(error));
+        let mut raised = Self::new(kind, grainstore_format::escape_controls(&chain(error)));
         raised.place.errno = errno(error);
         raised
     }

@@ -302,6 +302,6 @@ impl Writer {
     }
 
     fn __repr__(&self) -> String {
-        format!("<grainstore.Writer {}>", self.path.display())
+        format!("<grainstore.Writer {}>", grainstore_format::shown_path(&self.path))
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use grainstore_format::escape_bytes;
+use grainstore_format::{escape_bytes, shown_key, shown_names, shown_path};
 use grainstore_store::{Collection, Location, PayloadError, StoreError};
 
 use crate::engine::{self, EngineError};
@@ -35,7 +35,7 @@ pub enum ReadError {
         source: engine::ReadError,
     },
     /// A read has been waited for in vain.
-    #[error("{}: bytes {}..{} have not arrived after {} s", path.display(), range.start, range.end, timeout.as_secs_f64())]
+    #[error("{}: bytes {}..{} have not arrived after {} s", shown_path(path), range.start, range.end, timeout.as_secs_f64())]
     Stalled {
         /// The file.
         path: PathBuf,
@@ -63,7 +63,7 @@ pub enum ReadError {
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// There is no such field.
-    #[error("no field \"{}\" (there are: {})", escape_bytes(.name.as_bytes()), listed(.known))]
+    #[error("no field \"{}\" (there are: {})", escape_bytes(.name.as_bytes()), shown_names(.known))]
     NoSuchField {
         /// The name asked for.
         name: String,
@@ -93,13 +93,4 @@ impl ReadError {
 /// The key, for a message: a key that cannot be read must not hide the error that is being told.
 fn key_of(dataset: &Collection, ordinal: u64) -> Option<Vec<u8>> {
     dataset.key(ordinal).ok().flatten()
-}
-
-fn shown_key(key: Option<&[u8]>) -> String {
-    key.map_or_else(String::new, |key| format!(" (key \"{}\")", escape_bytes(key)))
-}
-
-fn listed(names: &[String]) -> String {
-    let names: Vec<String> = names.iter().map(|name| escape_bytes(name.as_bytes())).collect();
-    names.join(", ")
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use grainstore_format::shown_path;
 use grainstore_store::{Collection, FreeMemory, IndexMemory, OpenOptions};
 
 use crate::engine::{self, BufferPool, IoMode};
@@ -183,7 +184,7 @@ impl Reader {
     pub fn notices(&self) -> Vec<String> {
         let direct = self.refusal().map(|why| format!("{why}; reading through the page cache instead"));
         let caching = self.sources.caching().map(|path| {
-            let shown = shown(path);
+            let shown = shown_path(path);
             format!("{shown}: the system cannot read without caching here; what is read stays in the page cache")
         });
         direct.into_iter().chain(caching).chain(self.engines.notice()).chain(self.dataset.notices()).collect()
@@ -329,7 +330,7 @@ impl Reader {
     }
 
     fn refusal(&self) -> Option<String> {
-        Some(format!("{}: the file system refuses direct I/O", shown(self.sources.refused()?)))
+        Some(format!("{}: the file system refuses direct I/O", shown_path(self.sources.refused()?)))
     }
 }
 
@@ -337,9 +338,4 @@ impl std::fmt::Debug for Reader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reader").field("dataset", &self.dataset).field("io", &self.io).finish_non_exhaustive()
     }
-}
-
-/// A path, made safe for a terminal.
-fn shown(path: &Path) -> String {
-    grainstore_format::escape_bytes(path.as_os_str().as_encoded_bytes())
 }

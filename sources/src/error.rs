@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::{FormatError, MAX_KEY_LEN, escape_bytes};
+use grainstore_format::{FormatError, MAX_KEY_LEN, escape_bytes, shown_path};
 
 use crate::Bad;
 use crate::folder::listing::ListingError;
@@ -20,7 +20,7 @@ pub enum SourceError {
     #[error("{0}")]
     Bad(Box<Bad>),
     /// The source cannot be taken at all.
-    #[error("{}: {why}", shown(path))]
+    #[error("{}: {why}", shown_path(path))]
     Refused {
         /// The file or folder.
         path: PathBuf,
@@ -28,7 +28,7 @@ pub enum SourceError {
         why: String,
     },
     /// A path cannot be looked at.
-    #[error("{}: cannot be looked at: {source}", shown(path))]
+    #[error("{}: cannot be looked at: {source}", shown_path(path))]
     Path {
         /// The path.
         path: PathBuf,
@@ -49,11 +49,6 @@ pub enum SourceError {
     /// The schema of the data is not legal.
     #[error(transparent)]
     Format(#[from] FormatError),
-}
-
-/// A path made safe for a terminal.
-pub fn shown(path: &Path) -> String {
-    escape_bytes(path.as_os_str().as_bytes())
 }
 
 /// The first bytes of a path that is too long to be read.

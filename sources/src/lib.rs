@@ -36,7 +36,7 @@ mod table;
 pub mod tar;
 pub mod tfrecord;
 
-pub use error::{SourceError, shown};
+pub use error::SourceError;
 pub use mapping::{Mapping, MappingError};
 pub use open::{From, SourceOptions, open_source};
 pub use recognise::{Format, Recognised, recognise};

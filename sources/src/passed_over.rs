@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use grainstore_format::Metadata;
+use grainstore_format::{Metadata, shown_path};
 
-use crate::error::shown;
 use crate::{Bad, Blocks, Layout, Part, Samples, Skipped, Source};
 
 /// Files that are named; of the others only the number is said.
@@ -21,7 +20,7 @@ impl PassedOver {
         if files.is_empty() {
             return source;
         }
-        let name = |path: &PathBuf| shown(path.file_name().map_or(path.as_path(), Path::new));
+        let name = |path: &PathBuf| shown_path(path.file_name().map_or(path.as_path(), Path::new));
         let mut names: Vec<String> = files.iter().take(SHOWN_MAX).map(name).collect();
         if files.len() > SHOWN_MAX {
             names.push(format!("{} more", files.len() - SHOWN_MAX));

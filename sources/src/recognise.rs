@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use grainstore_format::shown_path;
+
 use crate::compressed::{Compression, content_head, detect, head_of};
 use crate::shards::files_in;
 use crate::{SourceError, lmdb, parquet, tar, tfrecord};
@@ -177,7 +179,7 @@ fn has_folders(path: &Path) -> Result<bool, SourceError> {
 
 fn mixed(path: &Path, format: Format, other: &Path, other_format: Format) -> SourceError {
     let (name, other_name) = (format.name(), other_format.name());
-    let why = format!("it is {name}, but {} is {other_name}: name data of one kind, or say --from", other.display());
+    let why = format!("it is {name}, but {} is {other_name}: name data of one kind, or say --from", shown_path(other));
     refused(path, &why)
 }
 

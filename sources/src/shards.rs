@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use grainstore_format::shown_path;
+
 use crate::SourceError;
 
 /// Paths from all braces of a pattern at most.
@@ -95,7 +97,7 @@ fn braces(path: &Path) -> Result<Vec<PathBuf>, SourceError> {
     }
     // A gap in a range is a shard that is missing.
     if let Some(missing) = paths.iter().find(|path| !has_glob(path) && fs::symlink_metadata(path).is_err()) {
-        return Err(refused(missing, &format!("there is no such file; {} names it", path.display())));
+        return Err(refused(missing, &format!("there is no such file; {} names it", shown_path(path))));
     }
     Ok(paths)
 }

@@ -11,7 +11,7 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::{Metadata, escape_bytes};
+use grainstore_format::{Metadata, escape_bytes, shown_path};
 use grainstore_writer::{Sample, StreamedSample};
 use xxhash_rust::xxh64::Xxh64;
 
@@ -289,7 +289,7 @@ impl Bad {
 
 impl fmt::Display for Bad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}{}", crate::error::shown(&self.path), self.place, self.why)
+        write!(f, "{}: {}{}", shown_path(&self.path), self.place, self.why)
     }
 }
 

@@ -3,11 +3,10 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use grainstore_format::{ChunkList, Fingerprint, Geometry, Manifest, Schema, SegmentTable};
+use grainstore_format::{ChunkList, Fingerprint, Geometry, Manifest, Schema, SegmentTable, shown_path};
 
 use crate::StoreError;
 use crate::dataset_cache::{CachedAttribute, CheckedEntries, LoadControl};
-use crate::error::shown;
 use crate::index::Index;
 use crate::open::{OpenedParts, open};
 use crate::options::OpenOptions;
@@ -152,7 +151,7 @@ impl Dataset {
     /// most of the time.
     pub fn notices(&self) -> Vec<String> {
         let modified = self.0.modified.get().and_then(|&segment| self.segments().get(segment));
-        modified.map(|segment| modified_since(&shown(segment.path()), 0)).into_iter().collect()
+        modified.map(|segment| modified_since(&shown_path(segment.path()), 0)).into_iter().collect()
     }
 
     /// Bytes of the index read from the disk since it was opened.

@@ -3,20 +3,20 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::{FormatError, escape_bytes};
+use grainstore_format::{FormatError, escape_bytes, shown_key, shown_names, shown_path};
 
 /// Why a dataset could not be opened, or a question to it not be answered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// A file is not there.
-    #[error("{}: no such file or directory", shown(.path))]
+    #[error("{}: no such file or directory", shown_path(.path))]
     NotFound {
         /// The file.
         path: PathBuf,
     },
     /// The system could not open or read a file.
-    #[error("{}: {source}", shown(.path))]
+    #[error("{}: {source}", shown_path(.path))]
     Io {
         /// The file.
         path: PathBuf,
@@ -24,7 +24,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// A file breaks a rule of the format.
-    #[error("{}: {source}", shown(.path))]
+    #[error("{}: {source}", shown_path(.path))]
     Format {
         /// The file.
         path: PathBuf,
@@ -32,7 +32,7 @@ pub enum StoreError {
         source: FormatError,
     },
     /// The path names something else.
-    #[error("{}: not a dataset: {why}", shown(.path))]
+    #[error("{}: not a dataset: {why}", shown_path(.path))]
     NotADataset {
         /// The path that was to be opened.
         path: PathBuf,
@@ -40,7 +40,7 @@ pub enum StoreError {
         why: String,
     },
     /// A file is whole, but not the one that the dataset means.
-    #[error("{}: {what}", shown(.path))]
+    #[error("{}: {what}", shown_path(.path))]
     Mismatch {
         /// The file.
         path: PathBuf,
@@ -48,7 +48,7 @@ pub enum StoreError {
         what: String,
     },
     /// An external segment's file lies where the user has not allowed to read.
-    #[error("{}: it would read {}, outside the dataset's parent directory", shown(.path), shown(.target))]
+    #[error("{}: it would read {}, outside the dataset's parent directory", shown_path(.path), shown_path(.target))]
     Outside {
         /// The dataset whose manifest names the file, or the link that leads there.
         path: PathBuf,
@@ -56,7 +56,7 @@ pub enum StoreError {
         target: PathBuf,
     },
     /// Another thread wanted it to stop.
-    #[error("{}: stopped before all of it was checked", shown(.path))]
+    #[error("{}: stopped before all of it was checked", shown_path(.path))]
     Stopped {
         /// The dataset.
         path: PathBuf,
@@ -70,7 +70,7 @@ pub enum StoreError {
         sample_count: u64,
     },
     /// There is no such attribute.
-    #[error("no attribute \"{}\" (there are: {})", escape_bytes(.name.as_bytes()), listed(.known))]
+    #[error("no attribute \"{}\" (there are: {})", escape_bytes(.name.as_bytes()), shown_names(.known))]
     NoSuchAttribute {
         /// The name asked for.
         name: String,
@@ -78,7 +78,7 @@ pub enum StoreError {
         known: Vec<String>,
     },
     /// There is no such generation.
-    #[error("{}: no generation {generation}: there are {count}, numbered from 0", shown(.path))]
+    #[error("{}: no generation {generation}: there are {count}, numbered from 0", shown_path(.path))]
     NoSuchGeneration {
         /// The dataset.
         path: PathBuf,
@@ -91,7 +91,7 @@ pub enum StoreError {
     #[error("no dataset to read, expected 1 or more")]
     NoMembers,
     /// Datasets that cannot be read as one.
-    #[error("{} and {} cannot be read as one: {what}", shown(.first), shown(.second))]
+    #[error("{} and {} cannot be read as one: {what}", shown_path(.first), shown_path(.second))]
     Unlike {
         /// The first dataset.
         first: PathBuf,
@@ -109,7 +109,7 @@ pub enum StoreError {
         member_count: usize,
     },
     /// One sample is damaged, or what the index says of it.
-    #[error("{}: sample {ordinal}{}: {what}", shown(.path), shown_key(.key.as_deref()))]
+    #[error("{}: sample {ordinal}{}: {what}", shown_path(.path), shown_key(.key.as_deref()))]
     Sample {
         /// The segment's file.
         path: PathBuf,
@@ -166,26 +166,11 @@ impl StoreError {
             Self::Mismatch { what, .. } | Self::Sample { what, .. } => what.clone(),
             Self::NotADataset { why, .. } => why.clone(),
             Self::Outside { target, .. } => {
-                format!("it would read {}, outside the dataset's parent directory", shown(target))
+                format!("it would read {}, outside the dataset's parent directory", shown_path(target))
             }
             other => other.to_string(),
         }
     }
-}
-
-/// A path, made safe for a terminal.
-pub(crate) fn shown(path: &Path) -> String {
-    escape_bytes(path.as_os_str().as_encoded_bytes())
-}
-
-/// ` (key "...")`, or nothing.
-pub(crate) fn shown_key(key: Option<&[u8]>) -> String {
-    key.map_or_else(String::new, |key| format!(" (key \"{}\")", escape_bytes(key)))
-}
-
-fn listed(names: &[String]) -> String {
-    let names: Vec<String> = names.iter().map(|name| escape_bytes(name.as_bytes())).collect();
-    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
 #[cfg(test)]

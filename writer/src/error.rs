@@ -3,20 +3,20 @@
 use std::io;
 use std::path::PathBuf;
 
-use grainstore_format::{FormatError, escape_bytes};
+use grainstore_format::{FormatError, escape_bytes, shown_path};
 
 /// Why a dataset could not be written. Nothing stands under the final name that was not there before.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
     /// Something stands under the final name already.
-    #[error("{}: already exists", path.display())]
+    #[error("{}: already exists", shown_path(path))]
     DestinationExists {
         /// The final name.
         path: PathBuf,
     },
     /// Something stands there that the writer will not replace or remove.
-    #[error("{}: not replaced: {why}", path.display())]
+    #[error("{}: not replaced: {why}", shown_path(path))]
     NotReplaceable {
         /// What stands in the way.
         path: PathBuf,
@@ -24,13 +24,13 @@ pub enum WriteError {
         why: String,
     },
     /// Another process writes the same dataset.
-    #[error("{}: another process is writing it", path.display())]
+    #[error("{}: another process is writing it", shown_path(path))]
     Locked {
         /// The directory that it holds.
         path: PathBuf,
     },
     /// What an interrupted writer left was made of something else, or otherwise; it stays as it is.
-    #[error("{}: cannot be gone on with: {what}", path.display())]
+    #[error("{}: cannot be gone on with: {what}", shown_path(path))]
     ResumeMismatch {
         /// The directory that it left.
         path: PathBuf,
@@ -38,7 +38,7 @@ pub enum WriteError {
         what: String,
     },
     /// Samples cannot be added to what stands there.
-    #[error("{}: nothing can be added to it: {why}", path.display())]
+    #[error("{}: nothing can be added to it: {why}", shown_path(path))]
     NotExtendable {
         /// What stands there.
         path: PathBuf,
@@ -46,7 +46,7 @@ pub enum WriteError {
         why: String,
     },
     /// The disk refused.
-    #[error("{}: cannot {operation}: {source}", path.display())]
+    #[error("{}: cannot {operation}: {source}", shown_path(path))]
     Io {
         /// What was tried.
         operation: &'static str,
@@ -87,7 +87,7 @@ pub enum WriteError {
     #[error(transparent)]
     Format(#[from] FormatError),
     /// A file of ours that was read back is not what was written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", shown_path(path))]
     Damaged {
         /// The file.
         path: PathBuf,

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use grainstore_format::{BLOCK_LEN, FileKind, Header, MAX_OFFSET};
+use grainstore_format::{BLOCK_LEN, FileKind, Header, MAX_OFFSET, shown_path};
 
 use crate::describe::Described;
 use crate::emit::{Emitted, emit};
@@ -95,7 +95,7 @@ impl SegmentWriter {
     fn note(&mut self, row: &Row<'_>) -> Result<(), WriteError> {
         self.data_end = row.offset + row.stored_len;
         if self.data_end > MAX_OFFSET + 1 {
-            let what = format!("it ends at {} of {}, past 2^44", self.data_end, self.output.final_path().display());
+            let what = format!("it ends at {} of {}, past 2^44", self.data_end, shown_path(self.output.final_path()));
             return Err(WriteError::Sample { ordinal: self.index.counts.sample_count, key: row.key.to_vec(), what });
         }
         self.index.push(row)

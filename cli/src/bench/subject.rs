@@ -13,8 +13,8 @@ use super::device::{DeviceWork, Load, measure, measure_alone};
 use super::limits::{Limit, MeanLens};
 use super::report::{Bracket, DeviceRow, Report, Unit, WayRow};
 use super::ways::{Bench, Outcome, WAYS, Way};
-use crate::commands::shown_path;
 use crate::filesystem::FileSystem;
+use grainstore_format::shown_path;
 
 /// Bytes of payload that a batch holds at most: batches of long samples have fewer.
 const BATCH_LEN_MAX: u64 = 256 << 20;

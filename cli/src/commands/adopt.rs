@@ -5,13 +5,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use grainstore_converters::{AdoptOptions, AdoptSummary, ConvertError, OnBad, adopt, check_destination};
-use grainstore_format::ChunkSize;
+use grainstore_format::{ChunkSize, shown_path};
 use grainstore_sources::Source;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::convert::parse_chunk_size;
-use super::{counted, shown_path};
+use super::counted;
 use crate::Exit;
 use crate::external::External;
 use crate::packing::bar::Bar;

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use grainstore_format::shown_path;
 use grainstore_reader::EngineChoice;
 use indicatif::ProgressBar;
 
-use super::shown_path;
 use crate::Exit;
 use crate::bench::bars::Cells;
 use crate::bench::device::DeviceWork;

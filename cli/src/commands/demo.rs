@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use anyhow::{anyhow, ensure};
 use grainstore_converters::check_destination;
+use grainstore_format::shown_path;
 use grainstore_sources::folder::listing::OnUnreadable;
 use grainstore_sources::folder::{FolderOptions, FolderSource};
 
-use super::shown_path;
 use crate::Exit;
 use crate::cold::{Cold, make_cold};
 use crate::demo::files::{FileReading, read_files};

@@ -4,13 +4,13 @@ use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use grainstore_format::shown_path;
 use grainstore_reader::{
     Batch, EngineChoice, Epoch, EpochOptions, EpochState, IoChoice, OnDamage, ReadError, Reader, ReaderOptions,
 };
 use grainstore_store::StoreError;
 use indicatif::ProgressBar;
 
-use super::shown_path;
 use crate::clock::{parse_seconds, process_cpu};
 use crate::epoch::datasets::{DatasetArgs, samples_of};
 use crate::epoch::document::{Document, Skipped, Times};

@@ -9,11 +9,12 @@ use clap::ValueEnum;
 use grainstore_export::{
     Events, ExportError, ExportOptions, ExportSummary, Format, Progress, Selection, SkippedSample, export,
 };
+use grainstore_format::shown_path;
 use grainstore_reader::{Expression, IoChoice, OnDamage, ReadError, Reader, ReaderOptions};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::{counted, shown_path};
+use super::counted;
 use crate::Exit;
 use crate::external::External;
 use crate::hints::WithHint;

@@ -6,10 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use grainstore_format::escape_bytes;
+use grainstore_format::{escape_bytes, shown_path};
 use grainstore_reader::{IoChoice, Reader, ReaderOptions};
 
-use super::shown_path;
 use crate::Exit;
 use crate::external::External;
 use crate::hints::WithHint;

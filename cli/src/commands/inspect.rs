@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use grainstore_format::{Alignment, Schema, escape_bytes};
+use grainstore_format::{Alignment, Schema, escape_bytes, shown_path};
 use grainstore_store::{Dataset, Facts};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{counted, shown_path};
+use super::counted;
 use crate::Exit;
 use crate::external::External;
 use crate::histogram::{Bin, Histogram};

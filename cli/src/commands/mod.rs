@@ -14,10 +14,6 @@ mod plan;
 mod rebuild_index;
 mod verify;
 
-use std::path::Path;
-
-use grainstore_format::escape_bytes;
-
 use crate::Exit;
 use crate::external::External;
 use crate::printer::Printer;
@@ -90,9 +86,4 @@ pub(crate) fn counted(count: u64, thing: &str) -> String {
         _ => "s",
     };
     format!("{count} {thing}{ending}")
-}
-
-/// A path, made safe for a terminal.
-pub(crate) fn shown_path(path: &Path) -> String {
-    escape_bytes(path.as_os_str().as_encoded_bytes())
 }

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::bail;
+use grainstore_format::shown_path;
 use grainstore_writer::{DiskStorage, Storage, WriteError, WriterOptions, rebuild_index};
 
-use super::{counted, shown_path};
+use super::counted;
 use crate::Exit;
 use crate::external::External;
 use crate::hints::WithHint;

@@ -6,12 +6,13 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use grainstore_format::shown_path;
 use grainstore_store::{Damage, StoreError, VerifyOptions, VerifyReport};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::counted;
 use super::ls::key_members;
-use super::{counted, shown_path};
 use crate::external::External;
 use crate::printer::{ClosedPipe, Counted, Printer};
 use crate::sizes::{parse_jobs, per_second, shown_size};

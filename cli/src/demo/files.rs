@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use grainstore_format::shown_path;
 use indicatif::ProgressBar;
 
 use super::report::Rate;
@@ -36,7 +37,7 @@ pub(crate) fn read_files(paths: &[PathBuf], how: FileReading, bar: &ProgressBar)
             buffer.clear();
             let len = File::open(path)
                 .and_then(|mut file| file.read_to_end(&mut buffer))
-                .with_context(|| format!("cannot read {}", path.display()))?;
+                .with_context(|| format!("cannot read {}", shown_path(path)))?;
             bytes.fetch_add(len as u64, Ordering::Relaxed);
             count += 1;
             bar.inc(1);

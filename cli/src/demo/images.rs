@@ -18,6 +18,8 @@ use anyhow::{Context, ensure};
 use jpeg_encoder::{Encoder, ImageBuffer, JpegColorType, SamplingFactor};
 use rayon::prelude::*;
 
+use grainstore_format::shown_path;
+
 use crate::random::{SplitMix64, mix};
 
 /// Median of the sizes drawn, in bytes: about that of an ImageNet training image.
@@ -106,12 +108,12 @@ fn check(spec: ImageSpec) -> anyhow::Result<()> {
 }
 
 fn make_directories(root: &Path, spec: ImageSpec) -> anyhow::Result<()> {
-    fs::create_dir_all(root).with_context(|| format!("cannot make {}", root.display()))?;
-    let mut present = fs::read_dir(root).with_context(|| format!("cannot list {}", root.display()))?;
-    ensure!(present.next().is_none(), "{}: not empty, and images would mix with what is there", root.display());
+    fs::create_dir_all(root).with_context(|| format!("cannot make {}", shown_path(root)))?;
+    let mut present = fs::read_dir(root).with_context(|| format!("cannot list {}", shown_path(root)))?;
+    ensure!(present.next().is_none(), "{}: not empty, and images would mix with what is there", shown_path(root));
     (0..spec.classes).into_par_iter().try_for_each(|class| {
         let path = root.join(class_name(class.into()));
-        fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))
+        fs::create_dir(&path).with_context(|| format!("cannot make {}", shown_path(&path)))
     })
 }
 
@@ -119,10 +121,10 @@ fn make_directories(root: &Path, spec: ImageSpec) -> anyhow::Result<()> {
 fn make_image(root: &Path, spec: ImageSpec, number: u64, file: &mut Vec<u8>) -> anyhow::Result<u64> {
     let path = image_path(root, spec, number);
     file.clear();
-    encode(&Picture::draw(spec.seed, number), file).with_context(|| format!("cannot encode {}", path.display()))?;
+    encode(&Picture::draw(spec.seed, number), file).with_context(|| format!("cannot encode {}", shown_path(&path)))?;
     fs::File::create_new(&path)
         .and_then(|mut created| created.write_all(file))
-        .with_context(|| format!("cannot write {}", path.display()))?;
+        .with_context(|| format!("cannot write {}", shown_path(path)))?;
     Ok(file.len() as u64)
 }
 

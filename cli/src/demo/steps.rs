@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail, ensure};
 use grainstore_converters::{ConvertError, ConvertOptions, ConvertSummary, Events, OnBad, Progress, convert};
-use grainstore_format::to_usize;
+use grainstore_format::{shown_path, to_usize};
 use grainstore_reader::{EpochOptions, Reader, ReaderOptions};
 use grainstore_sources::folder::FolderSource;
 use grainstore_store::{Dataset, VerifyOptions, VerifyReport, verify};
@@ -73,7 +73,7 @@ pub(crate) fn check(path: &Path, payload_bytes: u64, bar: &ProgressBar) -> anyho
             Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the thread that checks has died")),
         }
     };
-    ensure!(report.damaged == 0, "{}: damaged right after it was written", path.display());
+    ensure!(report.damaged == 0, "{}: damaged right after it was written", shown_path(path));
     Ok(Rate::new(report.samples, payload_bytes, started.elapsed()))
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn files_of(dataset: &Path, ordinals: &[u64], root: &Path) -> anyhow:
 /// Where it cannot be listed.
 pub(crate) fn dataset_files(dataset: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let listed = || fs::read_dir(dataset)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>();
-    listed().with_context(|| format!("cannot list {}", dataset.display()))
+    listed().with_context(|| format!("cannot list {}", shown_path(dataset)))
 }
 
 /// Moves a bar, and stops on Ctrl-C.

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use grainstore_format::shown_path;
 
 /// How many names are tried.
 const NAMES: u32 = 100;
@@ -28,10 +29,10 @@ impl Workplace {
             match fs::create_dir(&path) {
                 Ok(()) => return Ok(Self { path, kept: false }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error).with_context(|| format!("cannot make {}", path.display())),
+                Err(error) => return Err(error).with_context(|| format!("cannot make {}", shown_path(&path))),
             }
         }
-        bail!("{}: holds {NAMES} folders of earlier demos", parent.display())
+        bail!("{}: holds {NAMES} folders of earlier demos", shown_path(parent))
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use grainstore_format::shown_path;
 use grainstore_reader::plan::Share;
 use grainstore_reader::{EpochState, Reader, ReaderOptions};
 use grainstore_store::{Dataset, OpenOptions};
 
-use crate::commands::shown_path;
 use crate::printer::Printer;
 
 /// The datasets that are read as one.

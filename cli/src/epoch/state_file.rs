@@ -5,9 +5,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use grainstore_format::shown_path;
 use grainstore_reader::{EpochState, StateError};
 
-use crate::commands::shown_path;
 use crate::output_file::{self, Durability};
 
 /// A state has a few hundred bytes; what is longer is something else.

@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use grainstore_converters::ConvertError;
-use grainstore_format::Manifest;
+use grainstore_format::{Manifest, shown_path};
 use grainstore_sources::SourceError;
 use grainstore_sources::folder::listing::ListingError;
 use grainstore_writer::{WriteError, resumable};
 
-use crate::commands::shown_path;
 use crate::hints::WithHint;
 use crate::printer::Printer;
 use crate::{Exit, interrupt};

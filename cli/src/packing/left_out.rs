@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use grainstore_format::shown_path;
 use grainstore_sources::{Skipped, Source};
 
-use crate::commands::shown_path;
 use crate::printer::Printer;
 
 /// Samples that were left out and are named on stderr; `--json` names all.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use grainstore_converters::ConvertSummary;
+use grainstore_format::shown_path;
 use grainstore_sources::Source;
 use serde::Serialize;
 use serde_json::Value;
@@ -11,7 +12,7 @@ use serde_json::Value;
 use super::hints::Work;
 use super::left_out;
 use super::pack_args::{mixing_name, mixing_note};
-use crate::commands::{counted, shown_path};
+use crate::commands::counted;
 use crate::printer::Printer;
 use crate::sizes::{per_second, shown_size};
 

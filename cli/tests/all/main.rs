@@ -22,3 +22,4 @@ mod restricted;
 mod resuming;
 mod skipping;
 mod sources;
+mod terminal;

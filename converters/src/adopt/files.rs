@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use grainstore_format::shown_path;
+
 use super::AdoptOptions;
 use crate::{ConvertError, OnBad};
 use grainstore_sources::{Bad, Skipped, Source};
@@ -68,7 +70,7 @@ fn manifest_name(path: &Path, real: PathBuf, home: &Path, allow_external: bool) 
         Ok(inside) => Path::new("..").join(inside),
         Err(_) if allow_external => real,
         Err(_) => {
-            let why = format!("it lies outside {}, the folder of the dataset to be", home.display());
+            let why = format!("it lies outside {}, the folder of the dataset to be", shown_path(home));
             return Err(ConvertError::Outside { path: path.to_owned(), why });
         }
     };

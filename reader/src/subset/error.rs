@@ -1,8 +1,8 @@
 //! What can be wrong with an expression, by itself and for a dataset.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use grainstore_format::escape_bytes;
+use grainstore_format::shown_path;
 use grainstore_store::StoreError;
 
 use super::{MAX_DEPTH, MAX_LEN};
@@ -49,7 +49,7 @@ pub enum ExpressionError {
 #[non_exhaustive]
 pub enum SelectError {
     /// The expression asks for what the dataset does not have, or compares what cannot be compared.
-    #[error("{}: {name} at column {column}: {what}", shown(.path))]
+    #[error("{}: {name} at column {column}: {what}", shown_path(.path))]
     Unfit {
         /// The dataset.
         path: PathBuf,
@@ -61,7 +61,7 @@ pub enum SelectError {
         what: String,
     },
     /// A value that a sample does not have was compared.
-    #[error("{}: sample {ordinal} has no {attribute}: write `{attribute} is present and ...` before what compares it", shown(.path))]
+    #[error("{}: sample {ordinal} has no {attribute}: write `{attribute} is present and ...` before what compares it", shown_path(.path))]
     Missing {
         /// The dataset.
         path: PathBuf,
@@ -76,8 +76,4 @@ pub enum SelectError {
     /// There is no such subset.
     #[error(transparent)]
     Subset(#[from] SubsetError),
-}
-
-fn shown(path: &Path) -> String {
-    escape_bytes(path.as_os_str().as_encoded_bytes())
 }

@@ -20,6 +20,8 @@
 mod classes;
 mod scan;
 
+use grainstore_format::shown_path;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -52,19 +54,19 @@ pub enum OnUnreadable {
 #[non_exhaustive]
 pub enum ListingError {
     /// There is nothing under the given name.
-    #[error("{}: no such folder", path.display())]
+    #[error("{}: no such folder", shown_path(path))]
     MissingRoot {
         /// The folder asked for.
         path: PathBuf,
     },
     /// The given name is a file or something else that is no folder.
-    #[error("{}: not a folder", path.display())]
+    #[error("{}: not a folder", shown_path(path))]
     NotAFolder {
         /// The path asked for.
         path: PathBuf,
     },
     /// A folder cannot be read, or a link leads nowhere.
-    #[error("{}: cannot be read (unreadable paths in all: {count})", path.display())]
+    #[error("{}: cannot be read (unreadable paths in all: {count})", shown_path(path))]
     Unreadable {
         /// The first unreadable path, in path order.
         path: PathBuf,
@@ -74,7 +76,7 @@ pub enum ListingError {
         source: io::Error,
     },
     /// The folder was read, and no file was found.
-    #[error("{}: no files in it or below it (other things passed over: {passed_over})", path.display())]
+    #[error("{}: no files in it or below it (other things passed over: {passed_over})", shown_path(path))]
     NoFiles {
         /// The folder asked for.
         path: PathBuf,

@@ -8,11 +8,10 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::MAX_KEY_LEN;
+use grainstore_format::{MAX_KEY_LEN, shown_path};
 
 use super::listing::{Listing, ListingError};
 use crate::SourceError;
-use crate::error::shown;
 
 /// Listed folders, in the order given; at least one.
 #[derive(Debug)]
@@ -97,12 +96,12 @@ fn distinct_prefixes(listings: &[Listing]) -> Result<Vec<Vec<u8>>, SourceError> 
         };
         let prefix = [name.as_bytes(), b"/"].concat();
         if let Some(other) = prefixes.iter().position(|other| *other == prefix) {
-            let other = shown(listings[other].root());
+            let other = shown_path(listings[other].root());
             return refused(format!("has the same name as {other}; keys begin with the folder's name, so rename one"));
         }
         let nested = |other: &usize| places[*other].starts_with(place) || place.starts_with(&places[*other]);
         if let Some(other) = (0..number).find(nested) {
-            let other = shown(listings[other].root());
+            let other = shown_path(listings[other].root());
             return refused(format!("one of it and {other} lies in the other: its files would be packed twice"));
         }
         prefixes.push(prefix);

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use grainstore_format::{Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Schema, escape_bytes};
+use grainstore_format::{
+    Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Schema, escape_bytes, shown_path,
+};
 use serde_json::{Map, Value};
 
 use super::labels::Labels;
 use super::listing::{Classes, Listing};
 use super::roots::Roots;
 use crate::SourceError;
-use crate::error::shown;
 use crate::table::{Column, Values};
 
 /// Extensions of picture files, in lower case.
@@ -46,7 +47,7 @@ impl Shape {
         let field = field_name(roots, classes.is_some() || labels.is_some());
         let mut notes = Vec::new();
         if let (true, Some(_), Some(labels)) = (is_column("label"), &classes, &labels) {
-            notes.push(format!("labels come from {}, not from the folders' names", shown(labels.file())));
+            notes.push(format!("labels come from {}, not from the folders' names", shown_path(labels.file())));
         }
         let classes = classes.filter(|_| !is_column("label"));
         let split_names = roots.names().filter(|_| !is_column("split"));

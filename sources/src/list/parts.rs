@@ -5,10 +5,9 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::{AttributeValue, MAX_KEY_LEN};
+use grainstore_format::{AttributeValue, MAX_KEY_LEN, shown_path};
 
 use super::shape::Places;
-use crate::error::shown;
 use crate::table::{Table, quoted};
 use crate::{Part, SourceError};
 
@@ -81,7 +80,7 @@ impl Rows {
     /// Where a row stands, for messages.
     pub(super) fn shown(&self, row: usize) -> String {
         let (list, line) = self.table.place(row);
-        format!("line {line} of {}", shown(list))
+        format!("line {line} of {}", shown_path(list))
     }
 
     /// Whether the samples of each file come in the order in which they lie there.

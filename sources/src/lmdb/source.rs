@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::{Metadata, escape_bytes};
+use grainstore_format::{Metadata, escape_bytes, shown_path};
 
 use super::file::{DataFile, Fault};
 use super::meta::Record;
@@ -224,7 +224,7 @@ impl Database {
                 "its keys are not in the order of their bytes, so none can be found",
             ));
         }
-        let note = format!("{} holds named databases too, which are not read: {names}", self.file.path().display());
+        let note = format!("{} holds named databases too, which are not read: {names}", shown_path(self.file.path()));
         Ok((shape, if seen.names.is_empty() { Vec::new() } else { vec![note] }))
     }
 

@@ -1,6 +1,6 @@
 //! What of a file becomes what: the columns that are read, and where their cells go.
 
-use grainstore_format::{Attribute, AttributeType, Field, FieldType, Metadata, Schema, escape_bytes};
+use grainstore_format::{Attribute, AttributeType, Field, FieldType, Metadata, Schema, escape_bytes, shown_path};
 use serde_json::{Map, Value};
 
 use super::file::ParquetFile;
@@ -91,7 +91,7 @@ impl Plan {
         takes_all: bool,
     ) -> Result<Vec<usize>, SourceError> {
         let refused = |name: &str, why: String| {
-            let first = crate::error::shown(&first.path);
+            let first = shown_path(&first.path);
             let why = format!("column {} {why} {first}", quoted(name));
             Err(SourceError::Refused { path: file.path.clone(), why })
         };

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io::Cursor;
 use std::path::PathBuf;
 
-use grainstore_format::{MAX_KEY_LEN, Metadata};
+use grainstore_format::{MAX_KEY_LEN, Metadata, shown_path};
 use parquet::data_type::AsBytes;
 
 use super::cells::{self, Cell};
@@ -180,7 +180,7 @@ fn can_be_key(file: &ParquetFile, leaf: usize) -> bool {
 /// The numbers of classes mean the same in all files.
 fn check_classes(file: &ParquetFile, first: &ParquetFile) -> Result<(), SourceError> {
     if file.features().is_some() && first.features().is_some() && file.features() != first.features() {
-        let first = crate::error::shown(&first.path);
+        let first = shown_path(&first.path);
         let why = format!("its features, as Hugging Face's library wrote them, are not those of {first}");
         return Err(SourceError::Refused { path: file.path.clone(), why });
     }

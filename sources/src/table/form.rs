@@ -1,5 +1,6 @@
 //! How a file of a table is written: CSV, TSV or JSON Lines.
 
+use grainstore_format::shown_path;
 use grainstore_host::open_regular;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek};
@@ -7,7 +8,6 @@ use std::path::Path;
 
 use crate::SourceError;
 use crate::compressed::{Compression, head_of};
-use crate::error::shown;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -54,7 +54,7 @@ fn form(path: &Path, head: &[u8]) -> Result<Form, SourceError> {
         "csv" => Form::Delimited(b','),
         "tsv" | "tab" => Form::Delimited(b'\t'),
         _ if text.starts_with(b"[") => {
-            let file = shown(path);
+            let file = shown_path(path);
             return refused(format!("it is one JSON list; a line for each object is expected (jq -c '.[]' {file})"));
         }
         "jsonl" | "ndjson" => Form::JsonLines,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::Metadata;
+use grainstore_format::{Metadata, shown_path};
 
 use super::bytes::{FileBytes, StreamBytes};
 use super::file::{FileSamples, blocks};
@@ -13,7 +13,6 @@ use super::passing::Passing;
 use super::recognises;
 use super::shape::Shape;
 use crate::compressed::{Compression, detect, open};
-use crate::error::shown;
 use crate::{Bad, Blocks, Layout, Mapping, Part, Place, Reach, Samples, Source, SourceError};
 
 /// Bytes of a compressed archive's content that are looked at for its shape.
@@ -132,7 +131,7 @@ impl Source for TarSource {
     fn not_adoptable(&self) -> Option<String> {
         let is_compressed = |(_, compression): &(&Part, &Compression)| **compression != Compression::None;
         let (part, compression) = self.parts.iter().zip(&self.compressions).find(is_compressed)?;
-        let (path, name) = (shown(&part.path), compression.name());
+        let (path, name) = (shown_path(&part.path), compression.name());
         Some(format!("{path} is {name}-compressed: decompress it, or pack it with `convert`"))
     }
 

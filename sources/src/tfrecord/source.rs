@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use grainstore_format::{Field, FieldType, Metadata, Schema};
+use grainstore_format::{Field, FieldType, Metadata, Schema, shown_path};
 use grainstore_writer::{Sample, StreamedSample};
 use serde_json::Map;
 
@@ -122,7 +122,7 @@ impl Source for TfRecordSource {
     fn not_adoptable(&self) -> Option<String> {
         let compressed = self.compressions.iter().position(|compression| *compression != Compression::None);
         let reason = |file: usize| {
-            let (path, name) = (crate::error::shown(&self.files[file]), self.compressions[file].name());
+            let (path, name) = (shown_path(&self.files[file]), self.compressions[file].name());
             format!("{path} is compressed ({name}), so its records do not lie in the file as they are")
         };
         compressed.map(reason).or_else(|| self.shape.as_ref().and_then(Shape::not_in_place))

@@ -5,9 +5,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use grainstore_format::escape_bytes;
+use grainstore_format::{escape_bytes, shown_key};
 
-use crate::error::shown_key;
 use crate::segment::modified_since;
 
 /// One thing that is wrong with a dataset.
