@@ -15,6 +15,7 @@ mod getting;
 mod large;
 mod looking;
 mod manners;
+mod pages;
 mod plan;
 mod ranks;
 mod rebuilding;
