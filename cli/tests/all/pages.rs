@@ -96,7 +96,10 @@ fn the_page_of_the_command_line_lists_the_commands_and_flags_of_the_help() {
         let in_page = &from_page[command];
         let missing: Vec<_> = in_help.difference(in_page).collect();
         let unknown: Vec<_> = in_page.difference(in_help).collect();
-        assert!(missing.is_empty() && unknown.is_empty(), "{command}: docs/cli.md lacks {missing:?}, --help {unknown:?}");
+        assert!(
+            missing.is_empty() && unknown.is_empty(),
+            "{command}: docs/cli.md lacks {missing:?}, --help {unknown:?}"
+        );
     }
 }
 
@@ -137,7 +140,8 @@ fn every_link_of_a_page_leads_somewhere() {
                 file.exists()
             } else {
                 let text = std::fs::read_to_string(&file).unwrap_or_default();
-                text.lines().any(|line| line.starts_with('#') && anchor_of(line.trim_start_matches(['#', ' '])) == anchor)
+                text.lines()
+                    .any(|line| line.starts_with('#') && anchor_of(line.trim_start_matches(['#', ' '])) == anchor)
             };
             if !is_there {
                 broken.push(format!("{}: {target}", path.display()));
