@@ -74,8 +74,8 @@ fn hint_of_read(error: &ReadError) -> Option<String> {
             "if the device or the network is only slow, a longer `--timeout` waits for it; the system's log (`dmesg`) \
              tells of one that fails"
         }
-        ReadError::Closed { source: engine::ReadError::Map { .. } } => "`--io auto` reads without mapping files",
-        ReadError::Unreadable { source: engine::ReadError::EndOfFile { .. }, .. } => {
+        ReadError::Closed { source: engine::FileError::Map { .. } } => "`--io auto` reads without mapping files",
+        ReadError::Unreadable { source: engine::FileError::EndOfFile { .. }, .. } => {
             "the file has been cut short: `grainstore verify` lists everything that is damaged"
         }
         _ => return None,
@@ -222,9 +222,9 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_mapped_or_was_cut_short_is_answered() {
         let path: Arc<Path> = Path::new("a.seg").into();
-        let source = engine::ReadError::Map { path: Arc::clone(&path), source: ErrorKind::OutOfMemory.into() };
+        let source = engine::FileError::Map { path: Arc::clone(&path), source: ErrorKind::OutOfMemory.into() };
         assert!(hint_of(&ReadError::Closed { source }.into()).is_some_and(|hint| hint.starts_with("`--io auto`")));
-        let source = engine::ReadError::EndOfFile { path, range: 0..9, file_len: 5 };
+        let source = engine::FileError::EndOfFile { path, range: 0..9, file_len: 5 };
         let error = ReadError::Unreadable { ordinal: 1, key: None, source };
         assert!(hint_of(&error.into()).is_some_and(|hint| hint.contains("`grainstore verify`")));
     }

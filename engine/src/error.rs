@@ -10,7 +10,7 @@ use grainstore_format::shown_path;
 /// Why a file or bytes of it could not be read. The cause is the error's source, not in its text.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ReadError {
+pub enum FileError {
     /// The file cannot be opened, or its length is not to be had.
     #[error("{}: cannot open the file", shown_path(path))]
     Open {
@@ -71,7 +71,7 @@ pub enum ReadError {
     },
 }
 
-impl ReadError {
+impl FileError {
     /// The file.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Buffer, Source};
+use super::{Buffer, OpenFile};
 
 /// The bytes that a successful read delivered: in its buffer, or lent by a mapped file.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ enum Place {
     /// Bytes of the buffer.
     Buffer(Range<usize>),
     /// Bytes of a mapped file; the buffer is unused.
-    Map(Arc<Source>, Range<u64>),
+    Map(Arc<OpenFile>, Range<u64>),
 }
 
 impl Filled {
@@ -36,9 +36,9 @@ impl Filled {
     /// # Panics
     /// Where the file is not mapped, or ends before them: see [`Filled::new`].
     #[must_use]
-    pub fn mapped(source: Arc<Source>, range: Range<u64>, buffer: Buffer) -> Self {
-        assert!(source.mapped(range.clone()).is_some(), "{range:?} of {source:?}");
-        Self { buffer, place: Place::Map(source, range) }
+    pub fn mapped(file: Arc<OpenFile>, range: Range<u64>, buffer: Buffer) -> Self {
+        assert!(file.mapped(range.clone()).is_some(), "{range:?} of {file:?}");
+        Self { buffer, place: Place::Map(file, range) }
     }
 
     /// The bytes that were asked for, all of them.
@@ -47,7 +47,7 @@ impl Filled {
         match &self.place {
             Place::Buffer(wanted) => &self.buffer.as_slice()[wanted.clone()],
             // `mapped` has looked: the file is mapped for as long as it is there.
-            Place::Map(source, range) => source.mapped(range.clone()).unwrap_or_default(),
+            Place::Map(file, range) => file.mapped(range.clone()).unwrap_or_default(),
         }
     }
 

@@ -6,7 +6,7 @@ use grainstore_format::to_usize;
 
 use super::job::Job;
 use super::progress::{Progress, Step};
-use super::{Completion, IoMode, ReadError, ReadRequest, Source};
+use super::{Completion, FileError, IoMode, OpenFile, ReadRequest};
 
 /// Does a request now, in this thread.
 #[must_use]
@@ -25,30 +25,30 @@ pub(super) fn finish_now(begun: Result<Job, Completion>, count: impl FnMut(usize
     }
 }
 
-/// Appends bytes of a buffered or mapped source to `out`, with no memory in between. They are not moved where `out` has
+/// Appends bytes of a buffered or mapped file to `out`, with no memory in between. They are not moved where `out` has
 /// room for them.
-pub fn append_now(source: &Source, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), ReadError> {
-    if range.end > source.file_len() {
-        return Err(source.end_of_file(range, source.file_len()));
+pub fn append_now(file: &OpenFile, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), FileError> {
+    if range.end > file.file_len() {
+        return Err(file.end_of_file(range, file.file_len()));
     }
-    if let Some(bytes) = source.mapped(range.clone()) {
-        source.announce(range);
+    if let Some(bytes) = file.mapped(range.clone()) {
+        file.announce(range);
         out.extend_from_slice(bytes);
         return Ok(());
     }
     match to_usize(range.end.saturating_sub(range.start)) {
         0 => Ok(()),
-        len => append_read(source, range, len, out),
+        len => append_read(file, range, len, out),
     }
 }
 
-fn append_read(source: &Source, range: Range<u64>, len: usize, out: &mut Vec<u8>) -> Result<(), ReadError> {
+fn append_read(file: &OpenFile, range: Range<u64>, len: usize, out: &mut Vec<u8>) -> Result<(), FileError> {
     let start = out.len();
     out.reserve(len);
     let mut progress = Progress::new(range.clone(), IoMode::Buffered.span(range.start, len));
     let result = loop {
-        let answer = source.append_at(out, progress.next_offset());
-        if let Step::Done(result) = progress.answered(source, answer) {
+        let answer = file.append_at(out, progress.next_offset());
+        if let Step::Done(result) = progress.answered(file, answer) {
             break result;
         }
     };

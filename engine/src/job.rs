@@ -7,7 +7,7 @@ use std::io;
 
 use super::progress::Progress;
 pub(super) use super::progress::Step;
-use super::{Completion, Failed, Filled, IoMode, ReadError, ReadRequest, Source, Span};
+use super::{Completion, Failed, FileError, Filled, IoMode, OpenFile, ReadRequest, Span};
 
 /// A request, and how far it is.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) struct Job {
 /// A read to be made.
 #[derive(Debug)]
 pub(super) struct NextRead<'a> {
-    pub(super) source: &'a Source,
+    pub(super) file: &'a OpenFile,
     pub(super) offset: u64,
     pub(super) bytes: &'a mut [u8],
 }
@@ -46,7 +46,7 @@ impl Job {
     pub(super) fn next_read(&mut self) -> NextRead<'_> {
         let offset = self.progress.next_offset();
         let bytes = &mut self.request.buffer.as_mut_slice()[self.progress.room()];
-        NextRead { source: &self.request.source, offset, bytes }
+        NextRead { file: &self.request.file, offset, bytes }
     }
 
     /// Bytes that are still to be read.
@@ -57,14 +57,14 @@ impl Job {
 
     /// Takes the answer to the read that [`next_read`](Self::next_read) named.
     pub(super) fn answered(&mut self, answer: io::Result<usize>) -> Step {
-        self.progress.answered(&self.request.source, answer)
+        self.progress.answered(&self.request.file, answer)
     }
 
     /// Makes the reads that are left, one after the other. Tells `count` how many bytes each of them brought.
-    pub(super) fn read_rest(&mut self, mut count: impl FnMut(usize)) -> Result<(), ReadError> {
+    pub(super) fn read_rest(&mut self, mut count: impl FnMut(usize)) -> Result<(), FileError> {
         loop {
-            let NextRead { source, offset, bytes } = self.next_read();
-            let answer = source.read_at(bytes, offset);
+            let NextRead { file, offset, bytes } = self.next_read();
+            let answer = file.read_at(bytes, offset);
             count(*answer.as_ref().unwrap_or(&0));
             if let Step::Done(result) = self.answered(answer) {
                 return result;
@@ -74,14 +74,14 @@ impl Job {
 
     /// Reads what the page cache holds, if anything, without waiting for a device.
     pub(super) fn read_cached(&mut self, mut count: impl FnMut(usize)) -> Step {
-        let NextRead { source, offset, bytes } = self.next_read();
-        let Some(answer) = source.read_cached_at(bytes, offset).transpose() else { return Step::More };
+        let NextRead { file, offset, bytes } = self.next_read();
+        let Some(answer) = file.read_cached_at(bytes, offset).transpose() else { return Step::More };
         count(*answer.as_ref().unwrap_or(&0));
         self.answered(answer)
     }
 
     /// The completion of a job that is done.
-    pub(super) fn finish(self, result: Result<(), ReadError>) -> Completion {
+    pub(super) fn finish(self, result: Result<(), FileError>) -> Completion {
         let buffer = self.request.buffer;
         let result = match result {
             Ok(()) => Ok(Filled::new(buffer, self.progress.wanted())),
@@ -91,14 +91,14 @@ impl Job {
     }
 
     /// The error for code that panicked while it read.
-    pub(super) fn panicked(&self) -> ReadError {
-        self.progress.panicked(&self.request.source)
+    pub(super) fn panicked(&self) -> FileError {
+        self.progress.panicked(&self.request.file)
     }
 }
 
 /// The bytes of a request for mapped ones, which was checked. What of them is not in memory begins to be read.
 fn lend(request: ReadRequest) -> Filled {
-    request.source.announce(request.range());
+    request.file.announce(request.range());
     let range = request.range();
-    Filled::mapped(request.source, range, request.buffer)
+    Filled::mapped(request.file, range, request.buffer)
 }

@@ -2,7 +2,7 @@
 //! below it nobody knows what they mean.
 //!
 //! ```text
-//! ReadRequest { source, offset, len, buffer, token }  -- submit -->  engine
+//! ReadRequest { file, offset, len, buffer, token }  -- submit -->  engine
 //! Completion  { token, result: Filled or Failed }     <- complete -  (any order)
 //! ```
 //!
@@ -10,9 +10,9 @@
 //! - A request owns its buffer and its file until its completion, which gives the buffer back, also
 //!   where the read failed. Each request submitted is completed once, or dropped with the engine.
 //! - A failed read is a completion; `EngineError` means that the engine itself cannot go on.
-//! - Where the source is direct, the engine reads whole blocks of 4096 bytes and says where in the
+//! - Where the file is direct, the engine reads whole blocks of 4096 bytes and says where in the
 //!   buffer the wanted bytes begin. It delivers all of them or an error, never fewer.
-//! - Where the source is mapped, the engine reads nothing and lends the bytes.
+//! - Where the file is mapped, the engine reads nothing and lends the bytes.
 //! - Dropping an engine drains it: no read goes on afterwards. A device that does not answer for
 //!   [`DRAIN_MAX`] is left alone, and what it may still write to is never used again.
 //!
@@ -29,11 +29,11 @@ mod job;
 #[allow(unsafe_code, reason = "a file mapped into memory")]
 mod map;
 mod mapped;
+mod open_file;
 mod pool;
 mod pread;
 mod progress;
 mod read_at;
-mod source;
 mod uring;
 
 use std::ops::Range;
@@ -41,14 +41,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use buffer::{BLOCK_LEN, Buffer, HUGE_LEN, PREFETCH_LEN_MAX, Pages, prefetch};
-pub use error::{EngineError, ReadError};
+pub use error::{EngineError, FileError};
 pub use filled::Filled;
 pub use inline::{append_now, read_now};
 pub use mapped::MappedEngine;
+pub use open_file::{IoMode, OpenFile};
 pub use pool::BufferPool;
 pub use pread::PreadEngine;
 pub use read_at::ReadAt;
-pub use source::{IoMode, Source};
 pub use uring::{UringEngine, UringOptions, UringOwner};
 
 /// How long a dropped engine waits for reads that have begun.
@@ -126,12 +126,12 @@ impl Wait {
 #[derive(Debug)]
 pub struct ReadRequest {
     /// The file.
-    pub source: Arc<Source>,
+    pub file: Arc<OpenFile>,
     /// The first byte wanted, from the start of the file.
     pub offset: u64,
     /// Bytes wanted.
     pub len: usize,
-    /// Where they go. It holds [`Source::buffer_len`] bytes or more.
+    /// Where they go. It holds [`OpenFile::buffer_len`] bytes or more.
     pub buffer: Buffer,
     /// The caller's name for the request; the engine gives it back and does not look at it.
     pub token: u64,
@@ -142,16 +142,16 @@ impl ReadRequest {
     ///
     /// # Errors
     /// Where the wanted bytes end past the file, or the buffer is too small.
-    pub fn span(&self) -> Result<Span, ReadError> {
-        let source = &self.source;
-        let end = self.offset.checked_add(self.len as u64).filter(|&end| end <= source.file_len());
+    pub fn span(&self) -> Result<Span, FileError> {
+        let file = &self.file;
+        let end = self.offset.checked_add(self.len as u64).filter(|&end| end <= file.file_len());
         if end.is_none() {
-            return Err(source.end_of_file(self.range(), source.file_len()));
+            return Err(file.end_of_file(self.range(), file.file_len()));
         }
-        let span = source.mode().span(self.offset, self.len);
+        let span = file.mode().span(self.offset, self.len);
         if span.len > self.buffer.capacity() {
-            return Err(ReadError::BufferTooSmall {
-                path: source.shared_path(),
+            return Err(FileError::BufferTooSmall {
+                path: file.shared_path(),
                 range: self.range(),
                 needed: span.len,
                 capacity: self.buffer.capacity(),
@@ -167,7 +167,7 @@ impl ReadRequest {
     }
 }
 
-/// What an engine reads for a request: the wanted bytes, widened to whole blocks for a direct source.
+/// What an engine reads for a request: the wanted bytes, widened to whole blocks for a direct file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
     /// Whether offset, length and memory have to be whole blocks.
@@ -193,7 +193,7 @@ pub struct Completion {
 #[derive(Debug)]
 pub struct Failed {
     /// Why.
-    pub error: ReadError,
+    pub error: FileError,
     /// The request's buffer, with arbitrary bytes in it.
     pub buffer: Buffer,
 }

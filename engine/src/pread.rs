@@ -17,7 +17,7 @@ use std::time::Instant;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 
 use super::job::{Job, Step};
-use super::{Completion, DRAIN_MAX, Engine, EngineError, EngineStats, ReadError, ReadRequest, Wait};
+use super::{Completion, DRAIN_MAX, Engine, EngineError, EngineStats, FileError, ReadRequest, Wait};
 use grainstore_host::Home;
 
 const NAME: &str = "pread";
@@ -232,7 +232,7 @@ impl Counters {
         }
     }
 
-    fn finish(&self, job: Job, result: Result<(), ReadError>) -> Completion {
+    fn finish(&self, job: Job, result: Result<(), FileError>) -> Completion {
         if result.is_ok() {
             add(&self.wanted_bytes, job.request().len as u64);
         }

@@ -6,13 +6,13 @@
 use std::io;
 use std::ops::Range;
 
-use super::source::is_refusal;
-use super::{BLOCK_LEN, IoMode, ReadError, Source, Span};
+use super::open_file::is_refusal;
+use super::{BLOCK_LEN, FileError, IoMode, OpenFile, Span};
 
 /// Reads in a row that may say "try again" before that is told as an error.
 const AGAIN_MAX: u32 = 1000;
 
-/// A read on its way. It is told its source anew each time, since the request that owns both lends it.
+/// A read on its way. It is told its file anew each time, since the request that owns both lends it.
 #[derive(Debug)]
 pub(super) struct Progress {
     /// The wanted bytes of the file.
@@ -20,7 +20,7 @@ pub(super) struct Progress {
     span: Span,
     /// Bytes of the span, from its start, that are there; whole blocks while direct.
     filled: usize,
-    /// How the next read is done. A source that falls back meanwhile does not change it: it takes
+    /// How the next read is done. A file that falls back meanwhile does not change it: it takes
     /// direct reads all the same.
     mode: IoMode,
     again_count: u32,
@@ -32,7 +32,7 @@ pub(super) enum Step {
     /// The next read.
     More,
     /// Nothing: all wanted bytes are there, or never will be.
-    Done(Result<(), ReadError>),
+    Done(Result<(), FileError>),
 }
 
 impl Progress {
@@ -57,39 +57,39 @@ impl Progress {
     }
 
     /// Takes the answer to the read that begins at [`next_offset`](Self::next_offset).
-    pub(super) fn answered(&mut self, source: &Source, answer: io::Result<usize>) -> Step {
-        match self.take(source, answer) {
+    pub(super) fn answered(&mut self, file: &OpenFile, answer: io::Result<usize>) -> Step {
+        match self.take(file, answer) {
             Ok(()) if self.filled >= self.span.wanted.end => Step::Done(Ok(())),
             Ok(()) => Step::More,
             Err(error) => Step::Done(Err(error)),
         }
     }
 
-    fn take(&mut self, source: &Source, answer: io::Result<usize>) -> Result<(), ReadError> {
+    fn take(&mut self, file: &OpenFile, answer: io::Result<usize>) -> Result<(), FileError> {
         match answer {
-            Ok(0) => Err(self.end_of_file(source, self.next_offset())),
+            Ok(0) => Err(self.end_of_file(file, self.next_offset())),
             Ok(read_len) if self.advance(read_len) => {
                 self.again_count = 0;
                 Ok(())
             }
             // The same read would be repeated for ever: at the end of a file that was cut, or of one
             // whose last block cannot be read directly.
-            Ok(_) => match source.end_seen_at(self.range.end) {
-                end if end < self.range.end => Err(self.end_of_file(source, end)),
-                _ => self.turn_to_buffered(source),
+            Ok(_) => match file.end_seen_at(self.range.end) {
+                end if end < self.range.end => Err(self.end_of_file(file, end)),
+                _ => self.turn_to_buffered(file),
             },
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.again_count < AGAIN_MAX => {
                 self.again_count += 1;
                 Ok(())
             }
-            Err(error) if source.is_uncached_refusal(&error) && self.again_count < AGAIN_MAX => {
+            Err(error) if file.is_uncached_refusal(&error) && self.again_count < AGAIN_MAX => {
                 self.again_count += 1;
-                source.give_up_dont_cache();
+                file.give_up_dont_cache();
                 Ok(())
             }
-            Err(error) if self.mode == IoMode::Direct && is_refusal(&error) => self.turn_to_buffered(source),
-            Err(error) => Err(self.failed(source, error)),
+            Err(error) if self.mode == IoMode::Direct && is_refusal(&error) => self.turn_to_buffered(file),
+            Err(error) => Err(self.failed(file, error)),
         }
     }
 
@@ -106,18 +106,18 @@ impl Progress {
         advances
     }
 
-    fn turn_to_buffered(&mut self, source: &Source) -> Result<(), ReadError> {
+    fn turn_to_buffered(&mut self, file: &OpenFile) -> Result<(), FileError> {
         self.mode = IoMode::Buffered;
-        source.fall_back().map_err(|error| self.failed(source, error))
+        file.fall_back().map_err(|error| self.failed(file, error))
     }
 
-    fn end_of_file(&self, source: &Source, file_len: u64) -> ReadError {
-        source.end_of_file(self.range.clone(), source.end_seen_at(file_len))
+    fn end_of_file(&self, file: &OpenFile, file_len: u64) -> FileError {
+        file.end_of_file(self.range.clone(), file.end_seen_at(file_len))
     }
 
-    fn failed(&self, source: &Source, error: io::Error) -> ReadError {
-        ReadError::Io {
-            path: source.shared_path(),
+    fn failed(&self, file: &OpenFile, error: io::Error) -> FileError {
+        FileError::Io {
+            path: file.shared_path(),
             range: self.range.clone(),
             failed_at: self.next_offset(),
             source: error,
@@ -125,7 +125,7 @@ impl Progress {
     }
 
     /// The error for code that panicked while it read.
-    pub(super) fn panicked(&self, source: &Source) -> ReadError {
-        ReadError::Panicked { path: source.shared_path(), range: self.range.clone() }
+    pub(super) fn panicked(&self, file: &OpenFile) -> FileError {
+        FileError::Panicked { path: file.shared_path(), range: self.range.clone() }
     }
 }

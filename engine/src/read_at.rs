@@ -1,4 +1,4 @@
-//! Bytes at an offset: what a [`Source`](super::Source) needs of a file. Tests stand in for a device with it.
+//! Bytes at an offset: what a [`OpenFile`](super::OpenFile) needs of a file. Tests stand in for a device with it.
 
 use std::fs::File;
 use std::io;

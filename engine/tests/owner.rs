@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Instant;
 
 use grainstore_engine::{
-    Buffer, Completion, Engine, EngineError, IoMode, ReadRequest, Source, UringEngine, UringOptions, UringOwner, Wait,
+    Buffer, Completion, Engine, EngineError, IoMode, OpenFile, ReadRequest, UringEngine, UringOptions, UringOwner, Wait,
 };
 use tempfile::TempDir;
 
@@ -141,7 +141,7 @@ fn engine() -> Option<UringEngine> {
 }
 
 /// No read goes on: what is written now is still there for others.
-fn assert_let_go(pipes: &[Arc<Source>], writers: &mut [impl Write]) {
+fn assert_let_go(pipes: &[Arc<OpenFile>], writers: &mut [impl Write]) {
     for (pipe, writer) in pipes.iter().zip(writers) {
         assert_eq!(Arc::strong_count(pipe), 1);
         writer.write_all(&[5; 10]).unwrap();
@@ -168,12 +168,12 @@ fn bytes(completion: Completion) -> Vec<u8> {
     completion.result.unwrap().bytes().to_vec()
 }
 
-fn into(buffer: Buffer, source: &Arc<Source>) -> ReadRequest {
-    ReadRequest { source: Arc::clone(source), offset: 0, len: FILE_LEN, buffer, token: 0 }
+fn into(buffer: Buffer, source: &Arc<OpenFile>) -> ReadRequest {
+    ReadRequest { file: Arc::clone(source), offset: 0, len: FILE_LEN, buffer, token: 0 }
 }
 
-fn file(folder: &TempDir) -> Arc<Source> {
+fn file(folder: &TempDir) -> Arc<OpenFile> {
     let path = folder.path().join("file.seg");
     fs::write(&path, content(FILE_LEN)).unwrap();
-    Arc::new(Source::open(path, IoMode::Direct).unwrap())
+    Arc::new(OpenFile::open(path, IoMode::Direct).unwrap())
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::thread;
 
 use grainstore_engine::{
-    Buffer, Completion, Engine, Filled, IoMode, ReadAt, ReadError, ReadRequest, Source, UringEngine, UringOptions,
+    Buffer, Completion, Engine, FileError, Filled, IoMode, OpenFile, ReadAt, ReadRequest, UringEngine, UringOptions,
     UringOwner, Wait,
 };
 use rustix::process::{Resource, Rlimit, geteuid, setrlimit};
@@ -65,7 +65,7 @@ fn a_file_that_ends_early_is_an_error_that_says_where() {
         drop(writer);
         engine.submit(request(&pipe, 0, 100, 7)).unwrap();
         let failed = wait_for_one(&mut engine).result.unwrap_err();
-        assert!(matches!(failed.error, ReadError::EndOfFile { file_len: 40, .. }), "{}", failed.error);
+        assert!(matches!(failed.error, FileError::EndOfFile { file_len: 40, .. }), "{}", failed.error);
     }
 }
 
@@ -171,7 +171,7 @@ fn more_files_than_the_kernel_knows_at_a_time_are_read_at_once_and_again() {
         let files: Vec<_> = files.collect();
         let source = |i: usize| {
             let reader = Shared(Arc::clone(&files[i % 8]));
-            Arc::new(Source::from_reader("shared.seg", reader, IoMode::Buffered).unwrap())
+            Arc::new(OpenFile::from_reader("shared.seg", reader, IoMode::Buffered).unwrap())
         };
         let mut sources: Vec<_> = (0..1500).map(source).collect();
         let mut random = Random(5);
@@ -286,14 +286,16 @@ fn read_without_locked_memory() {
 }
 
 /// Reads all of the source into parts of the buffer, which come back.
-fn read_in_parts(engine: &mut UringEngine, source: &Arc<Source>, mut rest: Buffer) -> Vec<Buffer> {
+fn read_in_parts(engine: &mut UringEngine, source: &Arc<OpenFile>, mut rest: Buffer) -> Vec<Buffer> {
     const LEN: usize = 10_000;
     let file_len = usize::try_from(source.file_len()).unwrap();
     for at in (0..file_len).step_by(LEN) {
         let tail = rest.split_off(5 * 4096);
         let buffer = std::mem::replace(&mut rest, tail);
         let (source, offset) = (Arc::clone(source), at as u64);
-        engine.submit(ReadRequest { source, offset, len: LEN.min(file_len - at), buffer, token: offset }).unwrap();
+        engine
+            .submit(ReadRequest { file: source, offset, len: LEN.min(file_len - at), buffer, token: offset })
+            .unwrap();
     }
     let completions = complete(engine, Wait::Many(usize::MAX));
     assert_eq!(completions.len(), file_len.div_ceil(LEN));
@@ -338,10 +340,10 @@ fn complete(engine: &mut UringEngine, wait: Wait) -> Vec<Completion> {
     out
 }
 
-fn file(folder: &TempDir, len: usize) -> Arc<Source> {
+fn file(folder: &TempDir, len: usize) -> Arc<OpenFile> {
     let path = folder.path().join("file.seg");
     fs::write(&path, content(len)).unwrap();
-    Arc::new(Source::open(path, IoMode::Direct).unwrap())
+    Arc::new(OpenFile::open(path, IoMode::Direct).unwrap())
 }
 
 /// A source that is read by somebody else's open file.

@@ -16,9 +16,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::extents::Extents;
-use super::mix::{Draws, key, longer_key};
 use super::piece::{Piece, PieceParts};
 use super::ring::{Ring, Spot};
+use super::splitmix::{Draws, key, longer_key};
 use super::stride::Stride;
 use super::walk::{LaneWalk, Pieces, Schedule};
 

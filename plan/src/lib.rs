@@ -27,15 +27,15 @@ use std::sync::Arc;
 
 mod budget;
 mod extents;
-mod full;
 mod lanes;
-mod mix;
 mod mixing;
 mod order;
 mod ordinals;
+mod permutation;
 mod piece;
 mod ring;
 mod share;
+mod splitmix;
 mod stride;
 mod subset;
 mod walk;
@@ -52,7 +52,7 @@ pub use self::stride::Stride;
 pub use self::subset::{Subset, SubsetError};
 pub use self::walk::{Pieces, Schedule, Visits};
 
-use self::full::Full;
+use self::permutation::Permutation;
 
 /// All that the order of an epoch depends on.
 #[derive(Clone, Debug)]
@@ -75,13 +75,13 @@ pub struct PlanSpec {
 #[derive(Clone, Debug)]
 pub struct Plan {
     extents: Arc<Extents>,
-    kind: Kind,
+    arrangement: Arrangement,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum Arrangement {
     Sequential,
-    Full(Full),
+    Full(Permutation),
     Chunked(Arc<Lanes>),
 }
 
@@ -162,18 +162,18 @@ impl Plan {
         if sample_count == 0 {
             return Err(if spec.extents.subset().is_some() { PlanError::EmptySubset } else { PlanError::NoSamples });
         }
-        let epoch_key = mix::key(&[spec.seed, spec.epoch, spec.fingerprint]);
-        let kind = match spec.order {
-            Order::Sequential => Kind::Sequential,
-            Order::Full => Kind::Full(Full::new(epoch_key, sample_count)),
+        let epoch_key = splitmix::key(&[spec.seed, spec.epoch, spec.fingerprint]);
+        let arrangement = match spec.order {
+            Order::Sequential => Arrangement::Sequential,
+            Order::Full => Arrangement::Full(Permutation::new(epoch_key, sample_count)),
             Order::Chunked if (1..=sample_count).contains(&spec.lanes) => {
-                Kind::Chunked(Arc::new(Lanes::new(Arc::clone(&spec.extents), epoch_key, spec.lanes)))
+                Arrangement::Chunked(Arc::new(Lanes::new(Arc::clone(&spec.extents), epoch_key, spec.lanes)))
             }
             Order::Chunked => {
                 return Err(PlanError::LanesOutOfRange { lanes: spec.lanes, sample_count });
             }
         };
-        Ok(Self { extents: spec.extents, kind })
+        Ok(Self { extents: spec.extents, arrangement })
     }
 
     /// Positions of the epoch, which is the number of samples, or of those in the subset.
@@ -198,10 +198,10 @@ impl Plan {
 
     /// The index of the sample at a position below the length.
     fn index_at(&self, position: u64) -> u64 {
-        match &self.kind {
-            Kind::Sequential => position,
-            Kind::Full(full) => full.at(position),
-            Kind::Chunked(lanes) => lanes.at(position),
+        match &self.arrangement {
+            Arrangement::Sequential => position,
+            Arrangement::Full(permutation) => permutation.at(position),
+            Arrangement::Chunked(lanes) => lanes.at(position),
         }
     }
 
@@ -222,19 +222,19 @@ impl Plan {
     /// The order that this is.
     #[must_use]
     pub fn order(&self) -> Order {
-        match self.kind {
-            Kind::Sequential => Order::Sequential,
-            Kind::Full(_) => Order::Full,
-            Kind::Chunked(_) => Order::Chunked,
+        match self.arrangement {
+            Arrangement::Sequential => Order::Sequential,
+            Arrangement::Full(_) => Order::Full,
+            Arrangement::Chunked(_) => Order::Chunked,
         }
     }
 
     /// The lanes of the chunked order, and through them its pieces; the other orders have none.
     #[must_use]
     pub fn lanes(&self) -> Option<&Arc<Lanes>> {
-        match &self.kind {
-            Kind::Chunked(lanes) => Some(lanes),
-            Kind::Sequential | Kind::Full(_) => None,
+        match &self.arrangement {
+            Arrangement::Chunked(lanes) => Some(lanes),
+            Arrangement::Sequential | Arrangement::Full(_) => None,
         }
     }
 

@@ -7,7 +7,7 @@ use super::lanes::Lanes;
 use super::piece::Piece;
 use super::stride::Stride;
 use super::walk::LaneWalk;
-use super::{Kind, Plan, in_memory};
+use super::{Arrangement, Plan, in_memory};
 
 /// The ordinals of a plan from a position on, all of them or every so-many-th: see [`Plan::ordinals_from`].
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl Ordinals {
     }
 
     fn ordinal(&mut self, position: u64) -> Option<u64> {
-        let Kind::Chunked(lanes) = &self.plan.kind else {
+        let Arrangement::Chunked(lanes) = &self.plan.arrangement else {
             return Some(self.plan.extents.ordinal(self.plan.index_at(position)));
         };
         let place = self.next_lane;

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::in_memory;
-use super::mix::Draws;
+use super::splitmix::Draws;
 
 /// A lane's share of an extent. It knows its samples at once; their order is computed when asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! summed from there: an array of all of them would triple the ring. spec.md: PLN-5.
 
 use super::extents::Extents;
-use super::mix::Draws;
+use super::splitmix::Draws;
 
 /// Ranks between two landmarks: an eighth of a byte an extent, and 63 additions at most.
 const LANDMARK_EVERY: u32 = 64;

@@ -26,13 +26,13 @@ pub enum ReadError {
         /// Its key, where it has one that can be read.
         key: Option<Vec<u8>>,
         /// Which bytes of which file, and what the system said.
-        source: engine::ReadError,
+        source: engine::FileError,
     },
     /// The file of a segment could not be opened.
     #[error("the file of a segment cannot be opened")]
     Closed {
         /// Which file, and what the system said.
-        source: engine::ReadError,
+        source: engine::FileError,
     },
     /// A read has been waited for in vain.
     #[error("{}: bytes {}..{} have not arrived after {} s", shown_path(path), range.start, range.end, timeout.as_secs_f64())]
@@ -85,7 +85,7 @@ impl ReadError {
     }
 
     /// A sample whose bytes did not arrive.
-    pub(crate) fn unreadable(dataset: &Collection, ordinal: u64, source: engine::ReadError) -> Self {
+    pub(crate) fn unreadable(dataset: &Collection, ordinal: u64, source: engine::FileError) -> Self {
         Self::Unreadable { ordinal, key: key_of(dataset, ordinal), source }
     }
 }

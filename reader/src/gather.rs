@@ -15,10 +15,10 @@ use crate::batch::Batch;
 use crate::check::{self, CheckTimes};
 use crate::draft::{Draft, Due, is_in_place};
 use crate::engine::{Buffer, BufferPool, Completion, Engine, Failed, Filled, HUGE_LEN, IoMode};
-use crate::engines::Engines;
+use crate::engine_pool::EnginePool;
+use crate::open_files::OpenFiles;
 use crate::patience::Patience;
 use crate::run::Run;
-use crate::sources::Sources;
 
 /// Neighbours are joined up to this length: longer reads are no faster, and shorter ones run beside each other.
 const JOINED_LEN_MAX: u64 = 1 << 20;
@@ -30,8 +30,8 @@ const ROUND_LEN_MAX: u64 = 32 << 20;
 /// What reading needs.
 pub(crate) struct Gather<'a> {
     pub(crate) dataset: &'a Collection,
-    pub(crate) sources: &'a Sources,
-    pub(crate) engines: &'a Engines,
+    pub(crate) open_files: &'a OpenFiles,
+    pub(crate) engines: &'a EnginePool,
     pub(crate) pool: &'a Arc<BufferPool>,
     pub(crate) patience: &'a Patience,
 }
@@ -61,7 +61,7 @@ impl Gather<'_> {
         let due = distinct.into_iter().zip(locations).map(|(ordinal, location)| Due { ordinal, location });
         let due: Vec<Due> = due.collect();
         let shares = coalesce(&due);
-        let in_place_len_min = self.sources.in_place_len_min();
+        let in_place_len_min = self.open_files.in_place_len_min();
         let mut singles =
             shares.iter().filter(|share| share.wanted.len() == 1).map(|share| share.wanted.start).peekable();
         let in_place = |sample: usize, due: &Due| {
@@ -95,7 +95,7 @@ impl Gather<'_> {
             len += share.run.blocks_len();
             len <= ROUND_LEN_MAX
         };
-        shares.iter().take(self.sources.requests_max()).take_while(within).count().max(1)
+        shares.iter().take(self.open_files.requests_max()).take_while(within).count().max(1)
     }
 
     fn round(&self, engine: &mut dyn Engine, shares: &[Share], arrivals: &mut Arrivals<'_>) -> Result<(), ReadError> {
@@ -130,7 +130,7 @@ impl Gather<'_> {
 
     /// Memory for all shares that do not go straight into the batch.
     fn staging(&self, shares: &[Share], draft: &Draft) -> Result<Buffer, ReadError> {
-        if self.sources.mode() == IoMode::Mapped {
+        if self.open_files.mode() == IoMode::Mapped {
             return Ok(Buffer::with_capacity(0));
         }
         let staged = shares.iter().filter(|share| !draft.has_slot(share.wanted.start));
@@ -148,7 +148,7 @@ impl Gather<'_> {
         draft: &mut Draft,
         staging: &mut Buffer,
     ) -> Result<(), ReadError> {
-        let source = self.sources.of(share.run.segment)?;
+        let source = self.open_files.of(share.run.segment)?;
         let slot = draft.lend_slot(share.wanted.start);
         let request = share.run.request(source, number as u64, |len| {
             Ok(slot.unwrap_or_else(|| {
@@ -247,8 +247,9 @@ mod tests {
 
     use super::*;
     use crate::engine::{EngineError, EngineStats, IoMode, ReadRequest, Wait, read_now};
-    use crate::engines::{EngineChoice, EngineSpec};
-    use crate::sources::Opening;
+    use crate::engine_choice::EngineChoice;
+    use crate::engine_pool::EngineSpec;
+    use crate::open_files::Opening;
 
     /// Does every read but one at once, and that one never.
     struct Losing {
@@ -293,8 +294,8 @@ mod tests {
         let (mode, choice, threads) = (IoMode::Buffered, EngineChoice::Pread, NonZeroUsize::MIN);
         let gather = Gather {
             dataset: &dataset,
-            sources: &Sources::new(dataset.clone(), Opening { mode, dont_cache: false }),
-            engines: &Engines::new(EngineSpec { mode, choice, threads, queue_len: 1 }).unwrap(),
+            open_files: &OpenFiles::new(dataset.clone(), Opening { mode, dont_cache: false }),
+            engines: &EnginePool::new(EngineSpec { mode, choice, threads, queue_len: 1 }).unwrap(),
             pool: &Arc::new(BufferPool::new(1 << 20)),
             patience: &Patience::new(Duration::from_millis(20)),
         };

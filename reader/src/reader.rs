@@ -8,16 +8,17 @@ use std::time::Duration;
 use grainstore_format::shown_path;
 use grainstore_store::{Collection, FreeMemory, IndexMemory, OpenOptions};
 
+use crate::chunk_extents::extents_of;
 use crate::engine::{self, BufferPool, IoMode};
-use crate::engines::{EngineChoice, EngineSpec, Engines};
+use crate::engine_choice::EngineChoice;
+use crate::engine_pool::{EnginePool, EngineSpec};
 use crate::epoch::{Cache, Epoch, EpochOptions, EpochPlan, NextEpoch, Origin};
-use crate::extents::extents_of;
 use crate::gather::Gather;
 use crate::io::{Io, IoChoice};
+use crate::open_files::{OpenFiles, Opening};
 use crate::patience::Patience;
 use crate::plan::Extents;
 use crate::single::Single;
-use crate::sources::{Opening, Sources};
 use crate::stream::SampleStream;
 use crate::{Batch, ReadError, Sample};
 use grainstore_host::Shared;
@@ -82,8 +83,8 @@ impl Default for ReaderOptions {
 pub struct Reader {
     dataset: Collection,
     io: Io,
-    sources: Arc<Sources>,
-    engines: Engines,
+    open_files: Arc<OpenFiles>,
+    engines: EnginePool,
     pool: Arc<BufferPool>,
     extents: OnceLock<Arc<Extents>>,
     cache_bytes: u64,
@@ -115,9 +116,9 @@ impl Reader {
         let ReaderOptions { generation, allow_external, .. } = options;
         let index = OpenOptions { index_memory, generation, allow_external };
         let reader = Self::new(Collection::open(paths, &index)?, options)?;
-        match reader.sources.of(0) {
+        match reader.open_files.of(0) {
             // Known from the start. Any other failure is told by the call that needs the file.
-            Err(ReadError::Closed { source: source @ engine::ReadError::Map { .. } }) => {
+            Err(ReadError::Closed { source: source @ engine::FileError::Map { .. } }) => {
                 Err(ReadError::Closed { source })
             }
             _ => Ok(reader),
@@ -140,20 +141,20 @@ impl Reader {
         }
         let io = Io::decide(options.io, dataset.segment_bytes(), FreeMemory::now);
         let opening = Opening { mode: io.mode, dont_cache: options.dont_cache };
-        let sources = Arc::new(Sources::new(dataset.clone(), opening));
+        let open_files = Arc::new(OpenFiles::new(dataset.clone(), opening));
         if io.mode == IoMode::Direct {
             // So that a refusal is known from the start. Any other failure is told by the call that needs the file.
-            drop(sources.of(0));
+            drop(open_files.of(0));
         }
         let threads = NonZeroUsize::new(options.threads).unwrap_or(NonZeroUsize::MIN);
         let pool = Arc::new(BufferPool::new(POOL_LEN));
         let patience = Patience::new(options.timeout);
         let spec = EngineSpec { mode: io.mode, choice: options.engine, threads, queue_len: options.queue_len };
-        let engines = Engines::new(spec)?;
+        let engines = EnginePool::new(spec)?;
         Ok(Self {
             dataset,
             io,
-            sources,
+            open_files,
             engines,
             pool,
             extents: OnceLock::new(),
@@ -183,7 +184,7 @@ impl Reader {
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
         let direct = self.refusal().map(|why| format!("{why}; reading through the page cache instead"));
-        let caching = self.sources.caching().map(|path| {
+        let caching = self.open_files.caching().map(|path| {
             let shown = shown_path(path);
             format!("{shown}: the system cannot read without caching here; what is read stays in the page cache")
         });
@@ -263,7 +264,7 @@ impl Reader {
         self.dataset.load_if_small()?;
         let origin = Origin {
             dataset: &self.dataset,
-            sources: &self.sources,
+            sources: &self.open_files,
             extents: self.extents()?,
             engines: &self.engines,
             patience: self.patience.clone(),
@@ -316,13 +317,13 @@ impl Reader {
     }
 
     fn single(&self) -> Single<'_> {
-        Single { dataset: &self.dataset, sources: &self.sources, pool: &self.pool }
+        Single { dataset: &self.dataset, open_files: &self.open_files, pool: &self.pool }
     }
 
     fn gather(&self) -> Gather<'_> {
         Gather {
             dataset: &self.dataset,
-            sources: &self.sources,
+            open_files: &self.open_files,
             engines: &self.engines,
             pool: &self.pool,
             patience: &self.patience,
@@ -330,7 +331,7 @@ impl Reader {
     }
 
     fn refusal(&self) -> Option<String> {
-        Some(format!("{}: the file system refuses direct I/O", shown_path(self.sources.refused()?)))
+        Some(format!("{}: the file system refuses direct I/O", shown_path(self.open_files.refused()?)))
     }
 }
 

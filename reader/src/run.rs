@@ -8,7 +8,7 @@ use grainstore_format::to_usize;
 use grainstore_store::{Collection, Location};
 
 use crate::ReadError;
-use crate::engine::{BLOCK_LEN, Buffer, Filled, ReadRequest, Source};
+use crate::engine::{BLOCK_LEN, Buffer, Filled, OpenFile, ReadRequest};
 
 /// A gap between samples that is read over rather than around: about what a device reads anyway.
 pub(crate) const GAP_LEN_MAX: u64 = 4 << 10;
@@ -81,13 +81,13 @@ impl Run {
     /// The read that fetches it, into the buffer that `take` finds for so many bytes.
     pub(crate) fn request(
         &self,
-        source: Arc<Source>,
+        source: Arc<OpenFile>,
         token: u64,
         take: impl FnOnce(usize) -> Result<Buffer, ReadError>,
     ) -> Result<ReadRequest, ReadError> {
         let len = to_usize(self.len);
         let buffer = take(source.buffer_len(self.offset, len))?;
-        Ok(ReadRequest { source, offset: self.offset, len, buffer, token })
+        Ok(ReadRequest { file: source, offset: self.offset, len, buffer, token })
     }
 
     /// The stored bytes of a sample in the bytes of its run; none where the run does not hold it.

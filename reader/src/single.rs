@@ -9,8 +9,8 @@ use std::sync::Arc;
 use grainstore_format::to_usize;
 use grainstore_store::{Collection, Encoding, Location, PayloadError, check_and_decode, check_stored};
 
-use crate::engine::{self, BufferPool, HUGE_LEN, IoMode, ReadRequest, Source, append_now, prefetch, read_now};
-use crate::sources::Sources;
+use crate::engine::{self, BufferPool, HUGE_LEN, IoMode, OpenFile, ReadRequest, append_now, prefetch, read_now};
+use crate::open_files::OpenFiles;
 use crate::{ReadError, Sample};
 
 /// Buffers from this many bytes on lie on huge pages.
@@ -19,7 +19,7 @@ const HUGE_FROM: usize = 32 << 10;
 /// What reading one sample needs.
 pub(crate) struct Single<'a> {
     pub(crate) dataset: &'a Collection,
-    pub(crate) sources: &'a Sources,
+    pub(crate) open_files: &'a OpenFiles,
     pub(crate) pool: &'a BufferPool,
 }
 
@@ -34,11 +34,11 @@ impl Single<'_> {
     /// Its payload, in place of what `payload` holds. On an error that is of no use.
     pub(crate) fn payload(&self, ordinal: u64, payload: &mut Vec<u8>) -> Result<(), ReadError> {
         let location = self.dataset.locate(ordinal)?;
-        let source = self.sources.borrowed(location.segment)?;
+        let file = self.open_files.borrowed(location.segment)?;
         make_room(&location, payload)?;
-        let read = match (location.encoding, source.mode()) {
-            (Encoding::Raw, IoMode::Buffered | IoMode::Mapped) => read_straight(&source, &location, payload),
-            _ => self.read_by_buffer(&source, &location, payload)?,
+        let read = match (location.encoding, file.mode()) {
+            (Encoding::Raw, IoMode::Buffered | IoMode::Mapped) => read_straight(&file, &location, payload),
+            _ => self.read_by_buffer(&file, &location, payload)?,
         };
         match read {
             Ok(Ok(())) => Ok(()),
@@ -55,11 +55,11 @@ impl Single<'_> {
         len_max: u64,
         copy: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>, ReadError> {
-        let at_hand = self.dataset.cached_location(ordinal).filter(|location| location.stored_len <= len_max);
-        let Some(location) = at_hand else { return Ok(None) };
-        let Some(source) = self.sources.at_hand(location.segment) else { return Ok(None) };
+        let located = self.dataset.cached_location(ordinal).filter(|location| location.stored_len <= len_max);
+        let Some(location) = located else { return Ok(None) };
+        let Some(file) = self.open_files.if_open(location.segment) else { return Ok(None) };
         let range = location.offset..location.offset.saturating_add(location.stored_len);
-        let Some(mapped) = source.mapped(range) else { return Ok(None) };
+        let Some(mapped) = file.mapped(range) else { return Ok(None) };
         // Whoever copies may have something else to do first.
         prefetch(mapped);
         let copied = copy(mapped);
@@ -71,19 +71,19 @@ impl Single<'_> {
 
     fn read_by_buffer(
         &self,
-        source: &Arc<Source>,
+        file: &Arc<OpenFile>,
         location: &Location,
         payload: &mut Vec<u8>,
     ) -> Result<Read, ReadError> {
         let len = to_usize(location.stored_len);
-        let buffer_len = match source.buffer_len(location.offset, len) {
+        let buffer_len = match file.buffer_len(location.offset, len) {
             // A long read into one huge page is one piece for the device.
             len if len >= HUGE_FROM => len.max(HUGE_LEN),
             len => len,
         };
         let no_memory = ReadError::NoMemory { len: buffer_len as u64 };
         let buffer = self.pool.try_take(buffer_len).ok_or(no_memory)?;
-        let request = ReadRequest { source: Arc::clone(source), offset: location.offset, len, buffer, token: 0 };
+        let request = ReadRequest { file: Arc::clone(file), offset: location.offset, len, buffer, token: 0 };
         Ok(match read_now(request).result {
             Ok(filled) => {
                 let checked = check_and_decode(location, filled.bytes(), payload);
@@ -99,11 +99,11 @@ impl Single<'_> {
 }
 
 /// Whether the bytes arrived, and then whether they are right.
-type Read = Result<Result<(), PayloadError>, engine::ReadError>;
+type Read = Result<Result<(), PayloadError>, engine::FileError>;
 
-fn read_straight(source: &Source, location: &Location, payload: &mut Vec<u8>) -> Read {
+fn read_straight(file: &OpenFile, location: &Location, payload: &mut Vec<u8>) -> Read {
     let range = location.offset..location.offset.saturating_add(location.stored_len);
-    append_now(source, range, payload)?;
+    append_now(file, range, payload)?;
     Ok(check_stored(location, payload))
 }
 

@@ -11,7 +11,7 @@ use grainstore_format::to_usize;
 use grainstore_store::{Collection, Encoding, Location, PayloadError};
 
 use crate::ReadError;
-use crate::engine::{BufferPool, Filled, ReadRequest, Source, read_now};
+use crate::engine::{BufferPool, Filled, OpenFile, ReadRequest, read_now};
 use crate::single::Single;
 
 /// Bytes that are read at a time.
@@ -30,7 +30,7 @@ enum Origin<'a> {
 struct Pieces<'a> {
     dataset: &'a Collection,
     pool: &'a BufferPool,
-    source: Arc<Source>,
+    file: Arc<OpenFile>,
     ordinal: u64,
     location: Location,
     hasher: crc32fast::Hasher,
@@ -51,7 +51,7 @@ impl<'a> SampleStream<'a> {
         Ok(Self(Origin::Pieces(Box::new(Pieces {
             dataset: single.dataset,
             pool: single.pool,
-            source: single.sources.of(location.segment)?,
+            file: single.open_files.of(location.segment)?,
             ordinal,
             location,
             hasher: crc32fast::Hasher::new(),
@@ -104,9 +104,9 @@ impl Pieces<'_> {
         self.give_back();
         let offset = self.location.offset.saturating_add(self.read_len);
         let len = to_usize((self.location.stored_len - self.read_len).min(PIECE_LEN));
-        let buffer_len = self.source.buffer_len(offset, len);
+        let buffer_len = self.file.buffer_len(offset, len);
         let buffer = self.pool.try_take(buffer_len).ok_or(ReadError::NoMemory { len: buffer_len as u64 })?;
-        let request = ReadRequest { source: Arc::clone(&self.source), offset, len, buffer, token: 0 };
+        let request = ReadRequest { file: Arc::clone(&self.file), offset, len, buffer, token: 0 };
         let filled = read_now(request).result.map_err(|failed| {
             self.pool.give(failed.buffer);
             ReadError::unreadable(self.dataset, self.ordinal, failed.error)

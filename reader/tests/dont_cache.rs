@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use common::{Made, ORDERS, Shape};
 use grainstore_format::{Alignment, to_usize};
-use grainstore_reader::engine::{Buffer, IoMode, ReadAt, ReadRequest, Source, read_now};
+use grainstore_reader::engine::{Buffer, IoMode, OpenFile, ReadAt, ReadRequest, read_now};
 use grainstore_reader::{IoChoice, Reader, ReaderOptions};
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
@@ -126,12 +126,12 @@ fn a_source_that_is_refused_goes_on_without_says_so_and_does_not_ask_again() {
     for errno in [Errno::OPNOTSUPP, Errno::INVAL].map(Errno::raw_os_error) {
         let (refused_count, reads) = (Arc::new(AtomicUsize::new(0)), Arc::default());
         let device = Refusing { errno, refused_count: Arc::clone(&refused_count), reads: Arc::clone(&reads) };
-        let source = Source::from_reader("device.seg", device, IoMode::Buffered).unwrap().with_dont_cache();
+        let source = OpenFile::from_reader("device.seg", device, IoMode::Buffered).unwrap().with_dont_cache();
         let source = Arc::new(source);
         assert!(source.dont_cache() && !source.caches_after_all());
         for offset in [0, 5000] {
             let buffer = Buffer::with_capacity(4096);
-            let request = ReadRequest { source: Arc::clone(&source), offset, len: 100, buffer, token: 0 };
+            let request = ReadRequest { file: Arc::clone(&source), offset, len: 100, buffer, token: 0 };
             assert_eq!(read_now(request).result.unwrap().bytes(), [7; 100]);
         }
         assert!(!source.dont_cache() && source.caches_after_all());
@@ -142,9 +142,9 @@ fn a_source_that_is_refused_goes_on_without_says_so_and_does_not_ask_again() {
 #[test]
 fn other_errors_of_such_reads_are_errors() {
     let device = Refusing { errno: 5, refused_count: Arc::default(), reads: Arc::default() };
-    let source = Arc::new(Source::from_reader("device.seg", device, IoMode::Buffered).unwrap().with_dont_cache());
+    let source = Arc::new(OpenFile::from_reader("device.seg", device, IoMode::Buffered).unwrap().with_dont_cache());
     let request =
-        ReadRequest { source: Arc::clone(&source), offset: 0, len: 100, buffer: Buffer::with_capacity(100), token: 0 };
+        ReadRequest { file: Arc::clone(&source), offset: 0, len: 100, buffer: Buffer::with_capacity(100), token: 0 };
     assert!(read_now(request).result.is_err());
     assert!(source.dont_cache());
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use grainstore_reader::engine::{BLOCK_LEN, IoMode, Source};
+use grainstore_reader::engine::{BLOCK_LEN, IoMode, OpenFile};
 
 use crate::random::SplitMix64;
 
@@ -13,14 +13,14 @@ const BLOCK: u64 = BLOCK_LEN as u64;
 
 /// The files that are read.
 pub(crate) struct Area {
-    sources: Vec<Arc<Source>>,
+    files: Vec<Arc<OpenFile>>,
     /// Where each file would end if they lay one behind the other.
     ends: Vec<u64>,
 }
 
 /// A read to be done.
 pub(super) struct Place {
-    pub(super) source: Arc<Source>,
+    pub(super) file: Arc<OpenFile>,
     pub(super) offset: u64,
     pub(super) len: u64,
 }
@@ -30,18 +30,18 @@ impl Area {
     ///
     /// # Errors
     /// Where one cannot be opened.
-    pub(crate) fn open<P: AsRef<Path>>(files: &[P]) -> anyhow::Result<Self> {
-        let step = files.len().div_ceil(OPEN_MAX).max(1);
-        let (mut sources, mut ends, mut end) = (Vec::new(), Vec::new(), 0_u64);
-        for path in files.iter().step_by(step) {
-            let source = Source::open(path, IoMode::Direct)?;
-            if source.file_len() > 0 {
-                end = end.saturating_add(source.file_len());
-                sources.push(Arc::new(source));
+    pub(crate) fn open<P: AsRef<Path>>(paths: &[P]) -> anyhow::Result<Self> {
+        let step = paths.len().div_ceil(OPEN_MAX).max(1);
+        let (mut files, mut ends, mut end) = (Vec::new(), Vec::new(), 0_u64);
+        for path in paths.iter().step_by(step) {
+            let file = OpenFile::open(path, IoMode::Direct)?;
+            if file.file_len() > 0 {
+                end = end.saturating_add(file.file_len());
+                files.push(Arc::new(file));
                 ends.push(end);
             }
         }
-        Ok(Self { sources, ends })
+        Ok(Self { files, ends })
     }
 
     /// How they are read now: buffered as soon as direct I/O was refused for one of them.
@@ -51,7 +51,7 @@ impl Area {
 
     /// A file for which direct I/O was refused.
     pub(crate) fn refused(&self) -> Option<&Path> {
-        self.sources.iter().find(|source| source.fell_back()).map(|source| source.path())
+        self.files.iter().find(|file| file.fell_back()).map(|file| file.path())
     }
 
     /// A random read of `len` bytes, or of a whole file that is shorter; none where there is nothing to read. It begins
@@ -59,11 +59,11 @@ impl Area {
     pub(super) fn draw(&self, len: u64, random: &mut SplitMix64) -> Option<Place> {
         let all_len = self.ends.last().copied()?;
         let drawn = random.below(all_len);
-        let source = self.sources.get(self.ends.partition_point(|&end| end <= drawn))?;
-        let file_len = source.file_len();
+        let file = self.files.get(self.ends.partition_point(|&end| end <= drawn))?;
+        let file_len = file.file_len();
         let len = len.min(file_len);
         let block_count = (file_len - len) / BLOCK + 1;
-        Some(Place { source: Arc::clone(source), offset: random.below(block_count) * BLOCK, len })
+        Some(Place { file: Arc::clone(file), offset: random.below(block_count) * BLOCK, len })
     }
 }
 
@@ -88,10 +88,10 @@ pub(super) mod tests {
         let mut random = SplitMix64::new(3);
         let (mut short, mut tiny) = (0, 0);
         for _ in 0..2000 {
-            let Place { source, offset, len } = area.draw(4096, &mut random).unwrap();
-            assert!(offset % BLOCK == 0 && offset + len <= source.file_len());
-            short += u32::from(source.file_len() == 10_000);
-            tiny += u32::from(source.file_len() == 1);
+            let Place { file, offset, len } = area.draw(4096, &mut random).unwrap();
+            assert!(offset % BLOCK == 0 && offset + len <= file.file_len());
+            short += u32::from(file.file_len() == 10_000);
+            tiny += u32::from(file.file_len() == 1);
         }
         assert!((120..280).contains(&short) && tiny <= 2, "{short} {tiny}");
     }

@@ -109,8 +109,8 @@ impl<'a> Reads<'a> {
 
     /// None where there is nothing to read.
     fn next(&mut self, buffer: Buffer, token: u64) -> Option<ReadRequest> {
-        let Place { source, offset, len } = self.area.draw(self.len, &mut self.random)?;
-        Some(ReadRequest { source, offset, len: to_usize(len), buffer, token })
+        let Place { file, offset, len } = self.area.draw(self.len, &mut self.random)?;
+        Some(ReadRequest { file, offset, len: to_usize(len), buffer, token })
     }
 }
 

@@ -193,7 +193,7 @@ pub(crate) struct Latency {
 
 /// Whether a way failed because files cannot be mapped here: the others may go well.
 pub(crate) fn is_unmappable(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(ReadError::Closed { source: engine::ReadError::Map { .. } }))
+    matches!(error.downcast_ref(), Some(ReadError::Closed { source: engine::FileError::Map { .. } }))
 }
 
 impl Bench {

@@ -11,7 +11,7 @@ use super::UringOptions;
 use super::queues::{Flight, Queues};
 use super::ring::{Landed, Ring};
 use crate::job::{Job, NextRead, Step};
-use crate::{Buffer, Completion, Engine, EngineError, EngineStats, Filled, ReadError, ReadRequest, Wait};
+use crate::{Buffer, Completion, Engine, EngineError, EngineStats, FileError, Filled, ReadRequest, Wait};
 use grainstore_host::Home;
 
 pub(super) const NAME: &str = "io_uring";
@@ -26,7 +26,7 @@ const REFUSALS_MAX: u32 = 1000;
 pub struct UringEngine {
     ring: Ring,
     queues: Queues,
-    /// Jobs whose source has no open file.
+    /// Jobs whose file has no open file.
     unfiled: VecDeque<Job>,
     /// Completed, and not yet handed out.
     ready: VecDeque<Completion>,
@@ -59,10 +59,10 @@ impl UringEngine {
     }
 
     fn begin(&mut self, job: Job) {
-        let source = &job.request().source;
-        match source.fd().map(|fd| fd.as_raw_fd()) {
+        let file = &job.request().file;
+        match file.fd().map(|fd| fd.as_raw_fd()) {
             Some(fd) => {
-                let queue = self.queues.of(source.device());
+                let queue = self.queues.of(file.device());
                 let len = job.left_len();
                 self.queues.push(Flight { job, fd, queue }, len);
             }
@@ -157,8 +157,8 @@ impl UringEngine {
             let read_bytes = &mut self.stats.read_bytes;
             let step = guarded(&mut job, |job| {
                 loop {
-                    let NextRead { source, offset, bytes } = job.next_read();
-                    let answer = source.read_at(bytes, offset);
+                    let NextRead { file, offset, bytes } = job.next_read();
+                    let answer = file.read_at(bytes, offset);
                     *read_bytes += *answer.as_ref().unwrap_or(&0) as u64;
                     if let Step::Done(result) = job.answered(answer) {
                         return Step::Done(result);
@@ -173,7 +173,7 @@ impl UringEngine {
         Ok(())
     }
 
-    fn finish(&mut self, job: Job, result: Result<(), ReadError>) {
+    fn finish(&mut self, job: Job, result: Result<(), FileError>) {
         if result.is_ok() {
             self.stats.wanted_bytes += job.request().len as u64;
         }

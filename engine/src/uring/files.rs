@@ -1,6 +1,6 @@
 //! The files that the kernel knows by number, so that it need not look each up again with every read.
 //!
-//! A file is made known when it is first read and forgotten when another needs its place. A source that is gone is
+//! A file is made known when it is first read and forgotten when another needs its place. A file that is gone is
 //! recognised: its address is not used again while this table remembers it.
 
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use io_uring::IoUring;
 
 use super::tenant::Line;
-use crate::Source;
+use crate::OpenFile;
 
 /// Files known at a time.
 const FILES_MAX: u32 = 512;
@@ -19,8 +19,8 @@ const FILES_MAX: u32 = 512;
 #[derive(Debug, Default)]
 pub(super) struct Files {
     places: Vec<Place>,
-    /// Places by the address of their source.
-    by_source: HashMap<usize, u32>,
+    /// Places by the address of their file.
+    by_file: HashMap<usize, u32>,
     /// None, where the kernel takes no table.
     places_max: u32,
     /// The place that is looked at next when one is needed.
@@ -29,7 +29,7 @@ pub(super) struct Files {
 
 #[derive(Debug)]
 struct Place {
-    source: Weak<Source>,
+    file: Weak<OpenFile>,
     in_flight: u32,
 }
 
@@ -44,12 +44,12 @@ impl Files {
         Line::to(io, self.places_max)
     }
 
-    /// The number of a source's file, to be given back with [`release`](Self::release); `None` where it has none.
-    pub(super) fn hold(&mut self, io: &IoUring, source: &Arc<Source>, fd: RawFd) -> Option<u32> {
-        let key = Arc::as_ptr(source).addr();
-        let number = match self.by_source.get(&key) {
+    /// The number of a file's file, to be given back with [`release`](Self::release); `None` where it has none.
+    pub(super) fn hold(&mut self, io: &IoUring, file: &Arc<OpenFile>, fd: RawFd) -> Option<u32> {
+        let key = Arc::as_ptr(file).addr();
+        let number = match self.by_file.get(&key) {
             Some(&number) => number,
-            None => self.add(io, source, fd)?,
+            None => self.add(io, file, fd)?,
         };
         self.places[number as usize].in_flight += 1;
         Some(number)
@@ -59,14 +59,14 @@ impl Files {
         self.places[number as usize].in_flight -= 1;
     }
 
-    fn add(&mut self, io: &IoUring, source: &Arc<Source>, fd: RawFd) -> Option<u32> {
+    fn add(&mut self, io: &IoUring, file: &Arc<OpenFile>, fd: RawFd) -> Option<u32> {
         let number = self.free()?;
         io.submitter().register_files_update(number, &[fd]).ok()?;
-        let place = Place { source: Arc::downgrade(source), in_flight: 0 };
-        self.by_source.insert(place.key(), number);
+        let place = Place { file: Arc::downgrade(file), in_flight: 0 };
+        self.by_file.insert(place.key(), number);
         match self.places.get_mut(number as usize) {
             Some(old) => {
-                self.by_source.remove(&old.key());
+                self.by_file.remove(&old.key());
                 *old = place;
             }
             None => self.places.push(place),
@@ -92,6 +92,6 @@ impl Files {
 
 impl Place {
     fn key(&self) -> usize {
-        self.source.as_ptr().addr()
+        self.file.as_ptr().addr()
     }
 }

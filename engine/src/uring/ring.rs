@@ -110,7 +110,7 @@ impl Ring {
 
     /// Puts a read into the queue, from which `enter` hands it to the kernel; the ring must not be full.
     pub(super) fn start(&mut self, mut flight: Flight, len: u64) {
-        let file = self.files.hold(&self.io, &flight.job.request().source, flight.fd);
+        let file = self.files.hold(&self.io, &flight.job.request().file, flight.fd);
         let entry = self.entry(&mut flight, file);
         let number = self.slots.put(Begun { flight, len, file });
         let entry = entry.user_data(number as u64);
@@ -169,8 +169,8 @@ impl Ring {
     }
 
     fn entry(&self, flight: &mut Flight, file: Option<u32>) -> squeue::Entry {
-        let NextRead { source, offset, bytes } = flight.job.next_read();
-        let flags = if source.dont_cache() { DONT_CACHE } else { 0 };
+        let NextRead { file: open_file, offset, bytes } = flight.job.next_read();
+        let flags = if open_file.dont_cache() { DONT_CACHE } else { 0 };
         let len = bytes.len().min(READ_LEN_MAX);
         let (place, fd) = (bytes.as_mut_ptr(), Fd(flight.fd));
         let part = self.memory.part(place, len);

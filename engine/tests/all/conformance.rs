@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use grainstore_engine::{BLOCK_LEN, Buffer, EngineStats, IoMode, ReadRequest, Source, Wait};
+use grainstore_engine::{BLOCK_LEN, Buffer, EngineStats, IoMode, OpenFile, ReadRequest, Wait};
 
 use crate::engines::{Files, Random, Run, SUBJECTS, cause, complete_one, wait_for_one};
 
@@ -73,7 +73,7 @@ fn a_request_for_no_bytes_is_completed_with_none() {
         for offset in [0, 17, 5000, u64::MAX] {
             let mut engine = (subject.make)();
             let buffer = Buffer::with_capacity(0);
-            engine.submit(ReadRequest { source: Arc::clone(&source), offset, len: 0, buffer, token: 3 }).unwrap();
+            engine.submit(ReadRequest { file: Arc::clone(&source), offset, len: 0, buffer, token: 3 }).unwrap();
             assert_eq!(engine.in_flight(), 1);
             let mut out = Vec::new();
             engine.complete(Wait::None, &mut out).unwrap();
@@ -91,7 +91,7 @@ fn a_buffer_that_is_too_small_is_an_error_and_not_a_shorter_read() {
         let source = files.open(20_000, subject);
         let mut engine = (subject.make)();
         let buffer = Buffer::with_capacity(4096);
-        engine.submit(ReadRequest { source: Arc::clone(&source), offset: 4096, len: 4097, buffer, token: 0 }).unwrap();
+        engine.submit(ReadRequest { file: Arc::clone(&source), offset: 4096, len: 4097, buffer, token: 0 }).unwrap();
         let failed = wait_for_one(engine.as_mut()).result.unwrap_err();
         let needed = source.buffer_len(4096, 4097);
         let expected =
@@ -166,7 +166,7 @@ fn statistics_tell_the_read_amplification() {
 #[test]
 fn a_missing_file_is_an_error_that_names_it() {
     for mode in [IoMode::Direct, IoMode::Buffered] {
-        let err = Source::open("/nowhere/00001.seg", mode).unwrap_err();
+        let err = OpenFile::open("/nowhere/00001.seg", mode).unwrap_err();
         assert_eq!(err.to_string(), "/nowhere/00001.seg: cannot open the file");
         assert_eq!(cause(&err).kind(), io::ErrorKind::NotFound);
     }

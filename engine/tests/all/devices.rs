@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use grainstore_engine::{BLOCK_LEN, Engine, IoMode, PreadEngine, ReadAt, Source, Wait};
+use grainstore_engine::{BLOCK_LEN, Engine, IoMode, OpenFile, PreadEngine, ReadAt, Wait};
 use proptest::prelude::*;
 
 use crate::engines::{
@@ -224,6 +224,6 @@ fn pread_engine_of_one() -> Box<dyn Engine> {
     Box::new(PreadEngine::new(NonZeroUsize::MIN).unwrap())
 }
 
-fn source(device: Device, mode: IoMode) -> Arc<Source> {
-    Arc::new(Source::from_reader("device.seg", device, mode).unwrap())
+fn source(device: Device, mode: IoMode) -> Arc<OpenFile> {
+    Arc::new(OpenFile::from_reader("device.seg", device, mode).unwrap())
 }

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use grainstore_engine::{
-    Buffer, BufferPool, Completion, Engine, EngineError, EngineStats, Failed, IoMode, PreadEngine, ReadError,
-    ReadRequest, Source, UringEngine, UringOptions, UringOwner, Wait,
+    Buffer, BufferPool, Completion, Engine, EngineError, EngineStats, Failed, FileError, IoMode, OpenFile, PreadEngine,
+    ReadRequest, UringEngine, UringOptions, UringOwner, Wait,
 };
 use tempfile::TempDir;
 
@@ -57,8 +57,8 @@ pub(crate) struct Run<'a> {
     subject: &'a Subject,
     pub(crate) engine: Box<dyn Engine>,
     pool: BufferPool,
-    /// Source, offset and length by token; taken when the token comes back.
-    expected: Vec<Option<(Arc<Source>, usize, usize)>>,
+    /// OpenFile, offset and length by token; taken when the token comes back.
+    expected: Vec<Option<(Arc<OpenFile>, usize, usize)>>,
     /// Addresses of all buffers that came back.
     pub(crate) places: BTreeSet<usize>,
     failed_count: usize,
@@ -76,12 +76,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    pub(crate) fn submit(&mut self, source: &Arc<Source>, offset: usize, len: usize) {
+    pub(crate) fn submit(&mut self, source: &Arc<OpenFile>, offset: usize, len: usize) {
         let token = self.expected.len() as u64;
         let buffer = self.pool.take(source.buffer_len(offset as u64, len));
         self.expected.push(Some((Arc::clone(source), offset, len)));
         let source = Arc::clone(source);
-        self.engine.submit(ReadRequest { source, offset: offset as u64, len, buffer, token }).unwrap();
+        self.engine.submit(ReadRequest { file: source, offset: offset as u64, len, buffer, token }).unwrap();
     }
 
     pub(crate) fn complete(&mut self, wait: Wait) {
@@ -164,9 +164,9 @@ impl Engine for Hostile {
     }
 }
 
-pub(crate) fn injected() -> ReadError {
+pub(crate) fn injected() -> FileError {
     let (path, source) = (std::path::Path::new("injected").into(), io::Error::from_raw_os_error(EIO));
-    ReadError::Io { path, range: 0..1, failed_at: 0, source }
+    FileError::Io { path, range: 0..1, failed_at: 0, source }
 }
 
 pub(crate) fn pread_engine() -> Box<dyn Engine> {
@@ -207,10 +207,10 @@ impl Files {
         Self(tempfile::tempdir().unwrap())
     }
 
-    pub(crate) fn open(&self, len: usize, subject: &Subject) -> Arc<Source> {
+    pub(crate) fn open(&self, len: usize, subject: &Subject) -> Arc<OpenFile> {
         let path = self.0.path().join(format!("{len}.seg"));
         fs::write(&path, content(len)).unwrap();
-        let source = Source::open(&path, subject.mode).unwrap();
+        let source = OpenFile::open(&path, subject.mode).unwrap();
         if source.fell_back() {
             eprintln!("no direct I/O for {}: its cases run buffered", path.display());
         }
@@ -218,9 +218,9 @@ impl Files {
     }
 }
 
-pub(crate) fn request(source: &Arc<Source>, offset: u64, len: usize, token: u64) -> ReadRequest {
+pub(crate) fn request(source: &Arc<OpenFile>, offset: u64, len: usize, token: u64) -> ReadRequest {
     let buffer = Buffer::with_capacity(source.buffer_len(offset, len));
-    ReadRequest { source: Arc::clone(source), offset, len, buffer, token }
+    ReadRequest { file: Arc::clone(source), offset, len, buffer, token }
 }
 
 pub(crate) fn wait_for_one(engine: &mut dyn Engine) -> Completion {
@@ -231,13 +231,13 @@ pub(crate) fn wait_for_one(engine: &mut dyn Engine) -> Completion {
 }
 
 /// Reads with a fresh engine.
-pub(crate) fn complete_one(make: Make, source: &Arc<Source>, offset: u64, len: usize) -> Result<Vec<u8>, Failed> {
+pub(crate) fn complete_one(make: Make, source: &Arc<OpenFile>, offset: u64, len: usize) -> Result<Vec<u8>, Failed> {
     let mut engine = make();
     engine.submit(request(source, offset, len, 0)).unwrap();
     wait_for_one(engine.as_mut()).result.map(|filled| filled.bytes().to_vec())
 }
 
-pub(crate) fn cause(error: &ReadError) -> &io::Error {
+pub(crate) fn cause(error: &FileError) -> &io::Error {
     error.source().expect("a cause").downcast_ref().expect("an I/O error")
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use grainstore_engine::{IoMode, ReadAt, Source, Wait};
+use grainstore_engine::{IoMode, OpenFile, ReadAt, Wait};
 use io_uring::{IoUring, cqueue, squeue};
 
 /// Too short to be noticed, and too long for nothing at all to have been tried.
@@ -30,9 +30,9 @@ impl ReadAt for Pipe {
     }
 }
 
-pub(crate) fn pipe() -> (Arc<Source>, PipeWriter) {
+pub(crate) fn pipe() -> (Arc<OpenFile>, PipeWriter) {
     let (reader, writer) = io::pipe().unwrap();
-    (Arc::new(Source::from_reader("pipe", Pipe(reader), IoMode::Buffered).unwrap()), writer)
+    (Arc::new(OpenFile::from_reader("pipe", Pipe(reader), IoMode::Buffered).unwrap()), writer)
 }
 
 /// Whether the kernel has rings of one thread. Without, every thread may use an engine that is to be of one.

@@ -23,9 +23,9 @@ use super::stats::EpochStats;
 use super::unit::{Part, State, Unit};
 use crate::ReadError;
 use crate::engine::{self, Buffer, Completion, Engine, EngineError, Failed, Filled, Wait};
+use crate::open_files::OpenFiles;
 use crate::patience::Patience;
 use crate::run::Run;
-use crate::sources::Sources;
 
 mod submit;
 
@@ -35,7 +35,7 @@ const ALONE: u64 = u64::MAX;
 /// Fetches units and lends the stored bytes of their samples.
 pub(super) struct Fetch {
     dataset: Collection,
-    sources: Arc<Sources>,
+    sources: Arc<OpenFiles>,
     engine: Box<dyn Engine>,
     cache: Option<Arc<Cache>>,
     planner: Planner,
@@ -90,7 +90,7 @@ impl Fetch {
     /// Fetches with at most `ahead_len_max` bytes ahead of their need. Nothing is read yet.
     pub(super) fn new(
         dataset: Collection,
-        sources: Arc<Sources>,
+        sources: Arc<OpenFiles>,
         engine: Box<dyn Engine>,
         bounds: FetchBounds,
         cache: Option<Arc<Cache>>,
@@ -159,7 +159,7 @@ impl Fetch {
     }
 
     /// Why the bytes of a visited sample are not there, and the buffer that they were to go to.
-    pub(super) fn take_failure(&mut self, visit: Visit) -> Option<(engine::ReadError, Buffer)> {
+    pub(super) fn take_failure(&mut self, visit: Visit) -> Option<(engine::FileError, Buffer)> {
         match mem::replace(&mut self.unit_mut(visit.unit)?.part_mut(visit.part)?.state, State::Taken) {
             State::Failed(failed) => Some(*failed),
             _ => None,

@@ -45,10 +45,10 @@ use crate::ReadError;
 use crate::batch::Batch;
 use crate::check::Checkers;
 use crate::engine::{BufferPool, Engine, EngineError};
-use crate::engines::Engines;
+use crate::engine_pool::EnginePool;
+use crate::open_files::OpenFiles;
 use crate::patience::Patience;
 use crate::plan::{Extents, LONE_SAMPLE_CHUNKS, Order, Plan, PlanError};
-use crate::sources::Sources;
 use crate::state::EpochState;
 use grainstore_host::Shared;
 
@@ -77,9 +77,9 @@ pub struct Epoch {
 /// What an epoch reads from, and with.
 pub(crate) struct Origin<'a> {
     pub(crate) dataset: &'a Collection,
-    pub(crate) sources: &'a Arc<Sources>,
+    pub(crate) sources: &'a Arc<OpenFiles>,
     pub(crate) extents: Arc<Extents>,
-    pub(crate) engines: &'a Engines,
+    pub(crate) engines: &'a EnginePool,
     pub(crate) patience: Patience,
     /// Extents that are kept from epoch to epoch, if any are.
     pub(crate) cache: Option<Arc<Cache>>,

@@ -18,9 +18,10 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::engine::{self, Completion, EngineStats, Failed, IoMode, ReadRequest, Wait, read_now};
-use crate::engines::{EngineChoice, EngineSpec};
+use crate::engine_choice::EngineChoice;
+use crate::engine_pool::EngineSpec;
+use crate::open_files::Opening;
 use crate::plan::OrderChoice;
-use crate::sources::Opening;
 use crate::{Reader, ReaderOptions};
 
 mod bad_place;
@@ -67,9 +68,9 @@ struct Seen {
 impl Hostile {
     /// Lets a read fail at its start.
     fn hold_failure(&mut self, request: ReadRequest) {
-        let (path, range) = (request.source.path().into(), request.range());
+        let (path, range) = (request.file.path().into(), request.range());
         let (failed_at, source) = (range.start, injected());
-        let error = engine::ReadError::Io { path, range, failed_at, source };
+        let error = engine::FileError::Io { path, range, failed_at, source };
         let (token, result) = (request.token, Err(Failed { error, buffer: request.buffer }));
         self.held.push(Completion { token, result });
     }
@@ -85,7 +86,7 @@ impl Hostile {
 impl Engine for Hostile {
     fn submit(&mut self, request: ReadRequest) -> Result<(), EngineError> {
         let number = self.seen.read_count.fetch_add(1, SeqCst);
-        let (path, range) = (request.source.path().to_owned(), request.range());
+        let (path, range) = (request.file.path().to_owned(), request.range());
         if self.bad_place.as_ref().is_some_and(|(bad_path, bad)| *bad_path == path && range.contains(bad)) {
             self.hold_failure(request);
             return Ok(());
@@ -181,9 +182,9 @@ impl Made {
     ) -> Epoch {
         let dataset = Collection::from(self.dataset());
         let extents = Reader::new(dataset.clone(), ReaderOptions::default()).unwrap().extents().unwrap();
-        let sources = Arc::new(Sources::new(dataset.clone(), Opening { mode, dont_cache: false }));
+        let sources = Arc::new(OpenFiles::new(dataset.clone(), Opening { mode, dont_cache: false }));
         let (choice, threads) = (EngineChoice::Pread, NonZeroUsize::MIN);
-        let engines = Engines::new(EngineSpec { mode, choice, threads, queue_len: 1 }).unwrap();
+        let engines = EnginePool::new(EngineSpec { mode, choice, threads, queue_len: 1 }).unwrap();
         let (patience, next) = (Patience::new(timeout), Arc::default());
         let origin = Origin {
             dataset: &dataset,

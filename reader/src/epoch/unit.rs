@@ -48,7 +48,7 @@ pub(super) enum State {
     /// In the cache, the part of this number.
     Kept(Arc<Kept>, usize),
     /// With the read's buffer.
-    Failed(Box<(engine::ReadError, Buffer)>),
+    Failed(Box<(engine::FileError, Buffer)>),
 }
 
 impl Unit {

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use grainstore_reader::engine::{
-    Buffer, Completion, Engine, EngineStats, Failed, Filled, IoMode, MappedEngine, PreadEngine, ReadError, ReadRequest,
-    Source, Wait, read_now,
+    Buffer, Completion, Engine, EngineStats, Failed, FileError, Filled, IoMode, MappedEngine, OpenFile, PreadEngine,
+    ReadRequest, Wait, read_now,
 };
 use grainstore_reader::{IoChoice, ReaderOptions};
 
@@ -22,15 +22,15 @@ fn content(len: usize) -> Vec<u8> {
     Random(5).bytes(len)
 }
 
-fn source_at(path: &Path, len: usize, mode: IoMode) -> Arc<Source> {
+fn source_at(path: &Path, len: usize, mode: IoMode) -> Arc<OpenFile> {
     fs::write(path, content(len)).unwrap();
-    Arc::new(Source::open(path, mode).unwrap())
+    Arc::new(OpenFile::open(path, mode).unwrap())
 }
 
-fn request(source: &Arc<Source>, range: Range<u64>) -> ReadRequest {
+fn request(source: &Arc<OpenFile>, range: Range<u64>) -> ReadRequest {
     let len = usize::try_from(range.end - range.start).unwrap();
     let buffer = Buffer::with_capacity(source.buffer_len(range.start, len));
-    ReadRequest { source: Arc::clone(source), offset: range.start, len, buffer, token: range.end }
+    ReadRequest { file: Arc::clone(source), offset: range.start, len, buffer, token: range.end }
 }
 
 fn engines() -> [Box<dyn Engine>; 2] {
@@ -92,11 +92,11 @@ fn a_range_past_the_end_of_a_mapped_file_is_an_error_with_its_place() {
     let path = folder.path().join("cut.seg");
     fs::write(&path, content(9000)).unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_len(5000).unwrap();
-    let source = Arc::new(Source::open(&path, IoMode::Mapped).unwrap());
+    let source = Arc::new(OpenFile::open(&path, IoMode::Mapped).unwrap());
     for mut engine in engines() {
         for range in [0..5001, 4999..5001, 5000..9000, 1 << 40..1 << 41, u64::MAX - 1..u64::MAX] {
             let failed = complete(engine.as_mut(), request(&source, range.clone())).unwrap_err();
-            assert!(matches!(failed.error, ReadError::EndOfFile { file_len: 5000, .. }), "{}", failed.error);
+            assert!(matches!(failed.error, FileError::EndOfFile { file_len: 5000, .. }), "{}", failed.error);
             let expected =
                 format!("{}: file ends at 5000, wanted bytes {}..{}", path.display(), range.start, range.end);
             assert_eq!(failed.error.to_string(), expected);
@@ -135,8 +135,8 @@ fn a_file_that_cannot_be_mapped_is_an_error_of_its_own() {
     if fs::metadata(path).map_or(0, |file| file.len()) == 0 {
         return eprintln!("no file here that cannot be mapped");
     }
-    let error = Source::open(path, IoMode::Mapped).unwrap_err();
-    assert!(matches!(error, ReadError::Map { .. }), "{error:?}");
+    let error = OpenFile::open(path, IoMode::Mapped).unwrap_err();
+    assert!(matches!(error, FileError::Map { .. }), "{error:?}");
     assert!(error.to_string().starts_with(&format!("{path}: cannot map the file into memory")), "{error}");
     assert!(std::error::Error::source(&error).is_some());
 }

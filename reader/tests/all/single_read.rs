@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use grainstore_format::to_usize;
 use grainstore_reader::engine::{
-    Buffer, Completion, Engine, Failed, Filled, IoMode, PreadEngine, ReadAt, ReadRequest, Source, Wait, read_now,
+    Buffer, Completion, Engine, Failed, Filled, IoMode, OpenFile, PreadEngine, ReadAt, ReadRequest, Wait, read_now,
 };
 use grainstore_reader::{IoChoice, ReadError};
 
@@ -66,9 +66,9 @@ impl ReadAt for Device {
 }
 
 fn request(device: Device, mode: IoMode, offset: u64, len: usize) -> ReadRequest {
-    let source = Arc::new(Source::from_reader("device.seg", device, mode).unwrap());
+    let source = Arc::new(OpenFile::from_reader("device.seg", device, mode).unwrap());
     let buffer = Buffer::with_capacity(source.buffer_len(offset, len));
-    ReadRequest { source, offset, len, buffer, token: 9 }
+    ReadRequest { file: source, offset, len, buffer, token: 9 }
 }
 
 /// Submits a request to an engine of one thread and says whether it is completed without any waiting.
@@ -102,8 +102,8 @@ impl ReadAt for Hanging {
 }
 
 fn request_that_hangs(waits: crossbeam_channel::Receiver<()>) -> ReadRequest {
-    let source = Arc::new(Source::from_reader("hanging.seg", Hanging(waits), IoMode::Buffered).unwrap());
-    ReadRequest { source, offset: 0, len: 1, buffer: Buffer::with_capacity(1), token: 0 }
+    let source = Arc::new(OpenFile::from_reader("hanging.seg", Hanging(waits), IoMode::Buffered).unwrap());
+    ReadRequest { file: source, offset: 0, len: 1, buffer: Buffer::with_capacity(1), token: 0 }
 }
 
 #[test]

@@ -8,10 +8,10 @@ use grainstore_format::{AttributeType, Schema, escape_bytes};
 use grainstore_store::Dataset;
 
 use super::SelectError;
-use super::expression::{Item, Name, Node, Predicate, Side, Test, Value};
 use super::floats::{FloatItem, FloatSet};
 use super::integers::{Base, IntegerSet};
 use super::number::{Cut, Number};
+use super::tree::{Item, Name, Node, Predicate, Side, Test, Value};
 
 /// The attribute whose values are classes, and the names of them in the user metadata.
 const CLASS_ATTRIBUTE: &str = "label";

@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::map::Map;
 use super::read_at::{ReadAt, append_with, must_cache};
-use super::{BLOCK_LEN, ReadError, Span};
+use super::{BLOCK_LEN, FileError, Span};
 
 /// [`BLOCK_LEN`] as a file offset.
 const BLOCK: u64 = BLOCK_LEN as u64;
@@ -59,7 +59,7 @@ impl IoMode {
 }
 
 /// An opened file that requests read from.
-pub struct Source {
+pub struct OpenFile {
     path: Arc<Path>,
     reader: Box<dyn ReadAt>,
     file_len: u64,
@@ -72,13 +72,13 @@ pub struct Source {
     dont_cache: AtomicBool,
 }
 
-impl Source {
+impl OpenFile {
     /// Opens a file. Where direct I/O is asked for and the file system, or its alignment, does not
-    /// allow it, the source is buffered and says so by [`Source::fell_back`].
+    /// allow it, the source is buffered and says so by [`OpenFile::fell_back`].
     ///
     /// # Errors
     /// Where the file cannot be opened, or not be mapped if that is asked for.
-    pub fn open(path: impl AsRef<Path>, mode: IoMode) -> Result<Self, ReadError> {
+    pub fn open(path: impl AsRef<Path>, mode: IoMode) -> Result<Self, FileError> {
         let path = path.as_ref();
         let direct = match mode {
             IoMode::Direct => open_direct(path),
@@ -89,10 +89,10 @@ impl Source {
             Ok(None) => (File::open(path), IoMode::Buffered),
             Err(source) => (Err(source), mode),
         };
-        let file = file.map_err(|source| ReadError::Open { path: path.into(), source })?;
-        let source = Self::from_reader(path, file, mode)?;
-        source.direct.store(now == IoMode::Direct, Ordering::Release);
-        Ok(source)
+        let file = file.map_err(|source| FileError::Open { path: path.into(), source })?;
+        let opened = Self::from_reader(path, file, mode)?;
+        opened.direct.store(now == IoMode::Direct, Ordering::Release);
+        Ok(opened)
     }
 
     /// Makes a source of anything that reads bytes at an offset; `path` names it in errors. The
@@ -100,15 +100,15 @@ impl Source {
     ///
     /// # Errors
     /// Where the reader does not tell its length, or is to be mapped and cannot be.
-    pub fn from_reader(path: impl AsRef<Path>, reader: impl ReadAt + 'static, mode: IoMode) -> Result<Self, ReadError> {
+    pub fn from_reader(path: impl AsRef<Path>, reader: impl ReadAt + 'static, mode: IoMode) -> Result<Self, FileError> {
         let path: Arc<Path> = path.as_ref().into();
         let file_len = match reader.file_len() {
             Ok(file_len) => file_len,
-            Err(source) => return Err(ReadError::Open { path, source }),
+            Err(source) => return Err(FileError::Open { path, source }),
         };
         let map = match mode {
             IoMode::Mapped => {
-                Some(mapped(&reader, file_len).map_err(|source| ReadError::Map { path: path.clone(), source })?)
+                Some(mapped(&reader, file_len).map_err(|source| FileError::Map { path: path.clone(), source })?)
             }
             IoMode::Direct | IoMode::Buffered => None,
         };
@@ -285,8 +285,8 @@ impl Source {
         self.reader.file_len().map_or(read_len, |now| now.min(read_len))
     }
 
-    pub(super) fn end_of_file(&self, range: Range<u64>, file_len: u64) -> ReadError {
-        ReadError::EndOfFile { path: self.path.clone(), range, file_len }
+    pub(super) fn end_of_file(&self, range: Range<u64>, file_len: u64) -> FileError {
+        FileError::EndOfFile { path: self.path.clone(), range, file_len }
     }
 }
 
@@ -303,9 +303,9 @@ impl ReadAt for Closed {
     }
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for OpenFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Source").field("path", &self.path).field("mode", &self.mode()).finish_non_exhaustive()
+        f.debug_struct("OpenFile").field("path", &self.path).field("mode", &self.mode()).finish_non_exhaustive()
     }
 }
 

@@ -25,19 +25,19 @@ mod column;
 mod compile;
 mod error;
 mod evaluate;
-mod expression;
 mod floats;
 mod integers;
 mod number;
 mod parse;
 mod token;
+mod tree;
 
 pub use self::error::{ExpressionError, SelectError};
 
 use self::column::GROUP;
 use self::compile::compile;
 use self::evaluate::Evaluator;
-use self::expression::Node;
+use self::tree::Node;
 
 /// Longest text of an expression, in bytes.
 const MAX_LEN: usize = 1 << 16;

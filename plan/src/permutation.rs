@@ -5,7 +5,7 @@
 //! Eight rounds: with four, a chi-squared test of position against sample fails for a small dataset.
 //! spec.md: PLN-4.
 
-use super::mix::{key, mix};
+use super::splitmix::{key, mix};
 
 const STREAM: u64 = 6;
 const ROUND_COUNT: usize = 8;
@@ -14,13 +14,13 @@ const BITS_MIN: u32 = 6;
 
 /// The full order of one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Full {
+pub(super) struct Permutation {
     sample_count: u64,
     half_bits: u32,
     round_keys: [u64; ROUND_COUNT],
 }
 
-impl Full {
+impl Permutation {
     /// `sample_count` is at least 1 and at most 2^62, so that no shift below is by 0 or by 64.
     pub(super) fn new(epoch_key: u64, sample_count: u64) -> Self {
         debug_assert!((1..=1 << 62).contains(&sample_count), "{sample_count} samples");
@@ -60,7 +60,7 @@ mod tests {
         for (sample_count, half_bits) in
             [(1, 3), (2, 3), (5, 3), (17, 3), (64, 3), (65, 4), (256, 4), (257, 5), (1 << 48, 24), ((1 << 48) + 1, 25)]
         {
-            assert_eq!(Full::new(0, sample_count).half_bits, half_bits, "{sample_count} samples");
+            assert_eq!(Permutation::new(0, sample_count).half_bits, half_bits, "{sample_count} samples");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A set of floating-point values, asked 64 values at a time. NaN is in none. spec.md: SUB-7.
 
-use super::expression::Side;
 use super::integers::pack;
+use super::tree::Side;
 
 /// The values that meet any item.
 #[derive(Clone, Debug)]

@@ -9,8 +9,8 @@ use xxhash_rust::xxh64::xxh64;
 use super::SelectError;
 use super::column::{GROUP, GROUP_LEN, floats, numbers, present};
 use super::compile::{Compiled, Leaf, Step};
-use super::expression::Name;
 use super::integers::{IntegerSet, pack};
+use super::tree::Name;
 
 /// Evaluates one expression over one dataset.
 pub(super) struct Evaluator<'a> {

@@ -15,7 +15,7 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::ReadError;
 use crate::draft::IN_PLACE_LEN_MIN;
-use crate::engine::{IoMode, Source};
+use crate::engine::{IoMode, OpenFile};
 use grainstore_host::Shared;
 
 /// A quarter of the usual limit of 1024 descriptors; requests in flight may hold as many again.
@@ -30,7 +30,7 @@ pub(crate) struct Opening {
 }
 
 /// Opens segments' files and remembers them.
-pub(crate) struct Sources {
+pub(crate) struct OpenFiles {
     dataset: Collection,
     opening: Opening,
     open: Open,
@@ -44,18 +44,18 @@ pub(crate) struct Sources {
 /// Files that are open.
 enum Open {
     /// Of few segments: a place for each.
-    Each(Vec<OnceLock<Arc<Source>>>),
+    Each(Vec<OnceLock<Arc<OpenFile>>>),
     /// Of many: the latest.
     Latest(Shared<Latest>),
 }
 
 #[derive(Default)]
 struct Latest {
-    by_segment: HashMap<usize, Arc<Source>>,
+    by_segment: HashMap<usize, Arc<OpenFile>>,
     oldest_first: VecDeque<usize>,
 }
 
-impl Sources {
+impl OpenFiles {
     pub(crate) fn new(dataset: Collection, opening: Opening) -> Self {
         let open_max = open_max();
         let open = Open::new(dataset.segment_count(), open_max);
@@ -63,24 +63,24 @@ impl Sources {
     }
 
     /// The open file of a segment, for a request to own.
-    pub(crate) fn of(&self, segment: usize) -> Result<Arc<Source>, ReadError> {
+    pub(crate) fn of(&self, segment: usize) -> Result<Arc<OpenFile>, ReadError> {
         self.borrowed(segment).map(Cow::into_owned)
     }
 
     /// The open file of a segment, for a look: most of the time nothing is counted, so that threads do not meet.
-    pub(crate) fn borrowed(&self, segment: usize) -> Result<Cow<'_, Arc<Source>>, ReadError> {
-        if let Some(source) = self.open.find(segment) {
-            return Ok(source);
+    pub(crate) fn borrowed(&self, segment: usize) -> Result<Cow<'_, Arc<OpenFile>>, ReadError> {
+        if let Some(file) = self.open.find(segment) {
+            return Ok(file);
         }
         // Without a lock: on a slow file system others go on. Two may open the same file; one is dropped.
-        let source = Arc::new(self.open(segment)?);
-        let dropped = self.open.put(segment, &source, self.open_max);
-        dropped.iter().chain([&source]).for_each(|source| self.note(source));
-        Ok(self.open.find(segment).unwrap_or(Cow::Owned(source)))
+        let file = Arc::new(self.open(segment)?);
+        let dropped = self.open.put(segment, &file, self.open_max);
+        dropped.iter().chain([&file]).for_each(|file| self.note(file));
+        Ok(self.open.find(segment).unwrap_or(Cow::Owned(file)))
     }
 
     /// The open file of a segment, where it is open.
-    pub(crate) fn at_hand(&self, segment: usize) -> Option<Cow<'_, Arc<Source>>> {
+    pub(crate) fn if_open(&self, segment: usize) -> Option<Cow<'_, Arc<OpenFile>>> {
         self.open.find(segment)
     }
 
@@ -105,29 +105,29 @@ impl Sources {
 
     /// A file that direct I/O was asked for and refused, at opening or by a read since.
     pub(crate) fn refused(&self) -> Option<&Path> {
-        self.open.each(|source| self.note(source));
+        self.open.each(|file| self.note(file));
         self.refused.get().map(PathBuf::as_path)
     }
 
     /// A file whose reads were to leave nothing in the page cache, and do.
     pub(crate) fn caching(&self) -> Option<&Path> {
-        self.open.each(|source| self.note(source));
+        self.open.each(|file| self.note(file));
         self.caching.get().map(PathBuf::as_path)
     }
 
-    fn open(&self, segment: usize) -> Result<Source, ReadError> {
+    fn open(&self, segment: usize) -> Result<OpenFile, ReadError> {
         self.dataset.segment_file(segment)?;
-        let source = Source::open(self.dataset.segment_path(segment), self.opening.mode)
+        let file = OpenFile::open(self.dataset.segment_path(segment), self.opening.mode)
             .map_err(|source| ReadError::Closed { source })?;
-        Ok(if self.opening.dont_cache { source.with_dont_cache() } else { source })
+        Ok(if self.opening.dont_cache { file.with_dont_cache() } else { file })
     }
 
-    fn note(&self, source: &Source) {
-        if source.fell_back() {
-            self.refused.get_or_init(|| source.path().to_owned());
+    fn note(&self, file: &OpenFile) {
+        if file.fell_back() {
+            self.refused.get_or_init(|| file.path().to_owned());
         }
-        if source.caches_after_all() {
-            self.caching.get_or_init(|| source.path().to_owned());
+        if file.caches_after_all() {
+            self.caching.get_or_init(|| file.path().to_owned());
         }
     }
 }
@@ -146,7 +146,7 @@ impl Open {
         }
     }
 
-    fn find(&self, segment: usize) -> Option<Cow<'_, Arc<Source>>> {
+    fn find(&self, segment: usize) -> Option<Cow<'_, Arc<OpenFile>>> {
         match self {
             Self::Each(places) => places.get(segment)?.get().map(Cow::Borrowed),
             Self::Latest(latest) => latest.lock()?.by_segment.get(&segment).cloned().map(Cow::Owned),
@@ -154,22 +154,22 @@ impl Open {
     }
 
     /// Returns what had to make room.
-    fn put(&self, segment: usize, source: &Arc<Source>, open_max: usize) -> Option<Arc<Source>> {
+    fn put(&self, segment: usize, file: &Arc<OpenFile>, open_max: usize) -> Option<Arc<OpenFile>> {
         match self {
             Self::Each(places) => {
-                places.get(segment)?.get_or_init(|| Arc::clone(source));
+                places.get(segment)?.get_or_init(|| Arc::clone(file));
                 None
             }
-            Self::Latest(latest) => latest.lock()?.put(segment, source, open_max),
+            Self::Latest(latest) => latest.lock()?.put(segment, file, open_max),
         }
     }
 
-    fn each(&self, mut look: impl FnMut(&Source)) {
+    fn each(&self, mut look: impl FnMut(&OpenFile)) {
         match self {
-            Self::Each(places) => places.iter().filter_map(OnceLock::get).for_each(|source| look(source)),
+            Self::Each(places) => places.iter().filter_map(OnceLock::get).for_each(|file| look(file)),
             Self::Latest(latest) => {
                 let latest = latest.lock();
-                latest.iter().flat_map(|latest| latest.by_segment.values()).for_each(|source| look(source));
+                latest.iter().flat_map(|latest| latest.by_segment.values()).for_each(|file| look(file));
             }
         }
     }
@@ -177,8 +177,8 @@ impl Open {
 
 impl Latest {
     /// Returns what had to make room.
-    fn put(&mut self, segment: usize, source: &Arc<Source>, open_max: usize) -> Option<Arc<Source>> {
-        if self.by_segment.insert(segment, Arc::clone(source)).is_none() {
+    fn put(&mut self, segment: usize, file: &Arc<OpenFile>, open_max: usize) -> Option<Arc<OpenFile>> {
+        if self.by_segment.insert(segment, Arc::clone(file)).is_none() {
             self.oldest_first.push_back(segment);
         }
         if self.by_segment.len() <= open_max {

@@ -1,8 +1,8 @@
 //! Cuts the text of an expression into tokens. spec.md: SUB-3, SUB-4.
 
 use super::ExpressionError;
-use super::expression::{Side, is_word_character};
 use super::number::Number;
+use super::tree::{Side, is_word_character};
 
 /// A token, where it starts, and its text.
 #[derive(Clone, Debug)]

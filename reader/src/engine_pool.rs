@@ -1,63 +1,20 @@
-//! Which engine reads, and the engines that wait for their next call.
+//! The idle engines of a reader, which its calls borrow.
 //!
-//! An engine serves one caller at a time: whoever waits for a completion would otherwise hold the lock that another
-//! needs to submit. So a call takes an idle engine or starts one and gives it back, an epoch has its own, and no
-//! two threads that share a reader wait for each other.
+//! An engine serves one caller at a time: a caller that waits for a completion would otherwise hold the lock that
+//! another one needs to submit. So a call takes an idle engine, or starts one, and gives it back at its end; an epoch
+//! has an engine of its own. No two threads that share a reader wait for each other.
 
-use std::fmt;
 use std::num::NonZeroUsize;
-use std::str::FromStr;
 use std::sync::OnceLock;
 use std::thread::{self, ThreadId};
 
 use crate::ReadError;
 use crate::engine::{Engine, EngineError, IoMode, MappedEngine, PreadEngine, UringEngine, UringOptions, UringOwner};
+use crate::engine_choice::EngineChoice;
 use grainstore_host::{Home, Shared};
 
 /// Idle engines kept.
 const IDLE_MAX: usize = 16;
-
-/// Which engine is to read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum EngineChoice {
-    /// io_uring, or threads where the system refuses it.
-    #[default]
-    Auto,
-    /// io_uring, or an error.
-    Uring,
-    /// Threads that call `pread`.
-    Pread,
-}
-
-/// A name that is none of the three.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("engine is {found:?}, expected auto, uring or pread")]
-pub struct ParseEngineError {
-    found: String,
-}
-
-impl fmt::Display for EngineChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Auto => "auto",
-            Self::Uring => "uring",
-            Self::Pread => "pread",
-        })
-    }
-}
-
-impl FromStr for EngineChoice {
-    type Err = ParseEngineError;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "auto" => Ok(Self::Auto),
-            "uring" | "io_uring" => Ok(Self::Uring),
-            "pread" => Ok(Self::Pread),
-            _ => Err(ParseEngineError { found: name.to_owned() }),
-        }
-    }
-}
 
 /// What engines are to be.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +26,7 @@ pub(crate) struct EngineSpec {
 }
 
 /// Starts engines and keeps idle ones.
-pub(crate) struct Engines {
+pub(crate) struct EnginePool {
     spec: EngineSpec,
     idle: Shared<Vec<Idle>>,
     /// Why threads read where io_uring was to.
@@ -83,7 +40,7 @@ struct Idle {
     thread: ThreadId,
 }
 
-impl Engines {
+impl EnginePool {
     /// Starts none yet, unless io_uring was asked for: a refusal is an error from the start then.
     pub(crate) fn new(spec: EngineSpec) -> Result<Self, EngineError> {
         let engines = Self { spec, idle: Shared::default(), refused: OnceLock::new() };
@@ -170,16 +127,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_of_an_engine_is_read_back() {
-        for name in ["auto", "uring", "pread"] {
-            assert_eq!(name.parse::<EngineChoice>().unwrap().to_string(), name);
-        }
-        assert_eq!("io_uring".parse::<EngineChoice>().unwrap(), EngineChoice::Uring, "its name in the statistics");
-        let error = "aio".parse::<EngineChoice>().unwrap_err();
-        assert_eq!(error.to_string(), "engine is \"aio\", expected auto, uring or pread");
-    }
-
-    #[test]
     fn an_engine_comes_back_and_is_lent_again() {
         let engines = engines(EngineChoice::Pread);
         let names: Vec<&str> = (0..3).map(|_| engines.lend(|engine| Ok(engine.name())).unwrap()).collect();
@@ -202,8 +149,8 @@ mod tests {
         }
     }
 
-    fn engines(choice: EngineChoice) -> Engines {
+    fn engines(choice: EngineChoice) -> EnginePool {
         let (mode, threads) = (IoMode::Buffered, NonZeroUsize::MIN);
-        Engines::new(EngineSpec { mode, choice, threads, queue_len: 1 }).unwrap()
+        EnginePool::new(EngineSpec { mode, choice, threads, queue_len: 1 }).unwrap()
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Lists of `and` and `or` are taken in a loop; only parentheses and `not` go deeper, and no deeper than a bound.
 
-use super::expression::{Item, KEY, KEY_HASH, KEYWORDS, Name, Node, ORDINAL, Place, Predicate, Test, Value};
 use super::number::Number;
 use super::token::{Kind, Token, tokens};
+use super::tree::{Item, KEY, KEY_HASH, KEYWORDS, Name, Node, ORDINAL, Place, Predicate, Test, Value};
 use super::{ExpressionError, MAX_DEPTH, MAX_LEN};
 
 /// Longest text of a token that an error shows.
