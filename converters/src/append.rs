@@ -27,13 +27,13 @@ pub fn append(
 ) -> Result<ConvertSummary, ConvertError> {
     let refused = |why: String| ConvertError::Refused { path: dataset.to_owned(), why };
     let present = existing(dataset)?;
-    for origin in source.origins() {
+    for origin in &source.description().origins {
         check_destination(origin, dataset, true)?;
     }
     if options.on_duplicate == OnDuplicate::Last {
         return Err(refused("samples are never replaced: the first one of a key can be kept, not the last".into()));
     }
-    if present.keyed != source.is_keyed() {
+    if present.keyed != source.description().is_keyed {
         let (has, has_not) = if present.keyed { ("its", "the new") } else { ("the new", "its") };
         return Err(refused(format!("{has} samples have keys, {has_not} samples have none")));
     }
@@ -55,7 +55,7 @@ fn for_writer(source: &dyn Source, options: &ConvertOptions) -> AppendOptions {
     AppendOptions {
         segment_size: options.segment_size,
         compression: options.compression,
-        metadata: Some(source.metadata().clone()),
+        metadata: Some(source.description().metadata.clone()),
         jobs: options.jobs,
         ..AppendOptions::default()
     }

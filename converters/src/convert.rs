@@ -107,10 +107,10 @@ impl ConvertOptions {
             geometry: Geometry { chunk_size: self.chunk_size, alignment: self.alignment, hash_seed },
             segment_size: self.segment_size,
             compression: self.compression,
-            keyed: source.is_keyed(),
+            keyed: source.description().is_keyed,
             jobs: self.jobs,
             overwrite: self.overwrite,
-            ..WriterOptions::with_metadata(source.metadata().clone())
+            ..WriterOptions::with_metadata(source.description().metadata.clone())
         }
     }
 }
@@ -142,7 +142,7 @@ pub fn convert(
     options: &ConvertOptions,
     events: &dyn Events,
 ) -> Result<ConvertSummary, ConvertError> {
-    for origin in source.origins() {
+    for origin in &source.description().origins {
         check_destination(origin, destination, options.overwrite)?;
     }
     check_kept(destination, options.on_kept)?;
@@ -150,7 +150,7 @@ pub fn convert(
     let plan = Plan::of(source, options.order, events)?;
     let stamp = stamp_of(source, options);
     let for_writer = options.for_writer(source);
-    let (writer, point) = match (options.on_kept == OnKept::Resume, source.is_once()) {
+    let (writer, point) = match (options.on_kept == OnKept::Resume, source.description().is_once) {
         // What was read of a stream is gone, and whether the next one is the same cannot be known.
         (true, true) => return Err(not_resumable(source)),
         (false, true) => (DatasetWriter::create(destination, for_writer)?, None),
@@ -173,20 +173,20 @@ pub fn check_kept(destination: &Path, on_kept: OnKept) -> Result<(), ConvertErro
 }
 
 fn changed(source: &dyn Source) -> ConvertError {
-    let path = source.parts().first().map(|part| part.path.clone()).unwrap_or_default();
+    let path = source.description().first_path();
     let why = "it, or another file of the source, was written to while it was packed: begin anew when it is still";
     ConvertError::Refused { path, why: why.into() }
 }
 
 fn unknown_note(source: &dyn Source) -> ConvertError {
-    let path = source.parts().first().map(|part| part.path.clone()).unwrap_or_default();
+    let path = source.description().first_path();
     let why =
         "the interrupted conversion left out samples, and which they were cannot be read: begin anew, with --restart";
     ConvertError::Refused { path, why: why.into() }
 }
 
 fn not_resumable(source: &dyn Source) -> ConvertError {
-    let path = source.parts().first().map(|part| part.path.clone()).unwrap_or_default();
+    let path = source.description().first_path();
     ConvertError::Refused { path, why: "a stream is read once, so a conversion of it cannot be resumed".into() }
 }
 
@@ -227,20 +227,20 @@ pub(crate) fn pack(
         progress: Progress { samples: dealt_with, ..Progress::begin(source, samples_total) },
     };
     let skip = Skip { count: dealt_with, counts: &|id| !drops.contains(id), bad_places: &bad_places };
-    let before = (!source.is_listed()).then(|| source.stamp());
+    let before = (!source.description().is_listed).then(|| source.stamp());
     plan.feed(source, How::new(Layout::Packed, options.jobs), skip, |feed| packer.pack(feed))?;
     // Files of a folder are read whole and noticed one by one; what is read in pieces may be of two minds.
     if before.is_some_and(|before| before != source.stamp()) {
         return Err(changed(source));
     }
-    let mut skipped = source.left_out();
+    let mut skipped = source.description().skipped.clone();
     skipped.extend(packer.account.skipped());
     if writer.taken() == 0 && !skipped.is_empty() {
-        let path = source.parts().first().map(|part| part.path.clone()).unwrap_or_default();
+        let path = source.description().first_path();
         return Err(ConvertError::NothingReadable { path, count: skipped.len() as u64 });
     }
     if writer.taken() == 0 && drops.len() > 0 {
-        let path = source.parts().first().map(|part| part.path.clone()).unwrap_or_default();
+        let path = source.description().first_path();
         let why = "there is nothing to pack: every sample has a key that is taken already".to_owned();
         return Err(ConvertError::Refused { path, why });
     }
@@ -253,7 +253,7 @@ pub(crate) fn pack(
 /// Those that decide their bytes are the writer's. One that stopped at a bad sample may go on without it.
 fn stamp_of(source: &dyn Source, options: &ConvertOptions) -> String {
     let ConvertOptions { order, limit, on_duplicate, source_words, .. } = options;
-    let (kind, data) = (source.kind(), source.stamp());
+    let (kind, data) = (source.description().kind, source.stamp());
     let source = format!("source: {kind}, names and lengths and times {data:016x}, {source_words}");
     let order = match order {
         Order::Shuffled { seed } => format!("order: shuffled by seed {seed}"),

@@ -46,13 +46,13 @@ impl Drops {
         is_taken: Option<IsTaken<'_>>,
         events: &dyn Events,
     ) -> Result<Self, ConvertError> {
-        let needless = source.has_distinct_keys() && is_taken.is_none();
-        if on_duplicate == OnDuplicate::Error || !source.is_keyed() || needless {
+        let needless = source.description().has_distinct_keys && is_taken.is_none();
+        if on_duplicate == OnDuplicate::Error || !source.description().is_keyed || needless {
             return Ok(Self::default());
         }
-        if source.is_once() {
+        if source.description().is_once {
             let why = "a stream is read once, and finding duplicate keys before packing needs two readings: save it to a file";
-            return Err(ConvertError::Refused { path: source.parts()[0].path.clone(), why: why.into() });
+            return Err(ConvertError::Refused { path: source.description().parts[0].path.clone(), why: why.into() });
         }
         let pass = Pass { source, plan: Plan::of(source, Order::Source, events)?, jobs, events };
         let mut ids = Vec::new();
@@ -62,7 +62,7 @@ impl Drops {
                 Ok(())
             })?;
         }
-        let alike = if source.has_distinct_keys() { HashSet::new() } else { pass.alike()? };
+        let alike = if source.description().has_distinct_keys { HashSet::new() } else { pass.alike()? };
         if !alike.is_empty() {
             ids.extend(pass.dropped(&alike, on_duplicate)?);
         }

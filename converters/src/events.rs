@@ -41,7 +41,7 @@ pub struct Progress {
 impl Progress {
     /// Nothing was done yet of so many samples, where that is known.
     pub(crate) fn begin(source: &dyn Source, samples_total: Option<u64>) -> Self {
-        let lens = source.parts().iter().map(|part| Some(part.len).filter(|&len| len > 0));
+        let lens = source.description().parts.iter().map(|part| Some(part.len).filter(|&len| len > 0));
         let source_bytes = lens.sum::<Option<u64>>().filter(|&len| len > 0);
         Self { samples: 0, samples_total, bytes: 0, source_bytes }
     }

@@ -103,7 +103,7 @@ impl Packer<'_> {
     }
 
     fn take_long(&mut self, part: usize, long: Long) -> Result<(), ConvertError> {
-        let path = self.source.parts()[part].path.clone();
+        let path = self.source.description().parts[part].path.clone();
         match long {
             Long::Streaming { sample, mut payload, .. } => {
                 self.stream(&path, &sample, &mut payload)?;

@@ -16,14 +16,15 @@ use grainstore_format::{AttributeValue, Metadata};
 use grainstore_writer::StreamedSample;
 use serde_json::Value;
 
-use grainstore_sources::{Bad, Blocks, Item, Layout, Part, Place, Reach, Samples, Skipped, Source};
+use grainstore_sources::{Bad, Blocks, Description, Item, Layout, Place, Reach, Samples, Source};
 
 /// Attributes that are numbers of names, and the user metadata that holds those.
 const NUMBERED: [(&str, &str); 2] = [("label", "class_names"), ("split", "split_names")];
 
 pub(crate) struct Relabelled<'a> {
     source: &'a dyn Source,
-    metadata: Metadata,
+    /// The source's, with the metadata of the result.
+    description: Description,
     numberings: Vec<Numbering>,
 }
 
@@ -42,12 +43,13 @@ impl<'a> Relabelled<'a> {
     /// # Errors
     /// Where the dataset has no names for numbers that have some in the source.
     pub(crate) fn new(source: &'a dyn Source, dataset: &Metadata) -> Result<Self, String> {
-        let mut metadata = Metadata { schema: source.metadata().schema.clone(), user: dataset.user.clone() };
+        let mut metadata =
+            Metadata { schema: source.description().metadata.schema.clone(), user: dataset.user.clone() };
         let mut numberings = Vec::new();
         for (name, list) in NUMBERED {
             let is_named = |attribute: &grainstore_format::Attribute| attribute.name == name;
             let Some(attribute) = metadata.schema.attributes().iter().position(is_named) else { continue };
-            let numbers = match (names_in(dataset, list), names_in(source.metadata(), list)) {
+            let numbers = match (names_in(dataset, list), names_in(&source.description().metadata, list)) {
                 (Some(mut all), new) => {
                     let numbers = match new {
                         Some(new) => merge(&mut all, new),
@@ -67,7 +69,8 @@ impl<'a> Relabelled<'a> {
             };
             numberings.push(Numbering { name, attribute, numbers });
         }
-        Ok(Self { source, metadata, numberings })
+        let description = Description { metadata, ..source.description().clone() };
+        Ok(Self { source, description, numberings })
     }
 }
 
@@ -93,32 +96,8 @@ fn merge(all: &mut Vec<Value>, new: Vec<Value>) -> Vec<i64> {
 }
 
 impl Source for Relabelled<'_> {
-    fn kind(&self) -> &'static str {
-        self.source.kind()
-    }
-    fn origins(&self) -> &[PathBuf] {
-        self.source.origins()
-    }
-    fn metadata(&self) -> &Metadata {
-        &self.metadata
-    }
-    fn is_keyed(&self) -> bool {
-        self.source.is_keyed()
-    }
-    fn has_distinct_keys(&self) -> bool {
-        self.source.has_distinct_keys()
-    }
-    fn is_once(&self) -> bool {
-        self.source.is_once()
-    }
-    fn parts(&self) -> &[Part] {
-        self.source.parts()
-    }
-    fn is_listed(&self) -> bool {
-        self.source.is_listed()
-    }
-    fn ascends(&self) -> bool {
-        self.source.ascends()
+    fn description(&self) -> &Description {
+        &self.description
     }
     fn blocks(&self, part: usize) -> Result<Option<Blocks>, Bad> {
         self.source.blocks(part)
@@ -128,23 +107,11 @@ impl Source for Relabelled<'_> {
         if self.numberings.is_empty() {
             return Ok(samples);
         }
-        let path = self.source.parts().get(part).map_or(Path::new(""), |part| part.path.as_path());
+        let path = self.description.parts.get(part).map_or(Path::new(""), |part| part.path.as_path());
         Ok(Box::new(RelabelledSamples { samples, path, numberings: &self.numberings }))
-    }
-    fn not_adoptable(&self) -> Option<String> {
-        self.source.not_adoptable()
     }
     fn stamp(&self) -> u64 {
         self.source.stamp()
-    }
-    fn left_out(&self) -> Vec<Skipped> {
-        self.source.left_out()
-    }
-    fn notes(&self) -> Vec<String> {
-        self.source.notes()
-    }
-    fn warnings(&self) -> Vec<String> {
-        self.source.warnings()
     }
 }
 

@@ -20,7 +20,7 @@ pub fn lmdb(data: &[u8]) {
     std::fs::write(&path, &bytes).unwrap();
     let Ok(source) = LmdbSource::open(&[path], &options) else { return };
     assert!(recognises(&bytes));
-    for part in 0..source.parts().len() {
+    for part in 0..source.description().parts.len() {
         let streamed = read(&source, part, 0, SAMPLES_MAX);
         let Ok(Some(Blocks::Runs(blocks))) = source.blocks(part) else { continue };
         let mut at = 0;

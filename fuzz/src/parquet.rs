@@ -15,15 +15,15 @@ pub fn parquet(data: &[u8]) {
     file.write_all(data).unwrap();
     let Ok(source) = ParquetSource::open(&[file.path().to_owned()], &ParquetOptions::default()) else { return };
     assert!(recognises(data));
-    for (part, described) in source.parts().iter().enumerate().take(16) {
+    for (part, described) in source.description().parts.iter().enumerate().take(16) {
         let count = described.sample_count.unwrap();
         let rows = read(&source, part);
         assert!(rows.len() as u64 <= count);
         // As text, in which a NaN is a NaN.
         assert_eq!(format!("{rows:?}"), format!("{:?}", read(&source, part)));
         for sample in rows.iter().flatten() {
-            assert_eq!(sample.attributes.len(), source.metadata().schema.attributes().len());
-            assert_eq!(sample.key.is_empty(), !source.is_keyed());
+            assert_eq!(sample.attributes.len(), source.description().metadata.schema.attributes().len());
+            assert_eq!(sample.key.is_empty(), !source.description().is_keyed);
         }
     }
 }

@@ -38,7 +38,7 @@ pub fn table(data: &[u8]) {
 /// Samples are slices of the file, the same whether streamed or read by blocks.
 fn check_list(path: &Path) {
     let Ok(source) = ListSource::open(&[path.to_owned()]) else { return };
-    for (part, described) in source.parts().iter().enumerate() {
+    for (part, described) in source.description().parts.iter().enumerate() {
         if described.path != PLACE.path().join("a") {
             continue;
         }
@@ -47,8 +47,8 @@ fn check_list(path: &Path) {
         for (sample, offset) in streamed.iter().flatten() {
             let offset = *offset as usize;
             assert_eq!(sample.payload, CONTENT[offset..offset + sample.payload.len()]);
-            assert_eq!(sample.attributes.len(), source.metadata().schema.attributes().len());
-            assert_eq!(sample.key.is_empty(), !source.is_keyed());
+            assert_eq!(sample.attributes.len(), source.description().metadata.schema.attributes().len());
+            assert_eq!(sample.key.is_empty(), !source.description().is_keyed);
         }
         let Ok(Some(Blocks::Runs(blocks))) = source.blocks(part) else { panic!("a list has blocks") };
         let of = |block: &Block| read(&source, part, block.position, block.sample_count as usize, Layout::InPlace);
@@ -61,10 +61,10 @@ fn check_list(path: &Path) {
 
 /// What can be adopted has no two samples in one place.
 fn check_overlap(source: &ListSource) {
-    if source.not_adoptable().is_some() {
+    if source.description().not_adoptable.is_some() {
         return;
     }
-    for part in 0..source.parts().len() {
+    for part in 0..source.description().parts.len() {
         let mut ranges: Vec<Range<u64>> = read(source, part, 0, usize::MAX, Layout::InPlace)
             .into_iter()
             .flatten()
@@ -82,7 +82,7 @@ fn check_labels(path: &Path) {
     let Ok(source) = FolderSource::open(&PLACE.path().join("files"), &options) else { return };
     let samples = read(&source, 0, 0, usize::MAX, Layout::Packed);
     let [Ok((sample, _))] = samples.as_slice() else { panic!("the folder has one file: {samples:?}") };
-    let schema = &source.metadata().schema;
+    let schema = &source.description().metadata.schema;
     assert!(sample.key == b"a" && sample.payload.starts_with(CONTENT));
     assert_eq!(sample.attributes.len(), schema.attributes().len());
     assert!(sample.fields.is_empty() || sample.fields.len() == schema.fields().len());

@@ -51,7 +51,7 @@ fn check_source(source: &dyn Source, bytes: &[u8]) {
         let read: Vec<_> = read.into_iter().rev().flatten().collect();
         assert_eq!(read, streamed);
     }
-    if source.not_adoptable().is_some() {
+    if source.description().not_adoptable.is_some() {
         return;
     }
     for (there, packed) in all(source, Layout::InPlace).into_iter().zip(streamed) {

@@ -11,7 +11,7 @@ use grainstore_converters::{
 use grainstore_format::{Alignment, ChunkSize};
 use grainstore_sources::folder::listing::OnUnreadable;
 use grainstore_sources::lmdb::LmdbValues;
-use grainstore_sources::{Format, From, Mapping, Skipped, Source, SourceOptions, open_source};
+use grainstore_sources::{Description, Format, From, Mapping, Skipped, Source, SourceOptions, open_source};
 use grainstore_writer::{Compression, Summary};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -173,7 +173,8 @@ fn said(notes: &[String]) -> Vec<String> {
 
 impl Made {
     fn of(source: &dyn Source, written: Summary, skipped: Vec<Skipped>) -> Self {
-        let (kind, notes, warnings) = (source.kind().to_owned(), source.notes(), source.warnings());
+        let Description { kind, notes, warnings, .. } = source.description().clone();
+        let kind = kind.to_owned();
         Self { written, skipped, duplicates: 0, resumed: 0, kind, notes, warnings }
     }
 

@@ -22,12 +22,12 @@
 pub mod compressed;
 mod error;
 pub mod folder;
+mod ignored;
 pub mod list;
 pub mod lmdb;
 mod mapping;
 mod open;
 pub mod parquet;
-mod passed_over;
 mod recognise;
 pub mod shards;
 mod source;
@@ -41,5 +41,6 @@ pub use mapping::{Mapping, MappingError};
 pub use open::{From, SourceOptions, open_source};
 pub use recognise::{Format, Recognised, recognise};
 pub use source::{
-    Bad, Block, BlockBuilder, Blocks, Item, Layout, Part, Place, Reach, Samples, Skipped, Source, WHOLE_LEN_MAX,
+    Bad, Block, BlockBuilder, Blocks, Description, Item, Layout, Part, Place, Reach, Samples, Skipped, Source,
+    WHOLE_LEN_MAX, stamp_of_parts,
 };

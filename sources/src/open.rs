@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::folder::listing::OnUnreadable;
 use crate::folder::{FolderOptions, FolderSource};
+use crate::ignored::with_ignored;
 use crate::list::ListSource;
 use crate::lmdb::{LmdbOptions, LmdbSource, LmdbValues};
 use crate::parquet::{ParquetOptions, ParquetSource};
-use crate::passed_over::PassedOver;
 use crate::recognise::{Format, Recognised, recognise, shards_of};
 use crate::shards::expand;
 use crate::source::file_stamp;
@@ -75,7 +75,7 @@ pub fn open_source(named: &[PathBuf], options: &SourceOptions) -> Result<Box<dyn
         From::Stream => return Err(refused(&paths[0], "a stream is read from standard input: name `-`")),
     };
     options.check(found.format, &found.paths[0])?;
-    Ok(PassedOver::over(open_recognised(&found, options)?, &found.passed_over))
+    Ok(with_ignored(open_recognised(&found, options)?, &found.ignored))
 }
 
 fn open_recognised(found: &Recognised, options: &SourceOptions) -> Result<Box<dyn Source>, SourceError> {

@@ -34,7 +34,7 @@ pub struct Recognised {
     /// The folders of plain files, the databases, or the files of the format, in order.
     pub paths: Vec<PathBuf>,
     /// Files that lie among shards and are none, such as a README or a list of classes.
-    pub passed_over: Vec<PathBuf>,
+    pub ignored: Vec<PathBuf>,
 }
 
 impl Format {
@@ -89,7 +89,7 @@ pub fn recognise(paths: &[PathBuf]) -> Result<Recognised, SourceError> {
             None => all = Some(found),
             Some(all) if all.format == found.format => {
                 all.paths.extend(found.paths);
-                all.passed_over.extend(found.passed_over);
+                all.ignored.extend(found.ignored);
             }
             Some(all) => return Err(mixed(path, found.format, &all.paths[0], all.format)),
         }
@@ -102,7 +102,7 @@ pub fn recognise(paths: &[PathBuf]) -> Result<Recognised, SourceError> {
 /// # Errors
 /// Where a folder cannot be listed, or has no file in it.
 pub(crate) fn shards_of(paths: &[PathBuf], format: Format) -> Result<Recognised, SourceError> {
-    let mut found = Recognised { format, paths: Vec::new(), passed_over: Vec::new() };
+    let mut found = Recognised { format, paths: Vec::new(), ignored: Vec::new() };
     for path in paths {
         let is_whole =
             matches!(format, Format::Folder) || matches!(format, Format::Lmdb) && path.join("data.mdb").exists();
@@ -111,7 +111,7 @@ pub(crate) fn shards_of(paths: &[PathBuf], format: Format) -> Result<Recognised,
             continue;
         }
         for file in files_in(path)? {
-            let list = if Format::of_file(&file)? == Some(format) { &mut found.paths } else { &mut found.passed_over };
+            let list = if Format::of_file(&file)? == Some(format) { &mut found.paths } else { &mut found.ignored };
             list.push(file);
         }
     }
@@ -123,7 +123,7 @@ pub(crate) fn shards_of(paths: &[PathBuf], format: Format) -> Result<Recognised,
 }
 
 fn recognise_one(path: &Path) -> Result<Recognised, SourceError> {
-    let whole = |format| Recognised { format, paths: vec![path.to_owned()], passed_over: Vec::new() };
+    let whole = |format| Recognised { format, paths: vec![path.to_owned()], ignored: Vec::new() };
     if grainstore_writer::existing(path).is_ok() {
         return Err(refused(path, "it is a grainstore dataset, which need not be packed; `export` makes files of it"));
     }
@@ -141,7 +141,7 @@ fn recognise_one(path: &Path) -> Result<Recognised, SourceError> {
 
 /// A folder is a folder of shards where its first file is one and no folder is in it; else its files are the samples.
 fn recognise_folder(path: &Path) -> Result<Recognised, SourceError> {
-    let folder = || Ok(Recognised { format: Format::Folder, paths: vec![path.to_owned()], passed_over: Vec::new() });
+    let folder = || Ok(Recognised { format: Format::Folder, paths: vec![path.to_owned()], ignored: Vec::new() });
     if has_folders(path)? {
         return folder();
     }
@@ -160,11 +160,11 @@ fn recognise_folder(path: &Path) -> Result<Recognised, SourceError> {
         let one = formats.iter().position(|format| *format == Some(first)).unwrap_or(0);
         return Err(mixed(&files[other], formats[other].unwrap_or(first), &files[one], first));
     }
-    let (mut paths, mut passed_over) = (Vec::new(), Vec::new());
+    let (mut paths, mut ignored) = (Vec::new(), Vec::new());
     for (file, format) in files.into_iter().zip(formats) {
-        if format.is_some() { paths.push(file) } else { passed_over.push(file) }
+        if format.is_some() { paths.push(file) } else { ignored.push(file) }
     }
-    Ok(Recognised { format: first, paths, passed_over })
+    Ok(Recognised { format: first, paths, ignored })
 }
 
 fn has_folders(path: &Path) -> Result<bool, SourceError> {

@@ -20,49 +20,20 @@ use crate::SourceError;
 /// A sample of more bytes is not held in memory but streamed: 64 MiB.
 pub const WHOLE_LEN_MAX: u64 = 64 << 20;
 
-/// Somebody's data, as parts of samples. The same data give the same samples each time, in the same order.
+/// Foreign data, read as parts of samples. The same data give the same samples each time, in the same order.
+///
+/// A source is a [`Description`], which is complete once the source is open, and three things that read: where the
+/// samples are, the samples, and whether the data are still the same. A wrapper has a description of its own.
 pub trait Source: Send + Sync {
-    /// What it is, for the user: "folder", "TFRecord".
-    fn kind(&self) -> &'static str;
+    /// What the data are.
+    fn description(&self) -> &Description;
 
-    /// The files and folders that the data lie in.
-    fn origins(&self) -> &[PathBuf];
-
-    /// Attributes and fields of every sample, and what is kept with the dataset.
-    fn metadata(&self) -> &Metadata;
-
-    /// Whether every sample has a key; else none has.
-    fn is_keyed(&self) -> bool;
-
-    /// The parts, in source order; at least one.
-    fn parts(&self) -> &[Part];
-
-    /// Whether no two samples can have the same key.
-    fn has_distinct_keys(&self) -> bool {
-        false
-    }
-
-    /// Whether it can be read only once, from its start to its end.
-    fn is_once(&self) -> bool {
-        false
-    }
-
-    /// Whether [`Source::blocks`] costs nothing, so that it is asked for in source order too.
-    fn is_listed(&self) -> bool {
-        false
-    }
-
-    /// Whether the samples of every part come in the order in which they lie in its file.
-    fn ascends(&self) -> bool {
-        true
-    }
-
-    /// Where the samples of a part lie, in order; `None` where they can only be read from the first to the last.
+    /// Where the samples of a part are, in order; `None` where they can only be read from the first to the last.
     ///
-    /// A place that cannot be made sense of is a block of one sample, the last one: whoever reads it learns why.
+    /// A location that makes no sense is a block of one sample, the last one: opening that block gives the reason.
     ///
     /// # Errors
-    /// Where the part cannot be opened or read at all.
+    /// Where the part cannot be opened or read.
     fn blocks(&self, part: usize) -> Result<Option<Blocks>, Bad>;
 
     /// Opens a part at `position`: 0, its start, or the position of one of its blocks.
@@ -71,33 +42,70 @@ pub trait Source: Send + Sync {
     /// Where it cannot be opened.
     fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn Samples + '_>, Bad>;
 
+    /// A hash of the paths, lengths and times of the data as they are now. An interrupted conversion is resumed only
+    /// where it is the same. [`stamp_of_parts`] is the hash of the parts' files.
+    fn stamp(&self) -> u64;
+}
+
+/// What a source is: all that is known of it before its samples are read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Description {
+    /// The format, for the user: "folder", "TFRecord".
+    pub kind: &'static str,
+    /// The files and folders that hold the data.
+    pub origins: Vec<PathBuf>,
+    /// Attributes and fields of every sample, and what is stored with the dataset.
+    pub metadata: Metadata,
+    /// The parts, in source order; at least one.
+    pub parts: Vec<Part>,
+    /// Whether every sample has a key; otherwise none has.
+    pub is_keyed: bool,
+    /// Whether no two samples can have the same key.
+    pub has_distinct_keys: bool,
+    /// Whether it can be read only once, from its start to its end.
+    pub is_once: bool,
+    /// Whether [`Source::blocks`] reads nothing, so that it is used in source order too.
+    pub is_listed: bool,
+    /// Whether the samples of every part come in the order of their bytes in its file.
+    pub ascends: bool,
     /// Why its files cannot be adopted, in words that end a sentence; `None` where they can.
-    fn not_adoptable(&self) -> Option<String>;
-
-    /// What the user should know of how the data were understood, a sentence each.
-    fn notes(&self) -> Vec<String> {
-        Vec::new()
-    }
-
+    pub not_adoptable: Option<String>,
+    /// What the user should know about how the data were understood, a sentence each.
+    pub notes: Vec<String>,
     /// What the user should not overlook, such as links that were not followed; a sentence each.
-    fn warnings(&self) -> Vec<String> {
-        Vec::new()
+    pub warnings: Vec<String>,
+    /// What was skipped before any sample was read, such as a folder that cannot be listed.
+    pub skipped: Vec<Skipped>,
+}
+
+impl Description {
+    /// Samples with keys that may repeat, in any order in their files, which can be adopted; nothing to report.
+    pub fn new(kind: &'static str, origins: Vec<PathBuf>, metadata: Metadata, parts: Vec<Part>) -> Self {
+        Self {
+            kind,
+            origins,
+            metadata,
+            parts,
+            is_keyed: true,
+            has_distinct_keys: false,
+            is_once: false,
+            is_listed: false,
+            ascends: false,
+            not_adoptable: None,
+            notes: Vec::new(),
+            warnings: Vec::new(),
+            skipped: Vec::new(),
+        }
     }
 
-    /// What the data are, told apart from others that look alike: paths, lengths and times of the parts. An interrupted
-    /// conversion is continued only where this is what it was.
-    fn stamp(&self) -> u64 {
-        stamp_of_parts(self.parts())
-    }
-
-    /// What was left out before any sample was read, such as a folder that cannot be listed.
-    fn left_out(&self) -> Vec<Skipped> {
-        Vec::new()
+    /// The file or folder of the first part, for errors that concern the whole source.
+    pub fn first_path(&self) -> PathBuf {
+        self.parts.first().map_or_else(PathBuf::new, |part| part.path.clone())
     }
 }
 
-/// Of the files of parts.
-pub(crate) fn stamp_of_parts(parts: &[Part]) -> u64 {
+/// A hash of the path, length and times of each part's file.
+pub fn stamp_of_parts(parts: &[Part]) -> u64 {
     let mut hash = Xxh64::new(0);
     for part in parts {
         hash.update(&file_stamp(&part.path).to_le_bytes());

@@ -124,15 +124,15 @@ impl AdoptArgs {
         if self.json {
             return printer.json(&Report {
                 path: shown_path(destination),
-                source: source.kind(),
+                source: source.description().kind,
                 samples: written.samples,
                 files: written.segments,
                 payload_bytes: written.payload_bytes,
                 fingerprint: written.fingerprint.to_string(),
                 skipped: summary.skipped.len(),
                 skipped_samples: left_out::listed(&summary.skipped),
-                notes: source.notes(),
-                warnings: source.warnings(),
+                notes: source.description().notes.clone(),
+                warnings: source.description().warnings.clone(),
                 elapsed_s,
                 mb_per_s: written.payload_bytes as f64 / 1e6 / elapsed_s.max(1e-9),
             });

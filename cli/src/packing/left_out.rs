@@ -20,10 +20,15 @@ pub(crate) fn warn_of(skipped: &[Skipped], printer: &Printer) {
     }
 }
 
-/// Says what the source has to say.
+/// Prints the notes and warnings of a source.
 pub(crate) fn say_notes(source: &dyn Source, printer: &Printer) {
-    source.notes().into_iter().for_each(|note| printer.note(note));
-    source.warnings().into_iter().for_each(|warning| printer.warn(warning));
+    let description = source.description();
+    for note in &description.notes {
+        printer.note(note);
+    }
+    for warning in &description.warnings {
+        printer.warn(warning);
+    }
 }
 
 /// `--json`: each with its path and the reason.

@@ -89,10 +89,11 @@ impl Made<'_> {
     pub(crate) fn print_json(&self, printer: &Printer) -> anyhow::Result<()> {
         let (source, summary) = (self.source, self.summary);
         let (written, elapsed_s) = (&summary.written, self.elapsed.as_secs_f64());
-        let metadata = source.metadata();
+        let described = source.description();
+        let metadata = &described.metadata;
         printer.json(&Report {
             path: shown_path(self.destination),
-            source: source.kind(),
+            source: described.kind,
             samples: written.samples,
             segments: written.segments,
             payload_bytes: written.payload_bytes,
@@ -101,14 +102,14 @@ impl Made<'_> {
             classes: metadata.user.get("class_names").and_then(Value::as_array).map(Vec::len),
             fields: metadata.schema.fields().iter().map(|field| field.name.as_str()).collect(),
             attributes: metadata.schema.attributes().iter().map(|attribute| attribute.name.as_str()).collect(),
-            keyed: source.is_keyed(),
+            keyed: described.is_keyed,
             order: mixing_name(summary.mixing),
             skipped: summary.skipped.len(),
             skipped_samples: left_out::listed(&summary.skipped),
             duplicates: summary.duplicate_count,
             resumed_samples: summary.resumed_count,
-            notes: source.notes(),
-            warnings: source.warnings(),
+            notes: described.notes.clone(),
+            warnings: described.warnings.clone(),
             elapsed_s,
             mb_per_s: written.payload_bytes as f64 / 1e6 / elapsed_s.max(1e-9),
         })

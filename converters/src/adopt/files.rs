@@ -33,7 +33,7 @@ impl Files {
         let home = home_of(destination)?;
         let mut numbers: HashMap<String, usize> = HashMap::new();
         let mut last: Option<(&Path, usize)> = None;
-        for (part, path) in source.parts().iter().map(|part| part.path.as_path()).enumerate() {
+        for (part, path) in source.description().parts.iter().map(|part| part.path.as_path()).enumerate() {
             if let Some((_, file)) = last.filter(|(last, _)| *last == path) {
                 found.files[file].parts.push(part);
                 continue;

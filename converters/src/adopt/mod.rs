@@ -74,11 +74,11 @@ pub fn adopt(
     options: &AdoptOptions,
     events: &dyn Events,
 ) -> Result<AdoptSummary, ConvertError> {
-    for origin in source.origins() {
+    for origin in &source.description().origins {
         check_destination(origin, destination, options.overwrite)?;
     }
-    let first = source.parts().first().map(|part| part.path.clone()).unwrap_or_default();
-    if let Some(why) = source.not_adoptable() {
+    let first = source.description().first_path();
+    if let Some(why) = source.description().not_adoptable.clone() {
         return Err(ConvertError::Refused { path: first, why: format!("it cannot be adopted: {why}") });
     }
     let Files { files, mut skipped } = Files::of(source, destination, options)?;
@@ -99,10 +99,10 @@ impl AdoptOptions {
         let hash_seed = hash_seed(self.seed);
         WriterOptions {
             geometry: Geometry { chunk_size: self.chunk_size, alignment: Alignment::Packed, hash_seed },
-            keyed: source.is_keyed(),
+            keyed: source.description().is_keyed,
             jobs: self.jobs,
             overwrite: self.overwrite,
-            ..WriterOptions::with_metadata(source.metadata().clone())
+            ..WriterOptions::with_metadata(source.description().metadata.clone())
         }
     }
 }

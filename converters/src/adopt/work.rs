@@ -42,7 +42,9 @@ impl<'a> Work<'a> {
     /// What came of each file, in their order.
     pub(super) fn adopt(&self, files: &[OwnFile], events: &dyn Events) -> Result<Vec<Adopted>, ConvertError> {
         match files {
-            [only] if only.parts.len() == self.source.parts().len() => Ok(vec![self.adopt_one(only, events)?]),
+            [only] if only.parts.len() == self.source.description().parts.len() => {
+                Ok(vec![self.adopt_one(only, events)?])
+            }
             _ => self.adopt_all(files, events),
         }
     }
@@ -153,7 +155,7 @@ impl<'a> Work<'a> {
             }
             Err(error) => return Err(Bad::file(&file.path, &error).into()),
         };
-        let in_order = file.parts.len() == 1 && self.source.ascends();
+        let in_order = file.parts.len() == 1 && self.source.description().ascends;
         let mut rows = Rows::new(&file.path, self.options.on_bad, self.writer.segment(file.number)?, in_order);
         fill(&mut rows)?;
         if still(&file.path, &file.name).ok().as_ref() != Some(&before) {

@@ -86,7 +86,7 @@ impl At {
             Some(Item::Long { sample, offset }) => Ok((sample, offset, samples)),
             _ => {
                 let why = "a sample of more than 64 MiB was here before: it has changed";
-                Err(Bad::new(&source.parts()[self.part].path, Place::default(), why, Reach::Sample))
+                Err(Bad::new(&source.description().parts[self.part].path, Place::default(), why, Reach::Sample))
             }
         }
     }

@@ -80,12 +80,12 @@ impl Unit {
 impl Plan {
     /// Looks through the source where its order asks for that.
     pub(crate) fn of(source: &dyn Source, order: Order, events: &dyn Events) -> Result<Self, ConvertError> {
-        let count = source.parts().len();
+        let count = source.description().parts.len();
         let streams = || {
             let parts = seed_of(order).map_or((0..count).collect(), |seed| random::permutation(count, seed));
             Ok(Self::Streams(StreamPlan { parts, seed: seed_of(order) }))
         };
-        if order == Order::Source && !source.is_listed() {
+        if order == Order::Source && !source.description().is_listed {
             return streams();
         }
         scan(source, events)?.map_or_else(streams, |blocks| Ok(Self::Units(UnitPlan::new(blocks, order))))
@@ -95,7 +95,7 @@ impl Plan {
     pub(crate) fn entry_count(&self, source: &dyn Source) -> Option<u64> {
         match self {
             Self::Units(plan) => Some(plan.parts.iter().map(PartUnits::sample_count).sum()),
-            Self::Streams(_) => source.parts().iter().map(|part| part.sample_count).sum(),
+            Self::Streams(_) => source.description().parts.iter().map(|part| part.sample_count).sum(),
         }
     }
 
@@ -124,17 +124,18 @@ fn scan(source: &dyn Source, events: &dyn Events) -> Result<Option<Vec<Blocks>>,
             return Ok(None);
         }
         let blocks = thread::scope(|scope| {
-            let path = &source.parts()[part].path;
+            let path = &source.description().parts[part].path;
             if fits {
                 // Where there can be no thread, it is only slower.
                 let _ = thread::Builder::new().spawn_scoped(scope, || warm::warm(path, &stop));
             }
             source.blocks(part).or_else(|_| Ok(unreadable()))
         });
-        seen_len.fetch_add(source.parts()[part].len, Relaxed);
+        seen_len.fetch_add(source.description().parts[part].len, Relaxed);
         blocks
     };
-    let look_at_all = || (0..source.parts().len()).into_par_iter().map(look).collect::<Result<Option<Vec<_>>, Bad>>();
+    let look_at_all =
+        || (0..source.description().parts.len()).into_par_iter().map(look).collect::<Result<Option<Vec<_>>, Bad>>();
     thread::scope(|scope| {
         let looking = scope.spawn(look_at_all);
         while !looking.is_finished() {

@@ -142,7 +142,7 @@ impl Work<'_> {
             "{found} of {} samples are left of those that were there before: it has changed",
             unit.sample_count
         );
-        Bad::new(&self.source.parts()[unit.part].path, place, why, Reach::Rest)
+        Bad::new(&self.source.description().parts[unit.part].path, place, why, Reach::Rest)
     }
 }
 

@@ -17,8 +17,8 @@ const STEP_LEN: u64 = 8 << 20;
 
 /// Whether the files of a source take no more than half of the free memory, so that they stay until they are read.
 pub(super) fn fits(source: &dyn Source) -> bool {
-    let len = source.parts().iter().fold(0, |sum: u64, part| sum.saturating_add(part.len));
-    !source.is_listed() && FreeMemory::now().usable().is_some_and(|usable| len <= usable / 2)
+    let len = source.description().parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.len));
+    !source.description().is_listed && FreeMemory::now().usable().is_some_and(|usable| len <= usable / 2)
 }
 
 /// Asks for the file, unless it is told to stop. Whether it comes shows when it is read.

@@ -20,7 +20,7 @@ use grainstore_sources::parquet::{ParquetOptions, ParquetSource};
 use grainstore_sources::tar::{TarOptions, TarSource};
 use grainstore_sources::tfrecord::example::Feature;
 use grainstore_sources::tfrecord::{TfRecordOptions, TfRecordSource};
-use grainstore_sources::{Source, WHOLE_LEN_MAX};
+use grainstore_sources::{Source, SourceOptions, WHOLE_LEN_MAX, open_source};
 
 use crate::stored::{self, Shelf, Stored, check_all, pack, stored};
 use crate::tar_support::archive;
@@ -45,7 +45,7 @@ fn adopted_is_packed(shelf: &Shelf, source: &dyn Source) -> Vec<Stored> {
     pack(source, &packed).unwrap();
     let (mut found, mut expected) = (stored(&adopted), stored(&packed));
     assert_eq!((summary.written.samples, summary.skipped), (found.len() as u64, vec![]));
-    if source.kind() == "LMDB" {
+    if source.description().kind == "LMDB" {
         found.sort_by(|a, b| a.key.cmp(&b.key));
         expected.sort_by(|a, b| a.key.cmp(&b.key));
     }
@@ -135,6 +135,21 @@ fn tar_files_hold_what_a_copy_would() {
     let shelf = Shelf::new();
     let single = shelf.put("s.tar", archive(&[("a/1.jpg", b"one"), ("a/2.jpg", b""), ("b/1.jpg", &[7; 9000])]));
     assert_eq!(adopted_is_packed(&shelf, &tar_source(&[single])).len(), 3);
+}
+
+/// A database in one file has its lock file beside it, and lists or read-me files lie among shards of any format. What the
+/// source is does not depend on them.
+#[test]
+fn an_lmdb_beside_a_file_that_is_ignored_is_adopted_in_the_order_of_its_bytes() {
+    for fixture in ["plain", "ocr", "datum"] {
+        let shelf = Shelf::new();
+        shelf.put_fixture(&format!("lmdb/{fixture}.mdb"), "shards/x.mdb");
+        shelf.put("shards/x.mdb-lock", b"");
+        shelf.put("shards/README", b"which words are on the pictures");
+        let source = open_source(&[shelf.path("shards")], &SourceOptions::default()).unwrap();
+        assert_eq!(source.description().warnings.len(), 1, "{:?}", source.description().warnings);
+        adopted_is_packed(&shelf, source.as_ref());
+    }
 }
 
 #[test]
@@ -462,7 +477,7 @@ fn adopted_has(shelf: &Shelf, source: &dyn Source, long: &[u8]) {
     try_adopt(source, shelf, &small()).unwrap();
     let dataset = shelf.path("adopted.grain");
     let found = stored(&dataset);
-    assert!(found[1].fields == [Some(long.to_vec())], "{}", source.kind());
+    assert!(found[1].fields == [Some(long.to_vec())], "{}", source.description().kind);
     assert_eq!(found[0].fields, [Some(b"before".to_vec())]);
     check_all(&dataset);
     fs::remove_dir_all(dataset).unwrap();

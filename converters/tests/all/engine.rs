@@ -13,8 +13,10 @@ use grainstore_converters::{
     ConvertError, ConvertOptions, ConvertSummary, Events, NoEvents, OnBad, OnDuplicate, OnKept, Order, Progress,
     convert,
 };
-use grainstore_format::Metadata;
-use grainstore_sources::{Bad, BlockBuilder, Blocks, Item, Layout, Part, Place, Reach, Samples, Source, WHOLE_LEN_MAX};
+use grainstore_sources::{
+    Bad, BlockBuilder, Blocks, Description, Item, Layout, Part, Place, Reach, Samples, Source, WHOLE_LEN_MAX,
+    stamp_of_parts,
+};
 use grainstore_writer::{Sample, StreamedSample, WriterOptions};
 use proptest::prelude::*;
 
@@ -34,9 +36,7 @@ enum Made {
 
 struct MadeSource {
     parts: Vec<Vec<Made>>,
-    infos: Vec<Part>,
-    origins: Vec<PathBuf>,
-    metadata: Metadata,
+    description: Description,
     seekable: bool,
 }
 
@@ -45,25 +45,18 @@ impl MadeSource {
         let info = |number| Part { path: format!("part-{number}").into(), len: 0, sample_count: None };
         let infos = (0..parts.len()).map(info).collect();
         let metadata = WriterOptions::plain_metadata().unwrap();
-        Self { parts, infos, origins: vec!["/nowhere/at/all".into()], metadata, seekable }
+        let description = Description {
+            not_adoptable: Some("it is made up".into()),
+            ascends: true,
+            ..Description::new("made-up", vec!["/nowhere/at/all".into()], metadata, infos)
+        };
+        Self { parts, description, seekable }
     }
 }
 
 impl Source for MadeSource {
-    fn kind(&self) -> &'static str {
-        "made-up"
-    }
-    fn origins(&self) -> &[PathBuf] {
-        &self.origins
-    }
-    fn metadata(&self) -> &Metadata {
-        &self.metadata
-    }
-    fn is_keyed(&self) -> bool {
-        true
-    }
-    fn parts(&self) -> &[Part] {
-        &self.infos
+    fn description(&self) -> &Description {
+        &self.description
     }
     fn blocks(&self, part: usize) -> Result<Option<Blocks>, Bad> {
         let mut builder = BlockBuilder::default();
@@ -77,10 +70,10 @@ impl Source for MadeSource {
     }
     fn open(&self, part: usize, position: u64, _layout: Layout) -> Result<Box<dyn Samples + '_>, Bad> {
         let rest = &self.parts[part][usize::try_from(position).unwrap()..];
-        Ok(Box::new(MadeSamples { path: self.infos[part].path.clone(), rest, long: Box::new(io::empty()) }))
+        Ok(Box::new(MadeSamples { path: self.description.parts[part].path.clone(), rest, long: Box::new(io::empty()) }))
     }
-    fn not_adoptable(&self) -> Option<String> {
-        Some("it is made up".into())
+    fn stamp(&self) -> u64 {
+        stamp_of_parts(&self.description.parts)
     }
 }
 

@@ -81,14 +81,17 @@ fn every_column_becomes_what_its_cells_are() {
                  b.jpg,,,,007,\n";
     let place = Place::of(&FILES, "x.csv", table.as_bytes());
     let source = place.open().unwrap();
-    assert_eq!(schema(&source.metadata().schema), "label: int64 score: float64 ok: bool | image: bytes caption: str");
+    assert_eq!(
+        schema(&source.description().metadata.schema),
+        "label: int64 score: float64 ok: bool | image: bytes caption: str"
+    );
     let expected = [
         row("a.jpg", &[Some(Int(-1)), Some(Float64(2.0)), Some(Bool(false))], &[None]),
         row("b.jpg", &[None, None, None], &[Some("007")]),
         row("sub/c.jpg", &[Some(Int(3)), Some(Float64(0.001)), Some(Bool(true))], &[Some("a cat, \"grey\"\nasleep")]),
     ];
     assert_eq!(rows(&source), expected);
-    assert_eq!(source.notes(), ["column \"void\" of the labels is empty and was left out"]);
+    assert_eq!(source.description().notes, ["column \"void\" of the labels is empty and was left out"]);
 }
 
 #[test]
@@ -130,7 +133,7 @@ fn json_keeps_its_types_and_what_has_no_column_type_stays_json() {
     let place = Place::of(&FILES, "x.jsonl", table);
     let source = place.open().unwrap();
     let types = "wide: float64 flag: bool | image: bytes id: str boxes: str mixed: str";
-    assert_eq!(schema(&source.metadata().schema), types);
+    assert_eq!(schema(&source.description().metadata.schema), types);
     let expected = [
         row("a.jpg", &[Some(Float64(0.5)), Some(Bool(true))], &[Some("7"), Some("[[1,2],[3]]"), Some("1")]),
         row(
@@ -148,18 +151,18 @@ fn labels_that_are_names_are_numbered_and_take_the_place_of_folders() {
     let table = "path,label\nx/1,dog\nx/2,\ny/3,cat\n";
     let place = Place::of(&["x/1", "x/2", "y/3"], "x.csv", table.as_bytes());
     let source = place.open().unwrap();
-    assert_eq!(source.metadata().user["class_names"], serde_json::json!(["cat", "dog"]));
+    assert_eq!(source.description().metadata.user["class_names"], serde_json::json!(["cat", "dog"]));
     let labels: Vec<_> = rows(&source).into_iter().map(|(_, attributes, _)| attributes).collect();
     assert_eq!(labels, [[Some(Int(1))], [None], [Some(Int(0))]]);
     assert_eq!(source.class_count(), None);
-    assert!(source.notes()[0].contains("not from the folders' names"), "{:?}", source.notes());
+    assert!(source.description().notes[0].contains("not from the folders' names"), "{:?}", source.description().notes);
 }
 
 #[test]
 fn labels_of_folders_stay_where_the_table_has_other_columns() {
     let place = Place::of(&["x/1", "y/2"], "t.csv", b"path,width\nx/1,640\ny/2,480\n");
     let source = place.open().unwrap();
-    assert_eq!(schema(&source.metadata().schema), "label: int64 width: int64 | data: bytes");
+    assert_eq!(schema(&source.description().metadata.schema), "label: int64 width: int64 | data: bytes");
     let attributes: Vec<_> = rows(&source).into_iter().map(|(_, attributes, _)| attributes).collect();
     assert_eq!(attributes, [[Some(Int(0)), Some(Int(640))], [Some(Int(1)), Some(Int(480))]]);
 }
@@ -169,7 +172,7 @@ fn a_table_inside_the_folder_is_no_sample() {
     let place = Place::of(&["a.jpg", "b.jpg"], "src/metadata.csv", b"file_name,text\na.jpg,x\nb.jpg,y\n");
     let source = place.open().unwrap();
     assert_eq!(rows(&source), [row("a.jpg", &[], &[Some("x")]), row("b.jpg", &[], &[Some("y")])]);
-    assert_eq!(source.parts()[0].sample_count, Some(2));
+    assert_eq!(source.description().parts[0].sample_count, Some(2));
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn rows(source: &FolderSource) -> Vec<(String, Vec<Option<i64>>, String)> {
         _ => None,
     };
     let mut rows = Vec::new();
-    for part in 0..source.parts().len() {
+    for part in 0..source.description().parts.len() {
         let mut samples = source.open(part, 0, Layout::Packed).unwrap();
         while let Some(Item::Whole { sample, .. }) = samples.next().unwrap() {
             let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -51,11 +51,12 @@ fn row(key: &str, attributes: &[i64], content: &str) -> (String, Vec<Option<i64>
 fn classes_are_numbered_over_all_folders() {
     let place = place(&["train/cat/1.jpg", "train/elk/2.jpg", "val/ant/1.jpg", "val/cat/9.jpg"]);
     let source = open(place.path(), &["val", "train/"], None).unwrap();
-    let names: Vec<&str> = source.metadata().schema.attributes().iter().map(|item| item.name.as_str()).collect();
+    let names: Vec<&str> =
+        source.description().metadata.schema.attributes().iter().map(|item| item.name.as_str()).collect();
     assert_eq!(names, ["label", "split"]);
-    assert_eq!(source.metadata().schema.fields()[0].name, "image");
-    assert_eq!(source.metadata().user["class_names"], serde_json::json!(["ant", "cat", "elk"]));
-    assert_eq!(source.metadata().user["split_names"], serde_json::json!(["val", "train"]));
+    assert_eq!(source.description().metadata.schema.fields()[0].name, "image");
+    assert_eq!(source.description().metadata.user["class_names"], serde_json::json!(["ant", "cat", "elk"]));
+    assert_eq!(source.description().metadata.user["split_names"], serde_json::json!(["val", "train"]));
     let expected = [
         row("val/ant/1.jpg", &[0, 0], "val/ant/1.jpg"),
         row("val/cat/9.jpg", &[1, 0], "val/cat/9.jpg"),
@@ -64,7 +65,7 @@ fn classes_are_numbered_over_all_folders() {
     ];
     assert_eq!(rows(&source), expected);
     assert_eq!((source.blocks(0).unwrap(), source.blocks(1).unwrap()), (Some(Blocks::Each(2)), Some(Blocks::Each(2))));
-    assert_eq!(source.origins().len(), 2);
+    assert_eq!(source.description().origins.len(), 2);
 }
 
 #[test]
@@ -80,8 +81,8 @@ fn one_folder_keeps_its_keys_and_has_no_split() {
     let place = place(&["flat/b", "flat/a"]);
     let source = open(place.path(), &["flat"], None).unwrap();
     assert_eq!(rows(&source), [row("a", &[], "flat/a"), row("b", &[], "flat/b")]);
-    assert!(source.metadata().schema.attributes().is_empty());
-    assert!(source.metadata().user.is_empty());
+    assert!(source.description().metadata.schema.attributes().is_empty());
+    assert!(source.description().metadata.user.is_empty());
 }
 
 /// `a-b/` lies before `a/` in the order of keys, and both before `c/`, whatever the order of folders.

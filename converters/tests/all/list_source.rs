@@ -61,9 +61,10 @@ fn a_row_is_the_bytes_that_it_names_in_every_form_of_a_list() {
         );
         assert_eq!(of(&found[1]), ("k2".into(), vec![Some(Float64(2.0)), Some(Int(1)), None], vec![]));
         assert_eq!(of(&found[2]), ("k1".into(), vec![None, Some(Int(0)), Some(Bool(false))], data[..50].to_vec()));
-        assert_eq!(source.metadata().user["class_names"], serde_json::json!(["cat", "dog"]));
-        assert_eq!(source.metadata().schema.fields()[0].name, "data");
-        let parts: Vec<_> = source.parts().iter().map(|part| (part.path.clone(), part.sample_count)).collect();
+        assert_eq!(source.description().metadata.user["class_names"], serde_json::json!(["cat", "dog"]));
+        assert_eq!(source.description().metadata.schema.fields()[0].name, "data");
+        let parts: Vec<_> =
+            source.description().parts.iter().map(|part| (part.path.clone(), part.sample_count)).collect();
         assert_eq!(parts, [(shelf.path("lists/data/a.bin"), Some(2)), (shelf.path("lists/b.bin"), Some(1))]);
     }
 }
@@ -73,7 +74,7 @@ fn rows_of_a_file_stay_in_the_order_of_the_list_and_may_overlap() {
     let shelf = Shelf::new();
     shelf.put("a.bin", content(100));
     let source = open(shelf.put("list.csv", "path,offset,length\na.bin,50,10\na.bin,0,100\na.bin,50,10\n")).unwrap();
-    assert!(!source.is_keyed());
+    assert!(!source.description().is_keyed);
     let found = good(&source);
     assert_eq!(found.iter().map(|got| got.payload.len()).collect::<Vec<_>>(), [10, 100, 10]);
     let in_place: Vec<u64> = read(&source, Layout::InPlace).into_iter().map(|got| got.unwrap().offset).collect();
@@ -161,7 +162,7 @@ fn a_table_is_a_list_only_where_the_user_says_so() {
     assert!(open_source(std::slice::from_ref(&list), &SourceOptions::default()).is_err());
     let options = SourceOptions { from: From::Format(Format::List), ..SourceOptions::default() };
     let source = open_source(std::slice::from_ref(&list), &options).unwrap();
-    assert_eq!((source.kind(), source.notes().len()), ("list", 1));
+    assert_eq!((source.description().kind, source.description().notes.len()), ("list", 1));
     let mapped = SourceOptions { map: "key=x".parse().unwrap(), ..options };
     assert!(open_source(&[list], &mapped).err().unwrap().to_string().contains("--map is not for lists"));
 }

@@ -74,10 +74,10 @@ fn read(source: &ParquetSource, part: usize) -> (Vec<Row>, Vec<Bad>) {
 }
 
 fn all_rows(source: &ParquetSource) -> Vec<Row> {
-    let parts = (0..source.parts().len()).map(|part| {
+    let parts = (0..source.description().parts.len()).map(|part| {
         let (rows, bads) = read(source, part);
         assert_eq!(bads, []);
-        assert_eq!(source.parts()[part].sample_count, Some(rows.len() as u64));
+        assert_eq!(source.description().parts[part].sample_count, Some(rows.len() as u64));
         assert_eq!(source.blocks(part), Ok(None), "row groups are streamed");
         rows
     });
@@ -135,14 +135,17 @@ fn expected(i: i64) -> Row {
 fn every_type_comes_back_with_its_nulls() {
     let source = open_fixture("all.parquet", "");
     assert_eq!(
-        schema(&source.metadata().schema),
+        schema(&source.description().metadata.schema),
         "i8: int8 u8: uint8 i16: int16 u16: uint16 i32: int32 u32: uint32 i64: int64 u64: uint64 f32: float32 \
          f64: float64 yes: bool when: int64 | text: str data: bytes four: bytes"
     );
-    assert_eq!(source.parts().iter().map(|part| part.sample_count).collect::<Vec<_>>(), [Some(7), Some(7), Some(6)]);
+    assert_eq!(
+        source.description().parts.iter().map(|part| part.sample_count).collect::<Vec<_>>(),
+        [Some(7), Some(7), Some(6)]
+    );
     assert_eq!(all_rows(&source), (0..20).map(expected).collect::<Vec<_>>());
-    assert!(source.is_keyed());
-    let notes = source.notes();
+    assert!(source.description().is_keyed);
+    let notes = &source.description().notes;
     assert!(notes[0].starts_with("column \"key\" is the key"), "{notes:?}");
     assert_eq!(notes[1..], ["\"when\" is a date or a time, kept as its integer: micros"]);
 }
@@ -164,7 +167,7 @@ fn codecs_encodings_and_page_versions_make_no_difference() {
 #[test]
 fn a_mapping_chooses_renames_and_makes_keys_of_integers() {
     let source = open_fixture("all.parquet", "key=u64,payload=data,n=i8,again=data");
-    assert_eq!(schema(&source.metadata().schema), "n: int8 | payload: bytes again: bytes");
+    assert_eq!(schema(&source.description().metadata.schema), "n: int8 | payload: bytes again: bytes");
     let (rows, bads) = read(&source, 0);
     let keys: Vec<&str> = rows.iter().map(|row| row.key.as_str()).collect();
     assert_eq!(keys, ["0", "18446744073709551615", "2", "3", "5", "6"]);
@@ -173,10 +176,10 @@ fn a_mapping_chooses_renames_and_makes_keys_of_integers() {
     assert_eq!(bads[0].why, "row group 0: its key is null");
 
     let keyless = open_fixture("none.parquet", "data");
-    assert!(!keyless.is_keyed());
+    assert!(!keyless.description().is_keyed);
     assert_eq!(all_rows(&keyless).len(), 20);
     let keyed = open_fixture("none.parquet", "key=key");
-    assert_eq!(schema(&keyed.metadata().schema), "i64: int64 yes: bool | text: str data: bytes");
+    assert_eq!(schema(&keyed.description().metadata.schema), "i64: int64 yes: bool | text: str data: bytes");
 }
 
 #[test]
@@ -204,32 +207,32 @@ fn a_null_in_the_only_field_is_a_bad_row() {
 #[test]
 fn pictures_of_hugging_face_are_bytes_with_their_path_as_the_key() {
     let source = open_fixture("hf.parquet", "");
-    assert_eq!(schema(&source.metadata().schema), "label: int64 | image: bytes");
-    assert_eq!(source.metadata().user["class_names"], serde_json::json!(["cat", "dog"]));
+    assert_eq!(schema(&source.description().metadata.schema), "label: int64 | image: bytes");
+    assert_eq!(source.description().metadata.user["class_names"], serde_json::json!(["cat", "dog"]));
     let row = |key: &str, label, image: &str| Row {
         key: key.into(),
         attributes: vec![Some(Int(label))],
         fields: vec![Some(image.into())],
     };
     assert_eq!(all_rows(&source), [row("a.png", 1, "one"), row("b.png", 0, "two"), row("c.png", 1, "three")]);
-    assert!(source.notes()[0].contains("column \"image.path\" is the key"));
+    assert!(source.description().notes[0].contains("column \"image.path\" is the key"));
 
     let by_name = open_fixture("hf.parquet", "key=image.path,image,class=label");
-    assert_eq!(schema(&by_name.metadata().schema), "class: int64 | image: bytes");
-    assert_eq!(by_name.metadata().user["class_names"], serde_json::json!(["cat", "dog"]));
+    assert_eq!(schema(&by_name.description().metadata.schema), "class: int64 | image: bytes");
+    assert_eq!(by_name.description().metadata.user["class_names"], serde_json::json!(["cat", "dog"]));
 
     let pathless = open_fixture("hf_null.parquet", "");
-    assert!(!pathless.is_keyed());
-    assert_eq!(schema(&pathless.metadata().schema), "label: int64 | image: bytes image.path: str");
+    assert!(!pathless.description().is_keyed);
+    assert_eq!(schema(&pathless.description().metadata.schema), "label: int64 | image: bytes image.path: str");
     assert_eq!(all_rows(&pathless)[0].fields, [Some(b"one".to_vec()), None]);
-    assert_eq!(pathless.metadata().schema.fields()[1].kind, FieldType::Str);
+    assert_eq!(pathless.description().metadata.schema.fields()[1].kind, FieldType::Str);
 }
 
 #[test]
 fn files_of_one_dataset_have_the_same_columns() {
     let both = |a: &str, b: &str, map: &str| open(&[fixture(a), fixture(b)], map);
     let source = both("none.parquet", "zstd.parquet", "").unwrap();
-    assert_eq!(source.parts().len(), 6);
+    assert_eq!(source.description().parts.len(), 6);
     assert_eq!(all_rows(&source).len(), 40);
     let error = both("none.parquet", "all.parquet", "").unwrap_err().to_string();
     assert!(error.contains("all.parquet: column \"i8\" is not in ") && error.ends_with("none.parquet"), "{error}");
@@ -256,7 +259,7 @@ fn what_is_not_parquet_is_refused() {
     }
     assert!(recognises(b"PAR1\x15") && !recognises(b"PAR") && !recognises(b"PARE...."));
     assert_eq!(
-        open_fixture("none.parquet", "").not_adoptable().unwrap().split(':').next(),
+        open_fixture("none.parquet", "").description().not_adoptable.clone().unwrap().split(':').next(),
         Some("Parquet pages are encoded")
     );
 }
@@ -295,7 +298,7 @@ fn a_page_that_fails_its_checksum_ends_its_row_group_and_no_other() {
 /// Reads all that can be read, with every column as it comes.
 fn survives(path: &Path) {
     if let Ok(source) = open(&[path.to_owned()], "") {
-        for part in 0..source.parts().len() {
+        for part in 0..source.description().parts.len() {
             let _ = source.blocks(part);
             let (rows, _) = read(&source, part);
             assert!(rows.len() <= 1 << 16);

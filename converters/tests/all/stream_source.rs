@@ -31,8 +31,8 @@ fn a_tar_from_a_stream_gives_what_it_gives_from_a_file() {
     let expected: Vec<_> = good(&plain).into_iter().map(Ok).collect();
     for bytes in [plain.clone(), zstd::encode_all(&plain[..], 1).unwrap()] {
         let source = open(bytes, StreamFormat::Tar);
-        assert_eq!((source.parts()[0].path.to_str(), source.blocks(0)), (Some("-"), Ok(None)));
-        assert!(source.is_keyed() && source.not_adoptable().is_some());
+        assert_eq!((source.description().parts[0].path.to_str(), source.blocks(0)), (Some("-"), Ok(None)));
+        assert!(source.description().is_keyed && source.description().not_adoptable.is_some());
         assert_eq!(read(&source, Layout::Packed), expected);
     }
 }
@@ -98,11 +98,11 @@ fn a_long_payload_that_nobody_reads_is_passed_over() {
 fn records_come_with_keys_or_without() {
     let keyed = [record(b"a", b"one"), record(b"b", b"")].concat();
     let source = open(keyed, StreamFormat::Records);
-    assert!(source.is_keyed());
+    assert!(source.description().is_keyed);
     let found: Vec<_> = read(&source, Layout::Packed).into_iter().map(|got| got.unwrap()).collect();
     assert_eq!((found[0].key.as_str(), &found[0].payload[..], found[1].key.as_str()), ("a", &b"one"[..], "b"));
     let source = open([record(b"", b"one"), record(b"", b"two")].concat(), StreamFormat::Records);
-    assert!(!source.is_keyed());
+    assert!(!source.description().is_keyed);
     assert_eq!(read(&source, Layout::Packed).len(), 2);
     assert_eq!(all(b"", StreamFormat::Records), []);
     let compressed = zstd::encode_all(&record(b"a", b"one")[..], 1).unwrap();

@@ -21,7 +21,7 @@ fn open(bytes: &[u8], options: &TarOptions) -> (tempfile::TempDir, TarSource) {
 
 /// Names and types of attributes, and names of fields.
 fn schema(source: &dyn Source) -> (Vec<String>, Vec<String>) {
-    let schema = &source.metadata().schema;
+    let schema = &source.description().metadata.schema;
     let attributes = schema.attributes().iter().map(|one| format!("{}:{}", one.name, one.kind.name())).collect();
     (attributes, schema.fields().iter().map(|field| field.name.clone()).collect())
 }
@@ -93,7 +93,11 @@ fn archives_that_are_not_webdatasets_have_one_field() {
     assert_eq!(one(&[("c/1.jpg", b"1"), ("d/2.txt", b"2")]), expect("data", "c/1.jpg d/2.txt"));
     assert_eq!(one(&[("README", b"1"), ("d/2.txt", b"2"), (".x", b"")]), expect("data", "README d/2.txt .x"));
     let (_folder, source) = open(&archive(&[("c/1.jpg", b"1"), ("d/2.png", b"2")]), &TarOptions::default());
-    assert!(source.notes().iter().any(|note| note.contains("CLASS/FILE")), "{:?}", source.notes());
+    assert!(
+        source.description().notes.iter().any(|note| note.contains("CLASS/FILE")),
+        "{:?}",
+        source.description().notes
+    );
 }
 
 #[test]
@@ -153,7 +157,7 @@ fn the_bytes_in_place_are_those_of_the_file() {
     assert_eq!((all[0].offset, all[0].payload.len()), (1536, 1024 + 512 + 1));
     assert_eq!(all[0].parts(), [Some(vec![7; 700]), bytes("t")]);
     assert_eq!(all[1].parts(), [None, bytes("u")]);
-    assert_eq!(source.not_adoptable(), None);
+    assert_eq!(source.description().not_adoptable.clone(), None);
 }
 
 #[test]
@@ -164,7 +168,7 @@ fn compressed_archives_are_known_by_content_and_streamed() {
     for compressed in [gz.finish().unwrap(), zstd::encode_all(&plain[..], 1).unwrap()] {
         let (_folder, source) = open(&compressed, &TarOptions::default());
         assert_eq!(source.blocks(0), Ok(None));
-        assert!(source.not_adoptable().is_some());
+        assert!(source.description().not_adoptable.is_some());
         let all: Vec<_> = read(&source, Layout::Packed).into_iter().map(Result::unwrap).collect();
         assert_eq!(all, good(&plain));
     }
@@ -181,7 +185,7 @@ fn many_archives_have_the_schema_of_the_first_that_holds_a_file() {
     let source = TarSource::open(&paths, &TarOptions::default()).unwrap();
     let keys: Vec<_> = read(&source, Layout::Packed).into_iter().map(|got| got.unwrap().key).collect();
     assert_eq!(keys, ["1", "2"]);
-    assert_eq!(source.parts().len(), 3);
+    assert_eq!(source.description().parts.len(), 3);
 }
 
 #[test]

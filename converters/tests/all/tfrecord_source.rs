@@ -28,14 +28,14 @@ fn the_layout_of_imagenet_is_recognised_by_itself() {
     assert_eq!(whole_rows(&source), expected);
     let note = "these are ImageNet's records: image=image/encoded, label=image/class/label, key=image/filename; \
                 left out, unless --map names them: image/height, image/object/bbox/xmin";
-    assert_eq!(source.notes(), [note]);
-    assert!(source.is_keyed());
+    assert_eq!(source.description().notes, [note]);
+    assert!(source.description().is_keyed);
 }
 
 #[test]
 fn without_a_map_every_feature_is_taken_under_its_name() {
     let source = fixture("features.tfrecord").open("").unwrap();
-    let schema = &source.metadata().schema;
+    let schema = &source.description().metadata.schema;
     let fields: Vec<_> = schema.fields().iter().map(|field| format!("{}: {}", field.name, field.kind.name())).collect();
     let expected =
         ["box: float32[4]", "empty: bytes", "ids: int64[3]", "name: bytes", "sometimes: bytes", "words: bytes"];
@@ -47,9 +47,13 @@ fn without_a_map_every_feature_is_taken_under_its_name() {
     assert_eq!(rows[2], row("", &[Some(Int(-2)), Some(Float32(0.5))], &fields));
     assert_eq!(rows[1].fields[4].as_deref(), Some(&b"here"[..]));
     assert_eq!(rows.len(), 4);
-    assert!(!source.is_keyed());
-    assert_eq!(source.notes().len(), 1);
-    assert!(source.notes()[0].contains("\"words\" is a list of 0 to 3 int64 values"), "{:?}", source.notes());
+    assert!(!source.description().is_keyed);
+    assert_eq!(source.description().notes.len(), 1);
+    assert!(
+        source.description().notes[0].contains("\"words\" is a list of 0 to 3 int64 values"),
+        "{:?}",
+        source.description().notes
+    );
 }
 
 #[test]
@@ -59,7 +63,7 @@ fn compressed_files_hold_the_same_and_are_only_streamed() {
         let source = fixture(name).open("").unwrap();
         assert_eq!(whole_rows(&source), plain, "{name}");
         assert_eq!(source.blocks(0).unwrap(), None);
-        assert!(source.not_adoptable().unwrap().contains("is compressed"));
+        assert!(source.description().not_adoptable.clone().unwrap().contains("is compressed"));
     }
     let zstd = zstd::encode_all(&std::fs::read(fixture("features.tfrecord").path(0)).unwrap()[..], 1).unwrap();
     assert_eq!(whole_rows(&Files::of(&[&zstd]).open("").unwrap()), plain);
@@ -70,7 +74,7 @@ fn a_map_names_key_fields_and_attributes() {
     let source = fixture("features.tfrecord").open("key=name,n=count,text=name,f=box").unwrap();
     let boxed: Vec<u8> = [1.0_f32, 2.0, 3.0, 4.0].iter().flat_map(|n| n.to_le_bytes()).collect();
     assert_eq!(whole_rows(&source)[0], row("sample 0", &[Some(Int(0))], &[Some(b"sample 0"), Some(&boxed)]));
-    assert_eq!(source.not_adoptable(), None);
+    assert_eq!(source.description().not_adoptable.clone(), None);
 }
 
 #[test]
@@ -79,7 +83,7 @@ fn raw_records_are_what_the_file_holds() {
     let source = files.open_raw().unwrap();
     let expected = [&b"abc"[..], b"", b"not an Example"].map(|record| row("", &[], &[Some(record)]));
     assert_eq!(whole_rows(&source), expected);
-    assert_eq!(source.metadata().schema.fields()[0].name, "record");
+    assert_eq!(source.description().metadata.schema.fields()[0].name, "record");
 }
 
 #[test]
@@ -88,7 +92,7 @@ fn in_place_payloads_are_the_files_bytes_with_the_same_fields() {
     for map in options {
         let files = fixture("features.tfrecord");
         let source = files.open(map).unwrap();
-        assert_eq!(source.not_adoptable(), None, "{map}");
+        assert_eq!(source.description().not_adoptable.clone(), None, "{map}");
         let bytes = std::fs::read(files.path(0)).unwrap();
         let in_place = streamed_layout(&source, 0, Layout::InPlace);
         let packed = streamed(&source, 0);
@@ -100,7 +104,7 @@ fn in_place_payloads_are_the_files_bytes_with_the_same_fields() {
             assert_eq!(there.row(), packed.row());
         }
     }
-    let why = fixture("features.tfrecord").open("x=ids,y=name").unwrap().not_adoptable().unwrap();
+    let why = fixture("features.tfrecord").open("x=ids,y=name").unwrap().description().not_adoptable.clone().unwrap();
     assert!(why.contains("\"ids\"") && why.contains("--map") && why.contains("--raw"), "{why}");
 }
 
@@ -108,9 +112,9 @@ fn in_place_payloads_are_the_files_bytes_with_the_same_fields() {
 fn only_numbers_make_one_of_them_an_array_of_one() {
     let record = |n: i64| example(&[("a", Feature::int64(vec![n])), ("b", Feature::float(vec![0.5]))]);
     let source = Files::of(&[&framed(&[&record(1), &record(2)])]).open("").unwrap();
-    assert_eq!(source.metadata().schema.fields()[0].kind.name(), "int64[1]");
+    assert_eq!(source.description().metadata.schema.fields()[0].kind.name(), "int64[1]");
     assert_eq!(whole_rows(&source)[1], row("", &[Some(Float32(0.5))], &[Some(&i64s(&[2]))]));
-    assert!(source.notes()[0].contains("only numbers: \"a\""), "{:?}", source.notes());
+    assert!(source.description().notes[0].contains("only numbers: \"a\""), "{:?}", source.description().notes);
 }
 
 #[test]
@@ -120,10 +124,14 @@ fn a_feature_named_key_is_the_key_where_it_tells_records_apart() {
     };
     let source = Files::of(&[&framed(&[&record("a", "1"), &record("b", "2")])]).open("").unwrap();
     assert_eq!(whole_rows(&source), [row("a", &[], &[Some(b"1")]), row("b", &[], &[Some(b"2")])]);
-    assert_eq!(source.notes(), ["feature \"key\" is the key; --map names the features if it is not"]);
+    assert_eq!(source.description().notes, ["feature \"key\" is the key; --map names the features if it is not"]);
     for other in ["a", ""] {
         let source = Files::of(&[&framed(&[&record("a", "1"), &record(other, "2")])]).open("").unwrap();
-        assert_eq!((source.is_keyed(), source.metadata().schema.fields().len()), (false, 2), "{other:?}");
+        assert_eq!(
+            (source.description().is_keyed, source.description().metadata.schema.fields().len()),
+            (false, 2),
+            "{other:?}"
+        );
     }
 }
 
@@ -134,7 +142,7 @@ fn lists_of_bytes_are_left_out_and_told() {
     let files = Files::of(&[&framed(&[&record])]);
     let source = files.open("").unwrap();
     assert_eq!(whole_rows(&source), [row("", &[], &[Some(b"z")])]);
-    assert_eq!(source.warnings(), ["NOT packed, because they have several values of bytes in a record: a"]);
+    assert_eq!(source.description().warnings, ["NOT packed, because they have several values of bytes in a record: a"]);
     assert!(refusal(files.open("a")).contains("feature \"a\" is a list of 2 bytes values, a field holds one"));
 }
 
@@ -168,7 +176,7 @@ fn files_that_tensorflow_wrote_without_records_have_none() {
 fn an_empty_shard_among_others_is_legal() {
     let source =
         Files::of(&[b"", &framed(&[&example(&[("a", Feature::bytes(vec!["x".into()]))])]), b""]).open("").unwrap();
-    assert_eq!(source.parts().len(), 3);
+    assert_eq!(source.description().parts.len(), 3);
     assert_eq!(whole_rows(&source).len(), 1);
     assert_eq!(source.blocks(0).unwrap(), Some(Blocks::Runs(vec![])));
 }

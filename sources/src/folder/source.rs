@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::{Metadata, escape_bytes};
+use grainstore_format::escape_bytes;
 use grainstore_writer::{Sample, StreamedSample};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use xxhash_rust::xxh64::Xxh64;
@@ -18,7 +18,9 @@ use super::roots::{Roots, leave_out};
 use super::shape::Shape;
 
 use crate::source::file_stamp;
-use crate::{Bad, Blocks, Item, Layout, Part, Place, Reach, Samples, Skipped, Source, SourceError, WHOLE_LEN_MAX};
+use crate::{
+    Bad, Blocks, Description, Item, Layout, Part, Place, Reach, Samples, Skipped, Source, SourceError, WHOLE_LEN_MAX,
+};
 
 /// Threads that list folders where nothing else was asked for. They wait for the device most of the time, so their
 /// number does not depend on that of the cores.
@@ -41,8 +43,7 @@ pub struct FolderOptions {
 pub struct FolderSource {
     roots: Roots,
     shape: Shape,
-    origins: Vec<PathBuf>,
-    parts: Vec<Part>,
+    description: Description,
 }
 
 impl FolderSource {
@@ -79,7 +80,17 @@ impl FolderSource {
             sample_count: Some(listing.len() as u64),
         };
         let parts = roots.listings().iter().map(part).collect();
-        Ok(Self { roots, shape, origins, parts })
+        let skipped = |(path, why): &(PathBuf, String)| Skipped { path: path.clone(), why: why.clone() };
+        let description = Description {
+            has_distinct_keys: true,
+            is_listed: true,
+            not_adoptable: Some("every file would be a segment of its own: pack it with `convert`".into()),
+            notes: notes(&roots, &shape),
+            warnings: links_warning(&roots).into_iter().collect(),
+            skipped: roots.listings().iter().flat_map(Listing::unreadable).map(skipped).collect(),
+            ..Description::new("folder", origins, shape.metadata().clone(), parts)
+        };
+        Ok(Self { roots, shape, description })
     }
 
     /// What was found in the folder; in the first one, where there are several.
@@ -96,29 +107,41 @@ impl FolderSource {
     pub fn class_count(&self) -> Option<usize> {
         self.shape.class_count()
     }
+}
 
-    /// Whether the samples have labels, and if not, why.
-    fn labels_note(&self) -> Option<String> {
-        if let Some(count) = self.class_count() {
-            let ending = if count == 1 { "" } else { "es" };
-            return Some(format!("labels: {count} class{ending} (the folders)"));
-        }
-        if self.metadata().schema.attributes().iter().any(|attribute| attribute.name == "label") {
-            return None;
-        }
-        let is_class_file = |path: &[u8]| path.iter().filter(|&&byte| byte == b'/').count() == 1;
-        let paths = |listing| (0..Listing::len(listing)).map(|file| listing.relative_path(file));
-        let other = self.listings().iter().flat_map(paths).find(|path| !is_class_file(path));
-        let shown = other.map_or_else(String::new, |path| format!(", such as {}", escape_bytes(path)));
-        // train/CLASS/FILE and val/CLASS/FILE: what their names say is had when each is named.
-        let are_splits = |path: &[u8]| path.iter().filter(|&&byte| byte == b'/').count() == 2;
-        let way_out = if self.listings().iter().flat_map(paths).all(are_splits) {
-            "; where SRC has folders of classes in folders such as train and val, name each: SRC/train SRC/val"
-        } else {
-            ""
-        };
-        Some(format!("no labels: not every file is at CLASS/FILE{shown}{way_out}"))
+fn notes(roots: &Roots, shape: &Shape) -> Vec<String> {
+    let special: u64 = roots.listings().iter().map(Listing::skipped_special).sum();
+    let special = (special > 0).then(|| format!("pipes, sockets and devices, passed over: {special}"));
+    labels_note(roots, shape).into_iter().chain(shape.notes().iter().cloned()).chain(special).collect()
+}
+
+/// Whether the samples have labels, and if not, why.
+fn labels_note(roots: &Roots, shape: &Shape) -> Option<String> {
+    if let Some(count) = shape.class_count() {
+        let ending = if count == 1 { "" } else { "es" };
+        return Some(format!("labels: {count} class{ending} (the folders)"));
     }
+    if shape.metadata().schema.attributes().iter().any(|attribute| attribute.name == "label") {
+        return None;
+    }
+    let is_class_file = |path: &[u8]| path.iter().filter(|&&byte| byte == b'/').count() == 1;
+    let paths = |listing| (0..Listing::len(listing)).map(|file| listing.relative_path(file));
+    let other = roots.listings().iter().flat_map(paths).find(|path| !is_class_file(path));
+    let shown = other.map_or_else(String::new, |path| format!(", such as {}", escape_bytes(path)));
+    // train/CLASS/FILE and val/CLASS/FILE: the classes are known when each split is named.
+    let are_splits = |path: &[u8]| path.iter().filter(|&&byte| byte == b'/').count() == 2;
+    let way_out = if roots.listings().iter().flat_map(paths).all(are_splits) {
+        "; where SRC has folders of classes in folders such as train and val, name each: SRC/train SRC/val"
+    } else {
+        ""
+    };
+    Some(format!("no labels: not every file is at CLASS/FILE{shown}{way_out}"))
+}
+
+fn links_warning(roots: &Roots) -> Option<String> {
+    let links: u64 = roots.listings().iter().map(Listing::skipped_dir_links).sum();
+    let ending = if links == 1 { "" } else { "s" };
+    (links > 0).then(|| format!("{links} link{ending} to folders NOT packed: only links to files are followed"))
 }
 
 fn scan_all(roots: &[PathBuf], options: &FolderOptions) -> Result<Vec<Listing>, SourceError> {
@@ -130,32 +153,8 @@ fn scan_all(roots: &[PathBuf], options: &FolderOptions) -> Result<Vec<Listing>, 
 }
 
 impl Source for FolderSource {
-    fn kind(&self) -> &'static str {
-        "folder"
-    }
-
-    fn origins(&self) -> &[PathBuf] {
-        &self.origins
-    }
-
-    fn metadata(&self) -> &Metadata {
-        self.shape.metadata()
-    }
-
-    fn is_keyed(&self) -> bool {
-        true
-    }
-
-    fn parts(&self) -> &[Part] {
-        &self.parts
-    }
-
-    fn has_distinct_keys(&self) -> bool {
-        true
-    }
-
-    fn is_listed(&self) -> bool {
-        true
+    fn description(&self) -> &Description {
+        &self.description
     }
 
     fn blocks(&self, part: usize) -> Result<Option<Blocks>, Bad> {
@@ -167,23 +166,6 @@ impl Source for FolderSource {
         Ok(Box::new(Files { source: self, root: part, next: position, ahead: None, long }))
     }
 
-    fn not_adoptable(&self) -> Option<String> {
-        Some("every file would be a segment of its own: pack it with `convert`".into())
-    }
-
-    fn notes(&self) -> Vec<String> {
-        let special: u64 = self.listings().iter().map(Listing::skipped_special).sum();
-        let special = (special > 0).then(|| format!("pipes, sockets and devices, passed over: {special}"));
-        self.labels_note().into_iter().chain(self.shape.notes().iter().cloned()).chain(special).collect()
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let links: u64 = self.listings().iter().map(Listing::skipped_dir_links).sum();
-        let ending = if links == 1 { "" } else { "s" };
-        let said = || format!("{links} link{ending} to folders NOT packed: only links to files are followed");
-        (links > 0).then(said).into_iter().collect()
-    }
-
     /// Every file's own; they are looked at by many threads, and soon opened anyway.
     fn stamp(&self) -> u64 {
         let mut hash = Xxh64::new(0);
@@ -192,11 +174,6 @@ impl Source for FolderSource {
             stamps.collect::<Vec<u64>>().iter().for_each(|stamp| hash.update(&stamp.to_le_bytes()));
         }
         hash.digest()
-    }
-
-    fn left_out(&self) -> Vec<Skipped> {
-        let skipped = |(path, why): &(PathBuf, String)| Skipped { path: path.clone(), why: why.clone() };
-        self.roots.listings().iter().flat_map(Listing::unreadable).map(skipped).collect()
     }
 }
 

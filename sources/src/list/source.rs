@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use grainstore_format::{Metadata, to_usize};
+use grainstore_format::to_usize;
 use xxhash_rust::xxh64::Xxh64;
 
 use super::parts::Rows;
@@ -10,18 +10,15 @@ use super::samples::Listed;
 use super::shape::{Places, WANTED, metadata};
 use crate::source::stamp_of_parts;
 use crate::table::Table;
-use crate::{Bad, BlockBuilder, Blocks, Layout, Part, Place, Reach, Samples, Source, SourceError, WHOLE_LEN_MAX};
+use crate::{
+    Bad, BlockBuilder, Blocks, Description, Layout, Part, Place, Reach, Samples, Source, SourceError, WHOLE_LEN_MAX,
+};
 
 /// Samples in files of any kind, named by lists.
 #[derive(Debug)]
 pub struct ListSource {
     rows: Rows,
-    metadata: Metadata,
-    notes: Vec<String>,
-    /// The lists, then the files that they name.
-    origins: Vec<PathBuf>,
-    parts: Vec<Part>,
-    ascends: bool,
+    description: Description,
 }
 
 impl ListSource {
@@ -38,39 +35,23 @@ impl ListSource {
         let (metadata, notes) = metadata(&table, first)?;
         let rows = Rows::of(table, places, first)?;
         let parts = rows.parts();
+        // The lists, then the files that they name.
         let origins = lists.iter().chain(parts.iter().map(|part| &part.path)).cloned().collect();
-        let ascends = rows.are_ascending();
-        Ok(Self { rows, metadata, notes, origins, parts, ascends })
+        let description = Description {
+            is_keyed: rows.is_keyed(),
+            is_listed: true,
+            ascends: rows.are_ascending(),
+            not_adoptable: rows.overlap(),
+            notes,
+            ..Description::new("list", origins, metadata, parts)
+        };
+        Ok(Self { rows, description })
     }
 }
 
 impl Source for ListSource {
-    fn kind(&self) -> &'static str {
-        "list"
-    }
-
-    fn origins(&self) -> &[PathBuf] {
-        &self.origins
-    }
-
-    fn metadata(&self) -> &Metadata {
-        &self.metadata
-    }
-
-    fn is_keyed(&self) -> bool {
-        self.rows.is_keyed()
-    }
-
-    fn parts(&self) -> &[Part] {
-        &self.parts
-    }
-
-    fn is_listed(&self) -> bool {
-        true
-    }
-
-    fn ascends(&self) -> bool {
-        self.ascends
+    fn description(&self) -> &Description {
+        &self.description
     }
 
     /// The position of a sample is its number in the part.
@@ -84,25 +65,17 @@ impl Source for ListSource {
     }
 
     fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn Samples + '_>, Bad> {
-        let Some(Part { path, .. }) = self.parts.get(part) else {
+        let Some(Part { path, .. }) = self.description.parts.get(part) else {
             let why = format!("there is no part {part}");
-            return Err(Bad::new(&self.origins[0], Place::default(), why, Reach::Rest));
+            return Err(Bad::new(&self.description.origins[0], Place::default(), why, Reach::Rest));
         };
         let mut rows = self.rows.of_part(part);
         rows.start = rows.start.saturating_add(to_usize(position)).min(rows.end);
         Ok(Box::new(Listed::open(&self.rows, rows, path, layout)?))
     }
 
-    fn not_adoptable(&self) -> Option<String> {
-        self.rows.overlap()
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.notes.clone()
-    }
-
     fn stamp(&self) -> u64 {
-        let mut hash = Xxh64::new(stamp_of_parts(&self.parts));
+        let mut hash = Xxh64::new(stamp_of_parts(&self.description.parts));
         hash.update(&self.rows.hash().to_le_bytes());
         hash.digest()
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::{Metadata, escape_bytes, shown_path};
+use grainstore_format::{escape_bytes, shown_path};
 
 use super::file::{DataFile, Fault};
 use super::meta::Record;
@@ -12,7 +12,9 @@ use super::parts::{check_len, split};
 use super::samples::Values;
 use super::shape::Shape;
 use super::tree::{Spot, Tree};
-use crate::{Bad, BlockBuilder, Blocks, Layout, Mapping, Part, Reach, Samples, Source, SourceError};
+use crate::{
+    Bad, BlockBuilder, Blocks, Description, Layout, Mapping, Part, Reach, Samples, Source, SourceError, stamp_of_parts,
+};
 
 /// Keys that are looked at to find out what a database holds.
 const KEYS_SEEN_MAX: usize = 1000;
@@ -53,11 +55,9 @@ pub struct LmdbSource {
     databases: Vec<Database>,
     shape: Shape,
     exclude: Vec<Vec<u8>>,
-    origins: Vec<PathBuf>,
-    parts: Vec<Part>,
+    description: Description,
     /// For each part, its database and its range.
     ranges: Vec<(usize, Range<Spot>)>,
-    notes: Vec<String>,
 }
 
 /// A database of an open file.
@@ -100,7 +100,16 @@ impl LmdbSource {
         });
         let parts = parts.collect();
         let origins = databases.iter().map(|database| database.file.path().to_owned()).collect();
-        Ok(Self { databases, shape, exclude: options.exclude.clone(), origins, parts, ranges, notes })
+        let description = Description {
+            // Several environments may share keys.
+            has_distinct_keys: databases.len() == 1,
+            // Pages are filled from their ends, and in any order.
+            ascends: false,
+            not_adoptable: shape.not_adoptable(),
+            notes,
+            ..Description::new("LMDB", origins, shape.metadata.clone(), parts)
+        };
+        Ok(Self { databases, shape, exclude: options.exclude.clone(), description, ranges })
     }
 
     pub(super) fn shape(&self) -> &Shape {
@@ -119,7 +128,7 @@ impl LmdbSource {
     fn range(&self, part: usize, position: u64) -> Result<(&Database, Range<Spot>), Bad> {
         let found = self.ranges.get(part).and_then(|(index, range)| Some((self.databases.get(*index)?, range)));
         let Some((database, range)) = found else {
-            let path = self.origins.first().map_or(Path::new(""), PathBuf::as_path);
+            let path = self.description.origins.first().map_or(Path::new(""), PathBuf::as_path);
             return Err(Bad::new(path, Default::default(), format!("there is no part {part}"), Reach::Rest));
         };
         database.file.check_unwritten().map_err(|fault| fault.into_bad(database.file.path(), None))?;
@@ -128,34 +137,8 @@ impl LmdbSource {
 }
 
 impl Source for LmdbSource {
-    fn kind(&self) -> &'static str {
-        "LMDB"
-    }
-
-    fn origins(&self) -> &[PathBuf] {
-        &self.origins
-    }
-
-    fn metadata(&self) -> &Metadata {
-        &self.shape.metadata
-    }
-
-    fn is_keyed(&self) -> bool {
-        true
-    }
-
-    /// In one environment; several may share keys.
-    fn has_distinct_keys(&self) -> bool {
-        self.databases.len() == 1
-    }
-
-    fn parts(&self) -> &[Part] {
-        &self.parts
-    }
-
-    /// Pages are filled from their ends, and in any order.
-    fn ascends(&self) -> bool {
-        false
+    fn description(&self) -> &Description {
+        &self.description
     }
 
     /// Reads leaf pages only: they say how long values on overflow pages are.
@@ -181,12 +164,8 @@ impl Source for LmdbSource {
         Ok(Box::new(Values::new(self, database, entries, layout)))
     }
 
-    fn not_adoptable(&self) -> Option<String> {
-        self.shape.not_adoptable()
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.notes.clone()
+    fn stamp(&self) -> u64 {
+        stamp_of_parts(&self.description.parts)
     }
 }
 

@@ -4,14 +4,16 @@ use std::collections::HashSet;
 use std::io::Cursor;
 use std::path::PathBuf;
 
-use grainstore_format::{MAX_KEY_LEN, Metadata, shown_path};
+use grainstore_format::{MAX_KEY_LEN, shown_path};
 use parquet::data_type::AsBytes;
 
 use super::cells::{self, Cell};
 use super::file::ParquetFile;
 use super::plan::Plan;
 use super::rows::Rows;
-use crate::{Bad, Blocks, Layout, Mapping, Part, Place, Reach, Samples, Source, SourceError};
+use crate::{
+    Bad, Blocks, Description, Layout, Mapping, Part, Place, Reach, Samples, Source, SourceError, stamp_of_parts,
+};
 
 /// So many rows are looked at to see whether a column can be the key.
 const ROWS_LOOKED_AT: usize = 1000;
@@ -28,8 +30,7 @@ pub struct ParquetOptions {
 pub struct ParquetSource {
     files: Vec<OpenedFile>,
     plan: Plan,
-    origins: Vec<PathBuf>,
-    parts: Vec<Part>,
+    description: Description,
     groups: Vec<Group>,
 }
 
@@ -71,12 +72,18 @@ impl ParquetSource {
             opened.into_iter().zip(leaves).map(|(file, leaves)| OpenedFile { file, leaves }).collect();
         let (parts, groups) = parts(&files)?;
         let origins: Vec<PathBuf> = files.iter().map(|opened| opened.file.path.clone()).collect();
-        match origins.first() {
-            Some(path) if parts.is_empty() => {
-                Err(SourceError::Refused { path: path.clone(), why: "it has no rows, nor has any other file".into() })
-            }
-            _ => Ok(Self { files, plan, origins, parts, groups }),
+        if let Some(path) = origins.first().filter(|_| parts.is_empty()) {
+            let why = "it has no rows, nor has any other file".into();
+            return Err(SourceError::Refused { path: path.clone(), why });
         }
+        let description = Description {
+            is_keyed: plan.key.is_some(),
+            ascends: true,
+            not_adoptable: Some("Parquet pages are encoded: pack them with `convert`".into()),
+            notes: plan.notes.clone(),
+            ..Description::new("Parquet", origins, plan.metadata.clone(), parts)
+        };
+        Ok(Self { files, plan, description, groups })
     }
 
     fn cells(&self, group: &Group) -> Result<Vec<Box<dyn cells::Cells>>, Bad> {
@@ -91,24 +98,8 @@ impl ParquetSource {
 }
 
 impl Source for ParquetSource {
-    fn kind(&self) -> &'static str {
-        "Parquet"
-    }
-
-    fn origins(&self) -> &[PathBuf] {
-        &self.origins
-    }
-
-    fn metadata(&self) -> &Metadata {
-        &self.plan.metadata
-    }
-
-    fn is_keyed(&self) -> bool {
-        self.plan.key.is_some()
-    }
-
-    fn parts(&self) -> &[Part] {
-        &self.parts
+    fn description(&self) -> &Description {
+        &self.description
     }
 
     /// Row groups are streamed: what a few bytes of a dictionary hold is known only when they are decoded.
@@ -131,12 +122,8 @@ impl Source for ParquetSource {
         }))
     }
 
-    fn not_adoptable(&self) -> Option<String> {
-        Some("Parquet pages are encoded: pack them with `convert`".into())
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.plan.notes.clone()
+    fn stamp(&self) -> u64 {
+        stamp_of_parts(&self.description.parts)
     }
 }
 

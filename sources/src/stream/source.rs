@@ -1,7 +1,7 @@
 //! A stream as a source: one part, opened once.
 
 use std::io::{self, BufReader, Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use grainstore_format::{Field, FieldType, FormatError, MAX_KEY_LEN, Metadata, Schema};
@@ -11,7 +11,7 @@ use super::recorder::Recorder;
 use super::records::Records;
 use crate::compressed::{Compression, content_head, head_of};
 use crate::tar::{Passing, Shape, TarOptions, look_at_stream, recognises};
-use crate::{Bad, Blocks, Layout, Part, Place, Reach, Samples, Source, SourceError};
+use crate::{Bad, Blocks, Description, Layout, Part, Place, Reach, Samples, Source, SourceError, stamp_of_parts};
 
 /// Bytes that are looked at before the first sample, and kept.
 const LOOK_LEN_MAX: usize = 64 << 20;
@@ -27,16 +27,15 @@ pub enum StreamFormat {
 
 /// A stream that is read once.
 pub struct StreamSource {
-    origins: [PathBuf; 0],
-    parts: [Part; 1],
-    content: Content,
+    description: Description,
+    content: StreamContent,
     /// Taken when the part is opened.
     stream: Mutex<Option<Box<dyn Read + Send>>>,
 }
 
-enum Content {
+enum StreamContent {
     Tar(Shape),
-    Records { metadata: Metadata, is_keyed: bool },
+    Records { is_keyed: bool },
 }
 
 impl StreamSource {
@@ -50,12 +49,11 @@ impl StreamSource {
         let content = decompressed(stream, format).map_err(unreadable)?;
         let mut recorder = Recorder::new(content, LOOK_LEN_MAX);
         let content = match format {
-            StreamFormat::Tar => Content::Tar(look_at_stream(&mut recorder, &options.map).map_err(refused)?),
-            StreamFormat::Records => Content::records(&mut recorder)?,
+            StreamFormat::Tar => StreamContent::Tar(look_at_stream(&mut recorder, &options.map).map_err(refused)?),
+            StreamFormat::Records => StreamContent::Records { is_keyed: has_key(&mut recorder) },
         };
         let stream = Mutex::new(Some(recorder.replay()));
-        let parts = [Part { path: "-".into(), len: 0, sample_count: None }];
-        Ok(Self { origins: [], parts, content, stream })
+        Ok(Self { description: content.description()?, content, stream })
     }
 
     fn bad(why: &str) -> Bad {
@@ -63,16 +61,38 @@ impl StreamSource {
     }
 }
 
-impl Content {
-    /// The first record says whether all have keys.
-    fn records(stream: &mut dyn Read) -> Result<Self, FormatError> {
-        let mut key_len = Vec::new();
-        // What cannot be read is told by the part, with its place.
-        let _ = stream.take(4).read_to_end(&mut key_len);
-        let fields = vec![Field { name: "data".into(), kind: FieldType::Bytes }];
-        let metadata = Metadata { schema: Schema::new(Vec::new(), fields)?, user: Map::new() };
-        Ok(Self::Records { metadata, is_keyed: key_len.iter().any(|&byte| byte != 0) })
+impl StreamContent {
+    fn description(&self) -> Result<Description, FormatError> {
+        let parts = vec![Part { path: "-".into(), len: 0, sample_count: None }];
+        let description = match self {
+            Self::Tar(shape) => Description {
+                notes: shape.notes().to_vec(),
+                ..Description::new("tar stream", Vec::new(), shape.metadata().clone(), parts)
+            },
+            Self::Records { is_keyed } => {
+                let fields = vec![Field { name: "data".into(), kind: FieldType::Bytes }];
+                let metadata = Metadata { schema: Schema::new(Vec::new(), fields)?, user: Map::new() };
+                Description {
+                    is_keyed: *is_keyed,
+                    ..Description::new("stream of records", Vec::new(), metadata, parts)
+                }
+            }
+        };
+        Ok(Description {
+            is_once: true,
+            ascends: true,
+            not_adoptable: Some("a stream has no file to point into: pack it with `convert`".into()),
+            ..description
+        })
     }
+}
+
+/// Whether the first record has a key; then all have.
+fn has_key(stream: &mut dyn Read) -> bool {
+    let mut key_len = Vec::new();
+    // An error here comes again when the part is read, with its location.
+    let _ = stream.take(4).read_to_end(&mut key_len);
+    key_len.iter().any(|&byte| byte != 0)
 }
 
 /// The content of a stream. Two bytes that look like zlib may be anything, so what is inside must be of the format.
@@ -101,34 +121,8 @@ fn begins_record(head: &[u8]) -> bool {
 }
 
 impl Source for StreamSource {
-    fn kind(&self) -> &'static str {
-        match self.content {
-            Content::Tar(_) => "tar stream",
-            Content::Records { .. } => "stream of records",
-        }
-    }
-
-    fn origins(&self) -> &[PathBuf] {
-        &self.origins
-    }
-
-    fn metadata(&self) -> &Metadata {
-        match &self.content {
-            Content::Tar(shape) => shape.metadata(),
-            Content::Records { metadata, .. } => metadata,
-        }
-    }
-
-    fn is_keyed(&self) -> bool {
-        !matches!(self.content, Content::Records { is_keyed: false, .. })
-    }
-
-    fn is_once(&self) -> bool {
-        true
-    }
-
-    fn parts(&self) -> &[Part] {
-        &self.parts
+    fn description(&self) -> &Description {
+        &self.description
     }
 
     fn blocks(&self, _part: usize) -> Result<Option<Blocks>, Bad> {
@@ -142,19 +136,12 @@ impl Source for StreamSource {
         let stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner).take();
         let stream = stream.ok_or_else(|| Self::bad("a stream can be read once, and it has been"))?;
         Ok(match &self.content {
-            Content::Tar(shape) => Box::new(Passing::new(shape, Path::new("-"), stream)),
-            Content::Records { is_keyed, .. } => Box::new(Records::new(Path::new("-"), stream, *is_keyed)),
+            StreamContent::Tar(shape) => Box::new(Passing::new(shape, Path::new("-"), stream)),
+            StreamContent::Records { is_keyed } => Box::new(Records::new(Path::new("-"), stream, *is_keyed)),
         })
     }
 
-    fn not_adoptable(&self) -> Option<String> {
-        Some("a stream has no file to point into: pack it with `convert`".into())
-    }
-
-    fn notes(&self) -> Vec<String> {
-        match &self.content {
-            Content::Tar(shape) => shape.notes().to_vec(),
-            Content::Records { .. } => Vec::new(),
-        }
+    fn stamp(&self) -> u64 {
+        stamp_of_parts(&self.description.parts)
     }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::{Metadata, shown_path};
+use grainstore_format::shown_path;
 
 use super::bytes::{FileBytes, StreamBytes};
 use super::file::{FileSamples, blocks};
@@ -13,7 +13,9 @@ use super::passing::Passing;
 use super::recognises;
 use super::shape::Shape;
 use crate::compressed::{Compression, detect, open};
-use crate::{Bad, Blocks, Layout, Mapping, Part, Place, Reach, Samples, Source, SourceError};
+use crate::{
+    Bad, Blocks, Description, Layout, Mapping, Part, Place, Reach, Samples, Source, SourceError, stamp_of_parts,
+};
 
 /// Bytes of a compressed archive's content that are looked at for its shape.
 pub(crate) const LOOK_LEN_MAX: u64 = 64 << 20;
@@ -29,9 +31,8 @@ pub struct TarOptions {
 /// Tar archives, compressed or not.
 #[derive(Debug)]
 pub struct TarSource {
-    origins: Vec<PathBuf>,
+    description: Description,
     compressions: Vec<Compression>,
-    parts: Vec<Part>,
     shape: Shape,
 }
 
@@ -56,11 +57,17 @@ impl TarSource {
             parts.push(Part { path: path.clone(), len, sample_count: None });
         }
         let shape = looking.shape().map_err(refused)?;
-        Ok(Self { origins: files.to_vec(), compressions, parts, shape })
+        let description = Description {
+            ascends: true,
+            not_adoptable: not_adoptable(&parts, &compressions),
+            notes: shape.notes().to_vec(),
+            ..Description::new("tar", files.to_vec(), shape.metadata().clone(), parts)
+        };
+        Ok(Self { description, compressions, shape })
     }
 
     fn part(&self, part: usize) -> Result<(&Path, Compression), Bad> {
-        let found = self.parts.get(part).zip(self.compressions.get(part));
+        let found = self.description.parts.get(part).zip(self.compressions.get(part));
         let missing = || Bad::new(Path::new(""), Place::default(), format!("there is no part {part}"), Reach::Rest);
         found.map(|(part, compression)| (part.path.as_path(), *compression)).ok_or_else(missing)
     }
@@ -87,24 +94,8 @@ fn file_bytes(path: &Path) -> Result<FileBytes, Bad> {
 }
 
 impl Source for TarSource {
-    fn kind(&self) -> &'static str {
-        "tar"
-    }
-
-    fn origins(&self) -> &[PathBuf] {
-        &self.origins
-    }
-
-    fn metadata(&self) -> &Metadata {
-        self.shape.metadata()
-    }
-
-    fn is_keyed(&self) -> bool {
-        true
-    }
-
-    fn parts(&self) -> &[Part] {
-        &self.parts
+    fn description(&self) -> &Description {
+        &self.description
     }
 
     fn blocks(&self, part: usize) -> Result<Option<Blocks>, Bad> {
@@ -128,14 +119,14 @@ impl Source for TarSource {
         Ok(Box::new(Passing::new(&self.shape, path, content)))
     }
 
-    fn not_adoptable(&self) -> Option<String> {
-        let is_compressed = |(_, compression): &(&Part, &Compression)| **compression != Compression::None;
-        let (part, compression) = self.parts.iter().zip(&self.compressions).find(is_compressed)?;
-        let (path, name) = (shown_path(&part.path), compression.name());
-        Some(format!("{path} is {name}-compressed: decompress it, or pack it with `convert`"))
+    fn stamp(&self) -> u64 {
+        stamp_of_parts(&self.description.parts)
     }
+}
 
-    fn notes(&self) -> Vec<String> {
-        self.shape.notes().to_vec()
-    }
+fn not_adoptable(parts: &[Part], compressions: &[Compression]) -> Option<String> {
+    let is_compressed = |(_, compression): &(&Part, &Compression)| **compression != Compression::None;
+    let (part, compression) = parts.iter().zip(compressions).find(is_compressed)?;
+    let (path, name) = (shown_path(&part.path), compression.name());
+    Some(format!("{path} is {name}-compressed: decompress it, or pack it with `convert`"))
 }

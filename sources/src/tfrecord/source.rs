@@ -17,7 +17,8 @@ use super::shape::{HINT, Shape};
 use super::wire::InFile;
 use crate::compressed::{Compression, detect, head_of};
 use crate::{
-    Bad, BlockBuilder, Blocks, Item, Layout, Mapping, Part, Reach, Samples, Source, SourceError, WHOLE_LEN_MAX,
+    Bad, BlockBuilder, Blocks, Description, Item, Layout, Mapping, Part, Reach, Samples, Source, SourceError,
+    WHOLE_LEN_MAX, stamp_of_parts,
 };
 
 /// The zlib stream of no bytes is not longer, whoever writes it.
@@ -35,10 +36,8 @@ pub struct TfRecordOptions {
 /// TFRecord files.
 #[derive(Debug)]
 pub struct TfRecordSource {
-    files: Vec<PathBuf>,
-    parts: Vec<Part>,
+    description: Description,
     compressions: Vec<Compression>,
-    metadata: Metadata,
     /// `None` where records are packed as they are.
     shape: Option<Shape>,
 }
@@ -64,37 +63,35 @@ impl TfRecordSource {
             let looked = Looked::at(&parts, &compressions)?;
             Some(Shape::of(&looked, &options.map).map_err(|why| refused(&looked.path, why))?)
         };
-        let metadata = shape.as_ref().map_or_else(raw_metadata, |shape| Ok(shape.metadata.clone()))?;
-        Ok(Self { files: files.to_vec(), parts, compressions, metadata, shape })
+        let compressed = not_adoptable(&parts, &compressions);
+        let description = match &shape {
+            None => Description {
+                is_keyed: false,
+                not_adoptable: compressed,
+                ..Description::new("TFRecord", files.to_vec(), raw_metadata()?, parts)
+            },
+            Some(shape) => Description {
+                is_keyed: shape.is_keyed,
+                not_adoptable: compressed.or_else(|| shape.not_in_place()),
+                notes: shape.notes.clone(),
+                warnings: shape.warnings.clone(),
+                ..Description::new("TFRecord", files.to_vec(), shape.metadata.clone(), parts)
+            },
+        };
+        Ok(Self { description: Description { ascends: true, ..description }, compressions, shape })
     }
 }
 
 impl Source for TfRecordSource {
-    fn kind(&self) -> &'static str {
-        "TFRecord"
-    }
-
-    fn origins(&self) -> &[PathBuf] {
-        &self.files
-    }
-
-    fn metadata(&self) -> &Metadata {
-        &self.metadata
-    }
-
-    fn is_keyed(&self) -> bool {
-        self.shape.as_ref().is_some_and(|shape| shape.is_keyed)
-    }
-
-    fn parts(&self) -> &[Part] {
-        &self.parts
+    fn description(&self) -> &Description {
+        &self.description
     }
 
     fn blocks(&self, part: usize) -> Result<Option<Blocks>, Bad> {
         if self.compressions[part] != Compression::None {
             return Ok(None);
         }
-        let mut records = Records::scan(&self.parts[part].path)?;
+        let mut records = Records::scan(&self.description.parts[part].path)?;
         let mut blocks = BlockBuilder::default();
         loop {
             match records.next_head() {
@@ -114,27 +111,21 @@ impl Source for TfRecordSource {
     }
 
     fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn Samples + '_>, Bad> {
-        let path = &self.parts[part].path;
+        let path = &self.description.parts[part].path;
         let records = Records::open(path, self.compressions[part], position)?;
         Ok(Box::new(Reading { source: self, path, layout, records, data: Vec::new(), long: Long::None(io::empty()) }))
     }
 
-    fn not_adoptable(&self) -> Option<String> {
-        let compressed = self.compressions.iter().position(|compression| *compression != Compression::None);
-        let reason = |file: usize| {
-            let (path, name) = (shown_path(&self.files[file]), self.compressions[file].name());
-            format!("{path} is compressed ({name}), so its records do not lie in the file as they are")
-        };
-        compressed.map(reason).or_else(|| self.shape.as_ref().and_then(Shape::not_in_place))
+    fn stamp(&self) -> u64 {
+        stamp_of_parts(&self.description.parts)
     }
+}
 
-    fn notes(&self) -> Vec<String> {
-        self.shape.as_ref().map(|shape| shape.notes.clone()).unwrap_or_default()
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.shape.as_ref().map(|shape| shape.warnings.clone()).unwrap_or_default()
-    }
+fn not_adoptable(parts: &[Part], compressions: &[Compression]) -> Option<String> {
+    let is_compressed = |(_, compression): &(&Part, &Compression)| **compression != Compression::None;
+    let (part, compression) = parts.iter().zip(compressions).find(is_compressed)?;
+    let (path, name) = (shown_path(&part.path), compression.name());
+    Some(format!("{path} is compressed ({name}), so its records do not lie in the file as they are"))
 }
 
 /// A file that cannot be opened says so when it is read: the others may do without it.

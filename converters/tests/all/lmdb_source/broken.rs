@@ -149,7 +149,7 @@ proptest! {
         }
         let place = Place::with(&bytes);
         if let Ok(source) = place.open(&options) {
-            if (0..source.parts().len()).all(|part| source.blocks(part).is_ok()) {
+            if (0..source.description().parts.len()).all(|part| source.blocks(part).is_ok()) {
                 check_blocks(&source);
             }
             stream(&source, Layout::InPlace);

@@ -106,7 +106,7 @@ pub(crate) fn read(source: &LmdbSource, at: (usize, u64), layout: Layout, count:
 
 /// All samples, streamed part for part.
 pub(crate) fn stream(source: &LmdbSource, layout: Layout) -> Vec<Result<Taken, Bad>> {
-    (0..source.parts().len()).flat_map(|part| read(source, (part, 0), layout, usize::MAX)).collect()
+    (0..source.description().parts.len()).flat_map(|part| read(source, (part, 0), layout, usize::MAX)).collect()
 }
 
 pub(crate) fn all(source: &LmdbSource) -> Vec<Taken> {
@@ -119,7 +119,7 @@ pub(crate) fn keys_and_payloads(source: &LmdbSource) -> Vec<(Vec<u8>, Vec<u8>)> 
 
 /// Reading block by block, from the last to the first, gives what streaming gives.
 pub(crate) fn check_blocks(source: &LmdbSource) {
-    for part in 0..source.parts().len() {
+    for part in 0..source.description().parts.len() {
         let Some(Blocks::Runs(blocks)) = source.blocks(part).unwrap() else { panic!("no blocks") };
         let read_block = |block: &grainstore_sources::Block| {
             read(source, (part, block.position), Layout::Packed, block.sample_count as usize)

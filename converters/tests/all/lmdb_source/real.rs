@@ -18,7 +18,7 @@ fn values_of_all_lengths_are_read_after_many_commits_and_deletes() {
     let expected = (0..39).filter(|i| *i >= 36 || i % 4 != 0);
     let expected: Vec<_> = expected.map(|i| (format!("key{i:03}").into_bytes(), value(i))).collect();
     assert_eq!(keys_and_payloads(&source), expected);
-    assert_eq!(source.metadata().schema.fields()[0].name, "data");
+    assert_eq!(source.description().metadata.schema.fields()[0].name, "data");
     check_blocks(&source);
     check_in_place(&place, &source);
     let by_folder = LmdbSource::open(&[place.folder()], &LmdbOptions::default()).unwrap();
@@ -29,7 +29,7 @@ fn values_of_all_lengths_are_read_after_many_commits_and_deletes() {
 fn several_environments_follow_each_other() {
     let place = Place::fixture("plain");
     let source = LmdbSource::open(&[place.file(), place.file()], &LmdbOptions::default()).unwrap();
-    assert_eq!((source.parts().len(), all(&source).len()), (2, 60));
+    assert_eq!((source.description().parts.len(), all(&source).len()), (2, 60));
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn excluded_keys_are_no_samples() {
     let options = LmdbOptions { exclude: vec![b"key001".to_vec(), b"absent".to_vec()], ..mapped("x=value") };
     let source = place.open(&options).unwrap();
     assert_eq!(all(&source)[0].key, b"key002");
-    assert_eq!((all(&source).len(), source.metadata().schema.fields()[0].name.as_str()), (29, "x"));
+    assert_eq!((all(&source).len(), source.description().metadata.schema.fields()[0].name.as_str()), (29, "x"));
     check_blocks(&source);
 }
 
@@ -61,7 +61,7 @@ fn several_values_for_a_key_are_refused_and_what_lies_beside_them_is_read() {
     let place = Place::fixture("dupsort");
     let source = place.open(&LmdbOptions::default()).unwrap();
     assert_eq!(keys_and_payloads(&source), [(b"plain".to_vec(), b"value".to_vec())]);
-    assert!(source.notes()[0].ends_with("holds named databases too, which are not read: d"));
+    assert!(source.description().notes[0].ends_with("holds named databases too, which are not read: d"));
     let named = LmdbOptions { database: Some("d".into()), ..LmdbOptions::default() };
     assert!(place.refusal(&named).starts_with("it has several values for one key (MDB_DUPSORT)"));
 }
@@ -71,9 +71,10 @@ fn several_values_for_a_key_are_refused_and_what_lies_beside_them_is_read() {
 fn a_datum_becomes_a_picture_and_attributes() {
     let place = Place::fixture("datum");
     let source = place.open(&LmdbOptions::default()).unwrap();
-    let names: Vec<&str> = source.metadata().schema.attributes().iter().map(|one| one.name.as_str()).collect();
+    let names: Vec<&str> =
+        source.description().metadata.schema.attributes().iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["label", "channels", "height", "width", "encoded"]);
-    assert_eq!(source.metadata().schema.fields()[0].name, "image");
+    assert_eq!(source.description().metadata.schema.fields()[0].name, "image");
     let samples = all(&source);
     assert_eq!(samples[0].payload, (0..12).collect::<Vec<u8>>());
     assert_eq!(samples[1].payload, (0..9000).map(|i| i as u8).collect::<Vec<u8>>());
@@ -83,7 +84,7 @@ fn a_datum_becomes_a_picture_and_attributes() {
     assert_eq!(samples[2].attributes, [int(1), int(0), int(0), int(0), Some(AttributeValue::Bool(true))]);
     check_blocks(&source);
     check_in_place(&place, &source);
-    assert_eq!(source.not_adoptable(), None);
+    assert_eq!(source.description().not_adoptable.clone(), None);
 }
 
 #[test]
@@ -91,7 +92,7 @@ fn a_mapping_chooses_from_a_datum_and_raw_keeps_it_whole() {
     let place = Place::fixture("datum");
     let source = place.open(&mapped("class=label,pixels=data")).unwrap();
     assert_eq!(all(&source)[1].attributes, [Some(AttributeValue::Int(0))]);
-    assert_eq!(source.metadata().schema.fields()[0].name, "pixels");
+    assert_eq!(source.description().metadata.schema.fields()[0].name, "pixels");
     assert!(place.refusal(&mapped("x=picture")).starts_with("a Datum has no \"picture\""));
     let whole = all(&place.open(&raw()).unwrap());
     assert_eq!(whole[0].payload[..8], [8, 3, 16, 2, 24, 2, 34, 12]);
@@ -109,7 +110,7 @@ fn keys_that_belong_together_become_one_sample() {
     assert_eq!(&samples[1].payload[1403..], b"word2");
     assert_eq!(samples[3].fields, [Some(0..2803), None]);
     check_blocks(&source);
-    assert!(source.not_adoptable().is_some());
+    assert!(source.description().not_adoptable.is_some());
     let images = place.open(&mapped("image=image-*")).unwrap();
     check_in_place(&place, &images);
     assert!(place.refusal(&mapped("image=image-*,label=label")).starts_with("\"label\": expected a key with one *"));

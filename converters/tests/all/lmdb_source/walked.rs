@@ -45,7 +45,7 @@ fn a_large_tree_has_parts_and_every_key_is_found_by_search() {
     }
     let place = Place::with(&file(512, &model));
     let source = place.open(&raw()).unwrap();
-    assert_eq!(source.parts().len(), 64);
+    assert_eq!(source.description().parts.len(), 64);
     let per_part: Vec<usize> =
         (0..64).map(|part| super::read(&source, (part, 0), Layout::Packed, usize::MAX).len()).collect();
     assert_eq!(per_part.iter().sum::<usize>(), 40_000);
@@ -80,6 +80,6 @@ fn a_value_of_more_than_64_mib_is_streamed() {
 fn an_empty_database_has_no_samples() {
     let place = Place::with(&Pages::of(4096, &[]));
     let source = place.open(&LmdbOptions::default()).unwrap();
-    assert_eq!((source.parts().len(), all(&source).len()), (1, 0));
+    assert_eq!((source.description().parts.len(), all(&source).len()), (1, 0));
     check_blocks(&source);
 }

@@ -98,13 +98,13 @@ pub(crate) fn said(bad: &Bad) -> String {
 
 /// All parts, each from its start.
 pub(crate) fn read(source: &dyn Source, layout: Layout) -> Vec<Result<Got, Bad>> {
-    (0..source.parts().len()).flat_map(|part| from(source, part, 0, layout, u64::MAX)).collect()
+    (0..source.description().parts.len()).flat_map(|part| from(source, part, 0, layout, u64::MAX)).collect()
 }
 
 /// All parts by their blocks, the last block read first, put in order again.
 pub(crate) fn read_blocks(source: &dyn Source, layout: Layout) -> Vec<Result<Got, Bad>> {
     let mut all = Vec::new();
-    for part in 0..source.parts().len() {
+    for part in 0..source.description().parts.len() {
         let Some(Blocks::Runs(blocks)) = source.blocks(part).unwrap() else { panic!("no blocks") };
         let read = |block: &grainstore_sources::Block| {
             let got = from(source, part, block.position, layout, u64::from(block.sample_count));

@@ -11,7 +11,7 @@ use grainstore_format::AttributeValue;
 use grainstore_sources::tfrecord::example::{Example, Feature};
 use grainstore_sources::tfrecord::framing::frame;
 use grainstore_sources::tfrecord::{TfRecordOptions, TfRecordSource};
-use grainstore_sources::{Bad, Blocks, Item, Layout, Mapping, Samples, Source};
+use grainstore_sources::{Bad, Blocks, Item, Layout, Mapping, Samples, Source, SourceError};
 use prost::Message;
 use tempfile::TempDir;
 
@@ -136,13 +136,13 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
 /// Why a source was refused.
 pub(crate) fn refusal(opened: Result<Opened, ConvertError>) -> String {
     let error = opened.unwrap_err();
-    assert!(matches!(error, ConvertError::Refused { .. }));
+    assert!(matches!(error, ConvertError::Source(SourceError::Refused { .. })));
     error.to_string()
 }
 
 /// All samples of all parts, none of them bad.
 pub(crate) fn whole_rows(source: &TfRecordSource) -> Vec<Row> {
-    let parts = 0..source.parts().len();
+    let parts = 0..source.description().parts.len();
     parts.flat_map(|part| streamed(source, part)).map(|item| item.unwrap().row()).collect()
 }
 
