@@ -168,7 +168,8 @@ proptest! {
         }).sum();
         for jobs in [1, 3, 16] {
             let jobs = NonZeroUsize::new(jobs);
-            let options = ConvertOptions { order, on_duplicate, on_bad: OnBad::Skip, jobs, ..small() };
+            let segment_size = 512 << 10;
+            let options = ConvertOptions { order, on_duplicate, on_bad: OnBad::Skip, jobs, segment_size, ..small() };
             let path = folder.path().join(format!("{}.grain", jobs.unwrap()));
             let packed = pack(&source, &path, &options);
             if expected.is_empty() {
@@ -272,6 +273,8 @@ fn a_resumed_conversion_ends_byte_for_byte_as_an_uninterrupted_one() {
             on_bad: OnBad::Skip,
             on_duplicate: OnDuplicate::First,
             on_kept: OnKept::Resume,
+            // 120 segments; each is flushed to the disk, and thousands would take minutes.
+            segment_size: 1 << 20,
             ..small()
         };
         let folder = tempfile::tempdir().unwrap();
