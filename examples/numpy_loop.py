@@ -1,4 +1,4 @@
-"""Batches as NumPy arrays, a transform in threads, and going on in mid-epoch: grainstore alone.
+"""Batches as NumPy arrays, a transform in threads, and resuming in mid-epoch: grainstore alone.
 
     pip install numpy
     python examples/numpy_loop.py

@@ -17,7 +17,7 @@ CLASSES = 4
 
 
 def make_dataset(path: Path) -> None:
-    """1,000 pictures of 8 x 8 pixels, whose brightness says their class."""
+    """1,000 pictures of 8 x 8 pixels, whose brightness shows their class."""
     random = np.random.default_rng(0)
     with grainstore.Writer(path, schema={"image": "uint8[8,8]", "label": "int64"}) as writer:
         for number in range(1000):

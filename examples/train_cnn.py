@@ -5,8 +5,8 @@
     python examples/train_cnn.py --quick    # some seconds, a smaller dataset
 
 It makes pictures of ten shapes in a temporary folder (train/circle/00000.png, ...), packs them, and shows three things:
-both ways of reading train alike, how many samples a second each reads, and that a run that was stopped and went on in
-another process has the losses of one that was not, to the last bit.
+both ways of reading train equally well, how many samples a second each reads, and that a run that was stopped and resumed in
+another process has the same losses as one that was not, bit for bit.
 """
 
 import argparse

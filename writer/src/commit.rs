@@ -197,7 +197,7 @@ fn check_target(storage: &dyn Storage, target: &Path, overwrite: bool) -> Result
         Some(EntryKind::Directory) => {
             let names = storage.list(target).map_err(WriteError::io("list", target))?;
             if let Some(foreign) = names.iter().find(|name| !is_ours(name)) {
-                return refuse(format!("it holds \"{}\", which grainstore did not write", shown_path(&foreign)));
+                return refuse(format!("it holds \"{}\", which grainstore did not write", shown_path(foreign)));
             }
             if !names.iter().any(|name| name == Manifest::FILE_NAME) {
                 return refuse("it has no manifest.json, so it is no dataset".into());
@@ -228,7 +228,7 @@ pub(crate) fn is_ours(name: &OsStr) -> bool {
 fn remove_ours(storage: &dyn Storage, directory: &Path, wanted: &[&str]) -> Result<(), WriteError> {
     let mut names = storage.list(directory).map_err(WriteError::io("list", directory))?;
     if let Some(foreign) = names.iter().find(|name| !is_ours(name)) {
-        let why = format!("it holds \"{}\", which grainstore did not write", shown_path(&foreign));
+        let why = format!("it holds \"{}\", which grainstore did not write", shown_path(foreign));
         return Err(WriteError::NotReplaceable { path: directory.to_owned(), why });
     }
     names.retain(|name| !wanted.iter().any(|wanted| name == wanted));

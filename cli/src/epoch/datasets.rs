@@ -44,7 +44,7 @@ impl DatasetArgs {
 
     /// Their paths, as they were given.
     pub(crate) fn paths(&self) -> Vec<String> {
-        self.paths.iter().map(|path| shown_path(path)).collect()
+        self.paths.iter().map(shown_path).collect()
     }
 
     /// `a.grain`, or `a.grain and 2 more`.
