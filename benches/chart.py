@@ -3,9 +3,10 @@
 
     python3 benches/chart.py docs/speed.json docs/speed.svg
 
-To replace the data by reports of `grainstore demo --json`, one for each group of bars, name them first:
+To replace the data by a report of `grainstore demo --json`, which has one group of bars for each folder of files:
 
-    python3 benches/chart.py --demo large.json --demo small.json docs/speed.json docs/speed.svg
+    grainstore demo --json > report.json
+    python3 benches/chart.py --demo report.json --origin "MACHINE, DISK, DATE" docs/speed.json docs/speed.svg
 
 It needs nothing but the standard library. The chart has no background, and its text follows the page's colour scheme.
 """
@@ -22,13 +23,13 @@ COLOURS = {"grainstore": "#3b82d6", "files, 16 threads": "#9a9a9a", "files, one 
 STYLE = "text { fill: #333 } .group { font-weight: bold } @media (prefers-color-scheme: dark) { text { fill: #ccc } }"
 
 
-def group_of(report: dict) -> dict:
-    """One group of bars from a report of `grainstore demo --json`."""
-    mean_len = report["payload_bytes"] / report["samples"]
+def group_of(folder: dict) -> dict:
+    """One group of bars from a folder of a report of `grainstore demo --json`."""
+    mean_len = folder["payload_bytes"] / folder["samples"]
     size = f"{mean_len / 1000:.0f} KB" if mean_len >= 1000 else f"{mean_len:.0f} bytes"
     sources = {"grainstore": "epoch", "files, 16 threads": "files_16_threads", "files, one by one": "files_one_by_one"}
-    rates = {name: round(report[source]["mb_per_s"]) for name, source in sources.items()}
-    return {"name": f"{report['samples']:,} files of {size}", "rates": rates}
+    rates = {name: round(folder[source]["mb_per_s"]) for name, source in sources.items()}
+    return {"name": f"{folder['samples']:,} files of {size}", "rates": rates}
 
 
 def text(x: float, y: float, words: str, more: str = "") -> str:
@@ -60,8 +61,8 @@ def draw(data: dict) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Draws the chart of the README.")
-    parser.add_argument("--demo", type=Path, action="append", default=[], help="a report of `grainstore demo --json`")
-    parser.add_argument("--origin", help="where and when the reports were made (with --demo)")
+    parser.add_argument("--demo", type=Path, help="a report of `grainstore demo --json`")
+    parser.add_argument("--origin", help="where and when the report was made (with --demo)")
     parser.add_argument("data", type=Path)
     parser.add_argument("chart", type=Path)
     arguments = parser.parse_args()
@@ -70,7 +71,7 @@ def main() -> None:
         if arguments.origin is None:
             parser.error("--demo needs --origin: a chart names its machine and date")
         data["origin"] = arguments.origin
-        data["groups"] = [group_of(json.loads(report.read_text())) for report in arguments.demo]
+        data["groups"] = [group_of(folder) for folder in json.loads(arguments.demo.read_text())["folders"]]
         arguments.data.write_text(json.dumps(data, indent=2) + "\n")
     arguments.chart.write_text(draw(data))
 
