@@ -4,7 +4,6 @@ use std::iter::FusedIterator;
 
 use super::extents::Extents;
 use super::lanes::Lanes;
-use super::piece::Piece;
 use super::stride::Stride;
 use super::walk::LaneWalk;
 use super::{Arrangement, Plan, in_memory};
@@ -30,12 +29,10 @@ struct LaneOrdinals {
     /// The round of the next visit.
     round: u64,
     walk: LaneWalk,
-    piece: Option<Piece>,
-    /// Of a subset, counted from `base`; else slots of the piece.
-    slots: Vec<u16>,
-    /// The first ordinal of the piece's extent, where that is of a subset.
-    base: Option<u64>,
-    /// The round of the piece's first slot.
+    /// The samples of the piece, as distances from `base`.
+    offsets: Vec<u16>,
+    base: u64,
+    /// The round of the first of them.
     first_round: u64,
 }
 
@@ -80,36 +77,20 @@ impl FusedIterator for Ordinals {}
 
 impl LaneOrdinals {
     fn new(walk: LaneWalk) -> Self {
-        Self { round: walk.round, walk, piece: None, slots: Vec::new(), base: None, first_round: 0 }
+        Self { round: walk.round, walk, offsets: Vec::new(), base: 0, first_round: 0 }
     }
 
-    /// The ordinal of the next visit, which is so many rounds before the one after it.
+    /// The ordinal of the next visit, which is `round_step` rounds before the one after it.
     fn ordinal(&mut self, lanes: &Lanes, extents: &Extents, round_step: u64) -> Option<u64> {
         let round = self.round;
         self.round = round.saturating_add(round_step);
-        if round - self.first_round >= self.slots.len() as u64 {
-            self.enter_piece_of(lanes, extents, round)?;
+        if round - self.first_round >= self.offsets.len() as u64 {
+            self.walk.round = round;
+            let piece = self.walk.next(lanes)?;
+            self.base = piece.offsets_into(extents, &mut self.offsets);
+            self.first_round = piece.first_round;
         }
-        let slot = *self.slots.get(in_memory(round - self.first_round))?;
-        match self.base {
-            Some(base) => Some(base + u64::from(slot)),
-            None => self.piece.as_ref().map(|piece| piece.index_of(slot)),
-        }
-    }
-
-    fn enter_piece_of(&mut self, lanes: &Lanes, extents: &Extents, round: u64) -> Option<()> {
-        self.walk.round = round;
-        let piece = self.walk.next(lanes)?;
-        piece.slots_into(&mut self.slots);
-        self.first_round = piece.first_round;
-        self.base = extents.subset().map(|_| extents.ordinal(extents.samples(piece.extent).start));
-        if let Some(base) = self.base {
-            let ordinals: Vec<u64> = piece.ranges().flat_map(|range| extents.ordinals(range)).collect();
-            // An extent spans no more ordinals than it may have samples.
-            let from_base = |slot: u16| u16::try_from(ordinals[usize::from(slot)] - base).unwrap_or(u16::MAX);
-            self.slots.iter_mut().for_each(|slot| *slot = from_base(*slot));
-        }
-        self.piece = Some(piece);
-        Some(())
+        let offset = *self.offsets.get(in_memory(round - self.first_round))?;
+        Some(self.base + u64::from(offset))
     }
 }

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::extents::Extents;
 use super::in_memory;
 use super::splitmix::Draws;
 
@@ -20,6 +21,13 @@ pub struct Piece {
     head: Range<u64>,
     wrapped: Range<u64>,
     draws: Draws,
+}
+
+/// A distance between two ordinals of an extent, which spans no more of them than it may have samples.
+fn in_extent(distance: u64) -> u16 {
+    let offset = u16::try_from(distance);
+    debug_assert!(offset.is_ok(), "an extent spans 65,536 ordinals at most");
+    offset.unwrap_or(u16::MAX)
 }
 
 /// What a piece is made of.
@@ -72,6 +80,25 @@ impl Piece {
         slots.clear();
         slots.extend((0..=u16::MAX).take(in_memory(self.len())));
         self.draws.shuffle(slots);
+    }
+
+    /// Replaces `offsets` by its samples in the order of their visit, as distances from the ordinal that is returned: 2
+    /// bytes a sample, for callers that hold the order of many pieces.
+    pub fn offsets_into(&self, extents: &Extents, offsets: &mut Vec<u16>) -> u64 {
+        self.slots_into(offsets);
+        let first_index = extents.samples(self.extent).start;
+        let base = extents.ordinal(first_index);
+        if extents.subset().is_some() {
+            let ordinals: Vec<u64> = self.ranges().flat_map(|range| extents.ordinals(range)).collect();
+            for offset in offsets {
+                *offset = in_extent(ordinals[usize::from(*offset)] - base);
+            }
+        } else {
+            for offset in offsets {
+                *offset = in_extent(self.index_of(*offset) - first_index);
+            }
+        }
+        base
     }
 
     /// The index of a slot below [`len`](Self::len).

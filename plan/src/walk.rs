@@ -8,6 +8,7 @@ use std::collections::binary_heap::PeekMut;
 use std::iter::FusedIterator;
 use std::sync::Arc;
 
+use super::extents::Extents;
 use super::in_memory;
 use super::lanes::Lanes;
 use super::piece::Piece;
@@ -84,6 +85,21 @@ impl Visits {
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.count == self.piece.len()
+    }
+
+    /// Replaces `offsets` by the samples that are visited, in order of visit, as distances from the ordinal that is
+    /// returned. Costs one shuffle of the piece.
+    pub fn offsets_into(&self, extents: &Extents, offsets: &mut Vec<u16>) -> u64 {
+        let base = self.piece.offsets_into(extents, offsets);
+        if !self.is_whole() {
+            let mut next = in_memory(self.skipped);
+            for visit in 0..in_memory(self.count) {
+                offsets[visit] = offsets[next];
+                next += in_memory(self.step);
+            }
+            offsets.truncate(in_memory(self.count));
+        }
+        base
     }
 
     /// The indices that are visited, in order of visit. Costs one shuffle of the piece.

@@ -1,4 +1,4 @@
-//! A batch: the payloads of several samples in one block of memory.
+//! A batch: the payloads of several samples in one piece of memory.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,29 +10,29 @@ use crate::damage::SkippedSample;
 use crate::engine::{Buffer, BufferPool};
 use crate::{ReadError, fields};
 
-/// Several samples. Their payloads lie in one block; a sample that was asked for twice lies there once. Cloning it
-/// copies no payload.
+/// Several samples. Their payloads are in one piece of memory; a sample that was requested twice is stored there once.
+/// Cloning it copies no payload.
 #[derive(Clone)]
 pub struct Batch {
     pub(crate) dataset: Collection,
-    pub(crate) block: Arc<Block>,
+    pub(crate) memory: Arc<BatchMemory>,
     pub(crate) ordinals: Vec<u64>,
     pub(crate) views: Vec<Range<usize>>,
-    /// None where it is of no epoch.
+    /// Empty where it belongs to no epoch.
     pub(crate) positions: Vec<u64>,
     pub(crate) padded_count: usize,
     pub(crate) skipped: Arc<[SkippedSample]>,
 }
 
-/// The memory of a batch. It serves another one afterwards.
-pub(crate) struct Block {
+/// The memory of a batch. Another batch uses it afterwards.
+pub(crate) struct BatchMemory {
     buffer: Buffer,
     len: usize,
     pool: Arc<BufferPool>,
 }
 
-impl Block {
-    /// The first `len` bytes of the buffer, which goes to the pool in the end.
+impl BatchMemory {
+    /// The first `len` bytes of the buffer, which goes to the pool when dropped.
     pub(crate) fn new(buffer: Buffer, len: usize, pool: Arc<BufferPool>) -> Self {
         Self { buffer, len, pool }
     }
@@ -42,58 +42,58 @@ impl Block {
     }
 }
 
-impl Drop for Block {
+impl Drop for BatchMemory {
     fn drop(&mut self) {
         self.pool.give(std::mem::replace(&mut self.buffer, Buffer::with_capacity(0)));
     }
 }
 
 impl Batch {
-    /// The batch of ordinals, positions and views, which are as many.
+    /// The batch of ordinals, positions and views, which are equally many.
     pub(crate) fn of_epoch(
         dataset: &Collection,
-        block: Arc<Block>,
+        memory: Arc<BatchMemory>,
         (ordinals, positions, views): (Vec<u64>, Vec<u64>, Vec<Range<usize>>),
         epoch_len: u64,
         skipped: Arc<[SkippedSample]>,
     ) -> Self {
         let padded_count = positions.len() - positions.partition_point(|&position| position < epoch_len);
-        Self { dataset: dataset.clone(), block, ordinals, views, positions, padded_count, skipped }
+        Self { dataset: dataset.clone(), memory, ordinals, views, positions, padded_count, skipped }
     }
 
-    /// Samples of the batch.
+    /// Number of samples.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ordinals.len()
     }
 
-    /// Whether it has no samples: where none was asked for, or the epoch had none left for this rank.
+    /// Whether it has no samples: none was requested, or the epoch had none left for this rank.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ordinals.is_empty()
     }
 
-    /// The samples' ordinals, in the order asked or of the epoch.
+    /// The samples' ordinals, in the order of the request or of the epoch.
     #[must_use]
     pub fn ordinals(&self) -> &[u64] {
         &self.ordinals
     }
 
-    /// The samples' positions in the epoch, ascending; none where the batch is of no epoch.
+    /// The samples' positions in the epoch, ascending; empty where the batch belongs to no epoch.
     #[must_use]
     pub fn positions(&self) -> &[u64] {
         &self.positions
     }
 
-    /// Samples of this place in the epoch that the batch lacks, since they cannot be read or are damaged and the epoch
-    /// goes on without them ([`OnDamage::Skip`](crate::OnDamage::Skip)).
+    /// Samples that are missing from the batch, since they cannot be read or are damaged and the epoch continues without
+    /// them ([`OnDamage::Skip`](crate::OnDamage::Skip)).
     #[must_use]
     pub fn skipped(&self) -> &[SkippedSample] {
         &self.skipped
     }
 
-    /// How many samples at the end of the batch are padding: they repeat samples of the epoch's start, and their
-    /// positions lie past its end.
+    /// Number of samples at the end of the batch that are padding: they repeat samples of the epoch's start, and their
+    /// positions are past its end.
     #[must_use]
     pub fn padded_count(&self) -> usize {
         self.padded_count
@@ -105,29 +105,29 @@ impl Batch {
     /// If `i` is not below [`len`](Self::len).
     #[must_use]
     pub fn payload(&self, i: usize) -> &[u8] {
-        &self.block.bytes()[self.view(i)]
+        &self.memory.bytes()[self.view(i)]
     }
 
     /// The raw payloads, one after the other.
     pub fn payloads(&self) -> impl ExactSizeIterator<Item = &[u8]> + '_ {
-        let block = self.block.bytes();
-        self.views.iter().map(|view| &block[view.clone()])
+        let memory = self.memory.bytes();
+        self.views.iter().map(|view| &memory[view.clone()])
     }
 
-    /// Raw bytes of all payloads; a sample that was asked for twice counts twice.
+    /// Raw bytes of all payloads; a sample that was requested twice counts twice.
     #[must_use]
     pub fn payload_bytes(&self) -> u64 {
         self.views.iter().map(|view| view.len() as u64).sum()
     }
 
-    /// The bytes that hold all payloads. Payloads that were copied lie at its start, back to back in an epoch's
-    /// order; those that the device put there itself begin anywhere. What lies between payloads is arbitrary.
+    /// The memory that contains all payloads. Payloads that were copied are at its start, back to back in an epoch's
+    /// order; those that the device put there itself begin anywhere. Bytes between payloads are arbitrary.
     #[must_use]
     pub fn block(&self) -> &[u8] {
-        self.block.bytes()
+        self.memory.bytes()
     }
 
-    /// Where in the block the payload of sample `i` lies.
+    /// Where in [`block`](Self::block) the payload of sample `i` is.
     ///
     /// # Panics
     /// If `i` is not below [`len`](Self::len).
@@ -136,7 +136,7 @@ impl Batch {
         self.views[i].clone()
     }
 
-    /// The bytes of a field of sample `i`, by the field's place in the schema; `None` where the sample lacks it.
+    /// The bytes of a field of sample `i`, by the field's number in the schema; `None` where the sample does not have it.
     ///
     /// # Errors
     /// Where there is no such field, or the index of fields cannot be read.
@@ -149,7 +149,7 @@ impl Batch {
         fields::cut(self.dataset.schema(), &ranges, number, payload)
     }
 
-    /// The bytes of a field of sample `i`, by the field's name; `None` where the sample lacks it.
+    /// The bytes of a field of sample `i`, by the field's name; `None` where the sample does not have it.
     ///
     /// # Errors
     /// As [`field`](Self::field).
@@ -166,7 +166,7 @@ impl fmt::Debug for Batch {
         f.debug_struct("Batch")
             .field("ordinals", &self.ordinals)
             .field("first_position", &self.positions.first())
-            .field("block_len", &self.block.len)
+            .field("block_len", &self.memory.len)
             .finish_non_exhaustive()
     }
 }

@@ -1,8 +1,8 @@
 //! What happens to bytes that have arrived: their checksum is verified, then they are copied or decoded into the batch.
 //!
-//! In groups small enough that what was verified is still in the CPU's cache when it is copied; the samples after the
-//! ones at hand are prefetched, since draws from a window of memory lie anywhere. Where one thread cannot keep up with
-//! the device, several take shares of the samples; they have nothing in common but the list.
+//! In groups small enough that what was verified is still in the CPU's cache when it is copied. The samples after those
+//! of the group are prefetched, since draws from a window of memory are anywhere in it. Where one thread cannot keep up
+//! with the device, several divide the samples among them; they share nothing except the list.
 
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
@@ -15,24 +15,24 @@ use crate::engine::{PREFETCH_LEN_MAX, prefetch};
 /// Bytes that are verified before they are copied.
 const GROUP_LEN: usize = 16 << 10;
 
-/// A sample to be verified and, unless it is in its place already, to be copied or decoded there.
+/// A sample to be verified and, if `raw` is given, copied or decoded there.
 pub(crate) struct Check<'a> {
     pub(crate) location: &'a Location,
     pub(crate) stored: &'a [u8],
     pub(crate) raw: Option<&'a mut [u8]>,
 }
 
-/// Time that was spent, added up over threads.
+/// Time spent, added up over threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CheckTimes {
     pub(crate) verify: Duration,
     pub(crate) copy: Duration,
 }
 
-/// Why a check failed, and its place in the list.
+/// The index of a check that failed, and why.
 pub(crate) type Failure = (usize, PayloadError);
 
-/// Does all `checks`. Returns those that fail, in order; nothing that fails is copied.
+/// Does all `checks`. Returns the failures in order; a sample that fails is not copied.
 pub(crate) fn run(checks: &mut [Check<'_>], times: &mut CheckTimes) -> Vec<Failure> {
     let mut failures = Vec::new();
     let mut start = 0;
@@ -61,12 +61,12 @@ pub(crate) fn run(checks: &mut [Check<'_>], times: &mut CheckTimes) -> Vec<Failu
         times.copy += verified.elapsed();
         start = end;
     }
-    // Those of a group that cannot be decoded follow those that are not what was stored.
+    // In a group, samples that cannot be decoded come after samples whose checksum is wrong.
     failures.sort_by_key(|(index, _)| *index);
     failures
 }
 
-/// How many samples ahead the CPU fetches into its cache: as many as it can have on their way at a time.
+/// How many samples ahead the CPU fetches into its cache: as many as it can have in flight at a time.
 fn prefetch_distance(stored_len: usize) -> usize {
     (PREFETCH_LEN_MAX / stored_len.max(1)).clamp(1, 8)
 }
@@ -81,7 +81,7 @@ fn group_end(checks: &[Check<'_>], start: usize) -> usize {
     start + checks[start..].iter().take_while(within).count().max(1)
 }
 
-/// Threads that share checks: one, until more are called for.
+/// Threads that divide checks among them: one at first.
 pub(crate) struct Checkers {
     count: usize,
     count_max: usize,
@@ -95,12 +95,12 @@ impl Checkers {
         Self { count: 1, count_max, pool: None }
     }
 
-    /// Threads that share the checks now.
+    /// Number of threads now.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// Calls for twice as many threads. Where they are not to be had, it stays as it is.
+    /// Starts twice as many threads, if the system has them.
     pub(crate) fn grow(&mut self) {
         let count = (self.count * 2).min(self.count_max);
         if count == self.count {
@@ -116,55 +116,59 @@ impl Checkers {
     /// As [`run`], with all threads.
     pub(crate) fn run(&self, checks: &mut [Check<'_>], times: &mut CheckTimes) -> Vec<Failure> {
         let Some(pool) = &self.pool else { return run(checks, times) };
-        let mut shares: Vec<Share<'_, '_>> = shares(checks, self.count);
+        let mut parts: Vec<ThreadPart<'_, '_>> = divide(checks, self.count);
         pool.in_place_scope(|scope| {
-            let Some((first, others)) = shares.split_first_mut() else { return };
-            others.iter_mut().for_each(|share| scope.spawn(|_| share.run()));
+            let Some((first, others)) = parts.split_first_mut() else { return };
+            for part in others {
+                scope.spawn(|_| part.run());
+            }
             first.run();
         });
-        for share in &shares {
-            times.verify += share.times.verify;
-            times.copy += share.times.copy;
+        let mut failures = Vec::new();
+        for part in parts {
+            times.verify += part.times.verify;
+            times.copy += part.times.copy;
+            failures.extend(part.failures.into_iter().map(|(index, error)| (part.start + index, error)));
         }
-        let of_all =
-            |share: Share<'_, '_>| share.failures.into_iter().map(move |(index, error)| (share.start + index, error));
-        shares.into_iter().flat_map(of_all).collect()
+        failures
     }
 }
 
 /// A part of a list of checks, for one thread.
-struct Share<'l, 'a> {
+struct ThreadPart<'l, 'a> {
     start: usize,
     checks: &'l mut [Check<'a>],
     times: CheckTimes,
     failures: Vec<Failure>,
 }
 
-impl Share<'_, '_> {
+impl ThreadPart<'_, '_> {
     fn run(&mut self) {
         self.failures = run(self.checks, &mut self.times);
     }
 }
 
 /// Cuts the list into at most `count` parts of about equally many bytes.
-fn shares<'l, 'a>(checks: &'l mut [Check<'a>], count: usize) -> Vec<Share<'l, 'a>> {
+fn divide<'l, 'a>(checks: &'l mut [Check<'a>], count: usize) -> Vec<ThreadPart<'l, 'a>> {
     let total_len: usize = checks.iter().map(|check| check.stored.len()).sum();
-    let share_len = (total_len / count).max(1);
-    let (mut rest, mut start) = (checks, 0);
-    let mut shares = Vec::with_capacity(count);
+    let part_len = (total_len / count).max(1);
+    let mut rest = checks;
+    let mut start = 0;
+    let mut parts = Vec::with_capacity(count);
     while !rest.is_empty() {
         let mut len = 0;
         let within = |check: &&Check<'_>| {
             len += check.stored.len();
-            len <= share_len
+            len <= part_len
         };
         let taken = rest.iter().take_while(within).count() + 1;
-        let taken = if shares.len() + 1 == count { rest.len() } else { taken.min(rest.len()) };
+        let taken = if parts.len() + 1 == count { rest.len() } else { taken.min(rest.len()) };
         let (checks, others) = rest.split_at_mut(taken);
-        shares.push(Share { start, checks, times: CheckTimes::default(), failures: Vec::new() });
-        (rest, start) = (others, start + taken);
+        parts.push(ThreadPart { start, checks, times: CheckTimes::default(), failures: Vec::new() });
+        rest = others;
+        start += taken;
     }
-    shares
+    parts
 }
 
 #[cfg(test)]
@@ -192,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_of_threads_copies_the_same_and_tells_what_fails() {
+    fn every_number_of_threads_copies_the_same_and_reports_what_fails() {
         let mut checkers = Checkers { count: 1, count_max: 4, pool: None };
         for threads in [1, 2, 4] {
             assert_eq!(checkers.count(), threads);
@@ -216,6 +220,6 @@ mod tests {
             checkers.grow();
         }
         checkers.grow();
-        assert_eq!(checkers.count(), 4, "no more than there may be");
+        assert_eq!(checkers.count(), 4, "no more than count_max");
     }
 }

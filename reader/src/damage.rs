@@ -10,14 +10,14 @@ pub enum OnDamage {
     /// It ends with an error that names the sample.
     #[default]
     Fail,
-    /// It goes on without it: the batch is shorter by it and says so, and the number of batches stays the same.
+    /// It continues without it: the batch is shorter by one and reports it, and the number of batches stays the same.
     ///
-    /// Only for what is wrong with a sample. A file that is gone, a device that does not answer, a damaged index or no
-    /// memory end the epoch all the same.
+    /// This is only for what is wrong with a sample. A missing file, a device that does not answer, a damaged index or
+    /// lack of memory end the epoch all the same.
     Skip,
 }
 
-/// A sample that a batch lacks.
+/// A sample that is missing from a batch.
 #[derive(Clone, Debug)]
 pub struct SkippedSample {
     /// Its ordinal.

@@ -70,6 +70,12 @@ pub enum ReadError {
         /// The names of the schema.
         known: Vec<String>,
     },
+    /// Our own bookkeeping contradicts itself, or a thread of ours has panicked.
+    #[error("internal error: {what}; please report it")]
+    Bug {
+        /// What is contradicted.
+        what: &'static str,
+    },
     /// The system has no memory for what was asked for.
     #[error("no memory for {len} bytes at once")]
     NoMemory {
@@ -79,6 +85,13 @@ pub enum ReadError {
 }
 
 impl ReadError {
+    /// A state that our own code cannot reach: a failed assertion where assertions are on, else an error.
+    #[cold]
+    pub(crate) fn bug(what: &'static str) -> Self {
+        debug_assert!(false, "{what}");
+        Self::Bug { what }
+    }
+
     /// A sample whose stored bytes are not what its entry says.
     pub(crate) fn damaged(dataset: &Collection, ordinal: u64, location: &Location, error: &PayloadError) -> Self {
         Self::Store(dataset.payload_error(ordinal, location, error))

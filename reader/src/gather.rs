@@ -1,7 +1,7 @@
-//! Reads a set of samples at once: each read once, neighbours with one read, results in the order asked.
+//! Reads a set of samples at once: each once, neighbours with one read, results in the order of the request.
 //!
-//! All reads are handed to the engine before any is waited for, as far as memory allows. Small ones land in one piece
-//! of staging memory and are copied; a large raw sample that is read by itself lands in the batch.
+//! All reads are submitted to the engine before any is waited for, as far as memory allows. Small ones go to one piece
+//! of staging memory and are copied; a large raw sample that is read by itself goes straight to the batch.
 
 use std::mem;
 use std::ops::Range;
@@ -12,17 +12,17 @@ use grainstore_store::{Collection, Location};
 
 use crate::ReadError;
 use crate::batch::Batch;
+use crate::batch_builder::{BatchBuilder, LocatedSample, is_in_place};
+use crate::byte_range::ByteRange;
 use crate::check::{self, CheckTimes};
-use crate::draft::{Draft, Due, is_in_place};
 use crate::engine::{Buffer, BufferPool, Completion, Engine, Failed, Filled, HUGE_LEN, IoMode};
 use crate::engine_pool::EnginePool;
 use crate::open_files::OpenFiles;
 use crate::patience::Patience;
-use crate::run::Run;
 
 /// Neighbours are joined up to this length: longer reads are no faster, and shorter ones run beside each other.
 const JOINED_LEN_MAX: u64 = 1 << 20;
-/// So many small reads share a huge page.
+/// From this many reads on, they share a huge page.
 const MANY: usize = 16;
 /// Bytes that are read at a time into staging memory: a batch needs no more memory than itself and this.
 const ROUND_LEN_MAX: u64 = 32 << 20;
@@ -36,17 +36,17 @@ pub(crate) struct Gather<'a> {
     pub(crate) patience: &'a Patience,
 }
 
-/// A run, and which of the wanted samples it brings.
-struct Share {
-    run: Run,
+/// A read, and which of the wanted samples it brings.
+struct SharedRead {
+    range: ByteRange,
     wanted: Range<usize>,
 }
 
-/// What has come of the shares so far.
+/// What the reads have brought so far.
 struct Arrivals<'a> {
     dataset: &'a Collection,
-    draft: &'a mut Draft,
-    /// The first failure, by ordinal: the error told is the same whatever the order in which reads arrive.
+    builder: &'a mut BatchBuilder,
+    /// The first failure, by ordinal: the error is the same whatever the order in which reads arrive.
     failed: Option<(u64, ReadError)>,
 }
 
@@ -58,85 +58,92 @@ impl Gather<'_> {
         distinct.dedup();
         let mut locations = Vec::new();
         self.dataset.locate_batch(&distinct, &mut locations)?;
-        let due = distinct.into_iter().zip(locations).map(|(ordinal, location)| Due { ordinal, location });
-        let due: Vec<Due> = due.collect();
-        let shares = coalesce(&due);
+        let samples =
+            distinct.into_iter().zip(locations).map(|(ordinal, location)| LocatedSample { ordinal, location });
+        let samples: Vec<LocatedSample> = samples.collect();
+        let reads = coalesce(&samples);
         let in_place_len_min = self.open_files.in_place_len_min();
-        let mut singles =
-            shares.iter().filter(|share| share.wanted.len() == 1).map(|share| share.wanted.start).peekable();
-        let in_place = |sample: usize, due: &Due| {
-            while singles.next_if(|single| *single < sample).is_some() {}
-            singles.peek() == Some(&sample) && is_in_place(&due.location, in_place_len_min)
+        let mut singles = reads.iter().filter(|read| read.wanted.len() == 1).map(|read| read.wanted.start).peekable();
+        let in_place = |index: usize, sample: &LocatedSample| {
+            while singles.next_if(|single| *single < index).is_some() {}
+            singles.peek() == Some(&index) && is_in_place(&sample.location, in_place_len_min)
         };
-        let mut draft = Draft::new(due, in_place, Arc::clone(self.pool))?;
-        if !shares.is_empty() {
-            self.engines.lend(|engine| self.read(engine, &shares, &mut draft))?;
+        let mut builder = BatchBuilder::new(samples, Arc::clone(self.pool), in_place)?;
+        if !reads.is_empty() {
+            self.engines.lend(|engine| self.read(engine, &reads, &mut builder))?;
         }
-        Ok(draft.finish_as(self.dataset, ordinals.to_vec()))
+        Ok(builder.finish_as(self.dataset, ordinals.to_vec()))
     }
 
-    /// Reads all shares, a round at a time. What fails does not keep the others from being read.
-    fn read(&self, engine: &mut dyn Engine, shares: &[Share], draft: &mut Draft) -> Result<(), ReadError> {
-        let mut arrivals = Arrivals { dataset: self.dataset, draft, failed: None };
-        arrivals.draft.memory().into_iter().for_each(|memory| engine.register(memory));
+    /// Does all reads, a round at a time. After one fails, the others are done all the same.
+    fn read(&self, engine: &mut dyn Engine, reads: &[SharedRead], builder: &mut BatchBuilder) -> Result<(), ReadError> {
+        let mut arrivals = Arrivals { dataset: self.dataset, builder, failed: None };
+        if let Some(memory) = arrivals.builder.memory() {
+            engine.register(memory);
+        }
         let mut start = 0;
-        while start < shares.len() {
-            let end = start + self.round_len(&shares[start..]);
-            self.round(engine, &shares[start..end], &mut arrivals)?;
+        while start < reads.len() {
+            let end = start + self.round_len(&reads[start..]);
+            self.round(engine, &reads[start..end], &mut arrivals)?;
             start = end;
         }
         arrivals.failed.map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    /// Shares that are read together.
-    fn round_len(&self, shares: &[Share]) -> usize {
+    /// Number of reads that are done together.
+    fn round_len(&self, reads: &[SharedRead]) -> usize {
         let mut len = 0;
-        let within = |share: &&Share| {
-            len += share.run.blocks_len();
+        let within = |read: &&SharedRead| {
+            len += read.range.blocks_len();
             len <= ROUND_LEN_MAX
         };
-        shares.iter().take(self.open_files.requests_max()).take_while(within).count().max(1)
+        reads.iter().take(self.open_files.requests_max()).take_while(within).count().max(1)
     }
 
-    fn round(&self, engine: &mut dyn Engine, shares: &[Share], arrivals: &mut Arrivals<'_>) -> Result<(), ReadError> {
-        let mut staging = self.staging(shares, arrivals.draft)?;
+    fn round(
+        &self,
+        engine: &mut dyn Engine,
+        reads: &[SharedRead],
+        arrivals: &mut Arrivals<'_>,
+    ) -> Result<(), ReadError> {
+        let mut staging = self.staging(reads, arrivals.builder)?;
         if self.pool.keeps(staging.capacity()) {
             engine.register(&staging);
         }
-        let mut used = Used::new(shares.len());
-        let mut is_missing = vec![false; shares.len()];
-        for (number, share) in shares.iter().enumerate() {
-            match self.submit(engine, number, share, arrivals.draft, &mut staging) {
+        let mut used = ReturnedParts::new(reads.len());
+        let mut is_missing = vec![false; reads.len()];
+        for (number, read) in reads.iter().enumerate() {
+            match self.submit(engine, number, read, arrivals.builder, &mut staging) {
                 Ok(()) => is_missing[number] = true,
                 Err(ReadError::Engine(error)) => return Err(error.into()),
-                Err(error) => arrivals.fail(share, error),
+                Err(error) => arrivals.fail(read, error),
             }
         }
         let mut completions = Vec::new();
         while engine.in_flight() > 0 {
-            let first = shares.iter().zip(&is_missing).find(|(_, is_missing)| **is_missing);
-            let needed = || first.map_or_else(Default::default, |(share, _)| share.run.shown(self.dataset));
+            let first = reads.iter().zip(&is_missing).find(|(_, is_missing)| **is_missing);
+            let needed = || first.map_or_else(Default::default, |(read, _)| read.range.shown(self.dataset));
             let count = engine.in_flight();
             self.patience.wait(engine, count, &mut completions, needed)?;
             for Completion { token, result } in completions.drain(..) {
                 let number = to_usize(token);
                 is_missing[number] = false;
-                used.put(number, arrivals.take(&shares[number], result));
+                used.put(number, arrivals.take(&reads[number], result));
             }
         }
         self.pool.give(used.joined(staging));
         Ok(())
     }
 
-    /// Memory for all shares that do not go straight into the batch.
-    fn staging(&self, shares: &[Share], draft: &Draft) -> Result<Buffer, ReadError> {
+    /// Memory for all reads that do not go straight into the batch.
+    fn staging(&self, reads: &[SharedRead], builder: &BatchBuilder) -> Result<Buffer, ReadError> {
         if self.open_files.mode() == IoMode::Mapped {
             return Ok(Buffer::with_capacity(0));
         }
-        let staged = shares.iter().filter(|share| !draft.has_slot(share.wanted.start));
-        let len = to_usize(staged.map(|share| share.run.blocks_len()).sum());
+        let staged = reads.iter().filter(|read| !builder.has_slot(read.wanted.start));
+        let len = to_usize(staged.map(|read| read.range.blocks_len()).sum());
         // One huge page for many small reads.
-        let len = if shares.len() >= MANY { len.max(HUGE_LEN) } else { len };
+        let len = if reads.len() >= MANY { len.max(HUGE_LEN) } else { len };
         self.pool.try_take(len).ok_or(ReadError::NoMemory { len: len as u64 })
     }
 
@@ -144,13 +151,13 @@ impl Gather<'_> {
         &self,
         engine: &mut dyn Engine,
         number: usize,
-        share: &Share,
-        draft: &mut Draft,
+        read: &SharedRead,
+        builder: &mut BatchBuilder,
         staging: &mut Buffer,
     ) -> Result<(), ReadError> {
-        let source = self.open_files.of(share.run.segment)?;
-        let slot = draft.lend_slot(share.wanted.start);
-        let request = share.run.request(source, number as u64, |len| {
+        let file = self.open_files.of(read.range.segment)?;
+        let slot = builder.lend_slot(read.wanted.start);
+        let request = read.range.request(file, number as u64, |len| {
             Ok(slot.unwrap_or_else(|| {
                 let rest = staging.split_off(len);
                 mem::replace(staging, rest)
@@ -161,35 +168,35 @@ impl Gather<'_> {
 }
 
 impl Arrivals<'_> {
-    /// Checks and copies what a read brought. Returns the buffer, unless it is the batch's.
-    fn take(&mut self, share: &Share, result: Result<Filled, Failed>) -> Option<Buffer> {
+    /// Checks and copies what a read brought. Returns the buffer, unless it belongs to the batch.
+    fn take(&mut self, read: &SharedRead, result: Result<Filled, Failed>) -> Option<Buffer> {
         let filled = match result {
             Ok(filled) => filled,
             Err(Failed { error, buffer }) => {
-                let ordinal = self.draft.samples()[share.wanted.start].ordinal;
-                self.fail(share, ReadError::unreadable(self.dataset, ordinal, error));
-                return Some(buffer).filter(|_| !self.draft.has_slot(share.wanted.start));
+                let ordinal = self.builder.samples()[read.wanted.start].ordinal;
+                self.fail(read, ReadError::unreadable(self.dataset, ordinal, error));
+                return Some(buffer).filter(|_| !self.builder.has_slot(read.wanted.start));
             }
         };
-        if self.draft.has_slot(share.wanted.start) {
-            self.draft.fill_slot(share.wanted.start, filled);
-            self.check(share, |_| &[]);
+        if self.builder.has_slot(read.wanted.start) {
+            self.builder.fill_slot(read.wanted.start, filled);
+            self.check(read, |_| &[]);
             return None;
         }
-        self.check(share, |location| share.run.stored(&filled, location));
+        self.check(read, |location| read.range.stored(&filled, location));
         Some(filled.into_buffer())
     }
 
-    fn check<'f>(&mut self, share: &Share, stored: impl Fn(&Location) -> &'f [u8]) {
-        let mut checks = self.draft.checks(share.wanted.clone(), |due| stored(&due.location));
+    fn check<'f>(&mut self, read: &SharedRead, stored: impl Fn(&Location) -> &'f [u8]) {
+        let mut checks = self.builder.checks(read.wanted.clone(), |_, sample| stored(&sample.location));
         for (index, error) in check::run(&mut checks, &mut CheckTimes::default()) {
-            let Due { ordinal, location } = self.draft.samples()[share.wanted.start + index];
+            let LocatedSample { ordinal, location } = self.builder.samples()[read.wanted.start + index];
             self.note(ordinal, ReadError::damaged(self.dataset, ordinal, &location, &error));
         }
     }
 
-    fn fail(&mut self, share: &Share, error: ReadError) {
-        self.note(self.draft.samples()[share.wanted.start].ordinal, error);
+    fn fail(&mut self, read: &SharedRead, error: ReadError) {
+        self.note(self.builder.samples()[read.wanted.start].ordinal, error);
     }
 
     fn note(&mut self, ordinal: u64, error: ReadError) {
@@ -200,9 +207,9 @@ impl Arrivals<'_> {
 }
 
 /// The parts of the staging memory that have come back, by the number of their read.
-struct Used(Vec<Option<Buffer>>);
+struct ReturnedParts(Vec<Option<Buffer>>);
 
-impl Used {
+impl ReturnedParts {
     fn new(count: usize) -> Self {
         Self((0..count).map(|_| None).collect())
     }
@@ -219,22 +226,22 @@ impl Used {
     }
 }
 
-/// Joins samples that lie close to each other; `wanted` ascends by ordinal, so by place.
-fn coalesce(wanted: &[Due]) -> Vec<Share> {
-    let mut shares: Vec<Share> = Vec::new();
-    for (index, Due { location, .. }) in wanted.iter().enumerate() {
-        let run = Run::of_sample(location);
-        if let Some(share) = shares.last_mut() {
-            // An index that is not loaded has not been checked as a whole: a sample may lie before the run's end.
-            if let Some(joined) = share.run.joined(&run).filter(|joined| joined.len <= JOINED_LEN_MAX) {
-                share.run = joined;
-                share.wanted.end = index + 1;
+/// Joins samples that are close to each other; `wanted` ascends by ordinal, so by offset.
+fn coalesce(wanted: &[LocatedSample]) -> Vec<SharedRead> {
+    let mut reads: Vec<SharedRead> = Vec::new();
+    for (index, LocatedSample { location, .. }) in wanted.iter().enumerate() {
+        let range = ByteRange::of_sample(location);
+        if let Some(read) = reads.last_mut() {
+            // An index that is not loaded has not been checked as a whole: a sample may begin before the range's end.
+            if let Some(joined) = read.range.joined(&range).filter(|joined| joined.len <= JOINED_LEN_MAX) {
+                read.range = joined;
+                read.wanted.end = index + 1;
                 continue;
             }
         }
-        shares.push(Share { run, wanted: index..index + 1 });
+        reads.push(SharedRead { range, wanted: index..index + 1 });
     }
-    shares
+    reads
 }
 
 #[cfg(test)]
@@ -284,11 +291,13 @@ mod tests {
     }
 
     #[test]
-    fn a_read_that_never_comes_back_is_told_with_its_place() {
+    fn a_read_that_never_comes_back_is_reported_with_its_byte_range() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("made");
         let mut writer = DatasetWriter::create(&path, WriterOptions::default()).unwrap();
-        (0..20).for_each(|i| writer.write(Sample::new(format!("{i}"), vec![i; 5000])).unwrap());
+        for i in 0..20 {
+            writer.write(Sample::new(format!("{i}"), vec![i; 5000])).unwrap();
+        }
         writer.finish().unwrap();
         let dataset = Collection::from(grainstore_store::Dataset::open(&path).unwrap());
         let (mode, choice, threads) = (IoMode::Buffered, EngineChoice::Pread, NonZeroUsize::MIN);
@@ -300,43 +309,46 @@ mod tests {
             patience: &Patience::new(Duration::from_millis(20)),
         };
         // Too far from each other to be read together.
-        let due = |ordinal| Due { ordinal, location: dataset.locate(ordinal).unwrap() };
-        let due: Vec<Due> = (0..20).step_by(2).map(due).collect();
+        let locate = |ordinal| LocatedSample { ordinal, location: dataset.locate(ordinal).unwrap() };
+        let located: Vec<LocatedSample> = (0..20).step_by(2).map(locate).collect();
         for lost in [0, 3, 9] {
-            let mut draft = Draft::new(due.clone(), |_, _| false, Arc::clone(gather.pool)).unwrap();
+            let mut builder = BatchBuilder::new(located.clone(), Arc::clone(gather.pool), |_, _| false).unwrap();
             let mut engine = Losing { done: Vec::new(), lost };
-            let error = gather.read(&mut engine, &coalesce(&due), &mut draft).unwrap_err();
+            let error = gather.read(&mut engine, &coalesce(&located), &mut builder).unwrap_err();
             let ReadError::Stalled { range, .. } = error else { panic!("{error}") };
-            let Location { offset, stored_len, .. } = due[to_usize(lost)].location;
+            let Location { offset, stored_len, .. } = located[to_usize(lost)].location;
             assert_eq!(range, offset..offset + stored_len);
         }
     }
 
-    fn runs(samples: &[(usize, u64, u64)]) -> Vec<(u64, u64, usize)> {
-        let wanted = samples.iter().zip(0..).map(|(&(segment, offset, stored_len), ordinal)| Due {
+    fn ranges(samples: &[(usize, u64, u64)]) -> Vec<(u64, u64, usize)> {
+        let wanted = samples.iter().zip(0..).map(|(&(segment, offset, stored_len), ordinal)| LocatedSample {
             ordinal,
             location: Location { segment, offset, stored_len, crc: 0, encoding: Encoding::Raw },
         });
-        let shares = coalesce(&wanted.collect::<Vec<_>>());
-        shares.iter().map(|share| (share.run.offset, share.run.len, share.wanted.len())).collect()
+        let reads = coalesce(&wanted.collect::<Vec<_>>());
+        reads.iter().map(|read| (read.range.offset, read.range.len, read.wanted.len())).collect()
     }
 
     #[test]
     fn neighbours_and_small_gaps_are_one_read() {
-        assert_eq!(runs(&[(0, 4096, 10), (0, 4106, 0), (0, 4106, 5)]), [(4096, 15, 3)]);
-        assert_eq!(runs(&[(0, 0, 10), (0, 10 + 4096, 5)]), [(0, 4111, 2)]);
-        assert!(runs(&[]).is_empty());
+        assert_eq!(ranges(&[(0, 4096, 10), (0, 4106, 0), (0, 4106, 5)]), [(4096, 15, 3)]);
+        assert_eq!(ranges(&[(0, 0, 10), (0, 10 + 4096, 5)]), [(0, 4111, 2)]);
+        assert!(ranges(&[]).is_empty());
     }
 
     #[test]
     fn a_wide_gap_another_segment_and_a_long_read_are_not_joined() {
-        assert_eq!(runs(&[(0, 0, 10), (0, 10 + 4097, 5)]), [(0, 10, 1), (4107, 5, 1)]);
-        assert_eq!(runs(&[(0, 0, 10), (1, 10, 5)]), [(0, 10, 1), (10, 5, 1)]);
-        assert_eq!(runs(&[(0, 0, 1 << 20), (0, 1 << 20, 1)]), [(0, 1 << 20, 1), (1 << 20, 1, 1)]);
+        assert_eq!(ranges(&[(0, 0, 10), (0, 10 + 4097, 5)]), [(0, 10, 1), (4107, 5, 1)]);
+        assert_eq!(ranges(&[(0, 0, 10), (1, 10, 5)]), [(0, 10, 1), (10, 5, 1)]);
+        assert_eq!(ranges(&[(0, 0, 1 << 20), (0, 1 << 20, 1)]), [(0, 1 << 20, 1), (1 << 20, 1, 1)]);
     }
 
     #[test]
     fn samples_that_overlap_in_a_damaged_index_are_read_apart() {
-        assert_eq!(runs(&[(0, 100, 50), (0, 120, 5), (0, u64::MAX, 9)]), [(100, 50, 1), (120, 5, 1), (u64::MAX, 9, 1)]);
+        assert_eq!(
+            ranges(&[(0, 100, 50), (0, 120, 5), (0, u64::MAX, 9)]),
+            [(100, 50, 1), (120, 5, 1), (u64::MAX, 9, 1)]
+        );
     }
 }

@@ -69,10 +69,11 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod batch_builder;
+mod byte_range;
 mod check;
 mod chunk_extents;
 mod damage;
-mod draft;
 mod engine_choice;
 mod engine_pool;
 mod epoch;
@@ -84,7 +85,6 @@ mod io;
 mod open_files;
 mod patience;
 mod reader;
-mod run;
 mod sample;
 mod single;
 mod state;

@@ -14,7 +14,7 @@ use grainstore_store::Collection;
 use rustix::process::{Resource, getrlimit};
 
 use crate::ReadError;
-use crate::draft::IN_PLACE_LEN_MIN;
+use crate::batch_builder::IN_PLACE_LEN_MIN;
 use crate::engine::{IoMode, OpenFile};
 use grainstore_host::Shared;
 

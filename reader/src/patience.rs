@@ -1,4 +1,4 @@
-//! Waiting for reads, but not for ever, and not after the caller has gone.
+//! Waits for reads, but not for ever, and not after the caller is gone.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::ReadError;
 use crate::engine::{Completion, Engine, EngineError, Wait};
 
-/// How long a wait may go unnoticed that nobody needs any more.
+/// How long a wait may last after nobody needs it any more.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// How long reads are waited for.
@@ -30,8 +30,8 @@ impl Patience {
         Self { stopped: Some(stopped), ..self }
     }
 
-    /// Waits until so many reads have been completed, or for a while at least until something has; `shown` says what
-    /// is needed, for the error.
+    /// Waits until `count` reads have been completed; after a while, any completed read is enough. `shown` returns what is
+    /// needed, for the error.
     pub(crate) fn wait(
         &self,
         engine: &mut dyn Engine,

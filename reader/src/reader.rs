@@ -12,7 +12,7 @@ use crate::chunk_extents::extents_of;
 use crate::engine::{self, BufferPool, IoMode};
 use crate::engine_choice::EngineChoice;
 use crate::engine_pool::{EnginePool, EngineSpec};
-use crate::epoch::{Cache, Epoch, EpochOptions, EpochPlan, NextEpoch, Origin};
+use crate::epoch::{Cache, Epoch, EpochInputs, EpochOptions, EpochPlan, NextEpoch};
 use crate::gather::Gather;
 use crate::io::{Io, IoChoice};
 use crate::open_files::{OpenFiles, Opening};
@@ -262,16 +262,16 @@ impl Reader {
     /// can be started.
     pub fn epoch(&self, options: &EpochOptions) -> Result<Epoch, ReadError> {
         self.dataset.load_if_small()?;
-        let origin = Origin {
+        let inputs = EpochInputs {
             dataset: &self.dataset,
-            sources: &self.open_files,
+            open_files: &self.open_files,
             extents: self.extents()?,
             engines: &self.engines,
             patience: self.patience.clone(),
             cache: self.cache()?,
             next: &self.next,
         };
-        Epoch::new(options, origin)
+        Epoch::new(options, inputs)
     }
 
     /// What an epoch is going to be: its order and this rank's share of it, to be looked at or audited without reading

@@ -1,8 +1,8 @@
-//! A cache of whole extents: what came in stays in, and what finds no room is read as ever.
+//! A cache of whole extents: what came in stays in, and what finds no room is read as without a cache.
 //!
 //! An epoch needs every sample once, and the next epoch needs them again in another order: what was used last is no
-//! more likely to be needed next than anything else. So nothing is ever put out to make room, and the share of samples
-//! that need no read is the share of the bytes that are held. A cache that puts out the oldest would hold nothing that
+//! more likely to be needed next than anything else. So nothing is ever evicted to make room, and the share of samples
+//! that need no read is the share of the bytes that are held. A cache that evicts the oldest would hold nothing that
 //! is needed again.
 //!
 //! It holds the stored bytes of an extent, or what a subset wants of them. They are verified each time they are used.
@@ -13,15 +13,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use grainstore_host::{Home, Shared};
 use grainstore_store::Collection;
 
-use super::arena::{Arena, Taken};
-use super::wanted::append_wanted;
+use super::arena::Arena;
+use super::needed_bytes::append_wanted;
 use crate::ReadError;
+use crate::byte_range::ByteRange;
 use crate::engine::{Buffer, Filled};
 use crate::plan::{Extents, Subset};
-use crate::run::Run;
-use grainstore_host::{Home, Shared};
 
 /// Extents that epochs of a reader keep.
 pub(crate) struct Cache {
@@ -30,33 +30,33 @@ pub(crate) struct Cache {
     /// Of all samples.
     extents: Arc<Extents>,
     is_full: AtomicBool,
-    /// Numbers that were given: of epochs, and of reservations.
+    /// Numbers that were given: of owners, and of reservations.
     numbers: AtomicU64,
-    state: Shared<State>,
+    contents: Shared<CacheContents>,
 }
 
-struct State {
+struct CacheContents {
     /// By the extent's number.
-    places: HashMap<u32, Place>,
-    /// Bytes of buffers that are in the places.
+    entries: HashMap<u32, CacheEntry>,
+    /// Bytes of buffers of the entries.
     len: u64,
     arena: Arena,
 }
 
-enum Place {
+enum CacheEntry {
     /// An epoch is reading these bytes of it.
     Reserved {
         owner: u64,
         reservation: u64,
-        runs: Vec<Run>,
+        ranges: Vec<ByteRange>,
     },
-    Kept(Arc<Kept>),
+    Cached(Arc<CachedExtent>),
 }
 
 /// The bytes of an extent, or those of it that a subset wants.
-pub(crate) struct Kept {
-    /// Ascending by place.
-    pub(super) parts: Vec<(Run, Filled)>,
+pub(crate) struct CachedExtent {
+    /// Ascending by offset.
+    pub(super) parts: Vec<(ByteRange, Filled)>,
 }
 
 /// Where a unit's bytes come from.
@@ -65,80 +65,81 @@ pub(super) enum Supply {
     /// They are read.
     Read,
     /// These are read, which are more than the unit needs, and kept.
-    Keep(Reservation, Vec<Run>),
-    /// They are there.
-    Kept(Arc<Kept>),
-    /// The same epoch is reading them already.
-    OnTheWay(OnTheWay),
+    ReadAndKeep(Reservation, Vec<ByteRange>),
+    /// They are in the cache.
+    Cached(Arc<CachedExtent>),
+    /// An earlier unit of the same epoch reads them into the cache.
+    Arriving(ArrivingExtent),
 }
 
-/// An extent that is being read.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct OnTheWay {
+/// An extent that a unit reads into the cache.
+#[derive(Clone)]
+pub(super) struct ArrivingExtent {
+    cache: Arc<Cache>,
     extent: u32,
     reservation: u64,
 }
 
-/// What has become of it.
+/// What has become of an extent that a unit reads into the cache.
 pub(super) enum Arrival {
-    Kept(Arc<Kept>),
-    OnTheWay,
-    Never,
+    Cached(Arc<CachedExtent>),
+    Pending,
+    /// The read has failed.
+    Abandoned,
 }
 
-/// Room for an extent that is being read. Given up when it is dropped.
+/// Room for an extent that is being read. Dropping it gives the room up.
 pub(super) struct Reservation {
     cache: Arc<Cache>,
     extent: u32,
     len: u64,
-    /// Whether it still has the place, which is its own until the extent is kept or given up.
-    has_place: bool,
+    /// Whether the extent's entry is still this reservation.
+    has_entry: bool,
     is_kept: bool,
 }
 
 impl Cache {
     pub(crate) fn new(len_max: u64, extents: Arc<Extents>) -> Self {
-        let state = State { places: HashMap::new(), len: 0, arena: Arena::new(len_max) };
-        let (is_full, numbers) = (AtomicBool::new(false), AtomicU64::new(0));
-        Self { home: Home::here(), len_max, extents, is_full, numbers, state: Shared::new(state) }
+        let contents = CacheContents { entries: HashMap::new(), len: 0, arena: Arena::new(len_max) };
+        Self {
+            home: Home::here(),
+            len_max,
+            extents,
+            is_full: AtomicBool::new(false),
+            numbers: AtomicU64::new(0),
+            contents: Shared::new(contents),
+        }
     }
 
-    /// Whether this is the process that made it: its memory is not there in a forked one.
+    /// Whether this is the process that made it: a forked one does not have its memory.
     pub(crate) fn is_home(&self) -> bool {
         self.home.is_here()
     }
 
-    /// A number for an epoch that is going to use it.
+    /// A number for an owner of reservations.
     pub(super) fn new_number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// What has become of an extent that was on its way, some of whose `runs` are needed.
-    pub(super) fn find(&self, on_the_way: OnTheWay, runs: &[Run]) -> Arrival {
-        match self.state.lock().as_ref().and_then(|state| state.places.get(&on_the_way.extent)) {
-            Some(Place::Kept(kept)) if kept.holds(runs) => Arrival::Kept(Arc::clone(kept)),
-            Some(Place::Reserved { reservation, .. }) if *reservation == on_the_way.reservation => Arrival::OnTheWay,
-            // That read has failed; who reads it by now, and what of it, is nothing to wait for.
-            _ => Arrival::Never,
-        }
-    }
-
-    /// Where the bytes come from that samples of one extent need, `ordinal` among them; `runs` are the reads that would
+    /// Where the bytes come from that samples of one extent need, `ordinal` among them; `ranges` are the reads that would
     /// fetch them.
     pub(super) fn supply(
         self: &Arc<Self>,
         dataset: &Collection,
         subset: Option<&Subset>,
         ordinal: u64,
-        (owner, runs): (u64, &[Run]),
+        (owner, ranges): (u64, &[ByteRange]),
     ) -> Result<Supply, ReadError> {
         let extent = self.extents.extent_of(ordinal, 0);
-        match self.state.lock().as_ref().and_then(|state| state.places.get(&extent)) {
-            Some(Place::Kept(kept)) if kept.holds(runs) => return Ok(Supply::Kept(Arc::clone(kept))),
-            Some(Place::Reserved { owner: other, reservation, runs: read })
-                if *other == owner && hold(read.iter(), runs) =>
+        match self.contents.lock().as_ref().and_then(|contents| contents.entries.get(&extent)) {
+            Some(CacheEntry::Cached(cached)) if cached.covers(ranges) => {
+                return Ok(Supply::Cached(Arc::clone(cached)));
+            }
+            Some(CacheEntry::Reserved { owner: other, reservation, ranges: read })
+                if *other == owner && all_covered(ranges, read.iter()) =>
             {
-                return Ok(Supply::OnTheWay(OnTheWay { extent, reservation: *reservation }));
+                let reservation = *reservation;
+                return Ok(Supply::Arriving(ArrivingExtent { cache: Arc::clone(self), extent, reservation }));
             }
             Some(_) => return Ok(Supply::Read),
             None if self.is_full.load(Ordering::Relaxed) => return Ok(Supply::Read),
@@ -147,67 +148,81 @@ impl Cache {
         let mut whole = Vec::new();
         append_wanted(dataset, self.extents.samples(extent), subset, &mut whole)?;
         Ok(match self.reserve(extent, owner, &whole) {
-            Some(reservation) => Supply::Keep(reservation, whole),
+            Some(reservation) => Supply::ReadAndKeep(reservation, whole),
             None => Supply::Read,
         })
     }
 
-    fn reserve(self: &Arc<Self>, extent: u32, owner: u64, runs: &[Run]) -> Option<Reservation> {
-        let len = runs.iter().map(Run::blocks_len).fold(0, u64::saturating_add);
-        let mut state = self.state.lock()?;
-        if state.len.saturating_add(len) > self.len_max {
+    fn reserve(self: &Arc<Self>, extent: u32, owner: u64, ranges: &[ByteRange]) -> Option<Reservation> {
+        let len = ranges.iter().map(ByteRange::blocks_len).fold(0, u64::saturating_add);
+        let mut contents = self.contents.lock()?;
+        if contents.len.saturating_add(len) > self.len_max {
             self.is_full.store(true, Ordering::Relaxed);
             return None;
         }
-        let Entry::Vacant(place) = state.places.entry(extent) else { return None };
-        place.insert(Place::Reserved { owner, reservation: self.new_number(), runs: runs.to_vec() });
-        state.len += len;
-        Some(Reservation { cache: Arc::clone(self), extent, len, has_place: true, is_kept: false })
+        let Entry::Vacant(entry) = contents.entries.entry(extent) else { return None };
+        entry.insert(CacheEntry::Reserved { owner, reservation: self.new_number(), ranges: ranges.to_vec() });
+        contents.len += len;
+        Some(Reservation { cache: Arc::clone(self), extent, len, has_entry: true, is_kept: false })
     }
 }
 
-impl Kept {
-    /// Whether all bytes of `runs` are there.
-    fn holds(&self, runs: &[Run]) -> bool {
-        hold(self.parts.iter().map(|(part, _)| part), runs)
+impl CachedExtent {
+    /// Whether it has all bytes of `ranges`.
+    fn covers(&self, ranges: &[ByteRange]) -> bool {
+        all_covered(ranges, self.parts.iter().map(|(part, _)| part))
     }
 }
 
-fn hold<'a>(parts: impl Iterator<Item = &'a Run> + Clone, runs: &[Run]) -> bool {
-    runs.iter().all(|run| parts.clone().any(|part| part.covers(run)))
+/// Whether each of the ranges is in one of the parts.
+fn all_covered<'a>(ranges: &[ByteRange], parts: impl Iterator<Item = &'a ByteRange> + Clone) -> bool {
+    ranges.iter().all(|range| parts.clone().any(|part| part.covers(range)))
+}
+
+impl ArrivingExtent {
+    /// What has become of it. `ranges` are the bytes that are needed of it.
+    pub(super) fn arrival(&self, ranges: &[ByteRange]) -> Arrival {
+        match self.cache.contents.lock().as_ref().and_then(|contents| contents.entries.get(&self.extent)) {
+            Some(CacheEntry::Cached(cached)) if cached.covers(ranges) => Arrival::Cached(Arc::clone(cached)),
+            Some(CacheEntry::Reserved { reservation, .. }) if *reservation == self.reservation => Arrival::Pending,
+            // A later read of the same extent, or of a part of it, is not the one to wait for.
+            _ => Arrival::Abandoned,
+        }
+    }
 }
 
 impl Reservation {
     /// Memory for a part of the extent.
     pub(super) fn buffer(&self, len: usize) -> Result<Buffer, ReadError> {
         let no_memory = ReadError::NoMemory { len: len as u64 };
-        match self.cache.state.lock().ok_or(no_memory)?.arena.take(len)? {
-            Taken::Recycled(buffer) | Taken::NewSlab(buffer) | Taken::Lone(buffer) => Ok(buffer),
-        }
+        let taken = self.cache.contents.lock().ok_or(no_memory)?.arena.take(len)?;
+        Ok(taken.buffer)
     }
 
     /// Takes a buffer back.
     pub(super) fn give(&self, buffer: Buffer) {
-        if let Some(mut state) = self.cache.state.lock() {
-            state.arena.give(buffer);
+        if let Some(mut contents) = self.cache.contents.lock() {
+            contents.arena.give(buffer);
         }
     }
 
     /// Lets others read the extent: this read of it has failed. The room is given up with the buffers.
     pub(super) fn give_up(&mut self) {
-        if std::mem::take(&mut self.has_place) {
-            self.cache.state.lock().into_iter().for_each(|mut state| drop(state.places.remove(&self.extent)));
+        if std::mem::take(&mut self.has_entry)
+            && let Some(mut contents) = self.cache.contents.lock()
+        {
+            contents.entries.remove(&self.extent);
         }
     }
 
     /// Keeps the extent, all of whose parts have arrived.
-    pub(super) fn keep(mut self, parts: Vec<(Run, Filled)>) -> Arc<Kept> {
-        let kept = Arc::new(Kept { parts });
-        if let Some(mut state) = self.cache.state.lock().filter(|_| self.has_place) {
-            state.places.insert(self.extent, Place::Kept(Arc::clone(&kept)));
+    pub(super) fn keep(mut self, parts: Vec<(ByteRange, Filled)>) -> Arc<CachedExtent> {
+        let cached = Arc::new(CachedExtent { parts });
+        if let Some(mut contents) = self.cache.contents.lock().filter(|_| self.has_entry) {
+            contents.entries.insert(self.extent, CacheEntry::Cached(Arc::clone(&cached)));
             self.is_kept = true;
         }
-        kept
+        cached
     }
 }
 
@@ -217,16 +232,22 @@ impl Drop for Reservation {
             return;
         }
         self.give_up();
-        if let Some(mut state) = self.cache.state.lock() {
-            state.len -= self.len;
+        if let Some(mut contents) = self.cache.contents.lock() {
+            contents.len -= self.len;
             self.cache.is_full.store(false, Ordering::Relaxed);
         }
     }
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for CachedExtent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.parts.iter().map(|(run, _)| run)).finish()
+        f.debug_list().entries(self.parts.iter().map(|(range, _)| range)).finish()
+    }
+}
+
+impl fmt::Debug for ArrivingExtent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArrivingExtent").field("extent", &self.extent).finish_non_exhaustive()
     }
 }
 

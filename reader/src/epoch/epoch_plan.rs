@@ -1,16 +1,16 @@
-//! What an epoch is going to be, without reading any data: its order, this rank's share of it, its states.
+//! The plan of an epoch: its order, this rank's share of it, its states. No data is read for it.
 
 use std::sync::Arc;
 
 use grainstore_store::Collection;
 
 use super::options::EpochOptions;
-use super::planning::Planning;
+use super::series::EpochSeries;
 use crate::ReadError;
 use crate::plan::{Extents, Order, Plan, PlanError, Share, Steps};
 use crate::state::EpochState;
 
-/// The order of an epoch and this rank's share of it. All that will be read follows from it, and nothing is read for it.
+/// The order of an epoch and this rank's share of it. It determines all that will be read, and nothing is read for it.
 #[derive(Clone, Debug)]
 pub struct EpochPlan {
     plan: Plan,
@@ -25,7 +25,7 @@ impl EpochPlan {
     }
 
     pub(crate) fn of(dataset: &Collection, extents: Arc<Extents>, options: &EpochOptions) -> Result<Self, ReadError> {
-        Ok(Planning::new(dataset, extents, options)?.next()?.ok_or(PlanError::NoSamples)?)
+        Ok(EpochSeries::new(dataset, extents, options)?.next()?.ok_or(PlanError::NoSamples)?)
     }
 
     /// The order as a function of the position.
@@ -52,27 +52,29 @@ impl EpochPlan {
         self.plan.lanes().map(|lanes| lanes.lane_count())
     }
 
-    /// The batches of this rank from number `batch` on: what they hold, and in which order.
+    /// The batches of this rank from number `batch` on: their samples, in order.
     #[must_use]
     pub fn steps(&self, batch: u64) -> Steps {
         self.share.steps(&self.plan, batch)
     }
 
-    /// The state after so many batches, the same for every rank: what resumes there.
+    /// The state after `batch_count` batches, the same for every rank: an epoch that resumes from it continues there.
     #[must_use]
     pub fn state_after(&self, batch_count: u64) -> EpochState {
         self.state.at(self.share.position_after(batch_count))
     }
 
-    /// What a user should be told once where the ranks cannot have lanes of their own.
+    /// A warning for the user where the ranks cannot have lanes of their own.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
-        let (factor, lanes) = (self.share.readers_of_an_extent(), self.lanes()?);
+        let factor = self.share.readers_of_an_extent();
+        let lanes = self.lanes()?;
         let world = self.share.spec().world;
         // An epoch that has begun keeps its lanes.
-        let remedy = match self.share.spec().start {
-            0 => format!("; a number of lanes that {world} divides avoids it"),
-            _ => String::new(),
+        let remedy = if self.share.spec().start == 0 {
+            format!("; a number of lanes that {world} divides avoids it")
+        } else {
+            String::new()
         };
         (factor > 1).then(|| {
             format!(

@@ -1,4 +1,4 @@
-//! What an epoch is to be.
+//! The options of an epoch.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::damage::OnDamage;
 use crate::plan::{OrderChoice, Subset, Tail};
 use crate::state::EpochState;
 
-/// What an epoch is to be.
+/// The options of an epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EpochOptions {
     /// The order of the samples.
@@ -18,7 +18,7 @@ pub struct EpochOptions {
     pub epoch: u64,
     /// In the chunked order, bytes of memory for the extents that samples are drawn from, one extent at least; more
     /// mixes better. It decides the default number of lanes, and so the order. In the other orders it only bounds how
-    /// far is read ahead.
+    /// far the reads go ahead.
     pub window_len: u64,
     /// Lanes of the chunked order; `None`: as many as the window holds extents for.
     pub lanes: Option<u64>,
@@ -31,17 +31,17 @@ pub struct EpochOptions {
     pub world: u64,
     /// What happens at the end, where the samples do not fill a batch of every rank.
     pub tail: Tail,
-    /// Which samples the epoch is of; `None`: all.
+    /// Which samples the epoch visits; `None`: all.
     pub subset: Option<Arc<Subset>>,
-    /// Where an epoch that was left is gone on with: a state of the same dataset, subset, order, seed and epoch. Order and
-    /// lanes may be left open (`auto`, `None`): they are the state's.
+    /// Where to resume an epoch: a state of the same dataset, subset, order, seed and epoch. With order `auto` or lanes
+    /// `None`, those of the state are used.
     pub resume: Option<EpochState>,
     /// What happens where a sample is damaged.
     pub on_damage: OnDamage,
     /// Whether another epoch follows: the next number, all else equal. Then its first batches are made before this
-    /// one ends, and wait for the call of [`Reader::epoch`](crate::Reader::epoch) that asks for it. Set it for all
-    /// epochs but the last, and take batches until there is none: only then they are handed on. The reader holds them
-    /// until that call (one with other options throws them away) or until it is dropped.
+    /// one ends, and wait for the call of [`Reader::epoch`](crate::Reader::epoch) that requests it. Set it for all
+    /// epochs except the last, and take batches until there is none: only then they are passed on. The reader holds them
+    /// until that call (one with other options discards them) or until it is dropped.
     pub followed: bool,
 }
 

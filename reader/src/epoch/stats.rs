@@ -6,24 +6,24 @@ use grainstore_store::Location;
 
 use crate::engine::IoMode;
 
-/// What an epoch has done up to the batch that was handed out last. Where more epochs follow, what was read for the
+/// What an epoch has done up to the batch that was returned last. Where more epochs follow, what was read for the
 /// next one meanwhile is counted here, and not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EpochStats {
-    /// Samples handed out.
+    /// Samples returned.
     pub samples: u64,
     /// Samples that were skipped, since they cannot be read or are damaged.
     pub skipped_samples: u64,
-    /// Raw bytes of those handed out.
+    /// Their raw bytes.
     pub payload_bytes: u64,
     /// Their stored bytes.
     pub stored_bytes: u64,
-    /// Samples of extents that the cache had, or that were on their way to it, so that nothing was read for them.
+    /// Samples of extents that were in the cache, or being read into it, so that nothing was read for them.
     pub cached_samples: u64,
     /// Bytes that the engine read from files: widened to blocks by direct I/O, and what was read ahead too. Of mapped
-    /// files, bytes that were asked for.
+    /// files, bytes that were requested.
     pub read_bytes: u64,
-    /// Reads asked of the engine.
+    /// Reads submitted to the engine.
     pub request_count: u64,
     /// How long the caller waited for batches.
     pub wait: Duration,
@@ -42,7 +42,7 @@ pub struct EpochStats {
     pub engine: &'static str,
     /// How files are read: buffered as soon as direct I/O was refused for one of them.
     pub io: IoMode,
-    /// What the engine has to do without, as sentences.
+    /// What the engine cannot use here, as sentences.
     pub remarks: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ pub struct EpochStats {
 /// overlap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stages {
-    /// Planning: which samples, where they lie, where they go.
+    /// Planning: which samples, where their bytes are, where they go.
     pub prepare: Duration,
     /// Handing reads to the engine.
     pub post: Duration,
@@ -71,12 +71,12 @@ impl EpochStats {
         self.read_bytes.checked_div(self.request_count).unwrap_or(0)
     }
 
-    /// Takes off what was done before this epoch.
-    pub(super) fn take_off(&mut self, before: &Self) {
+    /// Subtracts what was done before this epoch.
+    pub(super) fn subtract(&mut self, before: &Self) {
         self.cached_samples -= before.cached_samples;
         self.read_bytes -= before.read_bytes;
         self.request_count -= before.request_count;
-        self.stages.take_off(&before.stages);
+        self.stages.subtract(&before.stages);
     }
 
     pub(super) fn count_sample(&mut self, location: &Location) {
@@ -87,7 +87,7 @@ impl EpochStats {
 }
 
 impl Stages {
-    fn take_off(&mut self, before: &Self) {
+    fn subtract(&mut self, before: &Self) {
         let Self { prepare, post, wait_for_reads, wait_for_caller, verify, copy } = self;
         *prepare -= before.prepare;
         *post -= before.post;

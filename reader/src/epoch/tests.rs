@@ -12,15 +12,16 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Mutex, Weak};
 
 use grainstore_format::{Alignment, ChunkSize, Geometry};
-use grainstore_store::Dataset;
+use grainstore_store::{Collection, Dataset};
 use grainstore_writer::{DatasetWriter, Sample, WriterOptions};
 use tempfile::TempDir;
 
 use super::*;
-use crate::engine::{self, Completion, EngineStats, Failed, IoMode, ReadRequest, Wait, read_now};
+use crate::engine::{self, Completion, Engine, EngineError, EngineStats, Failed, IoMode, ReadRequest, Wait, read_now};
 use crate::engine_choice::EngineChoice;
-use crate::engine_pool::EngineSpec;
-use crate::open_files::Opening;
+use crate::engine_pool::{EnginePool, EngineSpec};
+use crate::open_files::{OpenFiles, Opening};
+use crate::patience::Patience;
 use crate::plan::OrderChoice;
 use crate::{Reader, ReaderOptions};
 
@@ -47,7 +48,7 @@ struct Hostile {
     trouble: Trouble,
     /// The number of the read that the trouble is with.
     troubled: usize,
-    seen: Arc<Seen>,
+    seen: Arc<EngineLog>,
     held: Vec<Completion>,
     lost_count: usize,
     random: u64,
@@ -57,7 +58,7 @@ struct Hostile {
 
 /// What the engine was asked.
 #[derive(Default)]
-struct Seen {
+struct EngineLog {
     read_count: AtomicUsize,
     /// Times in a row that there was nothing to hand out.
     vain_count: AtomicUsize,
@@ -136,12 +137,12 @@ fn injected() -> io::Error {
 }
 
 /// A dataset, and an epoch over the hostile engine.
-struct Made {
+struct MixedDataset {
     folder: TempDir,
     payloads: Vec<Vec<u8>>,
 }
 
-impl Made {
+impl MixedDataset {
     /// Small samples and large ones, and some of `empty_count` in a row that have no bytes, in several segments.
     fn new(empty_count: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -182,31 +183,23 @@ impl Made {
     ) -> Epoch {
         let dataset = Collection::from(self.dataset());
         let extents = Reader::new(dataset.clone(), ReaderOptions::default()).unwrap().extents().unwrap();
-        let sources = Arc::new(OpenFiles::new(dataset.clone(), Opening { mode, dont_cache: false }));
+        let open_files = Arc::new(OpenFiles::new(dataset.clone(), Opening { mode, dont_cache: false }));
         let (choice, threads) = (EngineChoice::Pread, NonZeroUsize::MIN);
         let engines = EnginePool::new(EngineSpec { mode, choice, threads, queue_len: 1 }).unwrap();
         let (patience, next) = (Patience::new(timeout), Arc::default());
-        let origin = Origin {
+        let inputs = EpochInputs {
             dataset: &dataset,
-            sources: &sources,
+            open_files: &open_files,
             extents: Arc::clone(&extents),
             engines: &engines,
             patience,
             cache,
             next: &next,
         };
-        let mut planning = Planning::new(&dataset, extents, options).unwrap();
-        let plan = planning.next().unwrap().unwrap();
-        let run = Run::start(options, origin, Box::new(engine), planning, plan.clone()).unwrap();
-        Epoch {
-            plan,
-            batch_count: 0,
-            stats: EpochStats::default(),
-            wait: Duration::ZERO,
-            run: Some(run),
-            failed: false,
-            next: None,
-        }
+        let mut series = EpochSeries::new(&dataset, extents, options).unwrap();
+        let plan = series.next().unwrap().unwrap();
+        let thread = EpochThread::start(options, inputs, Box::new(engine), series, plan.clone()).unwrap();
+        Epoch::of_thread(plan, thread, None)
     }
 
     /// The batches before the first that has a sample of these bytes of a file, and the position of that sample.
@@ -238,8 +231,8 @@ fn options(order: Order) -> EpochOptions {
     EpochOptions { order, seed: 3, window_len: 100_000, lanes, batch_size, ..EpochOptions::default() }
 }
 
-fn hostile(trouble: Trouble, troubled: usize) -> (Hostile, Arc<Seen>) {
-    let seen = Arc::new(Seen::default());
+fn hostile(trouble: Trouble, troubled: usize) -> (Hostile, Arc<EngineLog>) {
+    let seen = Arc::new(EngineLog::default());
     let random = 0x9E37_79B9_7F4A_7C15 ^ (troubled as u64 + 1);
     (
         Hostile {
@@ -256,7 +249,7 @@ fn hostile(trouble: Trouble, troubled: usize) -> (Hostile, Arc<Seen>) {
 }
 
 /// Runs an epoch to its end or its first error; returns the batches.
-fn batches(made: &Made, epoch: &mut Epoch) -> (u64, Option<ReadError>) {
+fn batches(made: &MixedDataset, epoch: &mut Epoch) -> (u64, Option<ReadError>) {
     let plan = epoch.plan().clone();
     let mut position = 0;
     let mut count = 0;
@@ -278,8 +271,12 @@ fn batches(made: &Made, epoch: &mut Epoch) -> (u64, Option<ReadError>) {
 }
 
 /// Every kind of read, with the trouble at some reads from the first to the last.
-fn each_trouble(trouble: Trouble, timeout: Duration, check: impl Fn(&Made, &Plan, &Seen, u64, Option<ReadError>)) {
-    let made = Made::new(0);
+fn each_trouble(
+    trouble: Trouble,
+    timeout: Duration,
+    check: impl Fn(&MixedDataset, &Plan, &EngineLog, u64, Option<ReadError>),
+) {
+    let made = MixedDataset::new(0);
     for order in ORDERS {
         let (engine, seen) = hostile(Trouble::None, 0);
         let mut epoch = made.epoch(IoMode::Buffered, &options(order), engine, LONG);
@@ -301,7 +298,7 @@ fn each_trouble(trouble: Trouble, timeout: Duration, check: impl Fn(&Made, &Plan
 
 #[test]
 fn reads_that_come_back_late_and_in_any_order_give_the_batches_of_the_plan() {
-    let made = Made::new(12);
+    let made = MixedDataset::new(12);
     for mode in [IoMode::Buffered, IoMode::Direct, IoMode::Mapped] {
         for order in ORDERS {
             for seed in 0..8 {
@@ -353,34 +350,34 @@ fn an_engine_that_panics_ends_the_epoch_with_an_error_after_whole_batches() {
     each_trouble(Trouble::Panics, LONG, |_, _, _, count, error| {
         assert!(count < 40);
         let Some(error) = error else { panic!("an error is expected") };
-        assert_eq!(error.to_string(), "the epoch engine has stopped with 0 reads in flight");
+        assert_eq!(error.to_string(), "internal error: the thread of an epoch has panicked; please report it");
     });
 }
 
 #[test]
 fn an_epoch_dropped_at_any_batch_takes_its_thread_its_files_and_its_memory_along() {
-    let made = Made::new(0);
+    let made = MixedDataset::new(0);
     for order in ORDERS {
         for taken in 0..=40 {
             let (engine, seen) = hostile(Trouble::None, taken);
-            let gone: Weak<Seen> = Arc::downgrade(&seen);
+            let gone: Weak<EngineLog> = Arc::downgrade(&seen);
             drop(seen);
             let mut epoch = made.epoch(IoMode::Buffered, &options(order), engine, LONG);
-            let handoff = Arc::downgrade(&epoch.run.as_ref().unwrap().handoff);
+            let channel = Arc::downgrade(&epoch.thread.as_ref().unwrap().channel);
             let plan = epoch.plan().clone();
             for _ in 0..taken {
                 made.check(&plan, &epoch.next_batch().unwrap().unwrap());
             }
             drop(epoch);
             assert_eq!(gone.strong_count(), 0, "the engine has gone with its thread");
-            assert_eq!(handoff.strong_count(), 0);
+            assert_eq!(channel.strong_count(), 0);
         }
     }
     assert_eq!(open_files_of(&made), HashSet::new());
 }
 
 /// Files of the dataset that this process has open.
-fn open_files_of(made: &Made) -> HashSet<PathBuf> {
+fn open_files_of(made: &MixedDataset) -> HashSet<PathBuf> {
     let Ok(links) = std::fs::read_dir("/proc/self/fd") else { return HashSet::new() };
     let targets = links.filter_map(|link| std::fs::read_link(link.ok()?.path()).ok());
     targets.filter(|target| target.starts_with(made.folder.path())).collect()
@@ -388,7 +385,7 @@ fn open_files_of(made: &Made) -> HashSet<PathBuf> {
 
 #[test]
 fn an_epoch_whose_read_does_not_come_back_can_be_dropped_while_it_waits() {
-    let made = Made::new(0);
+    let made = MixedDataset::new(0);
     let (engine, seen) = hostile(Trouble::NeverComesBack, 0);
     let epoch = made.epoch(IoMode::Buffered, &options(Order::Sequential), engine, LONG);
     // It waits for nothing else by then.
@@ -403,7 +400,7 @@ fn an_epoch_whose_read_does_not_come_back_can_be_dropped_while_it_waits() {
 
 #[test]
 fn a_file_that_cannot_be_opened_is_told_after_the_batches_before_it() {
-    let made = Made::new(0);
+    let made = MixedDataset::new(0);
     let dataset = made.dataset();
     let (engine, _) = hostile(Trouble::None, 0);
     let path = dataset.segments()[1].path().to_owned();

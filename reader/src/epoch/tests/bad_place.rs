@@ -10,7 +10,7 @@ const SHAPES: [(u64, u64, u64); 6] = [(5, 1, 1), (50, 1, 1), (50, 3, 1), (5, 1, 
 
 #[test]
 fn where_one_place_cannot_be_read_only_its_sample_is_skipped_with_a_cache_or_without() {
-    let made = Made::new(0);
+    let made = MixedDataset::new(0);
     let dataset = Collection::from(made.dataset());
     let extents = Reader::new(dataset.clone(), ReaderOptions::default()).unwrap().extents().unwrap();
     let mut skipped_count = 0;
@@ -54,7 +54,7 @@ fn where_one_place_cannot_be_read_only_its_sample_is_skipped_with_a_cache_or_wit
 }
 
 /// The order of the epoch, by itself.
-fn epoch_plan(options: &EpochOptions, made: &Made) -> EpochPlan {
+fn epoch_plan(options: &EpochOptions, made: &MixedDataset) -> EpochPlan {
     let reader = Reader::new(made.dataset(), ReaderOptions::default()).unwrap();
     reader.plan(options).unwrap()
 }

@@ -1,4 +1,4 @@
-//! From options to plans: the order of an epoch and a rank's share of it, and of those that follow.
+//! A series of epochs: from options to the plan of the first, and of those that follow.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::plan::{
 };
 use crate::state::{EpochState, StateError};
 
-/// Plans epochs one after the other.
-pub(super) struct Planning {
+/// Plans epochs one after the other, all with the same order, lanes and samples.
+pub(super) struct EpochSeries {
     dataset: Collection,
     /// Of the subset, where there is one.
     extents: Arc<Extents>,
@@ -24,17 +24,17 @@ pub(super) struct Planning {
     planned_count: u64,
 }
 
-impl Planning {
+impl EpochSeries {
     pub(super) fn new(dataset: &Collection, whole: Arc<Extents>, options: &EpochOptions) -> Result<Self, ReadError> {
         if let Some(state) = &options.resume {
-            // First, since order and lanes are taken from it.
+            // First, since order and lanes are taken from the state.
             check_dataset(dataset, state)?;
         }
         let extents = match &options.subset {
             Some(subset) => Arc::new(whole.within(subset)?),
             None => Arc::clone(&whole),
         };
-        let (order, lanes) = Asked { dataset, whole: &whole, extents: &extents, options }.resolve()?;
+        let (order, lanes) = OrderQuestion { dataset, whole: &whole, extents: &extents, options }.resolve()?;
         Ok(Self { dataset: dataset.clone(), extents, options: options.clone(), order, lanes, planned_count: 0 })
     }
 
@@ -42,7 +42,12 @@ impl Planning {
         self.order
     }
 
-    /// The plan of the first epoch, then of the next; `None` where there is to be no other.
+    /// Of the samples that all of them visit.
+    pub(super) fn extents(&self) -> &Arc<Extents> {
+        &self.extents
+    }
+
+    /// The plan of the first epoch, then of the next; `None` after the last.
     pub(super) fn next(&mut self) -> Result<Option<EpochPlan>, ReadError> {
         if self.planned_count > 0 && !self.options.followed {
             return Ok(None);
@@ -78,9 +83,10 @@ impl Planning {
     }
 }
 
-/// The state is of what is open. spec.md: STA-2.
+/// Whether the state is of the open dataset. spec.md: STA-2.
 fn check_dataset(dataset: &Collection, state: &EpochState) -> Result<(), ReadError> {
-    let (found, expected) = (state.fingerprint(), dataset.fingerprint());
+    let found = state.fingerprint();
+    let expected = dataset.fingerprint();
     if found == expected {
         return Ok(());
     }
@@ -97,16 +103,16 @@ fn check_dataset(dataset: &Collection, state: &EpochState) -> Result<(), ReadErr
     .into())
 }
 
-/// What the order and the number of lanes are decided by.
-struct Asked<'a> {
+/// What decides the order and the number of lanes.
+struct OrderQuestion<'a> {
     dataset: &'a Collection,
     whole: &'a Extents,
     extents: &'a Extents,
     options: &'a EpochOptions,
 }
 
-impl Asked<'_> {
-    /// The order, and the lanes of the chunked one. A state has them, so that neither is computed again.
+impl OrderQuestion<'_> {
+    /// The order, and the lanes of the chunked one. A state contains both, so that neither is computed again.
     fn resolve(&self) -> Result<(Order, u64), ReadError> {
         let order = match (self.options.order, &self.options.resume) {
             (OrderChoice::Fixed(order), _) => order,
@@ -128,10 +134,11 @@ impl Asked<'_> {
     }
 
     fn default_lanes(&self) -> Result<u64, ReadError> {
-        let (window_len, chunk_size) = (self.options.window_len, self.dataset.chunk_size().bytes());
+        let window_len = self.options.window_len;
+        let chunk_size = self.dataset.chunk_size().bytes();
         let stored_bytes = self.dataset.stored_bytes()?;
         let extent_count = self.whole.count();
-        // Samples that are extents of their own are outside the window, so that a mean above the chunk says nothing.
+        // Samples that are extents by themselves are outside the window, so a mean above the chunk means nothing.
         let extent_len = chunk_size.min(stored_bytes / u64::from(extent_count.max(1)));
         if window_len < extent_len {
             let what = format!("window is {window_len} bytes, expected {extent_len} or more: the length of an extent");

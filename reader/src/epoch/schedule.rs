@@ -1,0 +1,251 @@
+//! The schedule: what is read, in the order of first need, and what each lane visits, in the order of visit.
+//!
+//! Both come of one walk of the plan. A unit gets a number when it is scheduled; until its last sample is done with, the
+//! number stands for it everywhere. Units that follow each other in one lane and on the device are joined to one:
+//! extents in the order of the dataset are read a megabyte at a time.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use grainstore_format::to_usize;
+use grainstore_store::Collection;
+
+use super::cache::{Cache, Supply};
+use super::epoch_plan::EpochPlan;
+use super::lane_cursor::LaneCursor;
+use super::needed_bytes::ranges_of;
+use super::walk::{EpochWalk, UnitVisit, VisitedSamples};
+use crate::ReadError;
+use crate::batch_builder::is_in_place;
+use crate::byte_range::ByteRange;
+use crate::plan::Extents;
+
+/// Units are joined up to this length: longer reads are no faster, and shorter ones run beside each other.
+const JOINED_LEN_MAX: u64 = 1 << 20;
+/// Samples of a joined unit: samples of no bytes do not add to its length.
+const JOINED_COUNT_MAX: u32 = 1 << 20;
+
+/// A unit and the bytes that it needs.
+pub(super) struct ScheduledUnit {
+    pub(super) number: u32,
+    pub(super) lane: u64,
+    pub(super) sample_count: u32,
+    /// The sample of a batch whose slot the only sample is read into.
+    pub(super) in_place: Option<SlotAddress>,
+    pub(super) ranges: Result<Vec<ByteRange>, ReadError>,
+    pub(super) supply: Supply,
+}
+
+/// A sample of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlotAddress {
+    /// The batch's number, counted through all epochs of a thread.
+    pub(super) batch: u64,
+    /// Its index in the batch.
+    pub(super) index: usize,
+}
+
+/// Schedules units, epoch by epoch.
+pub(super) struct ReadSchedule {
+    dataset: Collection,
+    extents: Arc<Extents>,
+    /// And this thread's number in it.
+    cache: Option<(Arc<Cache>, u64)>,
+    in_place_len_min: u64,
+    epochs: VecDeque<ScheduledEpoch>,
+    /// Was not joined with the unit before it.
+    looked_up: Option<(ScheduledUnit, VisitedSamples)>,
+    unsubmitted: VecDeque<ScheduledUnit>,
+    lanes: Vec<LaneCursor>,
+    /// Numbers that were given and are free again.
+    free_numbers: Vec<u32>,
+    number_count: u32,
+}
+
+/// An epoch not all of whose units are scheduled.
+struct ScheduledEpoch {
+    plan: EpochPlan,
+    walk: EpochWalk,
+    /// The number of its first batch.
+    first_batch: u64,
+}
+
+impl ReadSchedule {
+    /// Raw samples from `in_place_len_min` bytes on that are units by themselves are read straight into their batch.
+    pub(super) fn new(
+        dataset: Collection,
+        extents: Arc<Extents>,
+        cache: Option<Arc<Cache>>,
+        in_place_len_min: u64,
+    ) -> Self {
+        let cache = cache.map(|cache| {
+            let owner = cache.new_number();
+            (cache, owner)
+        });
+        Self {
+            dataset,
+            extents,
+            cache,
+            in_place_len_min,
+            epochs: VecDeque::new(),
+            looked_up: None,
+            unsubmitted: VecDeque::new(),
+            lanes: Vec::new(),
+            free_numbers: Vec::new(),
+            number_count: 0,
+        }
+    }
+
+    /// Continues with another epoch, whose first batch has this number.
+    pub(super) fn append(&mut self, plan: &EpochPlan, first_batch: u64) {
+        self.epochs.push_back(ScheduledEpoch { plan: plan.clone(), walk: EpochWalk::of(plan), first_batch });
+    }
+
+    /// Whether all units of the epochs so far are submitted.
+    pub(super) fn is_exhausted(&mut self) -> bool {
+        self.unsubmitted.is_empty() && !self.schedule_next()
+    }
+
+    /// The next unit to be submitted. The caller submits it or puts it back.
+    pub(super) fn next_unit(&mut self) -> Option<ScheduledUnit> {
+        if self.unsubmitted.is_empty() {
+            self.schedule_next();
+        }
+        self.unsubmitted.pop_front()
+    }
+
+    /// Takes back what [`next_unit`](Self::next_unit) returned last.
+    pub(super) fn put_back(&mut self, unit: ScheduledUnit) {
+        self.unsubmitted.push_front(unit);
+    }
+
+    /// The sample that a lane visits next: its unit's number, and its ordinal. Schedules units up to the one that has it.
+    #[inline]
+    pub(super) fn next_sample(&mut self, lane: u64) -> Result<(u32, u64), ReadError> {
+        loop {
+            if let Some(cursor) = self.lanes.get_mut(to_usize(lane))
+                && let Some(sample) = cursor.next(&self.extents)
+            {
+                return Ok(sample);
+            }
+            if !self.schedule_next() {
+                return Err(ReadError::bug("a lane has fewer samples than its epoch visits"));
+            }
+        }
+    }
+
+    /// Takes the number of a unit back, all of whose samples are done with.
+    pub(super) fn release(&mut self, number: u32) {
+        self.free_numbers.push(number);
+    }
+
+    /// Schedules one more unit; `false` after the last.
+    fn schedule_next(&mut self) -> bool {
+        let Some((mut unit, samples)) = self.look_up() else { return false };
+        unit.number = self.free_number();
+        self.push_samples(unit.lane, unit.number, samples);
+        while unit.joinable_range().is_some() {
+            let Some((later, samples)) = self.look_up() else { break };
+            if !unit.join(&later) {
+                self.looked_up = Some((later, samples));
+                break;
+            }
+            self.push_samples(unit.lane, unit.number, samples);
+        }
+        self.unsubmitted.push_back(unit);
+        true
+    }
+
+    fn push_samples(&mut self, lane: u64, unit: u32, samples: VisitedSamples) {
+        let lane = to_usize(lane);
+        if self.lanes.len() <= lane {
+            self.lanes.resize_with(lane + 1, LaneCursor::default);
+        }
+        self.lanes[lane].push(unit, samples);
+    }
+
+    /// The next unit, not joined and without a number.
+    fn look_up(&mut self) -> Option<(ScheduledUnit, VisitedSamples)> {
+        if let Some(looked_up) = self.looked_up.take() {
+            return Some(looked_up);
+        }
+        loop {
+            match self.epochs.front_mut()?.walk.next() {
+                Some(visit) => return Some(self.unit_of(visit)),
+                None => drop(self.epochs.pop_front()),
+            }
+        }
+    }
+
+    fn unit_of(&self, visit: UnitVisit) -> (ScheduledUnit, VisitedSamples) {
+        let UnitVisit { lane, position, samples } = visit;
+        let mut ranges = ranges_of(&self.dataset, &self.extents, &samples);
+        let mut supply = Supply::Read;
+        if let (Some((cache, owner)), Ok(own)) = (&self.cache, &ranges) {
+            let subset = self.extents.subset().map(Arc::as_ref);
+            match cache.supply(&self.dataset, subset, samples.extent_ordinal(&self.extents), (*owner, own)) {
+                Ok(found) => supply = found,
+                Err(error) => ranges = Err(error),
+            }
+        }
+        let sample_count = u32::try_from(samples.count());
+        debug_assert!(sample_count.is_ok(), "an extent has 65,536 samples at most");
+        let sample_count = sample_count.unwrap_or(u32::MAX);
+        let in_place = match (samples.sole_ordinal(&self.extents), &supply) {
+            (Some(ordinal), Supply::Read) => self.slot_of(position, ordinal),
+            _ => None,
+        };
+        (ScheduledUnit { number: 0, lane, sample_count, in_place, ranges, supply }, samples)
+    }
+
+    /// The slot of a sample that is read straight into its batch.
+    fn slot_of(&self, position: u64, ordinal: u64) -> Option<SlotAddress> {
+        // One that cannot be located fails where it is visited.
+        let location = self.dataset.locate(ordinal).ok()?;
+        let epoch = self.epochs.front().filter(|_| is_in_place(&location, self.in_place_len_min))?;
+        let (batch, index) = epoch.plan.share().place_of(position);
+        Some(SlotAddress { batch: epoch.first_batch + batch, index: to_usize(index) })
+    }
+
+    fn free_number(&mut self) -> u32 {
+        self.free_numbers.pop().unwrap_or_else(|| {
+            let number = self.number_count;
+            // Memory for 2^32 units does not exist.
+            debug_assert!(number < u32::MAX, "units are bounded by memory");
+            self.number_count += 1;
+            number
+        })
+    }
+}
+
+impl ScheduledUnit {
+    /// Bytes of memory that its reads take at most.
+    pub(super) fn memory_len_max(&self) -> u64 {
+        let ranges = match (&self.supply, &self.ranges) {
+            (Supply::ReadAndKeep(_, ranges), _) | (Supply::Read, Ok(ranges)) => ranges.as_slice(),
+            (Supply::Cached(_) | Supply::Arriving(_), _) | (_, Err(_)) => &[],
+        };
+        ranges.iter().map(ByteRange::blocks_len).fold(0, u64::saturating_add)
+    }
+
+    /// Makes it one with the unit after it, if they follow each other in a lane and on the device.
+    fn join(&mut self, later: &Self) -> bool {
+        let (Some(range), Some(next)) = (self.joinable_range(), later.joinable_range()) else { return false };
+        let Some(joined) = range.joined(&next) else { return false };
+        let sample_count = self.sample_count.saturating_add(later.sample_count);
+        if self.lane != later.lane || joined.len > JOINED_LEN_MAX || sample_count > JOINED_COUNT_MAX {
+            return false;
+        }
+        self.sample_count = sample_count;
+        self.ranges = Ok(vec![joined]);
+        true
+    }
+
+    /// Its only range, if that is short enough to be joined with another.
+    fn joinable_range(&self) -> Option<ByteRange> {
+        match (self.ranges.as_deref(), &self.supply) {
+            (Ok([range]), Supply::Read) if self.in_place.is_none() && range.len < JOINED_LEN_MAX => Some(*range),
+            _ => None,
+        }
+    }
+}

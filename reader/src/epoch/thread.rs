@@ -1,0 +1,158 @@
+//! The thread of an epoch: it is put together here, stopped with its owner, and waits here for the next epoch.
+
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+
+use grainstore_host::Shared;
+use grainstore_store::Collection;
+
+use super::assembler::Assembler;
+use super::batch_maker::{BatchMaker, Message};
+use super::cache::Cache;
+use super::channel::{Channel, QueueBounds};
+use super::damaged_samples::DamagedSamples;
+use super::epoch_plan::EpochPlan;
+use super::in_flight::InFlight;
+use super::options::EpochOptions;
+use super::pipeline::Pipeline;
+use super::schedule::ReadSchedule;
+use super::segment_reads::{ReadTimes, SegmentReads};
+use super::series::EpochSeries;
+use crate::ReadError;
+use crate::engine::{BufferPool, Engine, EngineError};
+use crate::engine_pool::EnginePool;
+use crate::open_files::OpenFiles;
+use crate::patience::Patience;
+use crate::plan::{Extents, LONE_SAMPLE_CHUNKS, Order};
+
+/// Batches that wait for the caller: this many, or this many bytes, but two of any size.
+const QUEUE: QueueBounds = QueueBounds { count_max: 64, len_max: 8 << 20 };
+/// Bytes of batches' memory that are kept for later ones.
+const POOL_LEN: usize = 64 << 20;
+
+/// What an epoch reads from, and with.
+pub(crate) struct EpochInputs<'a> {
+    pub(crate) dataset: &'a Collection,
+    pub(crate) open_files: &'a Arc<OpenFiles>,
+    pub(crate) extents: Arc<Extents>,
+    pub(crate) engines: &'a EnginePool,
+    pub(crate) patience: Patience,
+    /// Extents that are kept from epoch to epoch, if any are.
+    pub(crate) cache: Option<Arc<Cache>>,
+    /// Where the thread of the epoch before waits, if there is one.
+    pub(crate) next: &'a Arc<NextEpoch>,
+}
+
+/// A thread that has continued with the next epoch, until that is requested.
+#[derive(Default)]
+pub(crate) struct NextEpoch(Shared<Option<(EpochOptions, EpochThread)>>);
+
+impl NextEpoch {
+    pub(super) fn put(&self, options: EpochOptions, thread: EpochThread) {
+        let replaced = self.0.lock().map(|mut waiting| waiting.replace((options, thread)));
+        // Stops a thread, so not under the lock.
+        drop(replaced);
+    }
+
+    /// The thread, if it is for these options; else it is stopped.
+    pub(super) fn take(&self, options: &EpochOptions) -> Option<EpochThread> {
+        let (waiting_for, thread) = self.0.lock()?.take()?;
+        // Whether yet another follows makes no difference to this one.
+        let waiting_for = EpochOptions { followed: options.followed, ..waiting_for };
+        thread.channel.set_followed(options.followed);
+        (waiting_for == *options && thread.channel.is_home()).then_some(thread)
+    }
+}
+
+/// The thread that makes batches, and the channel that they come through. Dropping it stops it.
+pub(super) struct EpochThread {
+    pub(super) channel: Arc<Channel<Message>>,
+    handle: Option<JoinHandle<()>>,
+}
+
+impl EpochThread {
+    pub(super) fn start(
+        options: &EpochOptions,
+        inputs: EpochInputs<'_>,
+        engine: Box<dyn Engine>,
+        series: EpochSeries,
+        plan: EpochPlan,
+    ) -> Result<Self, ReadError> {
+        let EpochInputs { dataset, open_files, patience, cache, .. } = inputs;
+        let channel = Arc::new(Channel::new(QUEUE));
+        channel.set_followed(options.followed);
+        let in_place_len_min = in_place_len_min(series.order(), dataset).max(open_files.in_place_len_min());
+        let window_len = own_window_len(options.window_len, &plan);
+        let ahead_len_max = ahead_len_max(plan.order(), window_len);
+        let held_len = if plan.order() == Order::Chunked { window_len } else { 0 };
+        let before_wait = {
+            let channel = Arc::clone(&channel);
+            Box::new(move || channel.flush())
+        };
+        let reads = SegmentReads {
+            dataset: dataset.clone(),
+            files: Arc::clone(open_files),
+            engine,
+            patience: patience.until(channel.stop_flag()),
+            before_wait,
+            times: ReadTimes::default(),
+        };
+        let extents = Arc::clone(series.extents());
+        let pool = Arc::new(BufferPool::new(POOL_LEN));
+        let pipeline = Pipeline::new(
+            ReadSchedule::new(dataset.clone(), extents, cache, in_place_len_min),
+            Assembler::new(dataset.clone(), pool, in_place_len_min),
+            InFlight::new(reads, held_len.saturating_add(ahead_len_max)),
+            ahead_len_max,
+        );
+        let damage = DamagedSamples::new(options.on_damage);
+        let maker = BatchMaker::new(dataset.clone(), series, pipeline, Arc::clone(&channel), damage);
+        let handle = Builder::new().name("grain-epoch".into()).spawn(move || maker.run(plan));
+        let handle = handle.map_err(|source| EngineError::Start { engine: "epoch", source })?;
+        Ok(Self { channel, handle: Some(handle) })
+    }
+}
+
+impl Drop for EpochThread {
+    fn drop(&mut self) {
+        let Some(handle) = self.handle.take() else { return };
+        if self.channel.is_home() {
+            self.channel.stop();
+            // The panic hook has reported a panic, and the channel is closed.
+            drop(handle.join());
+        } else {
+            // A forked process has no such thread, and its lock may be held for ever.
+            std::mem::forget(handle);
+            std::mem::forget(Arc::clone(&self.channel));
+        }
+    }
+}
+
+/// Raw samples from this many bytes on are units by themselves.
+fn in_place_len_min(order: Order, dataset: &Collection) -> u64 {
+    match order {
+        Order::Full => 0,
+        Order::Chunked | Order::Sequential => dataset.chunk_size().bytes().saturating_mul(LONE_SAMPLE_CHUNKS),
+    }
+}
+
+/// This rank's part of the window, which is of all ranks' lanes.
+fn own_window_len(window_len: u64, plan: &EpochPlan) -> u64 {
+    match plan.lanes() {
+        Some(lanes) => (window_len / lanes).saturating_mul(plan.share().lane_count()).max(1),
+        None => window_len,
+    }
+}
+
+/// Bytes that may be read ahead of their need: an eighth of the window, which is enough for any device where the window
+/// is as large as it should be; of a small window up to the whole.
+fn ahead_len_max(order: Order, window_len: u64) -> u64 {
+    const ENOUGH_LEN: u64 = 8 << 20;
+    const SINGLE_LEN_MAX: u64 = 64 << 20;
+    let len = (window_len / 8).max(window_len.min(ENOUGH_LEN));
+    match order {
+        Order::Chunked => len,
+        // Each extent or sample is visited at once: to read further ahead would only take memory.
+        Order::Full | Order::Sequential => len.min(SINGLE_LEN_MAX),
+    }
+}
