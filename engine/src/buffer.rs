@@ -1,11 +1,11 @@
-//! The memory that reads land in: aligned to blocks, backed by huge pages where there are any, cut and joined at will.
+//! The memory that reads fill: aligned to blocks, on huge pages if there are any, and it can be split and joined.
 //!
 //! A [`Buffer`] owns a range of a region of memory; the region goes back to the system with the last of its buffers. No
-//! two buffers overlap: they come into being whole, and [`Buffer::split_off`] and [`Buffer::join`] keep it so. So the
-//! ends of one large region can be filled by reads while its middle is handed out.
+//! two buffers overlap: a region starts as one buffer, and [`Buffer::split_off`] and [`Buffer::join`] preserve this. So
+//! reads can fill the ends of one large region while its middle is in use.
 //!
-//! Pages of 2 MiB are worth a lot: a direct read of 256 KiB into small pages is up to 64 pieces for the device, into a
-//! huge one it is a single piece. New memory is zero; recycled memory holds what was last read into it.
+//! Pages of 2 MiB save much work: a direct read of 256 KiB into small pages is up to 64 segments for the device, into a
+//! huge page it is one. New memory is zero; recycled memory holds what was last read into it.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
@@ -13,26 +13,26 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes that offset, length and memory of a direct read are multiples of.
+/// Block length: offset, length and memory address of a direct read are multiples of this.
 pub const BLOCK_LEN: usize = 4096;
 
 /// Bytes of a huge page.
 pub const HUGE_LEN: usize = 2 << 20;
 
-/// The pages that memory consists of.
+/// The kind of pages that memory consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pages {
-    /// Huge pages that were set aside by the administrator.
+    /// Huge pages that the administrator has reserved.
     Huge,
     /// Pages that the kernel makes huge where it can.
     Transparent,
-    /// The usual ones.
+    /// Pages of the usual size.
     Small,
 }
 
-/// Owned bytes that begin on a 4096-byte boundary of memory.
+/// Owned bytes that begin at a 4096-byte boundary of memory.
 pub struct Buffer {
-    /// `None` where it holds nothing.
+    /// `None` for an empty buffer.
     region: Option<Arc<Region>>,
     start: usize,
     capacity: usize,
@@ -43,15 +43,15 @@ struct Region {
     base: NonNull<u8>,
     len: usize,
     pages: Pages,
-    origin: Origin,
-    /// References to it that are no buffers.
+    allocation: Allocation,
+    /// Number of references that are not buffers.
     ref_count: AtomicUsize,
 }
 
-/// How a region was made, so how it goes.
-enum Origin {
+/// How a region was allocated, which decides how it is freed.
+enum Allocation {
     Allocated(Layout),
-    /// The process and the mapping, which is longer than the region where its start had to be aligned.
+    /// The process and the mapping, which is longer than the region if its start had to be aligned.
     #[cfg(target_os = "linux")]
     Mapped {
         process: u32,
@@ -60,7 +60,7 @@ enum Origin {
     },
 }
 
-// SAFETY: a region owns its memory, which no thread is tied to, and gives access to it only through buffers.
+// SAFETY: a region owns its memory, which is not bound to a thread, and gives access to it only through buffers.
 unsafe impl Send for Region {}
 // SAFETY: as above; its own fields never change.
 unsafe impl Sync for Region {}
@@ -68,21 +68,21 @@ unsafe impl Sync for Region {}
 impl Buffer {
     /// Makes a buffer of `len` zero bytes or more: up to the next multiple of 4096.
     ///
-    /// Like a vector, it ends the process where there is no memory: see [`Buffer::try_with_capacity`].
+    /// Like a vector, it ends the process if there is no memory: see [`Buffer::try_with_capacity`].
     #[must_use]
     pub fn with_capacity(len: usize) -> Self {
         let layout = || Layout::from_size_align(round_up(len), BLOCK_LEN).unwrap_or(Layout::new::<u8>());
         Self::try_with_capacity(len).unwrap_or_else(|| std::alloc::handle_alloc_error(layout()))
     }
 
-    /// Makes a buffer of `len` zero bytes or more; `None` where the system has no memory for it.
+    /// Makes a buffer of `len` zero bytes or more; `None` if the system has no memory for it.
     #[must_use]
     pub fn try_with_capacity(len: usize) -> Option<Self> {
         Self::of(len, Region::new)
     }
 
-    /// Makes a buffer for reads to land in and never to be handed out: of huge pages set aside, where there are any,
-    /// and not there in a process that this one forks. `None` where the system has no memory for it.
+    /// Makes a buffer that reads fill and that callers never own: on reserved huge pages if there are any, and not
+    /// inherited by a process that this one forks. `None` if the system has no memory for it.
     #[must_use]
     pub fn try_slab(len: usize) -> Option<Self> {
         Self::of(len, Region::slab)
@@ -96,35 +96,35 @@ impl Buffer {
         Some(Self { region: Some(Arc::new(make(capacity)?)), start: 0, capacity })
     }
 
-    /// Bytes that it holds, a multiple of 4096.
+    /// Length in bytes, a multiple of 4096.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// All of its bytes.
+    /// All bytes.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
-        match self.place() {
-            // SAFETY: the bytes lie in the region, which lives as long as this buffer, and are initialised; no other
-            // buffer has them, and this one is borrowed.
-            Some(place) => unsafe { std::slice::from_raw_parts(place.as_ptr(), self.capacity) },
+        match self.address() {
+            // SAFETY: the bytes are in the region, which lives as long as this buffer, and are initialised; no other
+            // buffer covers them, and this one is borrowed.
+            Some(address) => unsafe { std::slice::from_raw_parts(address.as_ptr(), self.capacity) },
             None => &[],
         }
     }
 
-    /// All of its bytes, to be written.
+    /// All bytes, for writing.
     #[must_use]
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        match self.place() {
+        match self.address() {
             // SAFETY: as in `as_slice`, and this buffer is borrowed for writing.
-            Some(place) => unsafe { std::slice::from_raw_parts_mut(place.as_ptr(), self.capacity) },
+            Some(address) => unsafe { std::slice::from_raw_parts_mut(address.as_ptr(), self.capacity) },
             None => &mut [],
         }
     }
 
-    /// Cuts the bytes from `at` on off, as a buffer of their own. A cut inside a block is made at the block's end, one
-    /// past the end cuts nothing off.
+    /// Splits off the bytes from `at` on as another buffer. A split inside a block is made at the block's end; one past
+    /// the end splits off an empty buffer.
     #[must_use]
     pub fn split_off(&mut self, at: usize) -> Self {
         let at = round_up(at).min(self.capacity);
@@ -136,7 +136,7 @@ impl Buffer {
     /// Joins this buffer and the one that begins where it ends.
     ///
     /// # Errors
-    /// Both of them, where `next` does not begin there.
+    /// Both buffers, if `next` does not begin there.
     pub fn join(mut self, next: Self) -> Result<Self, (Self, Self)> {
         if !self.touches(&next) {
             return Err((self, next));
@@ -154,25 +154,25 @@ impl Buffer {
         }
     }
 
-    /// Where in its region it begins.
+    /// Offset in its region.
     #[must_use]
     pub fn region_offset(&self) -> usize {
         self.start
     }
 
-    /// The region that it is a part of, for engines that make regions known to the kernel.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "io_uring alone asks"))]
+    /// The region of the buffer, for engines that register regions with the kernel.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only io_uring uses it"))]
     pub(super) fn region(&self) -> Option<RegionRef> {
         self.region.as_ref().map(RegionRef::new)
     }
 
-    /// What its memory consists of.
+    /// The kind of pages that the buffer is on.
     #[must_use]
     pub fn pages(&self) -> Pages {
         self.region.as_ref().map_or(Pages::Small, |region| region.pages)
     }
 
-    fn place(&self) -> Option<NonNull<u8>> {
+    fn address(&self) -> Option<NonNull<u8>> {
         // SAFETY: `start` is at most the region's length.
         self.region.as_ref().map(|region| unsafe { region.base.add(self.start) })
     }
@@ -184,31 +184,31 @@ impl fmt::Debug for Buffer {
     }
 }
 
-/// A region that is kept alive for the kernel's sake. It gives no access to the bytes.
+/// A reference that keeps a region alive for the kernel. It gives no access to the bytes.
 pub(super) struct RegionRef(Arc<Region>);
 
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "io_uring alone asks"))]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only io_uring uses it"))]
 impl RegionRef {
     fn new(region: &Arc<Region>) -> Self {
-        // In this order, so that it is taken for a buffer meanwhile: see `has_buffers`.
+        // In this order, so that in between it counts as a buffer: see `has_buffers`.
         let reference = Self(Arc::clone(region));
         region.ref_count.fetch_add(1, Ordering::SeqCst);
         reference
     }
 
-    /// The first byte.
+    /// Address of the first byte.
     pub(super) fn base(&self) -> *mut u8 {
         self.0.base.as_ptr()
     }
 
-    /// Bytes.
+    /// Length in bytes.
     pub(super) fn len(&self) -> usize {
         self.0.len
     }
 
-    /// Whether a buffer of it is still there.
+    /// Whether any buffer of the region still exists.
     pub(super) fn has_buffers(&self) -> bool {
-        // In this order, so that a reference which comes or goes meanwhile is rather taken for a buffer.
+        // In this order, so that a reference which is made or dropped meanwhile counts as a buffer, not the reverse.
         let ref_count = self.0.ref_count.load(Ordering::SeqCst);
         Arc::strong_count(&self.0) > ref_count
     }
@@ -245,7 +245,7 @@ impl Region {
         #[cfg(target_os = "linux")]
         if len >= HUGE_LEN {
             let region = Self::huge(len).or_else(|| Self::mapped(len))?;
-            region.leave_out_of_forks();
+            region.exclude_from_forks();
             return Some(region);
         }
         Self::allocated(len)
@@ -253,15 +253,21 @@ impl Region {
 
     fn allocated(len: usize) -> Option<Self> {
         let layout = Layout::from_size_align(len, BLOCK_LEN).ok()?;
-        // SAFETY: `Buffer::of` asks for no empty region.
+        // SAFETY: the layout is not empty: `Buffer::of` never makes an empty region.
         let base = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        Some(Self { base, len, pages: Pages::Small, origin: Origin::Allocated(layout), ref_count: AtomicUsize::new(0) })
+        Some(Self {
+            base,
+            len,
+            pages: Pages::Small,
+            allocation: Allocation::Allocated(layout),
+            ref_count: AtomicUsize::new(0),
+        })
     }
 }
 
 #[cfg(target_os = "linux")]
 impl Region {
-    /// Of huge pages that were set aside: there must be enough for all of it.
+    /// On reserved huge pages, if there are enough for all of it.
     fn huge(len: usize) -> Option<Self> {
         use rustix::mm::MapFlags;
         if !len.is_multiple_of(HUGE_LEN) {
@@ -275,47 +281,47 @@ impl Region {
             base: start,
             len,
             pages: Pages::Huge,
-            origin: Self::origin(start, len),
+            allocation: Self::allocation(start, len),
             ref_count: AtomicUsize::new(0),
         })
     }
 
-    /// From a boundary of huge pages on, so that all of it can be huge.
+    /// Aligned to huge pages, so that the kernel can make all of it huge.
     fn mapped(len: usize) -> Option<Self> {
         use rustix::mm::{Advice, MapFlags, madvise};
         let mapped_len = len.checked_add(HUGE_LEN)?;
         let start = map(mapped_len, MapFlags::PRIVATE)?;
         let slack = start.addr().get().wrapping_neg() % HUGE_LEN;
-        // SAFETY: `slack` is less than a huge page, which the mapping is longer than the region by.
+        // SAFETY: `slack` is less than a huge page, and the mapping is a huge page longer than the region.
         let base = unsafe { start.add(slack) };
-        // SAFETY: the range lies in the mapping; the advice changes no byte of it.
+        // SAFETY: the range is inside the mapping; the advice changes no byte of it.
         let advised = unsafe { madvise(base.as_ptr().cast(), len, Advice::LinuxHugepage) };
         let pages = if advised.is_ok() { Pages::Transparent } else { Pages::Small };
-        Some(Self { base, len, pages, origin: Self::origin(start, mapped_len), ref_count: AtomicUsize::new(0) })
+        Some(Self { base, len, pages, allocation: Self::allocation(start, mapped_len), ref_count: AtomicUsize::new(0) })
     }
 
-    fn origin(start: NonNull<u8>, len: usize) -> Origin {
-        Origin::Mapped { process: std::process::id(), start, len }
+    fn allocation(start: NonNull<u8>, len: usize) -> Allocation {
+        Allocation::Mapped { process: std::process::id(), start, len }
     }
 
-    /// So that a fork under way neither copies memory that a device writes to, nor takes huge pages set aside.
-    fn leave_out_of_forks(&self) {
+    /// Excludes the region from forks: a fork would copy memory that a device writes to, and use up reserved huge pages.
+    fn exclude_from_forks(&self) {
         use rustix::mm::{Advice, madvise};
-        // SAFETY: the range is mapped; the advice changes no byte of it. Where it fails, a fork costs more.
+        // SAFETY: the range is mapped; the advice changes no byte of it. If it fails, a fork costs more.
         let _ = unsafe { madvise(self.base.as_ptr().cast(), self.len, Advice::LinuxDontFork) };
     }
 }
 
-/// Gets all pages of a mapping now. Pages set aside may be there and still be denied to this process, by its control
-/// group or its memory policy; found out later, that would end the process. Where they are, or the kernel (before Linux
-/// 5.14) does not tell, the mapping goes: `false`.
+/// Populates all pages of a mapping now. Reserved pages may exist and still be denied to this process, by its control
+/// group or its memory policy; a later page fault would then end the process. If they are denied, or the kernel cannot
+/// populate (before Linux 5.14), this removes the mapping and returns `false`.
 #[cfg(target_os = "linux")]
 fn populate(start: NonNull<u8>, len: usize) -> bool {
     use rustix::mm::{Advice, madvise, munmap};
     // SAFETY: the range is a new mapping of ours; its bytes stay zero.
     let populated = unsafe { madvise(start.as_ptr().cast(), len, Advice::LinuxPopulateWrite) }.is_ok();
     if !populated {
-        // SAFETY: it was mapped just now, and nobody else knows of it.
+        // SAFETY: it was mapped just now, and nothing else refers to it.
         let _ = unsafe { munmap(start.as_ptr().cast(), len) };
     }
     populated
@@ -324,32 +330,32 @@ fn populate(start: NonNull<u8>, len: usize) -> bool {
 #[cfg(target_os = "linux")]
 fn map(len: usize, flags: rustix::mm::MapFlags) -> Option<NonNull<u8>> {
     use rustix::mm::{ProtFlags, mmap_anonymous};
-    // SAFETY: a new mapping at a place of the kernel's choice touches no other memory.
+    // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.
     let start = unsafe { mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, flags) };
     NonNull::new(start.ok()?.cast())
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        match self.origin {
-            // SAFETY: it was allocated with this layout, and no buffer of it is left.
-            Origin::Allocated(layout) => unsafe { dealloc(self.base.as_ptr(), layout) },
+        match self.allocation {
+            // SAFETY: it was allocated with this layout, and no buffer of the region is left.
+            Allocation::Allocated(layout) => unsafe { dealloc(self.base.as_ptr(), layout) },
             #[cfg(target_os = "linux")]
-            Origin::Mapped { process, start, len } if process == std::process::id() => {
-                // SAFETY: it was mapped so by this process, and no buffer of it is left.
+            Allocation::Mapped { process, start, len } if process == std::process::id() => {
+                // SAFETY: this process made the mapping with this length, and no buffer of the region is left.
                 let _ = unsafe { rustix::mm::munmap(start.as_ptr().cast(), len) };
             }
-            // A forked process may have something else there.
+            // A forked process may have something else at this address.
             #[cfg(target_os = "linux")]
-            Origin::Mapped { .. } => {}
+            Allocation::Mapped { .. } => {}
         }
     }
 }
 
-/// Bytes that [`prefetch`] asks for at most: the CPU's own prefetcher goes on from there.
+/// The most bytes that [`prefetch`] requests: the CPU's own prefetcher continues from there.
 pub const PREFETCH_LEN_MAX: usize = 4096;
 
-/// Asks the CPU to fetch the first bytes into its cache, and does not wait.
+/// Asks the CPU to load the first bytes into its cache, and does not wait.
 pub fn prefetch(bytes: &[u8]) {
     const LINE_LEN: usize = 64;
     for line in bytes.chunks(LINE_LEN).take(PREFETCH_LEN_MAX / LINE_LEN) {
@@ -358,22 +364,24 @@ pub fn prefetch(bytes: &[u8]) {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn prefetch_line(place: *const u8) {
+fn prefetch_line(address: *const u8) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     // SAFETY: a prefetch reads nothing and cannot fail, whatever the address.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
 }
 
 #[cfg(target_arch = "aarch64")]
-fn prefetch_line(place: *const u8) {
+fn prefetch_line(address: *const u8) {
     // SAFETY: a prefetch reads nothing and cannot fail, whatever the address.
-    unsafe { std::arch::asm!("prfm pldl1keep, [{place}]", place = in(reg) place, options(nostack, preserves_flags)) };
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{address}]", address = in(reg) address, options(nostack, preserves_flags))
+    };
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn prefetch_line(_place: *const u8) {}
+fn prefetch_line(_address: *const u8) {}
 
-/// Up to whole blocks.
+/// Rounds a length up to whole blocks.
 pub(super) fn round_up(len: usize) -> usize {
     len.checked_next_multiple_of(BLOCK_LEN).unwrap_or(usize::MAX)
 }

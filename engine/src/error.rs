@@ -1,4 +1,4 @@
-//! What can go wrong below the waist: with one read, or with the engine as a whole.
+//! What can go wrong with one read ([`FileError`]), or with the engine as a whole ([`EngineError`]).
 
 use std::io;
 use std::ops::Range;
@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use grainstore_format::shown_path;
 
-/// Why a file or bytes of it could not be read. The cause is the error's source, not in its text.
+/// Why a file, or bytes of it, could not be read. The cause is the error's `source()`, not part of its text.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The file cannot be opened, or its length is not to be had.
+    /// The file cannot be opened, or its length is not available.
     #[error("{}: cannot open the file", shown_path(path))]
     Open {
         /// The file.
         path: Arc<Path>,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The file cannot be mapped: its file system, or the process's limit of memory, does not allow it.
@@ -24,7 +24,7 @@ pub enum FileError {
     Map {
         /// The file.
         path: Arc<Path>,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The system refused a read.
@@ -34,12 +34,12 @@ pub enum FileError {
         path: Arc<Path>,
         /// The bytes wanted.
         range: Range<u64>,
-        /// Where the read that failed began; in a direct source it may begin before the range.
+        /// Where the read that failed began; for a direct file this may be before the range.
         failed_at: u64,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file is shorter than what was wanted of it.
+    /// The file ends before the wanted bytes do.
     #[error("{}: file ends at {file_len}, wanted bytes {}..{}", shown_path(path), range.start, range.end)]
     EndOfFile {
         /// The file.
@@ -49,19 +49,19 @@ pub enum FileError {
         /// Where the file ends.
         file_len: u64,
     },
-    /// The request's buffer does not hold what has to be read: a mistake of the caller.
+    /// The request's buffer is too small for what has to be read: a mistake of the caller.
     #[error("{}: bytes {}..{} need a buffer of {needed} bytes, it holds {capacity}", shown_path(path), range.start, range.end)]
     BufferTooSmall {
         /// The file.
         path: Arc<Path>,
         /// The bytes wanted.
         range: Range<u64>,
-        /// Bytes that the buffer has to hold.
+        /// Bytes that have to be read.
         needed: usize,
-        /// Bytes that it holds.
+        /// Bytes that the buffer holds.
         capacity: usize,
     },
-    /// The code that reads panicked: a mistake of ours.
+    /// The code that reads panicked: an error of grainstore.
     #[error("{}: reading bytes {}..{} panicked", shown_path(path), range.start, range.end)]
     Panicked {
         /// The file.
@@ -85,7 +85,7 @@ impl FileError {
         }
     }
 
-    /// Where in the file the bytes begin that were wanted; none where it could not be opened.
+    /// Offset in the file of the wanted bytes; `None` if the file could not be opened.
     #[must_use]
     pub fn offset(&self) -> Option<u64> {
         match self {
@@ -98,44 +98,44 @@ impl FileError {
     }
 }
 
-/// Why an engine cannot work, whatever the request.
+/// Why an engine cannot work, independent of the request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// It could not be started.
+    /// The engine could not be started.
     #[error("cannot start the {engine} engine")]
     Start {
-        /// Its name.
+        /// The engine's name.
         engine: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It has stopped, and what is in flight will never be completed.
+    /// The engine has stopped, and the requests in flight will never be completed.
     #[error("the {engine} engine has stopped with {in_flight} reads in flight")]
     Stopped {
-        /// Its name.
+        /// The engine's name.
         engine: &'static str,
         /// Requests that are lost.
         in_flight: usize,
     },
-    /// The system has refused what it cannot go on without.
-    #[error("the {engine} engine cannot go on")]
+    /// The system has refused a call that the engine cannot continue without.
+    #[error("the {engine} engine cannot continue")]
     Broken {
-        /// Its name.
+        /// The engine's name.
         engine: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It was made by the process that this one was forked from: its threads and rings stayed there.
+    /// The engine was made by the process that this one was forked from: its threads and rings stayed there.
     #[error("the {engine} engine belongs to the process that this one was forked from")]
     Forked {
-        /// Its name.
+        /// The engine's name.
         engine: &'static str,
     },
-    /// The system does not allow it at all.
+    /// The system does not allow this engine.
     #[error("{why}")]
     Refused {
-        /// A sentence without a capital and a full stop.
+        /// The reason: a sentence without a capital and a full stop.
         why: String,
     },
 }

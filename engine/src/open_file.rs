@@ -1,7 +1,7 @@
-//! The files that requests read from: opened past the page cache, through it, or mapped.
+//! The files that requests read from: opened for direct I/O, for buffered I/O, or mapped.
 //!
-//! What the system refuses, when the file is opened or by a read since, the source does without for good, and says so:
-//! direct reads become buffered, and buffered ones that leave nothing in the page cache leave it there.
+//! If the system refuses direct I/O or uncached reads, when the file is opened or in a later read, the file works without
+//! it from then on and reports so: direct reads become buffered, and uncached reads leave their bytes in the page cache.
 
 use std::fmt;
 use std::fs::File;
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::map::Map;
+use super::file_map::FileMap;
 use super::read_at::{ReadAt, append_with, must_cache};
 use super::{BLOCK_LEN, FileError, Span};
 
@@ -22,18 +22,18 @@ const BLOCK: u64 = BLOCK_LEN as u64;
 /// How a file is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IoMode {
-    /// Past the page cache, in whole blocks.
+    /// Direct I/O: past the page cache, in whole blocks.
     Direct,
     /// Through the page cache, exactly the wanted bytes.
     Buffered,
-    /// Not at all: the bytes are lent where the page cache has them. A file that is cut while it is mapped ends the
-    /// process by `SIGBUS`, and one that is written to changes bytes that were checked: only for files that nobody
-    /// touches.
+    /// Mapped into memory: the bytes are lent from the page cache, and nothing is copied. If the file is truncated while
+    /// it is mapped, the process ends with `SIGBUS`; if it is written to, bytes change after they were checked. So this is
+    /// only for files that nobody changes.
     Mapped,
 }
 
 impl IoMode {
-    /// Its name, as [`IoChoice`](crate::IoChoice) has it.
+    /// The mode's name, as users spell it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -58,26 +58,26 @@ impl IoMode {
     }
 }
 
-/// An opened file that requests read from.
+/// An open file that requests read from.
 pub struct OpenFile {
     path: Arc<Path>,
     reader: Box<dyn ReadAt>,
     file_len: u64,
-    /// Where it is mapped.
-    map: Option<Map>,
-    asked: IoMode,
+    /// Present if the file is mapped.
+    map: Option<FileMap>,
+    requested: IoMode,
     direct: AtomicBool,
     device: OnceLock<Option<u64>>,
-    dont_cache_asked: bool,
+    dont_cache_requested: bool,
     dont_cache: AtomicBool,
 }
 
 impl OpenFile {
-    /// Opens a file. Where direct I/O is asked for and the file system, or its alignment, does not
-    /// allow it, the source is buffered and says so by [`OpenFile::fell_back`].
+    /// Opens a file. If direct I/O is requested and the file system, or its alignment, does not
+    /// allow it, the file is buffered and reports so by [`OpenFile::fell_back`].
     ///
     /// # Errors
-    /// Where the file cannot be opened, or not be mapped if that is asked for.
+    /// If the file cannot be opened, or cannot be mapped although that is requested.
     pub fn open(path: impl AsRef<Path>, mode: IoMode) -> Result<Self, FileError> {
         let path = path.as_ref();
         let direct = match mode {
@@ -95,11 +95,11 @@ impl OpenFile {
         Ok(opened)
     }
 
-    /// Makes a source of anything that reads bytes at an offset; `path` names it in errors. The
-    /// length is asked once: nothing behind it is read, since segments do not grow.
+    /// Wraps anything that reads bytes at an offset; `path` names it in errors. The length is
+    /// determined once: nothing after it is read, since segments do not grow.
     ///
     /// # Errors
-    /// Where the reader does not tell its length, or is to be mapped and cannot be.
+    /// If the length is not available, or the reader cannot be mapped although that is requested.
     pub fn from_reader(path: impl AsRef<Path>, reader: impl ReadAt + 'static, mode: IoMode) -> Result<Self, FileError> {
         let path: Arc<Path> = path.as_ref().into();
         let file_len = match reader.file_len() {
@@ -113,25 +113,25 @@ impl OpenFile {
             IoMode::Direct | IoMode::Buffered => None,
         };
         let direct = AtomicBool::new(mode == IoMode::Direct);
-        // A map needs no descriptor.
+        // A map needs no file descriptor.
         let reader: Box<dyn ReadAt> = if map.is_some() { Box::new(Closed(file_len)) } else { Box::new(reader) };
         Ok(Self {
             path,
             reader,
             file_len,
             map,
-            asked: mode,
+            requested: mode,
             direct,
-            dont_cache_asked: false,
+            dont_cache_requested: false,
             dont_cache: AtomicBool::new(false),
             device: OnceLock::new(),
         })
     }
 
-    /// The same file; what buffered reads bring into the page cache goes when they are done.
+    /// The same file with uncached reads: what buffered reads bring into the page cache is dropped after them.
     #[must_use]
     pub fn with_dont_cache(mut self) -> Self {
-        self.dont_cache_asked = true;
+        self.dont_cache_requested = true;
         self.dont_cache = AtomicBool::new(true);
         if let Some(file) = self.reader.fd() {
             read_nothing_ahead(file);
@@ -139,7 +139,7 @@ impl OpenFile {
         self
     }
 
-    /// The path that it was opened by.
+    /// The path that the file was opened by.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -150,13 +150,13 @@ impl OpenFile {
         Arc::clone(&self.path)
     }
 
-    /// Bytes of the file when it was opened.
+    /// Length of the file in bytes when it was opened.
     #[must_use]
     pub fn file_len(&self) -> u64 {
         self.file_len
     }
 
-    /// How it is read now.
+    /// How the file is currently read.
     #[must_use]
     pub fn mode(&self) -> IoMode {
         match self.map {
@@ -166,57 +166,57 @@ impl OpenFile {
         }
     }
 
-    /// Whether direct I/O was asked for and refused, at opening or by a read since.
+    /// Whether direct I/O was requested and refused, at opening or by a later read.
     #[must_use]
     pub fn fell_back(&self) -> bool {
-        self.asked != self.mode()
+        self.requested != self.mode()
     }
 
-    /// Whether reads are to leave nothing in the page cache, and by now nothing says that they cannot.
+    /// Whether reads leave nothing in the page cache: requested, and not refused so far.
     #[must_use]
     pub fn dont_cache(&self) -> bool {
         self.dont_cache.load(Ordering::Relaxed) && self.mode() == IoMode::Buffered
     }
 
-    /// Whether reads were to leave nothing in the page cache, and one since was refused that.
+    /// Whether reads should leave nothing in the page cache, and the system has refused that.
     #[must_use]
     pub fn caches_after_all(&self) -> bool {
-        self.dont_cache_asked && !self.dont_cache.load(Ordering::Relaxed)
+        self.dont_cache_requested && !self.dont_cache.load(Ordering::Relaxed)
     }
 
-    /// Lets what is read stay in the page cache for good; for engines, when a read that was not to was refused.
+    /// Leaves what is read in the page cache from now on; for engines, after an uncached read was refused.
     pub fn give_up_dont_cache(&self) {
         self.dont_cache.store(false, Ordering::Relaxed);
     }
 
-    /// Bytes of the file in memory; `None` where it is not mapped, or they end past the file.
+    /// Bytes of the mapped file; `None` if it is not mapped, or the range ends past the file.
     #[must_use]
     pub fn mapped(&self, range: Range<u64>) -> Option<&[u8]> {
-        let place = usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?;
-        self.map.as_ref()?.bytes().get(place)
+        let bytes = usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?;
+        self.map.as_ref()?.bytes().get(bytes)
     }
 
-    /// Lets the system read mapped bytes ahead of their use, where they are worth a call.
-    pub(super) fn announce(&self, range: Range<u64>) {
+    /// Asks the system to read mapped bytes ahead of their use, if they are long enough to be worth a call.
+    pub(super) fn will_need(&self, range: Range<u64>) {
         if let (Some(map), Ok(start), Ok(end)) = (&self.map, range.start.try_into(), range.end.try_into()) {
-            map.announce(start..end);
+            map.will_need(start..end);
         }
     }
 
-    /// Bytes that the buffer of a request has to hold: more than `len` for a direct source, none for a mapped one.
+    /// Bytes that the buffer of a request must hold: possibly more than `len` for a direct file, 0 for a mapped one.
     #[must_use]
     pub fn buffer_len(&self, offset: u64, len: usize) -> usize {
         self.mode().span(offset, len).len
     }
 
-    /// The open file, where there is one; for engines that hand it to the kernel themselves.
+    /// The file descriptor, if there is one; for engines that pass it to the kernel themselves.
     #[must_use]
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.reader.fd()
     }
 
-    /// The device that the open file lies on, asked once. `None` where there is no file.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "io_uring alone asks"))]
+    /// The device that the file is on, determined once. `None` if there is no file descriptor.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only io_uring uses it"))]
     pub(super) fn device(&self) -> Option<u64> {
         *self.device.get_or_init(|| Some(rustix::fs::fstat(self.fd()?).ok()?.st_dev as u64))
     }
@@ -226,19 +226,20 @@ impl OpenFile {
     /// # Errors
     /// Those of the file.
     pub fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        let read_len = match self.dont_cache() {
-            true => self.read_uncached_at(bytes, offset)?,
-            false => self.reader.read_at(bytes, offset)?,
+        let read_len = if self.dont_cache() {
+            self.read_uncached_at(bytes, offset)?
+        } else {
+            self.reader.read_at(bytes, offset)?
         };
         Ok(read_len.min(bytes.len()))
     }
 
-    /// A buffered read of what is in the page cache, which may be short; `None` where nothing is, or nobody knows.
+    /// A buffered read of what is in the page cache, which may be short; `None` if nothing is, or this is not supported.
     ///
     /// # Errors
     /// Those of the file.
     pub fn read_cached_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
-        // What is not to be left behind will not be there.
+        // What is never left in the page cache will not be there.
         if self.mode() != IoMode::Buffered || self.dont_cache() {
             return Ok(None);
         }
@@ -246,18 +247,18 @@ impl OpenFile {
         Ok(read_len.map(|read_len| read_len.min(bytes.len())))
     }
 
-    /// A buffered read, which may be short, into the room that `bytes` has.
+    /// A buffered read, which may be short, into the spare capacity of `bytes`.
     pub(super) fn append_at(&self, bytes: &mut Vec<u8>, offset: u64) -> io::Result<usize> {
-        match self.dont_cache() {
-            true => append_with(bytes, |room| self.read_uncached_at(room, offset)),
-            false => self.reader.append_at(bytes, offset),
+        if self.dont_cache() {
+            append_with(bytes, |room| self.read_uncached_at(room, offset))
+        } else {
+            self.reader.append_at(bytes, offset)
         }
     }
 
-    /// Whether the system refused a read because it was to leave nothing in the page cache; another read may have been
-    /// refused so meanwhile.
+    /// Whether the system refused a read because it was uncached. (Another read may already have switched that off.)
     pub(super) fn is_uncached_refusal(&self, error: &io::Error) -> bool {
-        self.dont_cache_asked && self.mode() == IoMode::Buffered && must_cache(error)
+        self.dont_cache_requested && self.mode() == IoMode::Buffered && must_cache(error)
     }
 
     fn read_uncached_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -266,21 +267,21 @@ impl OpenFile {
                 self.give_up_dont_cache();
                 self.reader.read_at(bytes, offset)
             }
-            answer => answer,
+            result => result,
         }
     }
 
-    /// Turns to buffered reads for good; for engines, when a direct read was refused.
+    /// Switches to buffered reads for good; for engines, after a direct read was refused.
     ///
     /// # Errors
-    /// Where the file cannot be switched over.
+    /// If the file cannot be switched.
     pub fn fall_back(&self) -> io::Result<()> {
         self.reader.leave_direct()?;
         self.direct.store(false, Ordering::Release);
         Ok(())
     }
 
-    /// The file's length as it is now, and `read_len` where no more than that could be read.
+    /// Where the file ends now, at most `read_len`, the end of what could be read.
     pub(super) fn end_seen_at(&self, read_len: u64) -> u64 {
         self.reader.file_len().map_or(read_len, |now| now.min(read_len))
     }
@@ -290,7 +291,7 @@ impl OpenFile {
     }
 }
 
-/// A file that was mapped and closed, of so many bytes.
+/// The reader of a file that was mapped and then closed: only its length is left.
 struct Closed(u64);
 
 impl ReadAt for Closed {
@@ -309,22 +310,22 @@ impl fmt::Debug for OpenFile {
     }
 }
 
-fn mapped(reader: &impl ReadAt, file_len: u64) -> io::Result<Map> {
+fn mapped(reader: &impl ReadAt, file_len: u64) -> io::Result<FileMap> {
     let file = reader.fd().ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
-    Map::new(file, file_len)
+    FileMap::new(file, file_len)
 }
 
-/// Else what was read ahead would stay.
+/// Switches read-ahead off: what it reads would stay in the page cache.
 #[cfg(target_os = "linux")]
 fn read_nothing_ahead(file: BorrowedFd<'_>) {
-    // Only advice: without it more is left behind than has to be.
+    // Only a hint: without it more is left in the page cache than necessary.
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random);
 }
 
 #[cfg(not(target_os = "linux"))]
 fn read_nothing_ahead(_file: BorrowedFd<'_>) {}
 
-/// `None` where direct I/O is refused.
+/// Opens a file for direct I/O; `None` if that is refused.
 #[cfg(target_os = "linux")]
 fn open_direct(path: &Path) -> io::Result<Option<File>> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -341,18 +342,18 @@ fn open_direct(_path: &Path) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// Whether 4096 bytes are alignment enough for the file, as far as the kernel says (since 6.1): it
-/// says 0 where direct I/O is not possible at all.
+/// Whether an alignment of 4096 bytes suffices for direct I/O on the file, as far as the kernel reports it (since 6.1). It
+/// reports 0 if direct I/O is not possible.
 #[cfg(target_os = "linux")]
 fn blocks_suffice(file: &File) -> bool {
     use rustix::fs::{AtFlags, StatxFlags, statx};
     let Ok(stat) = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) else { return true };
     let fits = |align: u32| align > 0 && BLOCK.is_multiple_of(align.into());
-    let told = stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
-    !told || (fits(stat.stx_dio_mem_align) && fits(stat.stx_dio_offset_align))
+    let is_reported = stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
+    !is_reported || (fits(stat.stx_dio_mem_align) && fits(stat.stx_dio_offset_align))
 }
 
-/// Whether the system says that a direct read or open is not to be had here.
+/// Whether the error says that direct I/O is not supported here.
 pub(super) fn is_refusal(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error())
 }

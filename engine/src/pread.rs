@@ -1,9 +1,9 @@
 //! The engine that runs everywhere: a pool of threads, each of which takes a request, reads it with
-//! `pread` until it is whole, and hands it back.
+//! `pread` until it is complete, and returns it.
 //!
-//! Requests start in the order submitted and end in any; depth on the device is the number of threads.
-//! A short read of what the page cache holds is done at once by the thread that submits it: to hand it over
-//! would take longer. Otherwise submitting is the waking of a thread.
+//! Requests start in the order submitted and end in any order; the queue depth on the device is the number of threads.
+//! A small read of bytes in the page cache is performed at once by the thread that submits it, because waking another
+//! thread would take longer.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -16,21 +16,21 @@ use std::time::Instant;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 
-use super::job::{Job, Step};
+use super::in_flight::{AfterRead, InFlightRead};
 use super::{Completion, DRAIN_MAX, Engine, EngineError, EngineStats, FileError, ReadRequest, Wait};
 use grainstore_host::Home;
 
 const NAME: &str = "pread";
 
-/// Bytes of a read that the thread that submits it may do itself: about as many as are copied while another wakes up.
-/// Longer ones are better copied by several threads at a time.
+/// The longest read that the submitting thread may perform itself: about what is copied in the time that another thread
+/// takes to wake up. Longer ones are faster when several threads copy at a time.
 const AT_ONCE_LEN_MAX: usize = 64 << 10;
 
 /// Reads with a fixed number of threads.
 #[derive(Debug)]
 pub struct PreadEngine {
     /// `None` only while dropping.
-    pool: Option<Pool>,
+    threads: Option<ReadThreads>,
     /// Completed without a read.
     ready: VecDeque<Completion>,
     in_flight: usize,
@@ -38,17 +38,17 @@ pub struct PreadEngine {
     counters: Arc<Counters>,
 }
 
-/// The threads, and the channels to and from them.
+/// The reading threads, and the channels to and from them.
 #[derive(Debug)]
-struct Pool {
-    queue: Sender<Job>,
+struct ReadThreads {
+    submissions: Sender<InFlightRead>,
     /// The threads' end of the queue, so that dropping can empty it.
-    queued: Receiver<Job>,
+    queued: Receiver<InFlightRead>,
     done: Receiver<Completion>,
-    threads: Vec<JoinHandle<()>>,
+    handles: Vec<JoinHandle<()>>,
 }
 
-/// Written by the threads before they hand a request back, so that who has it sees it counted.
+/// Counters. The threads update them before they return a request, so its owner sees it counted.
 #[derive(Debug, Default)]
 struct Counters {
     request_count: AtomicU64,
@@ -57,25 +57,25 @@ struct Counters {
 }
 
 impl PreadEngine {
-    /// Starts the threads, or as many as the system allows.
+    /// Starts the threads, or as many of them as the system allows.
     ///
     /// # Errors
-    /// Where the system refuses the first thread.
+    /// If the system refuses the first thread.
     pub fn new(threads: NonZeroUsize) -> Result<Self, EngineError> {
         let counters = Arc::default();
-        let pool = Some(Pool::start(threads, &counters)?);
-        Ok(Self { pool, ready: VecDeque::new(), in_flight: 0, home: Home::here(), counters })
+        let threads = Some(ReadThreads::start(threads, &counters)?);
+        Ok(Self { threads, ready: VecDeque::new(), in_flight: 0, home: Home::here(), counters })
     }
 
-    /// The pool, where it still has threads: a forked process has none of them.
-    fn pool(&self) -> Result<&Pool, EngineError> {
+    /// The threads; an error in a forked process, which does not have them.
+    fn threads(&self) -> Result<&ReadThreads, EngineError> {
         EngineError::check_home(self.home, NAME)?;
-        self.pool.as_ref().ok_or_else(|| self.stopped())
+        self.threads.as_ref().ok_or_else(|| self.stopped())
     }
 
-    /// Takes what is done, and waits for one if there is nothing and `wait` says so.
+    /// Takes completions, and waits for as many as `wait` specifies.
     fn take_done(&self, wait: Wait, out: &mut Vec<Completion>) -> Result<(), EngineError> {
-        let done = &self.pool()?.done;
+        let done = &self.threads()?.done;
         let wanted = out.len() + wait.count(self.in_flight).saturating_sub(self.ready.len());
         let deadline = match wait {
             Wait::Within { timeout, .. } => Instant::now().checked_add(timeout),
@@ -83,7 +83,7 @@ impl PreadEngine {
         };
         out.extend(done.try_iter());
         while out.len() < wanted {
-            // It ends with an error, not never, should all threads be gone.
+            // If all threads have ended, this returns an error instead of waiting forever.
             let completion = match deadline {
                 Some(deadline) => done.recv_deadline(deadline),
                 None => done.recv().map_err(RecvTimeoutError::from),
@@ -105,10 +105,10 @@ impl PreadEngine {
 
 impl Engine for PreadEngine {
     fn submit(&mut self, request: ReadRequest) -> Result<(), EngineError> {
-        let pool = self.pool()?;
+        let threads = self.threads()?;
         add(&self.counters.request_count, 1);
         match self.counters.begin(request) {
-            Ok(job) => pool.queue.send(job).map_err(|_| self.stopped())?,
+            Ok(job) => threads.submissions.send(job).map_err(|_| self.stopped())?,
             Err(completion) => self.ready.push_back(completion),
         }
         self.in_flight += 1;
@@ -142,30 +142,30 @@ impl Engine for PreadEngine {
 }
 
 impl Drop for PreadEngine {
-    /// Drops what is queued and waits for the reads that have begun.
+    /// Drops the queued requests and waits for the reads that have begun.
     fn drop(&mut self) {
-        let Some(pool) = self.pool.take() else { return };
+        let Some(threads) = self.threads.take() else { return };
         if self.home.is_here() {
-            pool.stop();
+            threads.stop();
         } else {
-            // A forked process has neither the threads nor, for sure, whole channels to them.
-            mem::forget(pool);
+            // A forked process does not have the threads, and the state of the channels is not certain there.
+            mem::forget(threads);
         }
     }
 }
 
-impl Pool {
+impl ReadThreads {
     fn start(threads: NonZeroUsize, counters: &Arc<Counters>) -> Result<Self, EngineError> {
-        let (queue, queued) = unbounded();
+        let (submissions, queued) = unbounded();
         let (done_sender, done) = unbounded();
-        let mut pool = Self { queue, queued, done, threads: Vec::new() };
+        let mut pool = Self { submissions, queued, done, handles: Vec::new() };
         for number in 0..threads.get() {
             let worker =
                 Worker { queued: pool.queued.clone(), done: done_sender.clone(), counters: Arc::clone(counters) };
             let thread = Builder::new().name(format!("grain-pread-{number}")).spawn(move || worker.run());
             match thread {
-                Ok(thread) => pool.threads.push(thread),
-                // Fewer do as well.
+                Ok(thread) => pool.handles.push(thread),
+                // Fewer threads work as well.
                 Err(_) if number > 0 => break,
                 Err(source) => {
                     drop(done_sender);
@@ -177,26 +177,28 @@ impl Pool {
         Ok(pool)
     }
 
-    /// A thread that the device does not answer keeps its request, and ends when it has.
+    /// Stops the threads. One that waits for a device that does not answer keeps its request, and ends later.
     fn stop(self) {
-        let Self { queue, queued, done, threads } = self;
-        drop(queue);
+        let Self { submissions, queued, done, handles } = self;
+        drop(submissions);
         queued.try_iter().for_each(drop);
-        let patience = Instant::now() + DRAIN_MAX;
-        // Without a sender the threads end, and with the last of them this channel.
-        while let Ok(completion) = done.recv_deadline(patience) {
+        let deadline = Instant::now() + DRAIN_MAX;
+        // Without a sender the threads end, and the last of them disconnects this channel.
+        while let Ok(completion) = done.recv_deadline(deadline) {
             drop(completion);
         }
-        if Instant::now() < patience {
-            // A panic has been told by the panic hook; there is nobody to hand it on to.
-            threads.into_iter().for_each(|thread| drop(thread.join()));
+        if Instant::now() < deadline {
+            // A panic has been reported by the panic hook; there is nobody to pass it on to.
+            for thread in handles {
+                drop(thread.join());
+            }
         }
     }
 }
 
-/// What a thread of the pool has.
+/// The state of one reading thread.
 struct Worker {
-    queued: Receiver<Job>,
+    queued: Receiver<InFlightRead>,
     done: Sender<Completion>,
     counters: Arc<Counters>,
 }
@@ -210,36 +212,36 @@ impl Worker {
         }
     }
 
-    fn serve(&self, mut job: Job) -> Completion {
+    fn serve(&self, mut job: InFlightRead) -> Completion {
         let count = |read_len| self.counters.count_read(read_len);
-        // A panic must not lose the request: nobody would ever complete it. The buffer stays whole,
-        // since it is only lent, and its bytes are arbitrary after a failure anyhow.
+        // A panic must not lose the request, which would never be completed. The buffer is only borrowed, so it
+        // remains valid, and its bytes are arbitrary after a failure.
         let result = catch_unwind(AssertUnwindSafe(|| job.read_rest(count))).unwrap_or_else(|_| Err(job.panicked()));
         self.counters.finish(job, result)
     }
 }
 
 impl Counters {
-    /// Begins a request, and ends it where that takes no device.
-    fn begin(&self, request: ReadRequest) -> Result<Job, Completion> {
-        let mut job = Job::begin(request).inspect_err(|done| self.count_lent(done))?;
+    /// Begins a request, and completes it if that needs no device.
+    fn begin(&self, request: ReadRequest) -> Result<InFlightRead, Completion> {
+        let mut job = InFlightRead::begin(request).inspect_err(|done| self.count_lent(done))?;
         if job.request().len > AT_ONCE_LEN_MAX {
             return Ok(job);
         }
         match job.read_cached(|read_len| self.count_read(read_len)) {
-            Step::More => Ok(job),
-            Step::Done(result) => Err(self.finish(job, result)),
+            AfterRead::ReadMore => Ok(job),
+            AfterRead::Done(result) => Err(self.finish(job, result)),
         }
     }
 
-    fn finish(&self, job: Job, result: Result<(), FileError>) -> Completion {
+    fn finish(&self, job: InFlightRead, result: Result<(), FileError>) -> Completion {
         if result.is_ok() {
             add(&self.wanted_bytes, job.request().len as u64);
         }
         job.finish(result)
     }
 
-    /// Counts a completion that no read was made for.
+    /// Counts a completion that needed no read.
     fn count_lent(&self, completion: &Completion) {
         let lent_len = completion.result.as_ref().map_or(0, |filled| filled.bytes().len());
         add(&self.wanted_bytes, lent_len as u64);

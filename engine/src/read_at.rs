@@ -1,28 +1,28 @@
-//! Bytes at an offset: what a [`OpenFile`](super::OpenFile) needs of a file. Tests stand in for a device with it.
+//! Reads at an offset: what an [`OpenFile`](super::OpenFile) needs of a file. Tests replace a device with it.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 
-/// Reads at offsets. Only the first two have to be written; the others say by default that they are not to be had.
+/// Reads at offsets. Only the first two methods are required; the others report by default that they are not supported.
 pub trait ReadAt: Send + Sync {
-    /// Reads into the start of `bytes` and returns how many there are now: fewer than asked for
-    /// where it pleases, none only at the end of the file.
+    /// Reads into the start of `bytes` and returns the number of bytes read: it may be fewer than
+    /// requested, and is 0 only at the end of the file.
     ///
     /// # Errors
-    /// Those of `pread`. `Interrupted` makes the engine ask again; `EINVAL` to a direct read makes
-    /// it turn to buffered ones.
+    /// Those of `pread`. After `Interrupted` the engine repeats the read; after `EINVAL` to a direct read it
+    /// falls back to buffered ones.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// The file's length in bytes, as it is now.
     ///
     /// # Errors
-    /// Where it cannot be told.
+    /// If the length is not available.
     fn file_len(&self) -> io::Result<u64>;
 
-    /// As [`read_at`](Self::read_at), but only what the page cache holds, without waiting for a device. `None` where it
-    /// holds none of it, or that cannot be told.
+    /// As [`read_at`](Self::read_at), but only bytes that are in the page cache, without waiting for a device. `None` if
+    /// none of them are, or if this is not supported.
     ///
     /// # Errors
     /// As [`read_at`](Self::read_at).
@@ -31,16 +31,16 @@ pub trait ReadAt: Send + Sync {
         Ok(None)
     }
 
-    /// As [`read_at`](Self::read_at), and what the page cache did not hold before, it does not hold afterwards.
+    /// As [`read_at`](Self::read_at), and removes from the page cache what this read brought into it.
     ///
     /// # Errors
-    /// As [`read_at`](Self::read_at), and `Unsupported`, `EOPNOTSUPP` or `EINVAL` where this is not to be had.
+    /// As [`read_at`](Self::read_at), and `Unsupported`, `EOPNOTSUPP` or `EINVAL` if this is not supported.
     fn read_uncached_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let _ = (bytes, offset);
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// As [`read_at`](Self::read_at), into the room that `bytes` has: it becomes longer and is not moved.
+    /// As [`read_at`](Self::read_at), into the spare capacity of `bytes`, which is not reallocated.
     ///
     /// # Errors
     /// As [`read_at`](Self::read_at).
@@ -48,15 +48,15 @@ pub trait ReadAt: Send + Sync {
         append_with(bytes, |room| self.read_at(room, offset))
     }
 
-    /// Makes direct reads buffered from now on.
+    /// Switches from direct to buffered reads for good.
     ///
     /// # Errors
-    /// Where that cannot be done.
+    /// If that is not possible.
     fn leave_direct(&self) -> io::Result<()> {
         Ok(())
     }
 
-    /// The open file, for engines that hand it to the kernel themselves, and to be mapped.
+    /// The file descriptor, for engines that pass it to the kernel themselves, and for mapping.
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -88,7 +88,7 @@ impl ReadAt for File {
         Ok(read_with(self, bytes, offset, rustix::io::ReadWriteFlags::from_bits_retain(DONT_CACHE))?)
     }
 
-    /// The bytes need not be zeroed first.
+    /// Overridden so that the spare capacity need not be zeroed first.
     fn append_at(&self, bytes: &mut Vec<u8>, offset: u64) -> io::Result<usize> {
         Ok(rustix::io::pread(self, rustix::buffer::spare_capacity(bytes), offset)?)
     }
@@ -114,7 +114,7 @@ fn read_with(
     rustix::io::preadv2(file, &mut [io::IoSliceMut::new(bytes)], offset, flags)
 }
 
-/// Whether a read that was to leave the page cache alone says that this is not to be had.
+/// Whether the error says that uncached reads are not supported here.
 pub(super) fn must_cache(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let code = error.raw_os_error();
@@ -122,13 +122,13 @@ pub(super) fn must_cache(error: &io::Error) -> bool {
         || [Errno::OPNOTSUPP, Errno::INVAL].iter().any(|errno| code == Some(errno.raw_os_error()))
 }
 
-/// Reads into the room of a vector by a function that wants bytes to write over.
+/// Reads into the spare capacity of a vector by a function that needs initialised bytes.
 pub(super) fn append_with(bytes: &mut Vec<u8>, read: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> io::Result<usize> {
     let start = bytes.len();
     bytes.resize(bytes.capacity(), 0);
-    let room = bytes.get_mut(start..).unwrap_or_default();
+    let room = &mut bytes[start..];
     let room_len = room.len();
-    let answer = read(room).map(|read_len| read_len.min(room_len));
-    bytes.truncate(start + *answer.as_ref().unwrap_or(&0));
-    answer
+    let result = read(room).map(|read_len| read_len.min(room_len));
+    bytes.truncate(start + *result.as_ref().unwrap_or(&0));
+    result
 }

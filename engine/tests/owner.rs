@@ -77,7 +77,7 @@ fn another_thread_is_refused_while_reads_are_in_flight_and_they_arrive_where_the
             let error = engine.complete(wait, &mut out).unwrap_err();
             assert!(matches!(error, EngineError::Broken { .. }), "{error}");
             let why = error.source().unwrap().to_string();
-            assert_eq!(why, "another thread has reads in flight, and alone may complete them");
+            assert_eq!(why, "another thread has reads in flight, and only that thread may complete them");
         }
         assert!(out.is_empty() && engine.in_flight() == 2);
     });

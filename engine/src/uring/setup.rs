@@ -1,4 +1,4 @@
-//! Making a ring, and saying in a sentence why there is none.
+//! Makes a ring, or explains in one sentence why there is none.
 
 use std::io;
 
@@ -10,55 +10,57 @@ use super::UringOwner;
 use super::engine::NAME;
 use crate::EngineError;
 
-/// Reads that one system call starts.
-pub(super) const STARTS_MAX: u32 = 256;
-/// Answers that the ring has room for. It is memory that cannot be swapped out, of which a user may have little.
-pub(super) const ANSWERS_MAX: u32 = 1024;
+/// Capacity of the submission queue: the most reads that one system call submits.
+pub(super) const SUBMISSIONS_MAX: u32 = 256;
+/// Capacity of the completion queue. It is memory that cannot be swapped out, of which a user may have little.
+pub(super) const COMPLETIONS_MAX: u32 = 1024;
 
-/// What a ring spares the thread that uses it, by what the kernel has to know for that.
+/// How the kernel does its part of the work, by the features that this needs.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
-    /// Nothing.
+enum RingMode {
+    /// It may interrupt the thread.
     Plain,
-    /// An answer waits for the next system call instead of interrupting. Since Linux 5.19.
-    Quiet,
-    /// An answer waits until one thread asks for answers. It is the one that enables the ring, which need not be the
-    /// one that makes it. Since Linux 6.1.
-    OneThread,
+    /// A completion waits for the next system call instead of interrupting. Since Linux 5.19.
+    CoopTaskrun,
+    /// A completion waits until the single issuer waits for completions. That is the thread that enables the ring, which
+    /// need not be the one that makes it. Since Linux 6.1.
+    SingleIssuer,
 }
 
-/// Makes the best ring that the kernel has. One of a single thread has to be enabled by that.
+/// Makes the best ring that the kernel supports. One with a single issuer has to be enabled by that thread.
 pub(super) fn ring(owner: UringOwner) -> Result<IoUring, EngineError> {
-    let kinds: &[Kind] = match owner {
-        UringOwner::OneThread => &[Kind::OneThread, Kind::Quiet],
-        UringOwner::AnyThread => &[Kind::Quiet],
+    let modes: &[RingMode] = match owner {
+        UringOwner::OneThread => &[RingMode::SingleIssuer, RingMode::CoopTaskrun],
+        UringOwner::AnyThread => &[RingMode::CoopTaskrun],
     };
     let unknown = |built: &io::Result<IoUring>| built.as_ref().is_err_and(|error| is(error, Errno::INVAL));
-    let built = kinds.iter().map(|&kind| build(kind)).find(|built| !unknown(built));
-    let ring = built.unwrap_or_else(|| build(Kind::Plain)).map_err(refusal)?;
+    let built = modes.iter().map(|&mode| build(mode)).find(|built| !unknown(built));
+    let ring = built.unwrap_or_else(|| build(RingMode::Plain)).map_err(refusal)?;
     check(&ring)?;
     Ok(ring)
 }
 
-fn build(kind: Kind) -> io::Result<IoUring> {
+fn build(mode: RingMode) -> io::Result<IoUring> {
     let mut builder = IoUring::builder();
-    builder.setup_cqsize(ANSWERS_MAX);
-    match kind {
-        Kind::Plain => &mut builder,
-        Kind::Quiet => builder.setup_coop_taskrun().setup_taskrun_flag(),
-        Kind::OneThread => builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag().setup_r_disabled(),
+    builder.setup_cqsize(COMPLETIONS_MAX);
+    match mode {
+        RingMode::Plain => &mut builder,
+        RingMode::CoopTaskrun => builder.setup_coop_taskrun().setup_taskrun_flag(),
+        RingMode::SingleIssuer => {
+            builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag().setup_r_disabled()
+        }
     };
-    builder.build(STARTS_MAX)
+    builder.build(SUBMISSIONS_MAX)
 }
 
 fn check(ring: &IoUring) -> Result<(), EngineError> {
     let params = ring.params();
     if !(params.is_feature_nodrop() && params.is_feature_ext_arg() && params.is_feature_submit_stable()) {
-        return Err(refused("io_uring of this kernel is too old: it cannot wait for a while (needs Linux 5.11)"));
+        return Err(refused("io_uring of this kernel is too old: it cannot wait with a timeout (needs Linux 5.11)"));
     }
     // What blocks one of the three system calls need not block the others.
     match ring.submit() {
-        // It is not enabled yet.
+        // The ring is not enabled yet.
         Err(error) if is(&error, Errno::BADFD) && ring.params().is_setup_single_issuer() => {}
         answer => drop(answer.map_err(refusal)?),
     }
@@ -66,7 +68,7 @@ fn check(ring: &IoUring) -> Result<(), EngineError> {
     ring.submitter().register_probe(&mut probe).map_err(refusal)?;
     let needed = [opcode::Read::CODE, opcode::ReadFixed::CODE, opcode::AsyncCancel::CODE];
     if !needed.into_iter().all(|code| probe.is_supported(code)) {
-        return Err(refused("io_uring of this kernel does not read, or its reads are blocked"));
+        return Err(refused("io_uring of this kernel does not support reads, or they are blocked"));
     }
     Ok(())
 }
@@ -79,7 +81,7 @@ fn refusal(error: io::Error) -> EngineError {
     } else if is(&error, Errno::NOMEM) {
         refused(&format!("there is no memory for an io_uring: RLIMIT_MEMLOCK allows a user {}", memory_limit()))
     } else if is(&error, Errno::INVAL) {
-        refused("io_uring of this kernel is too old: it takes no size for the queue of answers (needs Linux 5.11)")
+        refused("io_uring of this kernel is too old: it does not let the completion queue be sized (needs Linux 5.11)")
     } else {
         EngineError::Start { engine: NAME, source: error }
     }
@@ -106,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ring_that_is_not_to_be_had_is_refused_with_its_reason() {
+    fn a_ring_that_is_not_available_is_refused_with_the_reason() {
         for (errno, why) in [
             (Errno::PERM, "io_uring is blocked (seccomp or kernel.io_uring_disabled)"),
             (Errno::ACCESS, "io_uring is blocked (seccomp or kernel.io_uring_disabled)"),

@@ -1,38 +1,38 @@
-//! A table whose places are numbered, and taken again when they are free.
+//! A table of numbered slots, which are reused.
 
-/// Things by number.
+/// Items by slot number.
 #[derive(Debug)]
 pub(super) struct Slots<T> {
-    places: Vec<Option<T>>,
+    entries: Vec<Option<T>>,
     free: Vec<usize>,
 }
 
 impl<T> Default for Slots<T> {
     fn default() -> Self {
-        Self { places: Vec::new(), free: Vec::new() }
+        Self { entries: Vec::new(), free: Vec::new() }
     }
 }
 
 impl<T> Slots<T> {
-    /// Takes a free place and returns its number.
-    pub(super) fn put(&mut self, thing: T) -> usize {
+    /// Puts an item into a free slot and returns its number.
+    pub(super) fn put(&mut self, item: T) -> usize {
         if let Some(number) = self.free.pop() {
-            self.places[number] = Some(thing);
+            self.entries[number] = Some(item);
             return number;
         }
-        self.places.push(Some(thing));
-        self.places.len() - 1
+        self.entries.push(Some(item));
+        self.entries.len() - 1
     }
 
-    /// Frees a place; `None` where nothing is there.
+    /// Takes an item out of its slot; `None` if the slot is free.
     pub(super) fn take(&mut self, number: usize) -> Option<T> {
-        let thing = self.places.get_mut(number)?.take()?;
+        let item = self.entries.get_mut(number)?.take()?;
         self.free.push(number);
-        Some(thing)
+        Some(item)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.entries.len() - self.free.len()
     }
 }
 
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_taken_once_and_used_again() {
+    fn an_item_is_taken_once_and_its_slot_reused() {
         let mut slots = Slots::default();
         assert_eq!((slots.put('a'), slots.put('b'), slots.len()), (0, 1, 2));
         assert_eq!((slots.take(0), slots.take(0), slots.take(7)), (Some('a'), None, None));

@@ -6,22 +6,22 @@ use std::collections::BTreeMap;
 
 /// The largest capacity that the pool rounds up to a power of two.
 const CLASS_LEN_MAX: usize = 4 << 20;
-/// Capacities between two powers of two beyond that.
+/// Capacities between two powers of two above it.
 const CLASSES: usize = 8;
 
-/// Buffers that wait for their next read: no more than so many bytes of them.
+/// Idle buffers for the next reads, up to a number of bytes.
 ///
 /// Capacities are powers of two up to 4 MiB, so that a buffer fits the next request of about its
-/// size; beyond that they are finer, since rounding would waste as much again, and a waiting buffer
+/// size; beyond that the steps are finer, since rounding to a power of two could waste as much again, and an idle buffer
 /// serves any request that fills at least four fifths of it. Buffers in use are not counted.
 #[derive(Debug)]
 pub struct BufferPool {
     retained_len_max: usize,
-    idle: Shared<Idle>,
+    idle: Shared<IdleBuffers>,
 }
 
 #[derive(Debug, Default)]
-struct Idle {
+struct IdleBuffers {
     by_capacity: BTreeMap<usize, Vec<Buffer>>,
     memory_len: usize,
 }
@@ -33,21 +33,21 @@ impl BufferPool {
         Self { retained_len_max, idle: Shared::default() }
     }
 
-    /// Takes an idle buffer of `len` bytes or more, or makes one. Its bytes are arbitrary.
+    /// Takes an idle buffer of `len` bytes or more, or allocates one. Its bytes are arbitrary.
     #[must_use]
     pub fn take(&self, len: usize) -> Buffer {
         let capacity = class_capacity(len);
         self.idle(capacity).unwrap_or_else(|| Buffer::with_capacity(capacity))
     }
 
-    /// The same; `None` where the system has no memory for it.
+    /// As [`take`](Self::take); `None` if the system has no memory for it.
     #[must_use]
     pub fn try_take(&self, len: usize) -> Option<Buffer> {
         let capacity = class_capacity(len);
         self.idle(capacity).or_else(|| Buffer::try_with_capacity(capacity))
     }
 
-    /// Gives a buffer back. Where the pool is full, the largest buffers are freed until it is not.
+    /// Gives a buffer back. If the pool is then too full, the largest buffers are freed until it is not.
     pub fn give(&self, buffer: Buffer) {
         if buffer.capacity() == 0 {
             return;
@@ -58,10 +58,10 @@ impl BufferPool {
         while idle.memory_len > self.retained_len_max {
             freed.extend(idle.take_largest());
         }
-        drop(idle); // Memory goes back to the system without the lock: it may take a while.
+        drop(idle); // Memory is freed without the lock: that may take a while.
     }
 
-    /// Whether a buffer of so many bytes may be kept when it is given back.
+    /// Whether a buffer of `len` bytes may be kept when it is given back.
     pub fn keeps(&self, len: usize) -> bool {
         len <= self.retained_len_max
     }
@@ -77,7 +77,7 @@ impl BufferPool {
     }
 }
 
-impl Idle {
+impl IdleBuffers {
     fn take(&mut self, capacity: usize) -> Option<Buffer> {
         let slack = if capacity > CLASS_LEN_MAX { capacity / 4 } else { 0 };
         let (&found, _) = self.by_capacity.range(capacity..=capacity.saturating_add(slack)).next()?;
@@ -110,7 +110,7 @@ fn class_capacity(len: usize) -> usize {
     match len {
         0 => 0,
         1..=CLASS_LEN_MAX => len.next_power_of_two().max(BLOCK_LEN),
-        // A mean of 6 % more, which no read touches: batches that differ by a little share their memory.
+        // On average 6 % larger, which no read touches: batches of slightly different lengths share their memory.
         _ => len.checked_next_multiple_of((1 << len.ilog2()) / CLASSES).unwrap_or_else(|| round_up(len)),
     }
 }

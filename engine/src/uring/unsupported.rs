@@ -1,19 +1,19 @@
-//! What stands in for the engine where there is no io_uring.
+//! Replaces the engine on systems without io_uring.
 
 use super::UringOptions;
 use crate::{Completion, Engine, EngineError, EngineStats, ReadRequest, Wait};
 
-/// Reads through io_uring, which is not to be had here.
+/// Reads through io_uring, which this system does not have.
 #[derive(Debug)]
 pub enum UringEngine {}
 
 impl UringEngine {
-    /// Says that there is none.
+    /// Returns an error.
     ///
     /// # Errors
-    /// Always.
+    /// Always: there is no io_uring.
     pub fn new(_options: UringOptions) -> Result<Self, EngineError> {
-        Err(EngineError::Refused { why: "io_uring is a part of Linux alone".into() })
+        Err(EngineError::Refused { why: "only Linux has io_uring".into() })
     }
 }
 

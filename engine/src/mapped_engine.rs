@@ -1,13 +1,13 @@
-//! The engine for mapped files: it lends their bytes, and does nothing else.
+//! The engine for mapped files: it lends their bytes.
 //!
-//! A request is completed when it is submitted, without a copy and without waiting. Pages of larger reads that are not in
-//! memory begin to be read then, so who submits ahead of the need finds them there.
+//! A request is completed when it is submitted, without a copy and without waiting. The system then starts to read pages
+//! of larger requests that are not in memory, so a caller that submits ahead of its need finds them there.
 
-use super::inline::finish_now;
-use super::job::Job;
+use super::in_flight::InFlightRead;
+use super::read_now::finish_now;
 use super::{Completion, Engine, EngineError, EngineStats, ReadRequest, Wait};
 
-/// Lends bytes of mapped files. Any other file it reads at once, in the caller's thread.
+/// Lends bytes of mapped files. It reads any other file at once, in the caller's thread.
 #[derive(Debug, Default)]
 pub struct MappedEngine {
     ready: Vec<Completion>,
@@ -15,7 +15,7 @@ pub struct MappedEngine {
 }
 
 impl MappedEngine {
-    /// Makes one. It has neither threads nor memory of its own.
+    /// Makes an engine. It has no threads and no memory of its own.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -26,7 +26,7 @@ impl Engine for MappedEngine {
     fn submit(&mut self, request: ReadRequest) -> Result<(), EngineError> {
         let stats = &mut self.stats;
         stats.request_count += 1;
-        let begun = Job::begin(request).inspect_err(|lent| stats.read_bytes += delivered_len(lent));
+        let begun = InFlightRead::begin(request).inspect_err(|lent| stats.read_bytes += delivered_len(lent));
         let completion = finish_now(begun, |read_len| stats.read_bytes += read_len as u64);
         stats.wanted_bytes += delivered_len(&completion);
         self.ready.push(completion);

@@ -1,21 +1,21 @@
-//! Reads in the caller's thread: a request without an engine, and bytes that need no buffer.
+//! Reads in the caller's thread: a request without an engine, and bytes that go straight into a vector.
 
 use std::ops::Range;
 
 use grainstore_format::to_usize;
 
-use super::job::Job;
-use super::progress::{Progress, Step};
+use super::in_flight::InFlightRead;
+use super::short_read::{AfterRead, ReadProgress};
 use super::{Completion, FileError, IoMode, OpenFile, ReadRequest};
 
-/// Does a request now, in this thread.
+/// Performs a request now, in this thread.
 #[must_use]
 pub fn read_now(request: ReadRequest) -> Completion {
-    finish_now(Job::begin(request), |_| {})
+    finish_now(InFlightRead::begin(request), |_| {})
 }
 
-/// Does what is left of a request. Tells `count` how many bytes each read brought.
-pub(super) fn finish_now(begun: Result<Job, Completion>, count: impl FnMut(usize)) -> Completion {
+/// Performs the remaining reads of a request. Calls `count` with the number of bytes of each read.
+pub(super) fn finish_now(begun: Result<InFlightRead, Completion>, count: impl FnMut(usize)) -> Completion {
     match begun {
         Ok(mut job) => {
             let result = job.read_rest(count);
@@ -25,14 +25,14 @@ pub(super) fn finish_now(begun: Result<Job, Completion>, count: impl FnMut(usize
     }
 }
 
-/// Appends bytes of a buffered or mapped file to `out`, with no memory in between. They are not moved where `out` has
+/// Appends bytes of a buffered or mapped file to `out`, without a buffer in between. `out` is not reallocated if it has
 /// room for them.
 pub fn append_now(file: &OpenFile, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), FileError> {
     if range.end > file.file_len() {
         return Err(file.end_of_file(range, file.file_len()));
     }
     if let Some(bytes) = file.mapped(range.clone()) {
-        file.announce(range);
+        file.will_need(range);
         out.extend_from_slice(bytes);
         return Ok(());
     }
@@ -45,14 +45,14 @@ pub fn append_now(file: &OpenFile, range: Range<u64>, out: &mut Vec<u8>) -> Resu
 fn append_read(file: &OpenFile, range: Range<u64>, len: usize, out: &mut Vec<u8>) -> Result<(), FileError> {
     let start = out.len();
     out.reserve(len);
-    let mut progress = Progress::new(range.clone(), IoMode::Buffered.span(range.start, len));
+    let mut progress = ReadProgress::new(range.clone(), IoMode::Buffered.span(range.start, len));
     let result = loop {
-        let answer = file.append_at(out, progress.next_offset());
-        if let Step::Done(result) = progress.answered(file, answer) {
+        let read = file.append_at(out, progress.next_offset());
+        if let AfterRead::Done(result) = progress.take_result(file, read) {
             break result;
         }
     };
-    // The room may have been larger than what was wanted.
+    // The spare capacity may have been larger than what was wanted.
     out.truncate(if result.is_ok() { start + len } else { start });
     result
 }

@@ -1,7 +1,17 @@
-//! How far the read of a range is: which bytes to ask for next, and what an answer of the system means for it.
+//! Short, interrupted and refused reads: which bytes to read next, and what the result of a read means.
 //!
-//! What a short, interrupted or refused read means is decided here, once for all engines and for reads without one.
-//! Where the bytes land is not known here.
+//! ```text
+//! result of a read          decision
+//! ------------------------  -----------------------------------------------------------
+//! all wanted bytes          done
+//! too few bytes             read the rest; directly, from the last whole block on
+//! 0 bytes                   error: the file ends before the wanted bytes do
+//! EINTR, EAGAIN             the same read again; EAGAIN at most 1000 times in a row
+//! EINVAL to a direct read   the file is read through the page cache from now on
+//! anything else             error
+//! ```
+//!
+//! This is decided here once, for all engines and for reads without one. Where the bytes go is not known here.
 
 use std::io;
 use std::ops::Range;
@@ -9,34 +19,34 @@ use std::ops::Range;
 use super::open_file::is_refusal;
 use super::{BLOCK_LEN, FileError, IoMode, OpenFile, Span};
 
-/// Reads in a row that may say "try again" before that is told as an error.
+/// Reads in a row that may fail with "try again" before this is reported as an error.
 const AGAIN_MAX: u32 = 1000;
 
-/// A read on its way. It is told its file anew each time, since the request that owns both lends it.
+/// The state of the read of one byte range. Its file is passed to each call, since the request owns both.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct ReadProgress {
     /// The wanted bytes of the file.
     range: Range<u64>,
     span: Span,
-    /// Bytes of the span, from its start, that are there; whole blocks while direct.
+    /// Bytes of the span, from its start, that have been read; whole blocks while reads are direct.
     filled: usize,
-    /// How the next read is done. A file that falls back meanwhile does not change it: it takes
-    /// direct reads all the same.
+    /// How the next read is performed. A file that meanwhile falls back to buffered reads does not change this: it
+    /// still accepts aligned reads.
     mode: IoMode,
     again_count: u32,
 }
 
-/// What comes after an answer.
+/// What to do after a read.
 #[derive(Debug)]
-pub(super) enum Step {
-    /// The next read.
-    More,
-    /// Nothing: all wanted bytes are there, or never will be.
+pub(super) enum AfterRead {
+    /// Perform the next read.
+    ReadMore,
+    /// Nothing: all wanted bytes have been read, or the read has failed.
     Done(Result<(), FileError>),
 }
 
-impl Progress {
-    /// The read of `range`, which is not empty, by `span`.
+impl ReadProgress {
+    /// Begins to read `span` for the wanted bytes `range`, which is not empty.
     pub(super) fn new(range: Range<u64>, span: Span) -> Self {
         Self { range, mode: span.mode, span, filled: 0, again_count: 0 }
     }
@@ -46,37 +56,37 @@ impl Progress {
         self.span.offset + self.filled as u64
     }
 
-    /// Where in the buffer the next read lands.
+    /// The part of the buffer that the next read fills.
     pub(super) fn room(&self) -> Range<usize> {
         self.filled..self.span.len
     }
 
-    /// Where in the buffer the wanted bytes lie.
+    /// Where the wanted bytes are in the buffer.
     pub(super) fn wanted(&self) -> Range<usize> {
         self.span.wanted.clone()
     }
 
-    /// Takes the answer to the read that begins at [`next_offset`](Self::next_offset).
-    pub(super) fn answered(&mut self, file: &OpenFile, answer: io::Result<usize>) -> Step {
-        match self.take(file, answer) {
-            Ok(()) if self.filled >= self.span.wanted.end => Step::Done(Ok(())),
-            Ok(()) => Step::More,
-            Err(error) => Step::Done(Err(error)),
+    /// Accepts the result of the read that begins at [`next_offset`](Self::next_offset).
+    pub(super) fn take_result(&mut self, file: &OpenFile, result: io::Result<usize>) -> AfterRead {
+        match self.apply(file, result) {
+            Ok(()) if self.filled >= self.span.wanted.end => AfterRead::Done(Ok(())),
+            Ok(()) => AfterRead::ReadMore,
+            Err(error) => AfterRead::Done(Err(error)),
         }
     }
 
-    fn take(&mut self, file: &OpenFile, answer: io::Result<usize>) -> Result<(), FileError> {
-        match answer {
+    fn apply(&mut self, file: &OpenFile, result: io::Result<usize>) -> Result<(), FileError> {
+        match result {
             Ok(0) => Err(self.end_of_file(file, self.next_offset())),
             Ok(read_len) if self.advance(read_len) => {
                 self.again_count = 0;
                 Ok(())
             }
-            // The same read would be repeated for ever: at the end of a file that was cut, or of one
+            // The same read would be repeated forever: at the end of a file that was truncated, or of one
             // whose last block cannot be read directly.
             Ok(_) => match file.end_seen_at(self.range.end) {
                 end if end < self.range.end => Err(self.end_of_file(file, end)),
-                _ => self.turn_to_buffered(file),
+                _ => self.fall_back_to_buffered(file),
             },
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.again_count < AGAIN_MAX => {
@@ -88,13 +98,13 @@ impl Progress {
                 file.give_up_dont_cache();
                 Ok(())
             }
-            Err(error) if self.mode == IoMode::Direct && is_refusal(&error) => self.turn_to_buffered(file),
+            Err(error) if self.mode == IoMode::Direct && is_refusal(&error) => self.fall_back_to_buffered(file),
             Err(error) => Err(self.failed(file, error)),
         }
     }
 
-    /// Counts what a read delivered. A direct read that ended inside a block is repeated from that
-    /// block on; `false` where this would repeat the same read for ever.
+    /// Counts the bytes of a read. A direct read that ended inside a block is repeated from that block on. Returns
+    /// `false` if this would repeat the same read forever.
     fn advance(&mut self, read_len: usize) -> bool {
         let reached = self.filled + read_len;
         let next = match self.mode {
@@ -106,7 +116,7 @@ impl Progress {
         advances
     }
 
-    fn turn_to_buffered(&mut self, file: &OpenFile) -> Result<(), FileError> {
+    fn fall_back_to_buffered(&mut self, file: &OpenFile) -> Result<(), FileError> {
         self.mode = IoMode::Buffered;
         file.fall_back().map_err(|error| self.failed(file, error))
     }
