@@ -1,6 +1,6 @@
-//! The default number of lanes: what a window of memory holds. spec.md: PLN-7.
+//! The default number of lanes: how many extents fit the memory window. spec.md: PLN-7.
 
-/// Numbers of lanes tried, from the largest. Of the form 3 x 2^k, so that many world sizes divide them.
+/// Numbers of lanes to choose from, largest first. Of the form 3 x 2^k, so that many world sizes divide them.
 const LANE_COUNTS: [u64; 11] = [768, 384, 192, 96, 48, 24, 12, 6, 3, 2, 1];
 
 /// What the default number of lanes depends on.
@@ -14,16 +14,16 @@ pub struct LaneBudget {
     pub stored_bytes: u64,
     /// Extents of the dataset.
     pub extent_count: u32,
-    /// Of these, how many have a sample that is visited: all but in an epoch over a subset.
+    /// Extents with a sample that is visited: all of them, except in an epoch over a subset.
     pub visited_count: u32,
 }
 
-/// The number of lanes where the caller names none: the most that the window holds extents for,
-/// and at most half of those visited. Never 0, and never more than there are samples unless there is none.
+/// The default number of lanes: as many as the window holds extents, and at most half of the extents
+/// visited. Never 0, and never more than there are samples, unless there are no samples.
 #[must_use]
 pub fn default_lanes(budget: LaneBudget) -> u64 {
     let extent_count = u64::from(budget.extent_count);
-    // A mean above the chunk size comes from samples that are longer than a chunk.
+    // The mean is above the chunk size if samples are longer than a chunk.
     let mean_extent_len = budget.stored_bytes.div_ceil(extent_count.max(1));
     let window_extents = budget.window_len / budget.chunk_size.max(mean_extent_len).max(1);
     let lane_count_max = window_extents.min(u64::from(budget.visited_count) / 2).max(1);

@@ -1,11 +1,11 @@
-//! The extents of a dataset: what the plan shuffles, and the reader usually reads in one I/O.
+//! The extents of a dataset: the ranges of samples that the plan shuffles. Each is usually one read.
 //!
 //! An extent is a contiguous range of ordinals, never empty. A chunk gives one extent of the samples
 //! it owns; one more for each 65,536 of them; and a sample of 8 chunks or more, which can only be the
 //! chunk's last, is an extent of its own. spec.md: PLN-2.
 //!
-//! Of a subset, an extent is what is wanted of the dataset's. Samples are then counted by index: index i is the i-th
-//! smallest ordinal of the subset. Without one, an index is an ordinal. spec.md: PLN-9.
+//! An extent of a subset holds the subset's samples of an extent of the dataset. Samples are then counted by index: index
+//! i is the i-th smallest ordinal of the subset. Without a subset, an index is an ordinal. spec.md: PLN-9.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,10 +14,10 @@ use std::sync::Arc;
 use super::subset::Subset;
 use super::{PlanError, in_memory};
 
-/// Most samples that an extent holds. So an index into an extent fits 16 bits.
+/// The most samples that an extent holds, so that an index into an extent fits 16 bits.
 pub const EXTENT_SAMPLES_MAX: u64 = 65_536;
 
-/// A sample this many chunks long, or longer, is an extent of its own.
+/// Length in chunks from which a sample is an extent of its own.
 pub const LONE_SAMPLE_CHUNKS: u64 = 8;
 
 /// The extents of a dataset or of a subset of it, 8 bytes each; shared by the plans of all its epochs.
@@ -32,8 +32,9 @@ impl Extents {
     /// Number of extents.
     #[must_use]
     pub fn count(&self) -> u32 {
-        // `ExtentsBuilder` lets no more in than fit.
-        u32::try_from(self.first.len() - 1).unwrap_or(u32::MAX)
+        let count = u32::try_from(self.first.len() - 1);
+        debug_assert!(count.is_ok(), "`ExtentsBuilder` refuses more extents than 32 bits can number");
+        count.unwrap_or(u32::MAX)
     }
 
     /// The indices of one extent; never empty.
@@ -48,15 +49,17 @@ impl Extents {
 
     /// The extent of an index below [`sample_count`](Self::sample_count), which is `near` or a later one.
     pub fn extent_of(&self, index: u64, near: u32) -> u32 {
-        let later = self.first.get(near as usize + 1..).unwrap_or_default();
+        let later = &self.first[near as usize + 1..];
         let skipped = later.partition_point(|&first| first <= index);
-        near.saturating_add(u32::try_from(skipped).unwrap_or(u32::MAX))
+        #[expect(clippy::cast_possible_truncation, reason = "extents are numbered with 32 bits")]
+        let skipped = skipped as u32;
+        near + skipped
     }
 
     /// Samples of the dataset, or of the subset.
     #[must_use]
     pub fn sample_count(&self) -> u64 {
-        self.first.last().copied().unwrap_or(0)
+        self.first[self.first.len() - 1]
     }
 
     /// The ordinal of the sample with an index below [`sample_count`](Self::sample_count).
@@ -66,7 +69,7 @@ impl Extents {
         self.subset.as_ref().map_or(index, |subset| subset.ordinal(index))
     }
 
-    /// The ordinals of consecutive indices, at a fraction of the cost of each by itself.
+    /// The ordinals of consecutive indices, much faster than one by one.
     pub fn ordinals(&self, indices: Range<u64>) -> impl Iterator<Item = u64> + use<'_> {
         let count = in_memory(indices.end.saturating_sub(indices.start));
         let subset = self.subset.as_ref().filter(|_| count > 0);
@@ -75,17 +78,17 @@ impl Extents {
         wanted.into_iter().flatten().take(count).chain(all)
     }
 
-    /// The subset that they are of, if it is not all of the dataset.
+    /// The subset that these are the extents of; `None` for the whole dataset.
     #[must_use]
     pub fn subset(&self) -> Option<&Arc<Subset>> {
         self.subset.as_ref()
     }
 
-    /// What `subset` wants of each extent of the dataset; extents of which it wants nothing are left out.
+    /// The samples that `subset` has of each extent of the dataset, without the extents of which it has none.
     ///
     /// # Errors
-    /// [`PlanError::SubsetOfOther`] where the subset is not of so many samples, [`PlanError::SubsetOfSubset`] where these
-    /// are extents of a subset already.
+    /// [`PlanError::SubsetOfOther`] if the subset is of another number of samples, [`PlanError::SubsetOfSubset`] if these are
+    /// extents of a subset already.
     pub fn within(&self, subset: &Arc<Subset>) -> Result<Self, PlanError> {
         let (expected, found) = (self.sample_count(), subset.sample_count());
         if self.subset.is_some() {
@@ -119,25 +122,25 @@ pub struct ExtentsBuilder {
 }
 
 impl ExtentsBuilder {
-    /// Starts with no chunk; `chunk_size` is in bytes and holds for all of them.
+    /// Starts with no chunk; `chunk_size` is in bytes.
     #[must_use]
     pub fn new(chunk_size: u64) -> Self {
         Self { first: vec![0], lone_sample_len: chunk_size.saturating_mul(LONE_SAMPLE_CHUNKS) }
     }
 
-    /// Says what the chunk size is from here on: that of the next of several datasets. spec.md: PLN-8.
+    /// Sets the chunk size of the following chunks: that of the next of several datasets. spec.md: PLN-8.
     pub fn set_chunk_size(&mut self, chunk_size: u64) {
         self.lone_sample_len = chunk_size.saturating_mul(LONE_SAMPLE_CHUNKS);
     }
 
-    /// Takes the next chunk of the segment, or the first of the next segment: the number of samples
-    /// it owns, and the stored length in bytes of the last of them (not looked at where it owns none).
+    /// Adds the next chunk of the segment, or the first of the next segment: the number of samples
+    /// it owns, and the stored length in bytes of the last of them (ignored if it owns none).
     ///
     /// Memory grows by 8 bytes for each 65,536 samples begun: the caller has checked the count
     /// against the length of the index that holds them.
     ///
     /// # Errors
-    /// [`PlanError::TooManyExtents`] where the count no longer fits 32 bits. The builder is then as before.
+    /// [`PlanError::TooManyExtents`] if the count no longer fits 32 bits. The builder is then unchanged.
     pub fn chunk(&mut self, sample_count: u64, last_stored_len: u64) -> Result<(), PlanError> {
         let lone_count = u64::from(sample_count > 0 && last_stored_len >= self.lone_sample_len);
         let added = (sample_count - lone_count).div_ceil(EXTENT_SAMPLES_MAX) + lone_count;
@@ -158,9 +161,9 @@ impl ExtentsBuilder {
         Extents { first: self.first, subset: None }
     }
 
-    /// Cuts the next `sample_count` samples. 2^32 extents of 2^16 samples: no sum reaches 2^49.
+    /// Cuts the next `sample_count` samples into extents. 2^32 extents of 2^16 samples: no sum reaches 2^49.
     fn cut(&mut self, sample_count: u64) {
-        let start = self.first.last().copied().unwrap_or(0);
+        let start = self.first[self.first.len() - 1];
         let mut cut = 0;
         while cut < sample_count {
             cut = sample_count.min(cut + EXTENT_SAMPLES_MAX);

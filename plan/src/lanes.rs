@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! ring    | e3      | e0  | e7        | e1    | ...    extents end to end, each rotated
-//! turn              ^ places are counted from here, round the ring
+//! turn              ^ places are counted from here round the ring
 //! cut     | lane 0        | lane 1        | ...        equal to one sample
 //! phase   |.....^         |...^           | ...        where a lane begins; it wraps at its end
-//! piece   |     |---|-----|                            a lane's part of an extent, visited shuffled
+//! piece   |     |---|-----|                            a lane's part of an extent, visited in shuffled order
 //! ```
 //!
+//! A *place* is the number of a sample round the ring, counted from the turn.
 //! Position p of the epoch is sample p div L (its *round*) of lane p mod L. Rotation, turn and phase
 //! make every sample equally likely at every position. spec.md: PLN-5.
 
@@ -17,10 +18,10 @@ use std::sync::Arc;
 
 use super::extents::Extents;
 use super::piece::{Piece, PieceParts};
-use super::ring::{Ring, Spot};
+use super::ring::{Ring, RingExtent};
 use super::splitmix::{Draws, key, longer_key};
 use super::stride::Stride;
-use super::walk::{LaneWalk, Pieces, Schedule};
+use super::walk::{LanePieces, LaneWalk, Schedule};
 
 const RING_STREAM: u64 = 1;
 const TURN_STREAM: u64 = 2;
@@ -39,14 +40,14 @@ pub struct Lanes {
     rotations: Draws,
 }
 
-/// The places of a lane, counted from the turn, and the one at which it begins.
-pub(super) struct Lane {
+/// The places of a lane, counted from the turn, and the place at which it begins.
+pub(super) struct LaneRange {
     places: Range<u64>,
     begin: u64,
 }
 
 impl Lanes {
-    /// `lane_count` is at least 1 and at most the sample count: no lane is empty.
+    /// Computes the ring. `lane_count` is at least 1 and at most the sample count, so no lane is empty.
     pub(super) fn new(extents: Arc<Extents>, epoch_key: u64, lane_count: u64) -> Self {
         debug_assert!((1..=extents.sample_count()).contains(&lane_count), "{lane_count} lanes");
         let stream = |number| Draws::new(key(&[epoch_key, number]));
@@ -81,18 +82,18 @@ impl Lanes {
     /// # Panics
     /// If `lane` is not below [`lane_count`](Self::lane_count).
     #[must_use]
-    pub fn pieces(self: &Arc<Self>, lane: u64) -> Pieces {
+    pub fn pieces(self: &Arc<Self>, lane: u64) -> LanePieces {
         self.pieces_from(lane, 0)
     }
 
     /// The pieces of a lane from the one that holds `round`'s sample. The first of them may have
-    /// begun in an earlier round; there is none where the lane ends before `round`.
+    /// begun in an earlier round; there is none if the lane ends before `round`.
     ///
     /// # Panics
     /// If `lane` is not below [`lane_count`](Self::lane_count).
     #[must_use]
-    pub fn pieces_from(self: &Arc<Self>, lane: u64, round: u64) -> Pieces {
-        Pieces::new(Arc::clone(self), LaneWalk::new(self, lane, round))
+    pub fn pieces_from(self: &Arc<Self>, lane: u64, round: u64) -> LanePieces {
+        LanePieces::new(Arc::clone(self), LaneWalk::new(self, lane, round))
     }
 
     /// The pieces of all lanes in the order of first need, which is the order to read them in.
@@ -109,7 +110,8 @@ impl Lanes {
 
     /// The index at a position below the sample count.
     pub(super) fn at(&self, position: u64) -> u64 {
-        let (lane_index, round) = (position % self.lane_count, position / self.lane_count);
+        let lane_index = position % self.lane_count;
+        let round = position / self.lane_count;
         let lane = self.lane(lane_index);
         let piece = self.piece(lane_index, &lane, round, self.locate(lane.place_at(round)));
         piece.visit(round - piece.first_round)
@@ -119,31 +121,32 @@ impl Lanes {
         self.extents.sample_count()
     }
 
-    pub(super) fn lane(&self, lane: u64) -> Lane {
+    pub(super) fn lane(&self, lane: u64) -> LaneRange {
         assert!(lane < self.lane_count, "lane {lane} of {}", self.lane_count);
-        let (len, longer_count) = (self.sample_count() / self.lane_count, self.sample_count() % self.lane_count);
+        let len = self.sample_count() / self.lane_count;
+        let longer_count = self.sample_count() % self.lane_count;
         let start = lane * len + lane.min(longer_count);
         let end = start + len + u64::from(lane < longer_count);
-        Lane { places: start..end, begin: start + self.phases.below(lane, end - start) }
+        LaneRange { places: start..end, begin: start + self.phases.below(lane, end - start) }
     }
 
-    /// The spot on the ring of a place counted from the turn.
-    pub(super) fn locate(&self, place: u64) -> Spot {
+    /// The extent on the ring that covers a place.
+    pub(super) fn locate(&self, place: u64) -> RingExtent {
         self.ring.locate(&self.extents, self.on_ring(place))
     }
 
-    pub(super) fn locate_near(&self, near: Spot, place: u64) -> Spot {
+    pub(super) fn locate_near(&self, near: RingExtent, place: u64) -> RingExtent {
         self.ring.locate_near(&self.extents, near, self.on_ring(place))
     }
 
-    /// The piece that holds `round`'s sample of a lane; `spot` is where the ring has that sample.
-    pub(super) fn piece(&self, lane_index: u64, lane: &Lane, round: u64, spot: Spot) -> Piece {
-        let extent = self.ring.extent(spot);
+    /// The piece that holds `round`'s sample of a lane; `ring_extent` covers that sample.
+    pub(super) fn piece(&self, lane_index: u64, lane: &LaneRange, round: u64, ring_extent: RingExtent) -> Piece {
+        let extent = self.ring.extent(ring_extent);
         let samples = self.extents.samples(extent);
         let extent_len = samples.end - samples.start;
         let place = lane.place_at(round);
-        let skipped = self.on_ring(place) - spot.start;
-        // Where the extent straddles the turn, a place before the turn saturates to 0: the lane starts no earlier.
+        let skipped = self.on_ring(place) - ring_extent.start;
+        // If the extent straddles the turn, a place before the turn saturates to 0: the lane does not start earlier.
         let places = lane.cut_at_phase(place, place.saturating_sub(skipped)..place + (extent_len - skipped));
         let before = place - places.start;
         let rotation = self.rotations.below(u64::from(extent), extent_len);
@@ -164,7 +167,7 @@ impl Lanes {
     }
 }
 
-impl Lane {
+impl LaneRange {
     pub(super) fn len(&self) -> u64 {
         self.places.end - self.places.start
     }
@@ -174,9 +177,10 @@ impl Lane {
         if round < until_wrap { self.begin + round } else { self.places.start + (round - until_wrap) }
     }
 
-    /// What an extent's places keep round `place` once the lane's cuts and its phase have cut them.
+    /// The part of an extent's places round `place` that remains after the lane's cuts and its phase.
     fn cut_at_phase(&self, place: u64, extent: Range<u64>) -> Range<u64> {
-        let (low, high) = (extent.start.max(self.places.start), extent.end.min(self.places.end));
+        let low = extent.start.max(self.places.start);
+        let high = extent.end.min(self.places.end);
         if place < self.begin { low..high.min(self.begin) } else { low.max(self.begin)..high }
     }
 }

@@ -1,8 +1,19 @@
 //! The plan: the order in which an epoch visits the samples, as a pure function.
 //!
 //! It depends on the dataset's extents and fingerprint, the seed, the epoch, the order and the
-//! number of lanes, and on nothing else: not on world size, threads, timing or queue depth. There
-//! is no I/O in it and no clock. Any position is computed without the ones before it.
+//! number of lanes, and on nothing else: not on world size, threads, timing or queue depth. It performs
+//! no I/O and reads no clock. Any position is computed without the ones before it.
+//!
+//! ```text
+//! position   0  1  2  3  4  5  6  7  8 ...       Plan::at: which sample is visited at a position
+//! ordinal    4  0  7  8  3  1  5  2  6 ...
+//!           |--- batch 0 ---|--- batch 1 ---|    Share: which positions a rank's batches have
+//!
+//! sequential  the stored order
+//! full        a permutation of all samples
+//! chunked     extents (ranges of samples that are read at once) shuffled on a ring, cut into lanes;
+//!             the positions take one sample of each lane in turn
+//! ```
 //!
 //! ```
 //! use std::sync::Arc;
@@ -20,6 +31,23 @@
 //! assert_eq!(ordinals, [0, 1, 2, 3, 4, 5, 6, 7, 8]);
 //! # Ok::<(), grainstore_plan::PlanError>(())
 //! ```
+//!
+//! "Why is sample 12 in batch 3?" The positions of batch 3 are [`Share::positions`]; the sample at each is [`Plan::at`].
+//!
+//! The files, in reading order:
+//!
+//! | file | contents |
+//! | --- | --- |
+//! | `lib.rs`, `order.rs` | [`Plan`], and the names of the orders |
+//! | `splitmix.rs` | the hash and the shuffle that everything random comes from |
+//! | `extents.rs`, `subset.rs` | what is shuffled: the extents of a dataset, or of a subset of it |
+//! | `permutation.rs` | the full order |
+//! | `ring.rs`, `lanes.rs`, `piece.rs` | the chunked order: extents on a ring, cut into lanes and pieces |
+//! | `walk.rs`, `ordinals.rs` | pieces in the order of first need; ordinals one after the other |
+//! | `stride.rs`, `share.rs` | a rank's positions and batches |
+//! | `budget.rs` | the default number of lanes |
+//! | `mixing.rs` | how well an order mixes |
+//!
 //! spec.md: PLN-1 to PLN-7.
 #![forbid(unsafe_code)]
 
@@ -47,10 +75,10 @@ pub use self::mixing::{ClassOf, Distinct, Mixing};
 pub use self::order::{Order, OrderChoice, ParseOrderError, StoredSize};
 pub use self::ordinals::Ordinals;
 pub use self::piece::Piece;
-pub use self::share::{ParseTailError, Positions, Share, ShareSpec, Step, Steps, Tail};
+pub use self::share::{ParseTailError, PlannedBatch, PlannedBatches, Positions, Share, ShareSpec, Tail};
 pub use self::stride::Stride;
 pub use self::subset::{Subset, SubsetError};
-pub use self::walk::{Pieces, Schedule, Visits};
+pub use self::walk::{LanePieces, Schedule, Visits};
 
 use self::permutation::Permutation;
 
@@ -65,19 +93,20 @@ pub struct PlanSpec {
     pub epoch: u64,
     /// The dataset's fingerprint.
     pub fingerprint: u64,
-    /// Which order, `auto` resolved.
+    /// The order, `auto` resolved.
     pub order: Order,
-    /// Number of lanes of the chunked order; the other orders do not look at it.
+    /// Number of lanes of the chunked order; the other orders ignore it.
     pub lanes: u64,
 }
 
-/// The order of one epoch. Cloning it copies pointers; it can be read from many threads.
+/// The order of one epoch. A clone copies pointers; many threads can use it.
 #[derive(Clone, Debug)]
 pub struct Plan {
     extents: Arc<Extents>,
     arrangement: Arrangement,
 }
 
+/// How positions are mapped to samples.
 #[derive(Clone, Debug)]
 enum Arrangement {
     Sequential,
@@ -85,22 +114,22 @@ enum Arrangement {
     Chunked(Arc<Lanes>),
 }
 
-/// Why there is no plan.
+/// Why a plan or a share of it cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
     /// There is no sample to visit.
     #[error("dataset has no samples, an epoch needs at least 1")]
     NoSamples,
-    /// The subset wants no sample.
+    /// The subset has no sample.
     #[error("subset has no samples, an epoch needs at least 1")]
     EmptySubset,
     /// Some lane would be empty, or there would be none.
     #[error("number of lanes is {lanes}, expected 1 to {sample_count} (one sample a lane)")]
     LanesOutOfRange {
-        /// What was asked for.
+        /// The number of lanes given.
         lanes: u64,
-        /// Samples to be visited.
+        /// Samples to visit.
         sample_count: u64,
     },
     /// A subset was made for another number of samples.
@@ -114,36 +143,36 @@ pub enum PlanError {
     /// The extents are those of a subset already.
     #[error("extents are of a subset already, expected those of all samples")]
     SubsetOfSubset,
-    /// There would be no rank.
+    /// The world has no rank.
     #[error("world is 0, expected 1 or more")]
     NoRanks,
-    /// There is no such rank.
+    /// The rank is not below the world size.
     #[error("rank is {rank}, expected 0 to {last} (world is {world})", last = .world.saturating_sub(1))]
     RankOutOfRange {
-        /// What was asked for.
+        /// The rank given.
         rank: u64,
         /// Number of ranks.
         world: u64,
     },
-    /// The epoch is to begin past its end.
+    /// The start is past the end of the epoch.
     #[error("position is {position}, expected 0 to {len} (the epoch's samples)")]
     PositionOutOfRange {
-        /// What was asked for.
+        /// The position given.
         position: u64,
         /// Positions of the epoch.
         len: u64,
     },
-    /// A batch would consist of repeated samples mostly.
+    /// A padded batch would mostly consist of repeated samples.
     #[error(
         "all ranks' batches together have {global_batch_len} samples, expected at most {padded_len_max} where they are padded"
     )]
     PaddingTooLong {
-        /// Samples of a batch of all ranks.
+        /// Samples of a batch of all ranks together.
         global_batch_len: u64,
-        /// The most there can be.
+        /// The most samples allowed.
         padded_len_max: u64,
     },
-    /// Extents are numbered with 32 bits.
+    /// There are more extents than 32 bits can number.
     #[error("dataset has {count} extents, at most {max} can be planned", max = u32::MAX)]
     TooManyExtents {
         /// Extents so far.
@@ -156,7 +185,7 @@ impl Plan {
     /// others nothing.
     ///
     /// # Errors
-    /// [`PlanError::NoSamples`], and [`PlanError::LanesOutOfRange`] for the chunked order.
+    /// [`PlanError::NoSamples`] or [`PlanError::EmptySubset`], and [`PlanError::LanesOutOfRange`] for the chunked order.
     pub fn new(spec: PlanSpec) -> Result<Self, PlanError> {
         let sample_count = spec.extents.sample_count();
         if sample_count == 0 {
@@ -176,7 +205,7 @@ impl Plan {
         Ok(Self { extents: spec.extents, arrangement })
     }
 
-    /// Positions of the epoch, which is the number of samples, or of those in the subset.
+    /// Number of positions: the number of samples of the dataset, or of the subset.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a plan is never empty")]
     pub fn len(&self) -> u64 {
@@ -186,7 +215,7 @@ impl Plan {
     /// The ordinal at a position, without the ones before it.
     ///
     /// The chunked order takes up to one draw for each sample of the piece that holds the position,
-    /// so [`ordinals_from`](Self::ordinals_from) is the way to many of them.
+    /// so [`ordinals_from`](Self::ordinals_from) is faster for many positions.
     ///
     /// # Panics
     /// If `position` is not below [`len`](Self::len).
@@ -205,21 +234,21 @@ impl Plan {
         }
     }
 
-    /// The ordinals at `position`, `position + 1`, ... to the end of the epoch; none where
-    /// `position` lies past it.
+    /// The ordinals at `position`, `position + 1`, ... to the end of the epoch; none if `position` is
+    /// past the end.
     ///
-    /// Holds the order of one piece for each lane, 2 bytes a sample of it, and about 200 bytes a lane.
+    /// Takes about 200 bytes for each lane, and 2 bytes for each sample of its current piece.
     #[must_use]
     pub fn ordinals_from(&self, position: u64) -> Ordinals {
         Ordinals::new(self.clone(), Stride::all(position, self.len()))
     }
 
-    /// The ordinals at some positions.
+    /// The ordinals at the given positions.
     pub fn ordinals_of(&self, positions: Stride) -> Ordinals {
         Ordinals::new(self.clone(), positions)
     }
 
-    /// The order that this is.
+    /// The kind of order.
     #[must_use]
     pub fn order(&self) -> Order {
         match self.arrangement {
@@ -229,7 +258,7 @@ impl Plan {
         }
     }
 
-    /// The lanes of the chunked order, and through them its pieces; the other orders have none.
+    /// The lanes of the chunked order, which give its pieces; `None` for the other orders.
     #[must_use]
     pub fn lanes(&self) -> Option<&Arc<Lanes>> {
         match &self.arrangement {

@@ -1,8 +1,8 @@
-//! How mixed the batches of an order are, beside those of a full uniform shuffle.
+//! How well an order mixes its batches, compared with a full uniform shuffle.
 //!
-//! Two counts tell it: from how many of 256 equal parts of the stored order the samples of a batch come, and from how
-//! many classes. A window that is too small shows over many batches rather than in one, so both are counted over
-//! sixteen consecutive batches too. Every number is a mean over places spread over the epoch.
+//! Two counts measure it: from how many of 256 equal parts of the stored order the samples of a batch come, and from how
+//! many classes. A window that is too small shows over many batches rather than in one, so both are also counted over
+//! sixteen consecutive batches. Every number is a mean over places spread over the epoch.
 //!
 //! ```text
 //! epoch  |----+----+----+----+----+----+----+----+----+----+----+----|   eleven places
@@ -10,7 +10,7 @@
 //!             [b|b|b|b|b|b|b|b|b|b|b|b|b|b|b|b]                          sixteen
 //! ```
 //!
-//! It says nothing of which samples meet *which*: only a training run tells what an order is worth. spec.md: MIX-1, MIX-2.
+//! It does not measure which samples meet *which*: only a training run shows how good an order is. spec.md: MIX-1, MIX-2.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::num::{NonZeroU32, NonZeroU64};
@@ -18,19 +18,19 @@ use std::ops::Range;
 
 use super::{Plan, in_memory};
 
-/// Equal parts of the stored order that are told apart.
+/// Number of equal parts of the stored order.
 const PART_COUNT: u64 = 256;
 
-/// Consecutive batches that are looked at together.
+/// Consecutive batches that are counted together.
 const BATCH_COUNT: u64 = 16;
 
-/// Below this logarithm, what a probability lacks to 1 is lost to rounding.
+/// Below this logarithm, the difference of a probability to 1 is lost in rounding.
 const LN_LOST: f64 = -40.0;
 
 /// How mixed the batches of a plan are, and how mixed a full uniform shuffle of the same samples would be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mixing {
-    /// Places of the epoch that were looked at.
+    /// Number of places of the epoch that were sampled.
     pub places: NonZeroU32,
     /// In one batch.
     pub one: Distinct,
@@ -42,12 +42,12 @@ pub struct Mixing {
     pub full_sixteen: Distinct,
 }
 
-/// How many different ones there are among some samples, in the mean.
+/// Mean number of different parts and classes among some samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Distinct {
     /// 256ths of the stored order.
     pub parts: f64,
-    /// Classes; `None` where nobody said which sample is of which class.
+    /// Classes; `None` if no classes were given.
     pub classes: Option<f64>,
 }
 
@@ -55,48 +55,50 @@ pub struct Distinct {
 pub type ClassOf<'a> = dyn Fn(u64) -> Option<u64> + 'a;
 
 impl Mixing {
-    /// Places of the epoch to look at, where nothing speaks for another number: 11.
+    /// Default number of places of the epoch to sample: 11.
     pub const PLACES: NonZeroU32 = NonZeroU32::MIN.saturating_add(10);
 
-    /// Looks at so many places of the plan, for batches of `batch_size` samples: those of all ranks together.
+    /// Samples `places` places of the plan, for batches of `batch_size` samples (of all ranks together).
     ///
-    /// Takes one look at the class of every sample, and memory for the number of classes and for sixteen batches.
+    /// Calls `class_of` once for every sample, and takes memory for the number of classes and for sixteen batches.
     #[must_use]
     pub fn measure(plan: &Plan, batch_size: NonZeroU64, class_of: Option<&ClassOf<'_>>, places: NonZeroU32) -> Self {
-        let looks = Looks { plan, batch_size, class_of, places };
+        let sampled = SampledPlaces { plan, batch_size, class_of, places };
         let parts = part_sizes(plan.len());
         let classes = class_of.map(|class_of| class_sizes(plan, class_of));
         let full = |batch_count| {
-            let draws = Draws { from: plan.len(), count: looks.drawn(batch_count) };
+            let draws = WithoutReplacement { from: plan.len(), count: sampled.drawn(batch_count) };
             Distinct { parts: draws.distinct(&parts), classes: classes.as_ref().map(|classes| draws.distinct(classes)) }
         };
         Self {
             places,
-            one: looks.mean(1),
-            sixteen: looks.mean(BATCH_COUNT),
+            one: sampled.mean(1),
+            sixteen: sampled.mean(BATCH_COUNT),
             full_one: full(1),
             full_sixteen: full(BATCH_COUNT),
         }
     }
 }
 
-/// What is looked at. spec.md: MIX-1.
-struct Looks<'a> {
+/// The places that are sampled. spec.md: MIX-1.
+struct SampledPlaces<'a> {
     plan: &'a Plan,
     batch_size: NonZeroU64,
     class_of: Option<&'a ClassOf<'a>>,
     places: NonZeroU32,
 }
 
-impl Looks<'_> {
-    /// Samples of so many consecutive batches.
+impl SampledPlaces<'_> {
+    /// Samples in `batch_count` consecutive batches.
     fn drawn(&self, batch_count: u64) -> u64 {
         self.batch_size.get().saturating_mul(batch_count).min(self.plan.len())
     }
 
-    /// The positions looked at from the place of this number, counted from 1: whole batches, as long as there are any.
+    /// The positions sampled at place number `place`, counted from 1: whole batches, as long as there are any.
     fn positions(&self, place: u32, batch_count: u64) -> Range<u64> {
-        let (len, batch_size, drawn) = (self.plan.len(), self.batch_size.get(), self.drawn(batch_count));
+        let len = self.plan.len();
+        let batch_size = self.batch_size.get();
+        let drawn = self.drawn(batch_count);
         // Batches times places may not fit 64 bits; what is divided by more than the place does.
         let batch = u128::from(place) * u128::from(len / batch_size) / (u128::from(self.places.get()) + 1);
         let batch = u64::try_from(batch).unwrap_or(u64::MAX).min((len - drawn) / batch_size);
@@ -117,7 +119,8 @@ impl Looks<'_> {
 
     fn distinct(&self, positions: Range<u64>) -> Distinct {
         let drawn = in_memory(positions.end - positions.start);
-        let (mut parts, mut classes) = (HashSet::new(), HashSet::new());
+        let mut parts = HashSet::new();
+        let mut classes = HashSet::new();
         let subset = self.plan.extents().subset();
         for ordinal in self.plan.ordinals_from(positions.start).take(drawn) {
             let rank = subset.map_or(ordinal, |subset| subset.count_before(ordinal));
@@ -131,26 +134,27 @@ impl Looks<'_> {
     }
 }
 
-/// Samples drawn without putting any back. spec.md: MIX-2.
-struct Draws {
+/// Samples drawn without replacement. spec.md: MIX-2.
+struct WithoutReplacement {
     from: u64,
     count: u64,
 }
 
-impl Draws {
-    /// How many groups they come from, in expectation.
+impl WithoutReplacement {
+    /// Expected number of groups that they come from.
     fn distinct(&self, groups: &GroupSizes) -> f64 {
         groups.iter().map(|(&size, &count)| as_number(count) * self.hit(size)).sum()
     }
 
-    /// How likely it is that one of a group of so many samples is drawn: 1 - C(n - size, m) / C(n, m).
+    /// Probability that a sample of a group of `size` is drawn: 1 - C(n - size, m) / C(n, m).
     ///
     /// The quotient is a product of the smaller of both numbers of factors 1 - larger / (n - i).
     fn hit(&self, size: u64) -> f64 {
         if size > self.from - self.count {
             return 1.0;
         }
-        let (fewer, more) = (size.min(self.count), size.max(self.count));
+        let fewer = size.min(self.count);
+        let more = size.max(self.count);
         let mut ln_missed = 0.0;
         for drawn in 0..fewer {
             ln_missed += (-as_number(more) / as_number(self.from - drawn)).ln_1p();
@@ -162,7 +166,7 @@ impl Draws {
     }
 }
 
-/// How many groups there are of each size: equal ones are worth one calculation.
+/// Number of groups of each size: groups of equal size need one calculation.
 type GroupSizes = BTreeMap<u64, u64>;
 
 /// The part that the sample of a rank in the stored order is in.
@@ -187,7 +191,9 @@ fn class_sizes(plan: &Plan, class_of: &ClassOf<'_>) -> GroupSizes {
 
 fn sizes(groups: impl Iterator<Item = u64>) -> GroupSizes {
     let mut sizes = GroupSizes::new();
-    groups.for_each(|size| *sizes.entry(size).or_default() += 1);
+    for size in groups {
+        *sizes.entry(size).or_default() += 1;
+    }
     sizes
 }
 
@@ -213,7 +219,7 @@ mod tests {
             let hits = |draw: u32| groups.iter().filter(|&&group| group & draw != 0).count() as f64;
             let (sum, ways) = draws(9, count).fold((0.0, 0.0), |(sum, ways), draw| (sum + hits(draw), ways + 1.0));
             let group_sizes = sizes(groups.iter().map(|group| u64::from(group.count_ones())));
-            let found = Draws { from: 9, count: u64::from(count) }.distinct(&group_sizes);
+            let found = WithoutReplacement { from: 9, count: u64::from(count) }.distinct(&group_sizes);
             assert!((found - sum / ways).abs() < 1e-12, "{count} of 9: {found}, all draws: {}", sum / ways);
         }
     }
@@ -221,10 +227,10 @@ mod tests {
     /// MIX-2
     #[test]
     fn a_group_of_one_among_very_many_keeps_its_digits() {
-        let draws = Draws { from: 1 << 48, count: 256 };
+        let draws = WithoutReplacement { from: 1 << 48, count: 256 };
         assert!((draws.hit(1) * 2_f64.powi(40) - 1.0).abs() < 1e-12);
-        assert!((Draws { from: 1 << 48, count: 1 }.hit(1 << 47) - 0.5).abs() < 1e-12);
-        assert!((Draws { from: 1 << 48, count: 1 << 40 }.hit(1 << 40) - 1.0).abs() < f64::EPSILON);
+        assert!((WithoutReplacement { from: 1 << 48, count: 1 }.hit(1 << 47) - 0.5).abs() < 1e-12);
+        assert!((WithoutReplacement { from: 1 << 48, count: 1 << 40 }.hit(1 << 40) - 1.0).abs() < f64::EPSILON);
     }
 
     /// MIX-1

@@ -36,7 +36,7 @@ pub struct StoredSize {
     pub sample_count: u64,
 }
 
-/// An order's name that is none of the four.
+/// An unknown name of an order.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("order is {found:?}, expected auto, full, chunked or sequential")]
 pub struct ParseOrderError {

@@ -8,14 +8,14 @@ use super::stride::Stride;
 use super::walk::LaneWalk;
 use super::{Arrangement, Plan, in_memory};
 
-/// The ordinals of a plan from a position on, all of them or every so-many-th: see [`Plan::ordinals_from`].
+/// The ordinals of a plan from a position on, all of them or every n-th: see [`Plan::ordinals_from`].
 #[derive(Clone, Debug)]
 pub struct Ordinals {
     plan: Plan,
-    /// The positions that are left.
+    /// The remaining positions.
     positions: Stride,
-    /// For the chunked order, the lanes from the one that the first position is of, as they are
-    /// met; then round and round.
+    /// For the chunked order, the visited lanes, starting with that of the first position. A lane is added at
+    /// its first visit; afterwards they take turns.
     lanes: Vec<LaneOrdinals>,
     lane_count: usize,
     /// Rounds of a lane from one visit to the next.
@@ -23,7 +23,7 @@ pub struct Ordinals {
     next_lane: usize,
 }
 
-/// The piece that a lane is in, and the walk to its next.
+/// The current piece of a lane, and the walk to the next one.
 #[derive(Clone, Debug)]
 struct LaneOrdinals {
     /// The round of the next visit.
@@ -40,7 +40,8 @@ impl Ordinals {
     pub(super) fn new(plan: Plan, positions: Stride) -> Self {
         let positions = Stride { end: positions.end.min(plan.len()), ..positions };
         let all_lanes = plan.lanes().map_or(1, |lanes| lanes.lane_count());
-        let (lane_count, round_step) = (in_memory(positions.lanes_of(all_lanes)), positions.rounds_to_next(all_lanes));
+        let lane_count = in_memory(positions.lanes_of(all_lanes));
+        let round_step = positions.rounds_to_next(all_lanes);
         Self { plan, positions, lanes: Vec::new(), lane_count, round_step, next_lane: 0 }
     }
 
@@ -48,13 +49,13 @@ impl Ordinals {
         let Arrangement::Chunked(lanes) = &self.plan.arrangement else {
             return Some(self.plan.extents.ordinal(self.plan.index_at(position)));
         };
-        let place = self.next_lane;
-        if place == self.lanes.len() {
+        let lane = self.next_lane;
+        if lane == self.lanes.len() {
             let lane_count = lanes.lane_count();
             self.lanes.push(LaneOrdinals::new(LaneWalk::new(lanes, position % lane_count, position / lane_count)));
         }
-        self.next_lane = if place + 1 == self.lane_count { 0 } else { place + 1 };
-        self.lanes[place].ordinal(lanes, &self.plan.extents, self.round_step)
+        self.next_lane = if lane + 1 == self.lane_count { 0 } else { lane + 1 };
+        self.lanes[lane].ordinal(lanes, &self.plan.extents, self.round_step)
     }
 }
 

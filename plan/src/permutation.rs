@@ -1,7 +1,7 @@
 //! The full order: a permutation of all samples, computed position by position.
 //!
 //! A balanced Feistel network permutes the numbers of an even count of bits, 64 of them or at most four
-//! times as many as there are samples; a number that is no ordinal goes through it again until one comes out.
+//! times as many as there are samples; a result that is not an ordinal goes through the network again, until one is.
 //! Eight rounds: with four, a chi-squared test of position against sample fails for a small dataset.
 //! spec.md: PLN-4.
 
@@ -12,7 +12,7 @@ const ROUND_COUNT: usize = 8;
 /// Bits of the smallest network: on fewer, eight rounds are measurably not uniform, and more rounds do not cure it.
 const BITS_MIN: u32 = 6;
 
-/// The full order of one epoch.
+/// The permutation of one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Permutation {
     sample_count: u64,

@@ -1,4 +1,5 @@
-//! A piece: what cuts and phases leave of an extent, a lane's share of it, visited in shuffled order.
+//! A piece: a lane's part of an extent, visited in shuffled order.
+//!
 //! Samples are given as indices, which are ordinals unless the epoch is over a subset. spec.md: PLN-5.
 
 use std::ops::Range;
@@ -7,17 +8,17 @@ use super::extents::Extents;
 use super::in_memory;
 use super::splitmix::Draws;
 
-/// A lane's share of an extent. It knows its samples at once; their order is computed when asked for.
+/// A lane's part of an extent. Its samples are known at once; their order is computed on request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The lane that visits it.
+    /// The lane that visits the piece.
     pub lane: u64,
     /// The round that visits its first sample: position `first_round * lane_count + lane`. The
     /// others follow, one a round.
     pub first_round: u64,
-    /// The extent that it is of.
+    /// The extent that the piece is a part of.
     pub extent: u32,
-    /// Its slots: first these indices, then, where the rotation wraps inside the piece, `wrapped`.
+    /// The slots of the piece are these indices, followed by `wrapped` if the rotation wraps inside the piece.
     head: Range<u64>,
     wrapped: Range<u64>,
     draws: Draws,
@@ -30,7 +31,7 @@ fn in_extent(distance: u64) -> u16 {
     offset.unwrap_or(u16::MAX)
 }
 
-/// What a piece is made of.
+/// The arguments of [`Piece::new`].
 pub(super) struct PieceParts {
     pub(super) lane: u64,
     pub(super) first_round: u64,
@@ -60,7 +61,7 @@ impl Piece {
         (self.head.end - self.head.start) + (self.wrapped.end - self.wrapped.start)
     }
 
-    /// The indices of its samples as one or two ranges, none empty: the second where the rotation
+    /// The indices of its samples as one or two ranges, none empty. There is a second one if the rotation
     /// of the extent wraps inside the piece; it then begins where the extent does.
     pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> + use<> {
         [self.head.clone(), self.wrapped.clone()].into_iter().filter(|range| !range.is_empty())
@@ -75,7 +76,7 @@ impl Piece {
     }
 
     /// Replaces `slots` by the piece's slots in the order of their visit: [`indices`](Self::indices)
-    /// at a quarter of its memory, for whoever keeps the order of many pieces.
+    /// at a quarter of its memory, for callers that store the order of many pieces.
     pub fn slots_into(&self, slots: &mut Vec<u16>) {
         slots.clear();
         slots.extend((0..=u16::MAX).take(in_memory(self.len())));

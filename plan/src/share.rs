@@ -1,7 +1,7 @@
 //! A rank's share of an epoch: which positions its batches have.
 //!
 //! Batch k of all ranks together is one *global batch*: `world x batch_size` consecutive positions. It does not depend
-//! on how many ranks divide it, so the k-th step of a training run sees the same samples on 1 machine as on 24.
+//! on the number of ranks that divide it, so the k-th step of a training run sees the same samples on 1 machine as on 24.
 //!
 //! ```text
 //! positions    start |0 1 2 3 4 5|6 7 8 9 ...     world 3, batch size 2
@@ -33,17 +33,17 @@ pub enum Tail {
     Pad,
 }
 
-/// A tail's name that is none of the three.
+/// An unknown name of a tail.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("tail is {found:?}, expected drop, short or pad")]
 pub struct ParseTailError {
     found: String,
 }
 
-/// Which share of an epoch.
+/// The arguments of [`Share::new`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShareSpec {
-    /// This rank, from 0.
+    /// The rank, from 0.
     pub rank: u64,
     /// Number of ranks.
     pub world: u64,
@@ -51,7 +51,7 @@ pub struct ShareSpec {
     pub batch_size: NonZeroUsize,
     /// Position at which the first global batch begins.
     pub start: u64,
-    /// What becomes of samples that do not fill a global batch.
+    /// What happens to samples that do not fill a global batch.
     pub tail: Tail,
 }
 
@@ -63,51 +63,52 @@ pub struct Share {
     /// Positions of the epoch.
     len: u64,
     order: Order,
-    /// Of the chunked order, else 1.
+    /// Number of lanes of the chunked order, else 1.
     lane_count: u64,
     batch_count: u64,
 }
 
 /// Positions `first`, `first + step`, ... of a batch, `count` of them.
 ///
-/// One that is not below the epoch's length n is padding: position n + i repeats position i.
+/// A position that is not below the epoch's length n is padding: position n + i repeats position i.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Positions {
-    /// The first position, where there is one.
+    /// The first position, if there is one.
     pub first: u64,
-    /// From one position to the next.
+    /// Distance from one position to the next.
     pub step: u64,
     /// Number of positions.
     pub count: u64,
 }
 
-/// A batch of a rank: which samples it has, and where in the epoch they stand.
+/// A batch of a rank: its samples and their positions in the epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// Their positions.
+pub struct PlannedBatch {
+    /// The positions of its samples.
     pub positions: Positions,
-    /// Their ordinals.
+    /// The ordinals of its samples.
     pub ordinals: Vec<u64>,
 }
 
 /// The batches of a share, one after the other: see [`Share::steps`].
 #[derive(Clone, Debug)]
-pub struct Steps {
+pub struct PlannedBatches {
     plan: Plan,
     share: Share,
     next_batch: u64,
-    /// Of the orders whose ranks take every so-many-th position.
+    /// Of the orders whose ranks take every n-th position.
     ordinals: Ordinals,
 }
 
 impl Share {
-    /// The share of the plan that `spec` says.
+    /// The share of the plan that `spec` specifies.
     ///
     /// # Errors
-    /// Where there is no such rank, the start lies past the end, or a batch to be padded is too long.
+    /// If the rank or the start is out of range, or a padded batch would be too long.
     pub fn new(plan: &Plan, spec: ShareSpec) -> Result<Self, PlanError> {
         let ShareSpec { rank, world, start, tail, .. } = spec;
-        let (len, batch_size) = (plan.len(), spec.batch_size.get() as u64);
+        let len = plan.len();
+        let batch_size = spec.batch_size.get() as u64;
         if world == 0 {
             return Err(PlanError::NoRanks);
         }
@@ -130,7 +131,7 @@ impl Share {
         Ok(Self { spec, global_batch_len, len, order: plan.order(), lane_count, batch_count })
     }
 
-    /// What it was made from.
+    /// The arguments that it was made from.
     #[must_use]
     pub fn spec(&self) -> &ShareSpec {
         &self.spec
@@ -142,32 +143,33 @@ impl Share {
         self.batch_count
     }
 
-    /// The position in the epoch after so many batches, which is the same for every rank.
+    /// The position in the epoch after `batch_count` batches of every rank.
     #[must_use]
     pub fn position_after(&self, batch_count: u64) -> u64 {
         self.begin_of(batch_count.min(self.batch_count)).min(self.len)
     }
 
-    /// The positions of a batch; none where there is no such batch.
+    /// The positions of a batch; none if there is no such batch.
     #[must_use]
     pub fn positions(&self, batch: u64) -> Positions {
-        let (begin, end) = (self.begin_of(batch), self.end_of(batch));
+        let begin = self.begin_of(batch);
+        let end = self.end_of(batch);
         match self.order {
             Order::Sequential => self.contiguous(begin, end),
             Order::Full | Order::Chunked => self.interleaved(begin, end),
         }
     }
 
-    /// The batch that has a position of this share, and the place in it.
+    /// The batch that has a position of this share, and the index in the batch.
     #[must_use]
-    pub fn place_of(&self, position: u64) -> (u64, u64) {
+    pub fn batch_of(&self, position: u64) -> (u64, u64) {
         let batch = position.saturating_sub(self.spec.start) / self.global_batch_len;
         let Positions { first, step, .. } = self.positions(batch);
         (batch, position.saturating_sub(first) / step)
     }
 
-    /// How many ranks visit samples of one piece of the chunked order at most: 1 where the world divides the lanes, so
-    /// that every rank has lanes of its own. (An extent at the border of two lanes is two pieces, whatever the ranks.)
+    /// The most ranks that visit samples of one piece of the chunked order: 1 if the world divides the lanes, because then
+    /// every rank has lanes of its own. (An extent at the border of two lanes is two pieces, whatever the ranks.)
     #[must_use]
     pub fn readers_of_an_extent(&self) -> u64 {
         match self.order {
@@ -176,7 +178,7 @@ impl Share {
         }
     }
 
-    /// Of the lanes, how many this rank visits.
+    /// Number of lanes that this rank visits.
     #[must_use]
     pub fn lane_count(&self) -> u64 {
         self.lane_count / common_divisor(self.spec.world, self.lane_count)
@@ -184,12 +186,12 @@ impl Share {
 
     /// The batches from number `batch` on.
     #[must_use]
-    pub fn steps(&self, plan: &Plan, batch: u64) -> Steps {
+    pub fn steps(&self, plan: &Plan, batch: u64) -> PlannedBatches {
         let ordinals = Ordinals::new(plan.clone(), self.stride_from(batch));
-        Steps { plan: plan.clone(), share: self.clone(), next_batch: batch, ordinals }
+        PlannedBatches { plan: plan.clone(), share: self.clone(), next_batch: batch, ordinals }
     }
 
-    /// The positions of all batches, padding left out, of an order whose ranks take every so-many-th.
+    /// The positions of all batches, without padding, of an order whose ranks take every n-th position.
     pub fn stride(&self) -> Stride {
         self.stride_from(0)
     }
@@ -233,7 +235,8 @@ impl Share {
 
     fn contiguous(&self, begin: u64, end: u64) -> Positions {
         let ShareSpec { rank, world, .. } = self.spec;
-        let (each, over) = ((end - begin) / world, (end - begin) % world);
+        let each = (end - begin) / world;
+        let over = (end - begin) % world;
         let first = begin + rank * each + rank.min(over);
         Positions { first, step: 1, count: each + u64::from(rank < over) }
     }
@@ -256,10 +259,10 @@ impl Iterator for Positions {
 
 impl ExactSizeIterator for Positions {}
 
-impl Iterator for Steps {
-    type Item = Step;
+impl Iterator for PlannedBatches {
+    type Item = PlannedBatch;
 
-    fn next(&mut self) -> Option<Step> {
+    fn next(&mut self) -> Option<PlannedBatch> {
         if self.next_batch >= self.share.batch_count {
             return None;
         }
@@ -277,7 +280,7 @@ impl Iterator for Steps {
             Order::Full | Order::Chunked => ordinals.extend(self.ordinals.by_ref().take(inside.count())),
         }
         ordinals.extend(positions.skip(ordinals.len()).map(|position| self.plan.at(position % len)));
-        Some(Step { positions, ordinals })
+        Some(PlannedBatch { positions, ordinals })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -286,7 +289,7 @@ impl Iterator for Steps {
     }
 }
 
-impl ExactSizeIterator for Steps {}
+impl ExactSizeIterator for PlannedBatches {}
 
 impl fmt::Display for Tail {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

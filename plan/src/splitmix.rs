@@ -1,7 +1,7 @@
-//! The keyed mixer from which every draw of a plan comes, and the shuffle made of draws.
+//! SplitMix64: the keyed hash from which every random number of a plan comes, and the shuffle made of them.
 //!
-//! A draw is a function of a key and a number, not of the draws before it: that is what lets a plan
-//! compute any position by itself. spec.md: PLN-1.
+//! A draw is a function of a key and a number, not of the draws before it. This lets a plan compute
+//! any position by itself. spec.md: PLN-1.
 
 use super::in_memory;
 
@@ -23,7 +23,7 @@ pub(super) const fn longer_key(prefix: u64, part: u64) -> u64 {
     mix(prefix ^ part)
 }
 
-/// An endless row of draws, each computed by its number.
+/// An endless sequence of random numbers, each computed from its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Draws {
     /// `key(stream)`: the part of `key(stream, number)` that all draws share.
@@ -48,7 +48,7 @@ impl Draws {
         }
     }
 
-    /// The place from which a shuffle of `count` items takes the item that it leaves at `place`.
+    /// The index before a shuffle of `count` items of the item that is at `place` after it.
     ///
     /// The swaps are undone from `place` up to the last; those below `place` never touch it. So it
     /// needs no memory, and `count - place` draws.

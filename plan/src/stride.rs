@@ -1,15 +1,15 @@
-//! The positions that a rank visits: every so-many-th from one on.
+//! The positions that a rank visits: every n-th, from a first one.
 
 use super::in_memory;
 
 /// Positions `first`, `first + step`, ... below `end`. The step is at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stride {
-    /// The first of them.
+    /// The first position.
     pub first: u64,
-    /// From one to the next.
+    /// Distance from one position to the next.
     pub step: u64,
-    /// Where they end: none is at or behind it.
+    /// The end: all positions are below it.
     pub end: u64,
 }
 
@@ -19,7 +19,7 @@ impl Stride {
         Self { first, step: 1, end }
     }
 
-    /// The position visited after `count` others, which may lie past the end.
+    /// The position visited after `count` others, which may be past the end.
     pub(super) fn at(&self, count: u64) -> u64 {
         self.first.saturating_add(count.saturating_mul(self.step))
     }
@@ -29,7 +29,7 @@ impl Stride {
         self.end.saturating_sub(self.first).div_ceil(self.step)
     }
 
-    /// Of `lane_count` lanes that take turns, how many are visited.
+    /// How many of `lane_count` lanes that take turns are visited.
     pub(super) fn lanes_of(&self, lane_count: u64) -> u64 {
         lane_count / common_divisor(self.step, lane_count)
     }
@@ -58,7 +58,8 @@ impl Iterator for Stride {
 
 /// The greatest common divisor (Euclid); neither number is 0.
 pub(super) fn common_divisor(a: u64, b: u64) -> u64 {
-    let (mut a, mut b) = (a, b);
+    let mut a = a;
+    let mut b = b;
     while b > 0 {
         (a, b) = (b, a % b);
     }
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn it_has_as_many_positions_as_it_says() {
+    fn the_length_is_the_number_of_positions() {
         for (first, step, end) in [(0, 1, 0), (0, 1, 7), (3, 4, 3), (3, 4, 4), (3, 4, 7), (3, 4, 8), (9, 2, 5)] {
             let stride = Stride { first, step, end };
             assert_eq!(stride.count() as u64, stride.len());

@@ -41,7 +41,7 @@ pub struct Subset {
     hash: u64,
 }
 
-/// Why there is no such subset.
+/// Why a subset cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubsetError {
@@ -63,12 +63,12 @@ pub enum SubsetError {
         /// Samples of the dataset.
         sample_count: u64,
     },
-    /// A bitmap of another length.
+    /// The bitmap has the wrong length.
     #[error("subset is a bitmap of {found} words, {sample_count} samples need {expected}")]
     WordCount {
-        /// Words that were given.
+        /// Number of words given.
         found: u64,
-        /// Words that the samples need.
+        /// Number of words that the samples need.
         expected: u64,
         /// Samples of the dataset.
         sample_count: u64,
@@ -82,10 +82,10 @@ pub enum SubsetError {
 }
 
 impl Subset {
-    /// The samples of `ordinals`, given in any order; one that stands twice counts once.
+    /// The samples of `ordinals`, given in any order; one that occurs twice counts once.
     ///
     /// # Errors
-    /// Where an ordinal is not below `sample_count`.
+    /// If an ordinal is not below `sample_count`.
     pub fn from_ordinals(sample_count: u64, ordinals: impl IntoIterator<Item = u64>) -> Result<Self, SubsetError> {
         let mut words = no_samples(sample_count)?;
         for ordinal in ordinals {
@@ -100,7 +100,7 @@ impl Subset {
     /// The samples of a range of ordinals, which may be empty.
     ///
     /// # Errors
-    /// Where the range ends past `sample_count`.
+    /// If the range ends past `sample_count`.
     pub fn from_range(sample_count: u64, ordinals: Range<u64>) -> Result<Self, SubsetError> {
         let Range { start, end } = ordinals;
         if end > sample_count {
@@ -116,7 +116,7 @@ impl Subset {
     /// The samples whose bit is set: sample i is bit i mod 64 of word i / 64. Bits past the last sample are cleared.
     ///
     /// # Errors
-    /// Where the number of words is not `sample_count / 64`, rounded up.
+    /// If the number of words is not `sample_count / 64`, rounded up.
     pub fn from_words(sample_count: u64, words: Vec<u64>) -> Result<Self, SubsetError> {
         let expected = word_count(sample_count)?;
         if words.len() != expected {
@@ -130,7 +130,8 @@ impl Subset {
         if let (Some(last), used @ 1..) = (words.last_mut(), sample_count % WORD_SAMPLES) {
             *last &= (1 << used) - 1;
         }
-        let (counts, hash) = (counts_of(&words), hash_of(sample_count, &words));
+        let counts = counts_of(&words);
+        let hash = hash_of(sample_count, &words);
         Self { sample_count, words, counts, hash }
     }
 
@@ -143,10 +144,10 @@ impl Subset {
     /// Samples of the subset.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.counts.last().copied().unwrap_or(0)
+        self.counts[self.counts.len() - 1]
     }
 
-    /// Whether it has no sample.
+    /// Whether the subset has no sample.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -166,7 +167,7 @@ impl Subset {
     #[must_use]
     pub fn ordinal(&self, index: u64) -> u64 {
         assert!(index < self.len(), "sample {index} of a subset of {}", self.len());
-        // The last block that begins at or before it: an empty one begins where the next does.
+        // The last block that begins at or before the index: an empty block begins where the next one does.
         let block = self.counts.partition_point(|&count| count <= index) - 1;
         let mut left = index - self.counts[block];
         let mut word = block * in_memory(BLOCK_WORDS);
@@ -186,7 +187,8 @@ impl Subset {
         if ordinal >= self.sample_count {
             return self.len();
         }
-        let (block, word) = (ordinal / BLOCK_SAMPLES, in_memory(ordinal / WORD_SAMPLES));
+        let block = ordinal / BLOCK_SAMPLES;
+        let word = in_memory(ordinal / WORD_SAMPLES);
         let whole = &self.words[in_memory(block * BLOCK_WORDS)..word];
         let cut = self.words[word] & ((1 << (ordinal % WORD_SAMPLES)) - 1);
         self.counts[in_memory(block)] + ones(whole) + u64::from(cut.count_ones())
@@ -194,7 +196,8 @@ impl Subset {
 
     /// Its ordinals in `range`, ascending.
     pub fn ordinals_in(&self, range: Range<u64>) -> impl Iterator<Item = u64> + Clone {
-        let (start, end) = (range.start, range.end.min(self.sample_count));
+        let start = range.start;
+        let end = range.end.min(self.sample_count);
         let words = start / WORD_SAMPLES..end.div_ceil(WORD_SAMPLES);
         words.flat_map(move |word| {
             let first = word * WORD_SAMPLES;
@@ -203,7 +206,7 @@ impl Subset {
         })
     }
 
-    /// What tells subsets apart: the XXH64 of the bitmap's bytes, `sample_count / 8` rounded up, least significant
+    /// The hash that distinguishes subsets: the XXH64 of the bitmap's bytes, `sample_count / 8` rounded up, least significant
     /// bit first, with `sample_count` as the seed.
     #[must_use]
     pub fn hash(&self) -> u64 {
@@ -268,22 +271,24 @@ fn hash_of(sample_count: u64, words: &[u64]) -> u64 {
     hasher.digest()
 }
 
-/// The place of the `index`-th bit that is set; there are more than `index`.
+/// The position of the `index`-th bit that is set; there are more than `index` set bits.
 fn nth_bit(word: u64, index: u64) -> u64 {
-    let (mut rest, mut left, mut place) = (word, index, 0);
+    let mut rest = word;
+    let mut left = index;
+    let mut position = 0;
     // Whole bytes first, then bit by bit: a word of 64 bits is done in 15 steps.
     while left >= u64::from((rest & 0xFF).count_ones()) {
         left -= u64::from((rest & 0xFF).count_ones());
         rest >>= 8;
-        place += 8;
+        position += 8;
     }
     for _ in 0..left {
         rest &= rest - 1;
     }
-    place + u64::from(rest.trailing_zeros())
+    position + u64::from(rest.trailing_zeros())
 }
 
-/// The places of the bits that are set, ascending.
+/// The positions of the bits that are set, ascending.
 fn bits_of(word: u64) -> impl Iterator<Item = u64> + Clone {
     let rests = std::iter::successors(Some(word), |rest| Some(rest & rest.wrapping_sub(1)));
     rests.take_while(|rest| *rest != 0).map(|rest| u64::from(rest.trailing_zeros()))

@@ -1,6 +1,6 @@
 //! The pieces of a plan one after the other: of one lane, or of all lanes in the order of first need.
 //!
-//! Nothing is computed ahead: a walk is 32 bytes a lane, and the first piece costs as much as any other.
+//! Nothing is computed ahead: a lane takes 32 bytes, and the first piece costs as much as any other.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,7 +12,7 @@ use super::extents::Extents;
 use super::in_memory;
 use super::lanes::Lanes;
 use super::piece::Piece;
-use super::ring::Spot;
+use super::ring::RingExtent;
 use super::stride::Stride;
 
 /// How far a lane has been walked. Compared field by field, so by the next sample's position.
@@ -20,15 +20,15 @@ use super::stride::Stride;
 pub(super) struct LaneWalk {
     pub(super) round: u64,
     lane: u64,
-    /// Where the ring had the last piece, or will have the first.
-    spot: Spot,
+    /// The extent of the last piece, or of the first one to come.
+    ring_extent: RingExtent,
 }
 
 impl LaneWalk {
     pub(super) fn new(lanes: &Lanes, lane: u64, round: u64) -> Self {
         let bounds = lanes.lane(lane);
         let place = bounds.place_at(round.min(bounds.len() - 1));
-        Self { round, lane, spot: lanes.locate(place) }
+        Self { round, lane, ring_extent: lanes.locate(place) }
     }
 
     /// The piece that holds the round's sample; the round is then the one after it.
@@ -37,8 +37,8 @@ impl LaneWalk {
         if self.round >= bounds.len() {
             return None;
         }
-        self.spot = lanes.locate_near(self.spot, bounds.place_at(self.round));
-        let piece = lanes.piece(self.lane, &bounds, self.round, self.spot);
+        self.ring_extent = lanes.locate_near(self.ring_extent, bounds.place_at(self.round));
+        let piece = lanes.piece(self.lane, &bounds, self.round, self.ring_extent);
         self.round = piece.first_round + piece.len();
         Some(piece)
     }
@@ -46,18 +46,18 @@ impl LaneWalk {
 
 /// The pieces of one lane: see [`Lanes::pieces`].
 #[derive(Clone, Debug)]
-pub struct Pieces {
+pub struct LanePieces {
     lanes: Arc<Lanes>,
     walk: LaneWalk,
 }
 
-impl Pieces {
+impl LanePieces {
     pub(super) fn new(lanes: Arc<Lanes>, walk: LaneWalk) -> Self {
         Self { lanes, walk }
     }
 }
 
-impl Iterator for Pieces {
+impl Iterator for LanePieces {
     type Item = Piece;
 
     fn next(&mut self) -> Option<Piece> {
@@ -65,9 +65,9 @@ impl Iterator for Pieces {
     }
 }
 
-impl FusedIterator for Pieces {}
+impl FusedIterator for LanePieces {}
 
-/// A piece, and which of its samples are visited: those of every `step`-th round from one on.
+/// A piece, and which of its samples are visited: those of every `step`-th round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visits {
     /// The piece.
@@ -105,7 +105,8 @@ impl Visits {
     /// The indices that are visited, in order of visit. Costs one shuffle of the piece.
     #[must_use]
     pub fn indices(&self) -> Vec<u64> {
-        let (skipped, step) = (in_memory(self.skipped), in_memory(self.step));
+        let skipped = in_memory(self.skipped);
+        let step = in_memory(self.step);
         self.piece.indices().into_iter().skip(skipped).step_by(step).take(in_memory(self.count)).collect()
     }
 }
@@ -120,26 +121,28 @@ pub struct Schedule {
     round_step: u64,
     /// Lanes that are visited.
     lane_count: u64,
-    /// Lanes whose first piece has been given. All first pieces come before any second one, since
-    /// each lane is visited once before any is visited twice: so the walks need not be begun together.
-    begun_count: u64,
+    /// Lanes whose first piece has been returned. All first pieces come before any second one, since
+    /// each lane is visited once before any is visited twice: so the lanes need not be started together.
+    started_count: u64,
     walks: BinaryHeap<Reverse<LaneWalk>>,
 }
 
 impl Schedule {
     pub(super) fn new(lanes: Arc<Lanes>, stride: Stride) -> Self {
-        let (round_step, lane_count) = (stride.rounds_to_next(lanes.lane_count()), stride.lanes_of(lanes.lane_count()));
-        Self { lanes, stride, round_step, lane_count, begun_count: 0, walks: BinaryHeap::new() }
+        let round_step = stride.rounds_to_next(lanes.lane_count());
+        let lane_count = stride.lanes_of(lanes.lane_count());
+        Self { lanes, stride, round_step, lane_count, started_count: 0, walks: BinaryHeap::new() }
     }
 
-    fn begin_lane(&mut self) -> Option<Visits> {
-        let position = self.stride.at(self.begun_count);
+    fn start_lane(&mut self) -> Option<Visits> {
+        let position = self.stride.at(self.started_count);
         if position >= self.stride.end {
-            self.begun_count = self.lane_count;
+            self.started_count = self.lane_count;
             return None;
         }
-        self.begun_count += 1;
-        let (lane, round) = (position % self.lanes.lane_count(), position / self.lanes.lane_count());
+        self.started_count += 1;
+        let lane = position % self.lanes.lane_count();
+        let round = position / self.lanes.lane_count();
         let mut walk = LaneWalk::new(&self.lanes, lane, round);
         let visits = self.visit(&mut walk);
         if walk.round < self.end_round(lane) {
@@ -162,14 +165,15 @@ impl Schedule {
 
     /// The piece of the walk's round, and what is visited of it; the walk's round is then the next that is visited.
     fn visit(&self, walk: &mut LaneWalk) -> Option<Visits> {
-        let (first, lane) = (walk.round, walk.lane);
+        let first = walk.round;
+        let lane = walk.lane;
         let piece = walk.next(&self.lanes)?;
         let count = (walk.round.min(self.end_round(lane)) - first).div_ceil(self.round_step);
         walk.round = first.saturating_add(count.saturating_mul(self.round_step));
         Some(Visits { skipped: first - piece.first_round, piece, step: self.round_step, count })
     }
 
-    /// The round of the lane in which nothing more is visited.
+    /// The first round of the lane in which nothing is visited any more.
     fn end_round(&self, lane: u64) -> u64 {
         self.stride.end.saturating_sub(lane).div_ceil(self.lanes.lane_count())
     }
@@ -179,8 +183,8 @@ impl Iterator for Schedule {
     type Item = Visits;
 
     fn next(&mut self) -> Option<Visits> {
-        if self.begun_count < self.lane_count
-            && let Some(visits) = self.begin_lane()
+        if self.started_count < self.lane_count
+            && let Some(visits) = self.start_lane()
         {
             return Some(visits);
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use grainstore_format::escape_bytes;
-use grainstore_reader::plan::Step;
+use grainstore_reader::plan::PlannedBatch;
 use grainstore_reader::{EngineChoice, EpochPlan, IoChoice, Reader, ReaderOptions};
 use grainstore_store::Collection;
 
@@ -103,7 +103,7 @@ impl PlanArgs {
     fn print(
         &self,
         collection: &Collection,
-        steps: impl IntoIterator<Item = Step>,
+        steps: impl IntoIterator<Item = PlannedBatch>,
         printer: &Printer,
     ) -> anyhow::Result<Exit> {
         for step in steps {
@@ -133,7 +133,7 @@ impl PlanArgs {
         &self,
         reader: &Reader,
         plan: &EpochPlan,
-        step: Option<Step>,
+        step: Option<PlannedBatch>,
         mixing: Option<MixingDocument>,
     ) -> anyhow::Result<PlanDocument> {
         let (collection, share) = (reader.collection(), plan.share());
@@ -162,7 +162,7 @@ impl PlanArgs {
         })
     }
 
-    fn step_document(&self, collection: &Collection, step: Step) -> anyhow::Result<StepDocument> {
+    fn step_document(&self, collection: &Collection, step: PlannedBatch) -> anyhow::Result<StepDocument> {
         let key = |ordinal: &u64| anyhow::Ok(collection.key(*ordinal)?.map(key_members).unwrap_or_default());
         let keys = self.keys.then(|| step.ordinals.iter().map(key).collect::<Result<_, _>>()).transpose()?;
         let number = self.step.unwrap_or(0);
@@ -175,7 +175,7 @@ fn index_only(external: External) -> ReaderOptions {
     ReaderOptions { io: IoChoice::Buffered, engine: EngineChoice::Pread, ..external.reader_options() }
 }
 
-fn step(plan: &EpochPlan, number: u64) -> anyhow::Result<Step> {
+fn step(plan: &EpochPlan, number: u64) -> anyhow::Result<PlannedBatch> {
     let batch_count = plan.share().batch_count();
     let hint = match batch_count.checked_sub(1) {
         Some(last) => format!("steps go from 0 to {last}"),

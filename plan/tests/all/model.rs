@@ -1,5 +1,5 @@
 //! The plan against the definition of every order: against hard-coded epochs, and against a naive
-//! transcription of the definition over random shapes of dataset. And what is refused.
+//! transcription of the definition over random shapes of dataset. And invalid plans are refused.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::sync::Arc;
@@ -196,7 +196,7 @@ fn chunks() -> impl Strategy<Value = Vec<(u64, u64)>> {
 proptest! {
     /// PLN-2, PLN-5
     #[test]
-    fn chunked_visits_every_sample_once_and_as_the_definition_says(
+    fn chunked_visits_every_sample_once_and_as_defined(
         chunks in chunks(), seed: u64, epoch: u64, fingerprint: u64, lanes: prop::sample::Index, few in any::<bool>(),
     ) {
         let first = naive::first(&chunks, CHUNK_SIZE);
@@ -222,7 +222,7 @@ proptest! {
 
     /// PLN-4
     #[test]
-    fn full_visits_every_sample_once_and_as_the_definition_says(
+    fn full_visits_every_sample_once_and_as_defined(
         sample_count in prop_oneof![1..70u64, 1..3000u64], seed: u64, epoch: u64, fingerprint: u64,
     ) {
         let plan = plan(&extents(&[sample_count]), draw(seed, epoch, fingerprint), Order::Full, 1).unwrap();

@@ -1,5 +1,5 @@
-//! What the reader asks of a plan: the pieces of a lane, the schedule of all lanes, a long run of
-//! ordinals. Each must say the same as the single positions do.
+//! The pieces of a lane, the schedule of all lanes and a long sequence of ordinals agree with the
+//! single positions of the plan.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::ops::Range;
@@ -38,7 +38,7 @@ fn shape() -> impl Strategy<Value = (Vec<u64>, u64)> {
 proptest! {
     /// PLN-5
     #[test]
-    fn pieces_of_a_lane_say_what_its_positions_say((sizes, lane_count) in shape(), seed: u64) {
+    fn pieces_of_a_lane_agree_with_its_positions((sizes, lane_count) in shape(), seed: u64) {
         let plan = chunked(&sizes, seed, lane_count);
         let lanes = plan.lanes().unwrap();
         for lane in 0..lane_count {

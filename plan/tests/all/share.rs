@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use grainstore_format::to_usize;
 use grainstore_plan::{
-    Extents, ExtentsBuilder, Order, Plan, PlanError, PlanSpec, Share, ShareSpec, Step, Subset, Tail,
+    Extents, ExtentsBuilder, Order, Plan, PlanError, PlanSpec, PlannedBatch, Share, ShareSpec, Subset, Tail,
 };
 use proptest::prelude::*;
 
@@ -56,7 +56,7 @@ fn model(plan: &Plan, world: u64, batch_size: usize, start: u64, tail: Tail) -> 
     batches
 }
 
-fn shown(step: Step) -> Vec<(u64, u64)> {
+fn shown(step: PlannedBatch) -> Vec<(u64, u64)> {
     step.positions.zip(step.ordinals).collect()
 }
 
@@ -82,7 +82,7 @@ proptest! {
             for (batch, positions) in (0..).zip(&own) {
                 prop_assert_eq!(&share.steps(&plan, batch).next().map(shown), &Some(positions.clone()));
                 for (place, (position, _)) in (0..).zip(positions) {
-                    prop_assert_eq!(share.place_of(*position), (batch, place));
+                    prop_assert_eq!(share.batch_of(*position), (batch, place));
                 }
             }
             prop_assert_eq!(share.positions(share.batch_count()).count, 0);
@@ -127,7 +127,7 @@ proptest! {
 }
 
 #[test]
-fn what_cannot_be_is_a_sentence() {
+fn invalid_arguments_are_refused_in_a_sentence() {
     let plan = plan(&extents(&[10, 10]), Order::Chunked, 3);
     let error = |spec| Share::new(&plan, spec).unwrap_err().to_string();
     assert_eq!(error(spec(4, 4, 1, 0, Tail::Short)), "rank is 4, expected 0 to 3 (world is 4)");

@@ -7,7 +7,7 @@ use grainstore_store::Collection;
 use super::options::EpochOptions;
 use super::series::EpochSeries;
 use crate::ReadError;
-use crate::plan::{Extents, Order, Plan, PlanError, Share, Steps};
+use crate::plan::{Extents, Order, Plan, PlanError, PlannedBatches, Share};
 use crate::state::EpochState;
 
 /// The order of an epoch and this rank's share of it. It determines all that will be read, and nothing is read for it.
@@ -54,7 +54,7 @@ impl EpochPlan {
 
     /// The batches of this rank from number `batch` on: their samples, in order.
     #[must_use]
-    pub fn steps(&self, batch: u64) -> Steps {
+    pub fn steps(&self, batch: u64) -> PlannedBatches {
         self.share.steps(&self.plan, batch)
     }
 

@@ -203,7 +203,7 @@ impl ReadSchedule {
         // One that cannot be located fails where it is visited.
         let location = self.dataset.locate(ordinal).ok()?;
         let epoch = self.epochs.front().filter(|_| is_in_place(&location, self.in_place_len_min))?;
-        let (batch, index) = epoch.plan.share().place_of(position);
+        let (batch, index) = epoch.plan.share().batch_of(position);
         Some(SlotAddress { batch: epoch.first_batch + batch, index: to_usize(index) })
     }
 
