@@ -1,6 +1,6 @@
 //! Parquet files: whatever the bytes, samples or errors, the same ones each time.
 //!
-//! The files of the corpus are those of `converters/tests/fixtures/parquet`, which pyarrow wrote: twenty rows of a key,
+//! The files of the corpus are those of `sources/tests/fixtures/parquet`, which pyarrow wrote: twenty rows of a key,
 //! text, bytes, an integer and a truth value in row groups of eight, with the codec that the name says; `v2.bin` has
 //! data pages of version 2 and delta encodings, `hf.bin` three rows as Hugging Face's library writes pictures.
 //!

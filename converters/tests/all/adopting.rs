@@ -22,9 +22,8 @@ use grainstore_sources::tfrecord::example::Feature;
 use grainstore_sources::tfrecord::{TfRecordOptions, TfRecordSource};
 use grainstore_sources::{Source, SourceOptions, WHOLE_LEN_MAX, open_source};
 
+use crate::foreign::{archive, example, framed, gzip};
 use crate::stored::{self, Shelf, Stored, check_all, pack, stored};
-use crate::tar_support::archive;
-use crate::tfrecord::{example, framed, gzip};
 
 fn small() -> AdoptOptions {
     AdoptOptions { chunk_size: ChunkSize::new(4096).unwrap(), ..AdoptOptions::default() }

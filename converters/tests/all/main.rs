@@ -3,23 +3,14 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod foreign;
 mod stored;
-mod tar_support;
-mod tfrecord;
 
 mod adopting;
 mod appending;
 mod destinations;
 mod engine;
 mod folder_into_dataset;
-mod folder_labels;
-mod folder_listing;
-mod folder_roots;
-mod list_source;
-mod lmdb_source;
-mod parquet_source;
-mod stream_source;
-mod tar_bad_input;
-mod tar_source;
-mod tfrecord_source;
+mod labelled_folder;
+mod listed_rows;
 mod unreadable_files;

@@ -42,7 +42,7 @@ impl Place {
 
     /// A file that another program wrote, such as `tar/webdataset.tar`.
     pub fn fixture(&self, fixture: &str, name: &str) {
-        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../converters/tests/fixtures");
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sources/tests/fixtures");
         self.put(name, fs::read(fixtures.join(fixture)).unwrap());
     }
 

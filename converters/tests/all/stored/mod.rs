@@ -42,7 +42,7 @@ impl Shelf {
 
     /// Copies a fixture.
     pub(crate) fn put_fixture(&self, fixture: &str, name: &str) -> PathBuf {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sources/tests/fixtures").join(fixture);
         self.put(name, fs::read(path).unwrap())
     }
 

@@ -6,10 +6,9 @@ use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use grainstore_converters::ConvertError;
 use grainstore_format::{AttributeValue, to_usize};
 use grainstore_sources::tar::{TarOptions, TarSource};
-use grainstore_sources::{Bad, Blocks, Item, Layout, Samples, Source};
+use grainstore_sources::{Bad, Blocks, Item, Layout, Samples, Source, SourceError};
 
 /// A sample as a source gives it.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +74,7 @@ pub(crate) fn mapped(map: &str) -> TarOptions {
 }
 
 /// All that a tar holds, read from its start.
-pub(crate) fn read_tar(bytes: &[u8], options: &TarOptions) -> Result<Vec<Result<Got, Bad>>, ConvertError> {
+pub(crate) fn read_tar(bytes: &[u8], options: &TarOptions) -> Result<Vec<Result<Got, Bad>>, SourceError> {
     let (_folder, path) = file(bytes);
     Ok(read(&TarSource::open(&[path], options)?, Layout::Packed))
 }

@@ -6,12 +6,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use grainstore_converters::{ConvertOptions, NoEvents, Order, convert};
 use grainstore_format::AttributeValue::{Bool, Float64, Int};
 use grainstore_format::{AttributeValue, Schema, to_usize};
 use grainstore_sources::folder::{FolderOptions, FolderSource};
 use grainstore_sources::{Item, Layout, Source, WHOLE_LEN_MAX};
-use grainstore_store::Dataset;
 use proptest::prelude::*;
 
 /// A folder `src` of files whose contents are their paths, and a table beside it.
@@ -238,18 +236,6 @@ fn a_long_file_is_streamed_with_its_text_behind_it() {
     samples.payload().read_to_end(&mut payload).unwrap();
     assert_eq!(payload.len() as u64, sample.len);
     assert!(payload.ends_with(b"\0hello"));
-}
-
-#[test]
-fn a_labelled_folder_becomes_a_dataset_with_its_texts() {
-    let place = Place::of(&FILES, "x.csv", b"path,label,caption\na.jpg,5,one\nb.jpg,6,\nsub/c.jpg,7,three\n");
-    let destination = place.folder.path().join("x.grain");
-    let options = ConvertOptions { order: Order::Source, ..ConvertOptions::default() };
-    convert(&place.open().unwrap(), &destination, &options, &NoEvents).unwrap();
-    let dataset = Dataset::open(&destination).unwrap();
-    assert_eq!(schema(dataset.schema()), "label: int64 | image: bytes caption: str");
-    let ordinal = dataset.find(b"sub/c.jpg").unwrap().unwrap();
-    assert_eq!(dataset.attributes(ordinal).unwrap(), [Some(Int(7))]);
 }
 
 proptest! {

@@ -6,7 +6,6 @@ use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use grainstore_converters::ConvertError;
 use grainstore_format::AttributeValue;
 use grainstore_sources::tfrecord::example::{Example, Feature};
 use grainstore_sources::tfrecord::framing::frame;
@@ -69,16 +68,16 @@ impl Files {
         &self.paths[number]
     }
 
-    pub(crate) fn open(&self, map: &str) -> Result<Opened, ConvertError> {
+    pub(crate) fn open(&self, map: &str) -> Result<Opened, SourceError> {
         let map = if map.is_empty() { Mapping::default() } else { map.parse().unwrap() };
         self.open_with(&TfRecordOptions { map, raw: false })
     }
 
-    pub(crate) fn open_raw(&self) -> Result<Opened, ConvertError> {
+    pub(crate) fn open_raw(&self) -> Result<Opened, SourceError> {
         self.open_with(&TfRecordOptions { raw: true, ..TfRecordOptions::default() })
     }
 
-    fn open_with(&self, options: &TfRecordOptions) -> Result<Opened, ConvertError> {
+    fn open_with(&self, options: &TfRecordOptions) -> Result<Opened, SourceError> {
         let source = TfRecordSource::open(&self.paths, options)?;
         Ok(Opened { source, _folder: self.folder.clone() })
     }
@@ -134,9 +133,9 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Why a source was refused.
-pub(crate) fn refusal(opened: Result<Opened, ConvertError>) -> String {
+pub(crate) fn refusal(opened: Result<Opened, SourceError>) -> String {
     let error = opened.unwrap_err();
-    assert!(matches!(error, ConvertError::Source(SourceError::Refused { .. })));
+    assert!(matches!(error, SourceError::Refused { .. }));
     error.to_string()
 }
 

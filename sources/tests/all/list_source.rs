@@ -2,16 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 
-use std::fs;
 use std::path::PathBuf;
 
-use grainstore_converters::{ConvertError, ConvertOptions, NoEvents, OnBad, Order, convert};
 use grainstore_format::AttributeValue::{Bool, Float64, Int};
 use grainstore_sources::list::ListSource;
 use grainstore_sources::{Format, From, Layout, Source, SourceError, SourceOptions, open_source};
 use proptest::prelude::*;
 
-use crate::stored::{self, Shelf, in_order, pack, stored};
+use crate::shelf::Shelf;
 use crate::tar_support::{Got, read, read_blocks};
 
 fn content(len: usize) -> Vec<u8> {
@@ -113,11 +111,6 @@ fn a_row_outside_its_file_is_bad_and_the_others_are_not() {
     let (file, list) = (file.display(), list.display());
     assert_eq!(said[0], format!("{file}: at byte 90: line 3 of {list} says 90..101, the file has 100 bytes"));
     assert_eq!((said.len(), said[1].contains("line 4"), said[2].contains("line 5")), (3, true, true));
-    let dataset = shelf.path("x.grain");
-    assert!(pack(&source, &dataset).unwrap_err().is_skippable());
-    let skipping = ConvertOptions { on_bad: OnBad::Skip, ..in_order() };
-    assert_eq!(convert(&source, &dataset, &skipping, &NoEvents).unwrap().skipped.len(), 3);
-    assert_eq!(stored::keys(&dataset), ["a", "e"]);
 }
 
 #[test]
@@ -178,22 +171,10 @@ fn another_list_has_another_stamp() {
     assert_ne!(first, stamp("path,offset,length\na.bin,4,5\na.bin,0,4\n"));
 }
 
-#[test]
-fn the_list_and_its_files_are_not_replaced_by_the_dataset() {
-    let shelf = Shelf::new();
-    shelf.put("x/a.bin", content(9));
-    let list = shelf.put("list.csv", "path,offset,length\nx/a.bin,0,9\n");
-    let source = open(list).unwrap();
-    let overwriting = ConvertOptions { overwrite: true, ..in_order() };
-    let error = convert(&source, &shelf.path("x"), &overwriting, &NoEvents).unwrap_err();
-    assert!(matches!(error, ConvertError::SourceInsideDestination { .. }), "{error}");
-    assert_eq!(fs::read(shelf.path("x/a.bin")).unwrap(), content(9));
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Against slices of the files; streamed, by blocks, and packed in any order.
+    /// Against slices of the files; streamed and by blocks.
     #[test]
     fn any_rows_are_slices_of_their_files(
         rows in proptest::collection::vec((0..3_usize, 0..300_000_usize, prop_oneof![0..200_usize, 0..200_000_usize]), 1..60),
@@ -212,13 +193,6 @@ proptest! {
         for got in found.into_iter().map(Result::unwrap) {
             let (file, offset, len) = rows[got.key.parse::<usize>().unwrap()];
             prop_assert!(got.payload == data[file + offset..file + offset + len]);
-        }
-        let dataset = shelf.path("x.grain");
-        let shuffled = ConvertOptions { order: Order::Shuffled { seed: 4 }, ..in_order() };
-        convert(&source, &dataset, &shuffled, &NoEvents).unwrap();
-        for sample in stored(&dataset) {
-            let (file, offset, len) = rows[sample.key.unwrap().parse::<usize>().unwrap()];
-            prop_assert!(sample.fields == [Some(data[file + offset..file + offset + len].to_vec())]);
         }
     }
 }
