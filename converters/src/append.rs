@@ -7,7 +7,7 @@ use grainstore_writer::{AppendOptions, DatasetWriter, existing};
 
 use crate::convert::{Packing, pack};
 use crate::duplicates::Drops;
-use crate::feed::Plan;
+use crate::feed::PackingOrder;
 use crate::relabelled::Relabelled;
 use crate::{ConvertError, ConvertOptions, ConvertSummary, Events, OnDuplicate, check_destination};
 use grainstore_sources::Source;
@@ -47,7 +47,7 @@ pub fn append(
     let opened = Dataset::open_with(dataset, &OpenOptions { allow_external: true, ..OpenOptions::default() })?;
     let is_taken = |key: &[u8]| Ok(opened.find(key)?.is_some());
     let drops = Drops::find(&relabelled, options.on_duplicate, options.jobs, Some(&is_taken), events)?;
-    let plan = Plan::of(&relabelled, options.order, events)?;
+    let plan = PackingOrder::of(&relabelled, options.order, events)?;
     pack(Packing { source: &relabelled, plan, drops, options, events }, writer, None)
 }
 

@@ -7,7 +7,7 @@ use grainstore_format::{Alignment, ChunkSize, Geometry};
 use grainstore_writer::{Compression, DatasetWriter, ResumePoint, Summary, WriterOptions, abandoned};
 
 use crate::duplicates::Drops;
-use crate::feed::{How, Plan, Skip};
+use crate::feed::{How, PackingOrder, Skip};
 use crate::packer::{Account, Packer};
 use crate::{ConvertError, Events, Mixing, OnDuplicate, Progress, check_destination, hash_seed};
 use grainstore_sources::{Layout, Skipped, Source};
@@ -147,7 +147,7 @@ pub fn convert(
     }
     check_kept(destination, options.on_kept)?;
     let drops = Drops::find(source, options.on_duplicate, options.jobs, None, events)?;
-    let plan = Plan::of(source, options.order, events)?;
+    let plan = PackingOrder::of(source, options.order, events)?;
     let stamp = stamp_of(source, options);
     let for_writer = options.for_writer(source);
     let (writer, point) = match (options.on_kept == OnKept::Resume, source.description().is_once) {
@@ -193,7 +193,7 @@ fn not_resumable(source: &dyn Source) -> ConvertError {
 /// What is packed, and how.
 pub(crate) struct Packing<'a> {
     pub(crate) source: &'a dyn Source,
-    pub(crate) plan: Plan,
+    pub(crate) plan: PackingOrder,
     pub(crate) drops: Drops,
     pub(crate) options: &'a ConvertOptions,
     pub(crate) events: &'a dyn Events,

@@ -17,7 +17,7 @@ use crate::ConvertError;
 /// Where one lies inside the other, something stands under the destination's name and is not to be replaced, or the
 /// folder it is to stand in does not exist.
 pub fn check_destination(source: &Path, destination: &Path, overwrite: bool) -> Result<(), ConvertError> {
-    let place = Place::of(destination)?;
+    let place = DatasetPaths::of(destination)?;
     let origin_place = match fs::canonicalize(source) {
         Ok(path) => path,
         // Whoever reads the source says what is wrong with it, in words that fit the kind of source.
@@ -38,12 +38,12 @@ pub fn check_destination(source: &Path, destination: &Path, overwrite: bool) -> 
 }
 
 /// The places that a dataset takes on disk.
-struct Place {
+struct DatasetPaths {
     path: PathBuf,
     partial: PathBuf,
 }
 
-impl Place {
+impl DatasetPaths {
     fn of(destination: &Path) -> Result<Self, ConvertError> {
         let Some(name) = destination.file_name() else {
             let why = "it is no name for a dataset".into();

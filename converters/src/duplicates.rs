@@ -9,7 +9,7 @@ use std::num::NonZeroUsize;
 
 use xxhash_rust::xxh64::xxh64;
 
-use crate::feed::{Content, Feed, How, Id, Long, Plan, Skip};
+use crate::feed::{EntryContent, Feed, How, Id, LongSample, PackingOrder, Skip};
 use crate::{ConvertError, Events, Order, Progress};
 use grainstore_sources::{Layout, Source};
 
@@ -54,7 +54,7 @@ impl Drops {
             let why = "a stream is read once, and finding duplicate keys before packing needs two readings: save it to a file";
             return Err(ConvertError::Refused { path: source.description().parts[0].path.clone(), why: why.into() });
         }
-        let pass = Pass { source, plan: Plan::of(source, Order::Source, events)?, jobs, events };
+        let pass = Pass { source, plan: PackingOrder::of(source, Order::Source, events)?, jobs, events };
         let mut ids = Vec::new();
         if let Some(is_taken) = is_taken {
             pass.for_each_key(&mut |id, key| {
@@ -85,7 +85,7 @@ type TakeKey<'a> = &'a mut dyn FnMut(Id, &[u8]) -> Result<(), ConvertError>;
 
 struct Pass<'a> {
     source: &'a dyn Source,
-    plan: Plan,
+    plan: PackingOrder,
     jobs: Option<NonZeroUsize>,
     events: &'a dyn Events,
 }
@@ -142,16 +142,16 @@ impl Pass<'_> {
         self.plan.feed(self.source, How::new(Layout::Packed, self.jobs), Skip::NOTHING, |feed: &mut dyn Feed| {
             while let Some(entry) = feed.next(self.events)? {
                 match entry.content {
-                    Content::Whole(sample, _) => {
+                    EntryContent::Whole(sample, _) => {
                         progress.bytes += sample.payload.len() as u64;
                         take(entry.id, &sample.key)?;
                     }
-                    Content::Long(long) => {
+                    EntryContent::Long(long) => {
                         if let Some(key) = self.key_of(long) {
                             take(entry.id, &key)?;
                         }
                     }
-                    Content::Bad(_) => {}
+                    EntryContent::Bad(_) => {}
                 }
                 progress.samples += 1;
                 self.events.on_scan(progress);
@@ -161,14 +161,14 @@ impl Pass<'_> {
         })
     }
 
-    fn key_of(&self, long: Long) -> Option<Vec<u8>> {
+    fn key_of(&self, long: LongSample) -> Option<Vec<u8>> {
         match long {
-            Long::Streaming { sample, mut payload, .. } => {
+            LongSample::Streaming { sample, mut payload, .. } => {
                 // Read to its end, or the part would not go on. What is wrong with it, packing says.
                 let _ = std::io::copy(&mut payload, &mut std::io::sink());
                 Some(sample.key)
             }
-            Long::At(at) => at.reopen(self.source, Layout::Packed).ok().map(|(sample, ..)| sample.key),
+            LongSample::At(at) => at.reopen(self.source, Layout::Packed).ok().map(|(sample, ..)| sample.key),
         }
     }
 }

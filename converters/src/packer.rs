@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::duplicates::Drops;
-use crate::feed::{Content, Entry, Feed, Long, check};
+use crate::feed::{Entry, EntryContent, Feed, LongSample, check};
 use crate::{ConvertError, Events, OnBad, Progress};
-use grainstore_sources::{Bad, Layout, Place, Reach, Skipped, Source};
+use grainstore_sources::{Bad, Layout, Reach, RecordLocation, Skipped, Source};
 
 /// One conversion's account.
 pub(crate) struct Packer<'a> {
@@ -93,25 +93,25 @@ impl Packer<'_> {
 
     fn take(&mut self, entry: Entry) -> Result<(), ConvertError> {
         match entry.content {
-            Content::Whole(sample, _) => {
+            EntryContent::Whole(sample, _) => {
                 self.progress.bytes += sample.payload.len() as u64;
                 Ok(self.writer.write(sample)?)
             }
-            Content::Bad(bad) => self.leave_out(bad),
-            Content::Long(long) => self.take_long(entry.id.part, long),
+            EntryContent::Bad(bad) => self.leave_out(bad),
+            EntryContent::Long(long) => self.take_long(entry.id.part, long),
         }
     }
 
-    fn take_long(&mut self, part: usize, long: Long) -> Result<(), ConvertError> {
+    fn take_long(&mut self, part: usize, long: LongSample) -> Result<(), ConvertError> {
         let path = self.source.description().parts[part].path.clone();
         match long {
-            Long::Streaming { sample, mut payload, .. } => {
+            LongSample::Streaming { sample, mut payload, .. } => {
                 self.stream(&path, &sample, &mut payload)?;
                 // Read to its end, or the part would not go on.
                 let _ = io::copy(&mut payload, &mut io::sink());
                 Ok(())
             }
-            Long::At(at) => match at.reopen(self.source, Layout::Packed) {
+            LongSample::At(at) => match at.reopen(self.source, Layout::Packed) {
                 Err(bad) => self.leave_out(bad),
                 Ok((sample, _, mut samples)) => {
                     let path = samples.file().unwrap_or(path);
@@ -134,7 +134,10 @@ impl Packer<'_> {
             Err(StreamError::Source(error)) => error.to_string(),
             Err(other) => other.to_string(),
         };
-        let place = Place { name: Some(sample.key.clone()).filter(|key| !key.is_empty()), ..Place::default() };
+        let place = RecordLocation {
+            name: Some(sample.key.clone()).filter(|key| !key.is_empty()),
+            ..RecordLocation::default()
+        };
         self.leave_out(Bad::new(path, place, why, Reach::Sample))
     }
 
@@ -151,7 +154,7 @@ impl Packer<'_> {
 
 /// A long sample that is not wanted is read to its end, or the part would not go on.
 fn pass_over(entry: Entry) {
-    if let Content::Long(Long::Streaming { mut payload, .. }) = entry.content {
+    if let EntryContent::Long(LongSample::Streaming { mut payload, .. }) = entry.content {
         let _ = io::copy(&mut payload, &mut io::sink());
     }
 }

@@ -16,7 +16,7 @@ use grainstore_format::{AttributeValue, Metadata};
 use grainstore_writer::StreamedSample;
 use serde_json::Value;
 
-use grainstore_sources::{Bad, Blocks, Description, Item, Layout, Place, Reach, Samples, Source};
+use grainstore_sources::{Bad, Blocks, Description, Layout, Reach, RecordLocation, SampleReader, Source, SourceSample};
 
 /// Attributes that are numbers of names, and the user metadata that holds those.
 const NUMBERED: [(&str, &str); 2] = [("label", "class_names"), ("split", "split_names")];
@@ -102,7 +102,7 @@ impl Source for Relabelled<'_> {
     fn blocks(&self, part: usize) -> Result<Option<Blocks>, Bad> {
         self.source.blocks(part)
     }
-    fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn Samples + '_>, Bad> {
+    fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn SampleReader + '_>, Bad> {
         let samples = self.source.open(part, position, layout)?;
         if self.numberings.is_empty() {
             return Ok(samples);
@@ -116,7 +116,7 @@ impl Source for Relabelled<'_> {
 }
 
 struct RelabelledSamples<'a> {
-    samples: Box<dyn Samples + 'a>,
+    samples: Box<dyn SampleReader + 'a>,
     path: &'a Path,
     numberings: &'a [Numbering],
 }
@@ -124,7 +124,8 @@ struct RelabelledSamples<'a> {
 impl RelabelledSamples<'_> {
     fn bad(&self, key: &[u8], why: String) -> Bad {
         let path = self.samples.file().unwrap_or_else(|| self.path.to_owned());
-        let place = Place { name: Some(key.to_vec()).filter(|key| !key.is_empty()), ..Place::default() };
+        let place =
+            RecordLocation { name: Some(key.to_vec()).filter(|key| !key.is_empty()), ..RecordLocation::default() };
         Bad::new(&path, place, why, Reach::Sample)
     }
 }
@@ -144,12 +145,12 @@ impl Numbering {
     }
 }
 
-impl Samples for RelabelledSamples<'_> {
-    fn next(&mut self) -> Result<Option<Item>, Bad> {
+impl SampleReader for RelabelledSamples<'_> {
+    fn next(&mut self) -> Result<Option<SourceSample>, Bad> {
         let mut item = self.samples.next()?;
         let (key, attributes) = match &mut item {
-            Some(Item::Whole { sample, .. }) => (&sample.key, &mut sample.attributes),
-            Some(Item::Long { sample: StreamedSample { key, attributes, .. }, .. }) => (&*key, attributes),
+            Some(SourceSample::Whole { sample, .. }) => (&sample.key, &mut sample.attributes),
+            Some(SourceSample::Long { sample: StreamedSample { key, attributes, .. }, .. }) => (&*key, attributes),
             None => return Ok(None),
         };
         let applied = self.numberings.iter().try_for_each(|numbering| numbering.apply(attributes));

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Bounds of a window.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct WindowBounds {
     /// Positions in all.
     pub(crate) count: usize,
     /// Positions begun and not taken.
@@ -36,9 +36,9 @@ pub(crate) enum Next<T> {
     End,
 }
 
-pub(crate) struct Window<T> {
-    bounds: Bounds,
-    state: Mutex<State<T>>,
+pub(crate) struct OrderedWindow<T> {
+    bounds: WindowBounds,
+    state: Mutex<WindowState<T>>,
     /// For those that would begin: a position was set free, or the window was closed.
     positions: Condvar,
     /// For those that wait for room: bytes were set free, or the front has come to them.
@@ -47,30 +47,30 @@ pub(crate) struct Window<T> {
     ready: Condvar,
 }
 
-struct State<T> {
+struct WindowState<T> {
     front: usize,
     begun: usize,
     end: usize,
     held_bytes: u64,
-    slots: VecDeque<Option<Slot<T>>>,
+    slots: VecDeque<Option<ReadyItem<T>>>,
     makers: usize,
     waiting_for_room: usize,
     closed: bool,
 }
 
-struct Slot<T> {
+struct ReadyItem<T> {
     item: T,
     len: u64,
 }
 
 /// One that makes items. When the last has gone, the one that takes stops waiting.
 pub(crate) struct Maker<'a, T> {
-    window: &'a Window<T>,
+    window: &'a OrderedWindow<T>,
 }
 
-impl<T> Window<T> {
-    pub(crate) fn new(bounds: Bounds) -> Self {
-        let state = State {
+impl<T> OrderedWindow<T> {
+    pub(crate) fn new(bounds: WindowBounds) -> Self {
+        let state = WindowState {
             front: 0,
             begun: 0,
             end: bounds.count,
@@ -115,19 +115,19 @@ impl<T> Window<T> {
         self.room.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, WindowState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<T> State<T> {
+impl<T> WindowState<T> {
     /// Whether the front is empty and somebody may still fill it.
     fn front_is_coming(&self) -> bool {
         self.front < self.end && self.makers > 0 && !matches!(self.slots.front(), Some(Some(_)))
     }
 
     fn take_front(&mut self) -> Option<T> {
-        let Slot { item, len } = self.slots.front_mut()?.take()?;
+        let ReadyItem { item, len } = self.slots.front_mut()?.take()?;
         self.slots.pop_front();
         self.front += 1;
         self.held_bytes -= len;
@@ -139,7 +139,7 @@ impl<T> Maker<'_, T> {
     /// The next position that nobody has begun; `None` where there is none or the window was closed.
     pub(crate) fn begin(&self) -> Option<usize> {
         let positions_max = self.window.bounds.positions_max;
-        let full = |state: &mut State<T>| {
+        let full = |state: &mut WindowState<T>| {
             !state.closed && state.begun < state.end && state.begun - state.front >= positions_max
         };
         let waited = self.window.positions.wait_while(self.window.lock(), full);
@@ -154,7 +154,7 @@ impl<T> Maker<'_, T> {
 
     /// Waits for room for `len` bytes at a position begun; false where the window was closed.
     pub(crate) fn reserve(&self, position: usize, len: u64) -> bool {
-        let full = |state: &mut State<T>| {
+        let full = |state: &mut WindowState<T>| {
             !state.closed && position != state.front && state.held_bytes + len > self.window.bounds.bytes_max
         };
         let mut state = self.window.lock();
@@ -169,7 +169,7 @@ impl<T> Maker<'_, T> {
     pub(crate) fn put(&self, position: usize, len: u64, item: T) {
         let mut state = self.window.lock();
         let at = position - state.front;
-        state.slots[at] = Some(Slot { item, len });
+        state.slots[at] = Some(ReadyItem { item, len });
         drop(state);
         if at == 0 {
             self.window.ready.notify_one();
@@ -200,8 +200,8 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    fn window(count: usize) -> Window<usize> {
-        Window::new(Bounds { count, positions_max: 8, bytes_max: 100 })
+    fn window(count: usize) -> OrderedWindow<usize> {
+        OrderedWindow::new(WindowBounds { count, positions_max: 8, bytes_max: 100 })
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod common;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-use common::{BY_PATH, Place, payload, small};
+use common::{BY_PATH, FolderCase, payload, small};
 use grainstore_converters::ConvertOptions;
 use grainstore_store::Dataset;
 
@@ -23,7 +23,7 @@ fn peak_memory() -> u64 {
 // One test, because the peak is the process's: tests beside it would be counted.
 #[test]
 fn many_tiny_files_and_several_huge_ones_are_packed_in_bounded_memory() {
-    let place = Place::with(&[]);
+    let place = FolderCase::with(&[]);
     for number in 0..50_000_u32 {
         let folder = place.source().join(format!("{:02}", number % 50));
         if number < 50 {

@@ -1,7 +1,7 @@
 //! LMDB files with any pages.
 
 use grainstore_sources::lmdb::{LmdbOptions, LmdbSource, recognises};
-use grainstore_sources::{Blocks, Item, Layout, Reach, Source};
+use grainstore_sources::{Blocks, SourceSample, Layout, Reach, Source};
 
 use crate::input::Input;
 
@@ -62,11 +62,11 @@ fn read(source: &LmdbSource, part: usize, position: u64, count: usize) -> Vec<St
     while read.len() < count {
         match samples.next() {
             Ok(None) => break,
-            Ok(Some(Item::Whole { sample, .. })) => {
+            Ok(Some(SourceSample::Whole { sample, .. })) => {
                 let payload = crc32fast::hash(&sample.payload);
                 read.push(format!("{:?} {:?} {:?} {payload}", sample.key, sample.attributes, sample.fields));
             }
-            Ok(Some(Item::Long { .. })) => panic!("a value is longer than the file"),
+            Ok(Some(SourceSample::Long { .. })) => panic!("a value is longer than the file"),
             Err(bad) => {
                 read.push(bad.to_string());
                 if bad.reach == Reach::Rest {

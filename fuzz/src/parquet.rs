@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use grainstore_sources::parquet::{ParquetOptions, ParquetSource, recognises};
-use grainstore_sources::{Bad, Item, Layout, Reach, Source};
+use grainstore_sources::{Bad, SourceSample, Layout, Reach, Source};
 use grainstore_writer::Sample;
 
 /// A run of one value costs a file nothing, so there may be any number of rows.
@@ -37,8 +37,8 @@ fn read(source: &dyn Source, part: usize) -> Vec<Result<Sample, Bad>> {
     while rows.len() < ROWS_READ {
         match samples.next() {
             Ok(None) => break,
-            Ok(Some(Item::Whole { sample, .. })) => rows.push(Ok(sample)),
-            Ok(Some(Item::Long { .. })) => break,
+            Ok(Some(SourceSample::Whole { sample, .. })) => rows.push(Ok(sample)),
+            Ok(Some(SourceSample::Long { .. })) => break,
             Err(bad) => {
                 let ends = bad.reach == Reach::Rest;
                 rows.push(Err(bad));

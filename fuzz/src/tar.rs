@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use grainstore_sources::stream::{StreamFormat, StreamSource};
 use grainstore_sources::tar::{TarOptions, TarSource, recognises};
-use grainstore_sources::{Bad, Block, Blocks, Item, Layout, Samples, Source};
+use grainstore_sources::{Bad, SourceBlock, Blocks, SourceSample, Layout, SampleReader, Source};
 use grainstore_writer::Sample;
 
 /// How compressed files begin: a few kilobytes of them may be a member of gigabytes, which is no news.
@@ -81,21 +81,21 @@ fn all(source: &dyn Source, layout: Layout) -> Vec<Read> {
     std::iter::from_fn(|| next(&mut *samples)).collect()
 }
 
-fn read(source: &dyn Source, block: &Block) -> Vec<Read> {
+fn read(source: &dyn Source, block: &SourceBlock) -> Vec<Read> {
     let mut samples = source.open(0, block.position, Layout::Packed).unwrap();
     (0..block.sample_count).map(|_| next(&mut *samples).expect("a block has its samples")).collect()
 }
 
 /// The next sample, without attributes, because NaN is not equal to itself.
-fn next(samples: &mut dyn Samples) -> Option<Read> {
+fn next(samples: &mut dyn SampleReader) -> Option<Read> {
     match samples.next() {
         Ok(None) => None,
-        Ok(Some(Item::Whole { mut sample, offset })) => {
+        Ok(Some(SourceSample::Whole { mut sample, offset })) => {
             sample.attributes.clear();
             Some(Ok((sample, offset)))
         }
         // Only a stream can announce so much.
-        Ok(Some(Item::Long { sample, offset })) => {
+        Ok(Some(SourceSample::Long { sample, offset })) => {
             std::io::copy(samples.payload(), &mut std::io::sink()).err()?;
             Some(Ok((Sample { key: sample.key, ..Sample::default() }, offset)))
         }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use grainstore_sources::tfrecord::framing::{FOOTER_LEN, HEADER_LEN, frame};
 use grainstore_sources::tfrecord::{TfRecordOptions, TfRecordSource};
-use grainstore_sources::{Bad, Block, Blocks, Item, Layout, Samples, Source};
+use grainstore_sources::{Bad, SourceBlock, Blocks, SourceSample, Layout, SampleReader, Source};
 use grainstore_writer::Sample;
 
 /// How a zstd file begins: two kilobytes of it may be a record of gigabytes, which is no news.
@@ -70,28 +70,28 @@ fn all(source: &dyn Source, layout: Layout) -> Vec<Read> {
     std::iter::from_fn(|| next(&mut *samples)).collect()
 }
 
-fn read(source: &dyn Source, block: &Block) -> Vec<Read> {
+fn read(source: &dyn Source, block: &SourceBlock) -> Vec<Read> {
     let mut samples = source.open(0, block.position, Layout::Packed).unwrap();
     (0..block.sample_count).map(|_| next(&mut *samples).expect("a block has its samples")).collect()
 }
 
 /// The next sample. Record numbers, which a block does not know, are ignored; attributes are too, because NaN is
 /// not equal to itself.
-fn next(samples: &mut dyn Samples) -> Option<Read> {
+fn next(samples: &mut dyn SampleReader) -> Option<Read> {
     match samples.next() {
         Ok(None) => None,
-        Ok(Some(Item::Whole { mut sample, offset })) => {
+        Ok(Some(SourceSample::Whole { mut sample, offset })) => {
             sample.attributes.clear();
             Some(Ok((sample, offset)))
         }
         // Only a compressed file can announce so much.
-        Ok(Some(Item::Long { sample, offset })) => {
+        Ok(Some(SourceSample::Long { sample, offset })) => {
             std::io::copy(samples.payload(), &mut std::io::sink()).err()?;
             let sample = Sample { key: sample.key, ..Sample::default() };
             Some(Ok((sample, offset)))
         }
         Err(mut bad) => {
-            bad.place.record = None;
+            bad.location.record = None;
             Some(Err(bad))
         }
     }

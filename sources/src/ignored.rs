@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use grainstore_format::shown_path;
 
 use crate::source::Description;
-use crate::{Bad, Blocks, Layout, Samples, Source};
+use crate::{Bad, Blocks, Layout, SampleReader, Source};
 
 /// Files that are named; of the others only the number is reported.
 const SHOWN_MAX: usize = 5;
@@ -41,7 +41,7 @@ impl Source for WithIgnored {
         self.source.blocks(part)
     }
 
-    fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn Samples + '_>, Bad> {
+    fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn SampleReader + '_>, Bad> {
         self.source.open(part, position, layout)
     }
 

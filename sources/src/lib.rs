@@ -41,6 +41,6 @@ pub use mapping::{Mapping, MappingError};
 pub use open::{From, SourceOptions, open_source};
 pub use recognise::{Format, Recognised, recognise};
 pub use source::{
-    Bad, Block, BlockBuilder, Blocks, Description, Item, Layout, Part, Place, Reach, Samples, Skipped, Source,
-    WHOLE_LEN_MAX, stamp_of_parts,
+    Bad, BlockBuilder, Blocks, Description, Layout, Reach, RecordLocation, SampleReader, Skipped, Source, SourceBlock,
+    SourcePart, SourceSample, WHOLE_LEN_MAX, stamp_of_parts,
 };

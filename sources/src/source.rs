@@ -40,7 +40,7 @@ pub trait Source: Send + Sync {
     ///
     /// # Errors
     /// Where it cannot be opened.
-    fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn Samples + '_>, Bad>;
+    fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn SampleReader + '_>, Bad>;
 
     /// A hash of the paths, lengths and times of the data as they are now. An interrupted conversion is resumed only
     /// where it is the same. [`stamp_of_parts`] is the hash of the parts' files.
@@ -57,7 +57,7 @@ pub struct Description {
     /// Attributes and fields of every sample, and what is stored with the dataset.
     pub metadata: Metadata,
     /// The parts, in source order; at least one.
-    pub parts: Vec<Part>,
+    pub parts: Vec<SourcePart>,
     /// Whether every sample has a key; otherwise none has.
     pub is_keyed: bool,
     /// Whether no two samples can have the same key.
@@ -80,7 +80,7 @@ pub struct Description {
 
 impl Description {
     /// Samples with keys that may repeat, in any order in their files, which can be adopted; nothing to report.
-    pub fn new(kind: &'static str, origins: Vec<PathBuf>, metadata: Metadata, parts: Vec<Part>) -> Self {
+    pub fn new(kind: &'static str, origins: Vec<PathBuf>, metadata: Metadata, parts: Vec<SourcePart>) -> Self {
         Self {
             kind,
             origins,
@@ -105,7 +105,7 @@ impl Description {
 }
 
 /// A hash of the path, length and times of each part's file.
-pub fn stamp_of_parts(parts: &[Part]) -> u64 {
+pub fn stamp_of_parts(parts: &[SourcePart]) -> u64 {
     let mut hash = Xxh64::new(0);
     for part in parts {
         hash.update(&file_stamp(&part.path).to_le_bytes());
@@ -114,12 +114,12 @@ pub fn stamp_of_parts(parts: &[Part]) -> u64 {
 }
 
 /// The samples of a part, one after the other.
-pub trait Samples {
+pub trait SampleReader {
     /// The next sample; `None` at the end. After a [`Bad`] that is not [`Reach::Rest`], the one behind it.
     ///
     /// # Errors
     /// Where a sample cannot be read or understood.
-    fn next(&mut self) -> Result<Option<Item>, Bad>;
+    fn next(&mut self) -> Result<Option<SourceSample>, Bad>;
 
     /// Bytes of the next sample, where they are known before it is read.
     fn ahead_len(&mut self) -> Option<u64> {
@@ -131,13 +131,13 @@ pub trait Samples {
         None
     }
 
-    /// The payload of the [`Item::Long`] that came last, to be read before the next one is asked for.
+    /// The payload of the [`SourceSample::Long`] that came last, to be read before the next one is asked for.
     fn payload(&mut self) -> &mut dyn Read;
 }
 
 /// A sample of a source.
 #[derive(Debug)]
-pub enum Item {
+pub enum SourceSample {
     /// It is here.
     Whole {
         /// The sample.
@@ -145,7 +145,7 @@ pub enum Item {
         /// In [`Layout::InPlace`], where its payload begins in the part's file, in bytes; else 0.
         offset: u64,
     },
-    /// It has more than [`WHOLE_LEN_MAX`] bytes: [`Samples::payload`] gives them.
+    /// It has more than [`WHOLE_LEN_MAX`] bytes: [`SampleReader::payload`] gives them.
     Long {
         /// The sample without its bytes.
         sample: StreamedSample,
@@ -165,7 +165,7 @@ pub enum Layout {
 
 /// A part of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct SourcePart {
     /// The file, or the folder, that it lies in.
     pub path: PathBuf,
     /// Bytes that are read of it; 0 where nobody knows.
@@ -181,12 +181,12 @@ pub enum Blocks {
     /// reading neighbours together.
     Each(u64),
     /// Runs of neighbours.
-    Runs(Vec<Block>),
+    Runs(Vec<SourceBlock>),
 }
 
 /// Samples that lie together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct SourceBlock {
     /// What [`Source::open`] takes; any number that the source understands.
     pub position: u64,
     /// Bytes of these samples, about.
@@ -198,7 +198,7 @@ pub struct Block {
 /// Gathers samples into blocks: about 1 MiB of neighbours, or one sample of 64 KiB or more.
 #[derive(Debug, Default)]
 pub struct BlockBuilder {
-    blocks: Vec<Block>,
+    blocks: Vec<SourceBlock>,
 }
 
 /// A reason why a sample, or the rest of a part, cannot be had.
@@ -207,7 +207,7 @@ pub struct Bad {
     /// The file.
     pub path: PathBuf,
     /// Where in it.
-    pub place: Place,
+    pub location: RecordLocation,
     /// What was found, and what was expected.
     pub why: String,
     /// How much is lost.
@@ -216,7 +216,7 @@ pub struct Bad {
 
 /// A place in a file, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct RecordLocation {
     /// Number of the record, member, row or line, from 0.
     pub record: Option<u64>,
     /// Bytes from the start of the file, or of its content where it is compressed.
@@ -263,7 +263,7 @@ impl BlockBuilder {
 
     /// Adds the next sample, which begins at `position` and has about `len` bytes.
     pub fn push(&mut self, position: u64, len: u64) {
-        let joins = |block: &&mut Block| {
+        let joins = |block: &&mut SourceBlock| {
             let full = block.len >= Self::RUN_LEN || block.sample_count == u32::MAX;
             let alone = block.sample_count == 1 && block.len >= Self::ALONE_LEN;
             !(full || alone || len >= Self::ALONE_LEN)
@@ -273,7 +273,7 @@ impl BlockBuilder {
                 block.len += len;
                 block.sample_count += 1;
             }
-            None => self.blocks.push(Block { position, len, sample_count: 1 }),
+            None => self.blocks.push(SourceBlock { position, len, sample_count: 1 }),
         }
     }
 
@@ -285,23 +285,23 @@ impl BlockBuilder {
 
 impl Bad {
     /// A bad place in a file.
-    pub fn new(path: &Path, place: Place, why: impl Into<String>, reach: Reach) -> Self {
-        Self { path: path.to_owned(), place, why: why.into(), reach }
+    pub fn new(path: &Path, location: RecordLocation, why: impl Into<String>, reach: Reach) -> Self {
+        Self { path: path.to_owned(), location, why: why.into(), reach }
     }
 
     /// A file that cannot be opened or read.
     pub fn file(path: &Path, error: &std::io::Error) -> Self {
-        Self::new(path, Place::default(), error.to_string(), Reach::Rest)
+        Self::new(path, RecordLocation::default(), error.to_string(), Reach::Rest)
     }
 }
 
 impl fmt::Display for Bad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}{}", shown_path(&self.path), self.place, self.why)
+        write!(f, "{}: {}{}", shown_path(&self.path), self.location, self.why)
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for RecordLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
             self.record.map(|record| format!("record {record}")),
@@ -315,7 +315,7 @@ impl fmt::Display for Place {
 
 impl From<Bad> for Skipped {
     fn from(bad: Bad) -> Self {
-        Self { why: format!("{}{}", bad.place, bad.why), path: bad.path }
+        Self { why: format!("{}{}", bad.location, bad.why), path: bad.path }
     }
 }
 

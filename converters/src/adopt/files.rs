@@ -20,12 +20,12 @@ pub(super) struct OwnFile {
 }
 
 /// The files of a source, and those that are not there and may be left out.
-pub(super) struct Files {
+pub(super) struct AdoptedFiles {
     pub(super) files: Vec<OwnFile>,
     pub(super) skipped: Vec<Skipped>,
 }
 
-impl Files {
+impl AdoptedFiles {
     /// # Errors
     /// Where one cannot be found, or lies where the dataset may not point.
     pub(super) fn of(source: &dyn Source, destination: &Path, options: &AdoptOptions) -> Result<Self, ConvertError> {

@@ -18,9 +18,9 @@ use grainstore_format::{Alignment, ChunkSize, Geometry};
 use grainstore_writer::{ExternalWriter, FinishedExternal, Summary, WriterOptions};
 
 use crate::{ConvertError, Events, OnBad, check_destination, hash_seed};
-use files::Files;
+use files::AdoptedFiles;
 use grainstore_sources::{Skipped, Source};
-use work::Work;
+use work::Adoption;
 
 /// How files are adopted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,9 +81,9 @@ pub fn adopt(
     if let Some(why) = source.description().not_adoptable.clone() {
         return Err(ConvertError::Refused { path: first, why: format!("it cannot be adopted: {why}") });
     }
-    let Files { files, mut skipped } = Files::of(source, destination, options)?;
+    let AdoptedFiles { files, mut skipped } = AdoptedFiles::of(source, destination, options)?;
     let writer = ExternalWriter::create(destination, options.for_writer(source))?;
-    let adopted = Work::new(source, &writer, options).adopt(&files, events)?;
+    let adopted = Adoption::new(source, &writer, options).adopt(&files, events)?;
     let (finished, left_out): (Vec<_>, Vec<_>) = adopted.into_iter().unzip();
     skipped.extend(left_out.into_iter().flatten());
     let finished: Vec<FinishedExternal> = finished.into_iter().flatten().collect();

@@ -8,7 +8,7 @@ use grainstore_writer::{
 };
 
 use crate::{ConvertError, OnBad};
-use grainstore_sources::{Bad, Place, Reach, Skipped};
+use grainstore_sources::{Bad, Reach, RecordLocation, Skipped};
 
 /// A long sample is read in pieces of so many bytes.
 const PIECE_LEN: usize = 1 << 20;
@@ -19,7 +19,7 @@ pub(super) type Adopted = (Option<FinishedExternal>, Vec<Skipped>);
 /// Hears how many bytes of a long sample were read, and may stop it.
 pub(super) type Watch<'a> = &'a dyn Fn(u64) -> Result<(), ConvertError>;
 
-pub(super) struct Rows<'a> {
+pub(super) struct IndexRows<'a> {
     pub(super) path: &'a Path,
     pub(super) on_bad: OnBad,
     segment: ExternalSegment,
@@ -28,7 +28,7 @@ pub(super) struct Rows<'a> {
     skipped: Vec<Skipped>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> IndexRows<'a> {
     pub(super) fn new(path: &'a Path, on_bad: OnBad, segment: ExternalSegment, in_order: bool) -> Self {
         Self { path, on_bad, segment, gathered: (!in_order).then(Vec::new), skipped: Vec::new() }
     }
@@ -51,8 +51,11 @@ impl<'a> Rows<'a> {
     ) -> Result<u64, ConvertError> {
         let StreamedSample { key, attributes, fields, len } = sample;
         let lost = |why: String| {
-            let place =
-                Place { offset: Some(offset), name: Some(key.clone()).filter(|key| !key.is_empty()), record: None };
+            let place = RecordLocation {
+                offset: Some(offset),
+                name: Some(key.clone()).filter(|key| !key.is_empty()),
+                record: None,
+            };
             Bad::new(self.path, place, why, Reach::Sample)
         };
         let (mut hasher, mut read_len, mut piece) = (crc32fast::Hasher::new(), 0_u64, vec![0; PIECE_LEN]);

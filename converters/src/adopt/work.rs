@@ -13,15 +13,15 @@ use grainstore_writer::{ExternalFile, ExternalWriter};
 
 use super::AdoptOptions;
 use super::files::OwnFile;
-use super::rows::{Adopted, Rows, Watch};
-use crate::feed::{Content, Feed, How, Long, Plan, Skip, check};
+use super::rows::{Adopted, IndexRows, Watch};
+use crate::feed::{EntryContent, Feed, How, LongSample, PackingOrder, Skip, check};
 use crate::{ConvertError, Events, OnBad, Order, Progress};
-use grainstore_sources::{Bad, Item, Layout, Reach, Source};
+use grainstore_sources::{Bad, Layout, Reach, Source, SourceSample};
 
 /// How often the caller hears of the work, and is asked whether to stop.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-pub(super) struct Work<'a> {
+pub(super) struct Adoption<'a> {
     source: &'a dyn Source,
     writer: &'a ExternalWriter,
     options: &'a AdoptOptions,
@@ -33,7 +33,7 @@ pub(super) struct Work<'a> {
     begun: Progress,
 }
 
-impl<'a> Work<'a> {
+impl<'a> Adoption<'a> {
     pub(super) fn new(source: &'a dyn Source, writer: &'a ExternalWriter, options: &'a AdoptOptions) -> Self {
         let (read_len, samples, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
         Self { source, writer, options, begun: Progress::begin(source, None), read_len, samples, stop }
@@ -51,7 +51,7 @@ impl<'a> Work<'a> {
 
     /// The only file: many threads read it ahead.
     fn adopt_one(&self, file: &OwnFile, events: &dyn Events) -> Result<Adopted, ConvertError> {
-        let plan = Plan::of(self.source, Order::Source, events)?;
+        let plan = PackingOrder::of(self.source, Order::Source, events)?;
         let samples_total = plan.entry_count(self.source);
         let tell = |more: u64| {
             events.on_progress(Progress { bytes: self.read_len.load(Relaxed) + more, ..self.progress(samples_total) });
@@ -69,14 +69,14 @@ impl<'a> Work<'a> {
         })
     }
 
-    fn take(&self, content: Content, rows: &mut Rows<'_>, watch: Watch<'_>) -> Result<(), ConvertError> {
+    fn take(&self, content: EntryContent, rows: &mut IndexRows<'_>, watch: Watch<'_>) -> Result<(), ConvertError> {
         match content {
-            Content::Whole(sample, offset) => self.count(rows.whole(sample, offset)?),
-            Content::Bad(bad) => self.leave_out(bad, rows)?,
-            Content::Long(Long::Streaming { sample, offset, mut payload }) => {
+            EntryContent::Whole(sample, offset) => self.count(rows.whole(sample, offset)?),
+            EntryContent::Bad(bad) => self.leave_out(bad, rows)?,
+            EntryContent::Long(LongSample::Streaming { sample, offset, mut payload }) => {
                 self.count(rows.long(sample, offset, &mut payload, watch)?);
             }
-            Content::Long(Long::At(at)) => match at.reopen(self.source, Layout::InPlace) {
+            EntryContent::Long(LongSample::At(at)) => match at.reopen(self.source, Layout::InPlace) {
                 Err(bad) => self.leave_out(bad, rows)?,
                 Ok((sample, offset, mut samples)) => self.count(rows.long(sample, offset, samples.payload(), watch)?),
             },
@@ -110,14 +110,14 @@ impl<'a> Work<'a> {
         in_order(adopted.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn stream(&self, file: &OwnFile, rows: &mut Rows<'_>) -> Result<(), ConvertError> {
+    fn stream(&self, file: &OwnFile, rows: &mut IndexRows<'_>) -> Result<(), ConvertError> {
         for &part in &file.parts {
             self.stream_part(part, rows)?;
         }
         Ok(())
     }
 
-    fn stream_part(&self, part: usize, rows: &mut Rows<'_>) -> Result<(), ConvertError> {
+    fn stream_part(&self, part: usize, rows: &mut IndexRows<'_>) -> Result<(), ConvertError> {
         let watch = |_| if self.stop.load(Relaxed) { Err(ConvertError::Interrupted) } else { Ok(()) };
         let mut samples = match self.source.open(part, 0, Layout::InPlace) {
             Ok(samples) => samples,
@@ -127,8 +127,8 @@ impl<'a> Work<'a> {
             watch(0)?;
             match samples.next() {
                 Ok(None) => return Ok(()),
-                Ok(Some(Item::Whole { sample, offset })) => self.count(rows.whole(sample, offset)?),
-                Ok(Some(Item::Long { sample, offset })) => {
+                Ok(Some(SourceSample::Whole { sample, offset })) => self.count(rows.whole(sample, offset)?),
+                Ok(Some(SourceSample::Long { sample, offset })) => {
                     self.count(rows.long(sample, offset, samples.payload(), &watch)?);
                 }
                 Err(bad) => {
@@ -146,7 +146,7 @@ impl<'a> Work<'a> {
     fn with_rows(
         &self,
         file: &OwnFile,
-        fill: impl FnOnce(&mut Rows<'_>) -> Result<(), ConvertError>,
+        fill: impl FnOnce(&mut IndexRows<'_>) -> Result<(), ConvertError>,
     ) -> Result<Adopted, ConvertError> {
         let before = match still(&file.path, &file.name) {
             Ok(before) => before,
@@ -156,7 +156,7 @@ impl<'a> Work<'a> {
             Err(error) => return Err(Bad::file(&file.path, &error).into()),
         };
         let in_order = file.parts.len() == 1 && self.source.description().ascends;
-        let mut rows = Rows::new(&file.path, self.options.on_bad, self.writer.segment(file.number)?, in_order);
+        let mut rows = IndexRows::new(&file.path, self.options.on_bad, self.writer.segment(file.number)?, in_order);
         fill(&mut rows)?;
         if still(&file.path, &file.name).ok().as_ref() != Some(&before) {
             let why = "it was written to while it was adopted: adopt it again when it is still";
@@ -170,7 +170,7 @@ impl<'a> Work<'a> {
         self.samples.fetch_add(1, Relaxed);
     }
 
-    fn leave_out(&self, bad: Bad, rows: &mut Rows<'_>) -> Result<(), ConvertError> {
+    fn leave_out(&self, bad: Bad, rows: &mut IndexRows<'_>) -> Result<(), ConvertError> {
         self.samples.fetch_add(1, Relaxed);
         rows.bad(bad)
     }

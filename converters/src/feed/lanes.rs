@@ -10,9 +10,9 @@ use std::thread;
 
 use grainstore_writer::StreamedSample;
 
-use super::{Content, Entry, Id, Long, PATIENCE, check, memory_len};
+use super::{Entry, EntryContent, Id, LongSample, PATIENCE, check, memory_len};
 use crate::{ConvertError, Events};
-use grainstore_sources::{Bad, Item, Layout, Reach, Samples, Source};
+use grainstore_sources::{Bad, Layout, Reach, SampleReader, Source, SourceSample};
 
 /// Samples are handed over in batches of about so many bytes.
 const BATCH_LEN: u64 = 1 << 20;
@@ -20,7 +20,7 @@ const BATCH_LEN: u64 = 1 << 20;
 const PIECES: usize = 4;
 
 /// The taking end. Dropped, it ends the thread.
-pub(super) struct Lane {
+pub(super) struct PartStream {
     batches: Receiver<(Vec<Entry>, u64)>,
     queue: VecDeque<Entry>,
     room: Arc<Room>,
@@ -36,7 +36,7 @@ struct Room {
 
 /// The making end.
 struct Maker<'a> {
-    samples: Box<dyn Samples + 'a>,
+    samples: Box<dyn SampleReader + 'a>,
     part: usize,
     index: u64,
     batch: Vec<Entry>,
@@ -48,7 +48,7 @@ struct Maker<'a> {
 /// The taker has gone.
 struct Gone;
 
-impl Lane {
+impl PartStream {
     /// Begins to stream a part, with room for `ahead_len` bytes, or one sample.
     pub(super) fn open<'scope>(
         source: &'scope dyn Source,
@@ -86,7 +86,7 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for PartStream {
     fn drop(&mut self) {
         self.room.gone.store(true, Relaxed);
         self.room.free(0);
@@ -118,7 +118,7 @@ fn stream(
     match source.open(part, 0, layout) {
         Ok(samples) => Maker { samples, part, index: 0, batch: Vec::new(), batch_len: 0, batches, room }.run(),
         Err(bad) => {
-            let entry = Entry { id: Id { part, index: 0 }, content: Content::Bad(bad) };
+            let entry = Entry { id: Id { part, index: 0 }, content: EntryContent::Bad(bad) };
             batches.send((vec![entry], 0)).map_err(|_| Gone)
         }
     }
@@ -129,14 +129,14 @@ impl Maker<'_> {
         loop {
             match self.samples.next() {
                 Ok(None) => return self.send(),
-                Ok(Some(Item::Whole { sample, offset })) => {
+                Ok(Some(SourceSample::Whole { sample, offset })) => {
                     let len = memory_len(&sample);
-                    self.push(Content::Whole(sample, offset), len)?;
+                    self.push(EntryContent::Whole(sample, offset), len)?;
                 }
-                Ok(Some(Item::Long { sample, offset })) => self.pass_on(sample, offset)?,
+                Ok(Some(SourceSample::Long { sample, offset })) => self.pass_on(sample, offset)?,
                 Err(bad) => {
                     let (last, len) = (bad.reach == Reach::Rest, said_len(&bad));
-                    self.push(Content::Bad(bad), len)?;
+                    self.push(EntryContent::Bad(bad), len)?;
                     if last {
                         return self.send();
                     }
@@ -145,7 +145,7 @@ impl Maker<'_> {
         }
     }
 
-    fn push(&mut self, content: Content, len: u64) -> Result<(), Gone> {
+    fn push(&mut self, content: EntryContent, len: u64) -> Result<(), Gone> {
         // Whatever is there goes first, so that a large sample waits alone.
         if self.batch_len + len > BATCH_LEN {
             self.send()?;
@@ -168,8 +168,8 @@ impl Maker<'_> {
     /// Hands a long sample over piece by piece.
     fn pass_on(&mut self, sample: StreamedSample, offset: u64) -> Result<(), Gone> {
         let (pieces, taken) = sync_channel(PIECES);
-        let payload = Box::new(Pieces { taken, piece: Vec::new(), at: 0 });
-        self.push(Content::Long(Long::Streaming { sample, offset, payload }), 0)?;
+        let payload = Box::new(StreamedPayload { taken, piece: Vec::new(), at: 0 });
+        self.push(EntryContent::Long(LongSample::Streaming { sample, offset, payload }), 0)?;
         self.send()?;
         hand_over(self.samples.payload(), &pieces, &self.room.gone)
     }
@@ -194,18 +194,18 @@ fn hand_over(payload: &mut dyn Read, pieces: &SyncSender<io::Result<Vec<u8>>>, g
 
 /// Bytes of memory that a bad place takes, about.
 fn said_len(bad: &Bad) -> u64 {
-    (size_of::<Entry>() + bad.why.len() + bad.path.as_os_str().len() + bad.place.name.as_ref().map_or(0, Vec::len))
+    (size_of::<Entry>() + bad.why.len() + bad.path.as_os_str().len() + bad.location.name.as_ref().map_or(0, Vec::len))
         as u64
 }
 
 /// The payload of a long sample on its way from one thread to another.
-struct Pieces {
+struct StreamedPayload {
     taken: Receiver<io::Result<Vec<u8>>>,
     piece: Vec<u8>,
     at: usize,
 }
 
-impl Read for Pieces {
+impl Read for StreamedPayload {
     /// `Interrupted` where nothing came for a while, so that whoever waits looks whether to stop, and asks again.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.at == self.piece.len() {

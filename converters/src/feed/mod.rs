@@ -21,8 +21,8 @@ use std::time::Duration;
 use grainstore_writer::{Sample, StreamedSample};
 
 use crate::{ConvertError, Events, Order};
-use grainstore_sources::{Bad, Item, Layout, Place, Reach, Samples, Source};
-pub(crate) use order::Plan;
+use grainstore_sources::{Bad, Layout, Reach, RecordLocation, SampleReader, Source, SourceSample};
+pub(crate) use order::PackingOrder;
 
 /// Threads that read where nothing else was asked for. They wait for the device most of the time, so their number
 /// does not depend on that of the cores.
@@ -41,18 +41,18 @@ pub(crate) struct Id {
 /// A sample, or why there is none.
 pub(crate) struct Entry {
     pub(crate) id: Id,
-    pub(crate) content: Content,
+    pub(crate) content: EntryContent,
 }
 
-pub(crate) enum Content {
+pub(crate) enum EntryContent {
     /// With the place of its payload in the part's file, in bytes, where it is read as it lies.
     Whole(Sample, u64),
-    Long(Long),
+    Long(LongSample),
     Bad(Bad),
 }
 
 /// A sample that is not held in memory.
-pub(crate) enum Long {
+pub(crate) enum LongSample {
     /// To be opened again.
     At(At),
     /// On its way.
@@ -73,7 +73,7 @@ impl At {
         self,
         source: &'a dyn Source,
         layout: Layout,
-    ) -> Result<(StreamedSample, u64, Box<dyn Samples + 'a>), Bad> {
+    ) -> Result<(StreamedSample, u64, Box<dyn SampleReader + 'a>), Bad> {
         let mut samples = source.open(self.part, self.position, layout)?;
         for _ in 0..self.behind {
             // What is wrong with a neighbour is told where it stands.
@@ -83,10 +83,15 @@ impl At {
             }
         }
         match samples.next()? {
-            Some(Item::Long { sample, offset }) => Ok((sample, offset, samples)),
+            Some(SourceSample::Long { sample, offset }) => Ok((sample, offset, samples)),
             _ => {
                 let why = "a sample of more than 64 MiB was here before: it has changed";
-                Err(Bad::new(&source.description().parts[self.part].path, Place::default(), why, Reach::Sample))
+                Err(Bad::new(
+                    &source.description().parts[self.part].path,
+                    RecordLocation::default(),
+                    why,
+                    Reach::Sample,
+                ))
             }
         }
     }
@@ -116,7 +121,7 @@ pub enum Mixing {
     Window(u64),
 }
 
-impl Plan {
+impl PackingOrder {
     /// Hands the entries to `consume`; the first `skip` that `counts` likes are left out, without being read where
     /// the source allows it.
     pub(crate) fn feed<R>(

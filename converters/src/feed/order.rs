@@ -15,7 +15,7 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::{Id, Mixing, check, seed_of, warm};
 use crate::{ConvertError, Events, Order, Progress, random};
-use grainstore_sources::{Bad, Block, Blocks, Source};
+use grainstore_sources::{Bad, Blocks, Source, SourceBlock};
 
 /// How often the caller is asked whether to stop while a source is looked through.
 const SCAN_PATIENCE: Duration = Duration::from_millis(20);
@@ -25,20 +25,20 @@ const SCAN_PATIENCE: Duration = Duration::from_millis(20);
 const GROUP_LEN: u64 = 128 << 20;
 
 /// How a source is read.
-pub(crate) enum Plan {
-    Units(UnitPlan),
-    Streams(StreamPlan),
+pub(crate) enum PackingOrder {
+    Units(UnitOrder),
+    Streams(PartOrder),
 }
 
 /// Parts that are streamed, in this order.
-pub(crate) struct StreamPlan {
+pub(crate) struct PartOrder {
     pub(crate) parts: Vec<usize>,
     /// Where the window draws from; `None` where nothing is shuffled.
     pub(crate) seed: Option<u64>,
 }
 
 /// Units in the order in which they are read.
-pub(crate) struct UnitPlan {
+pub(crate) struct UnitOrder {
     parts: Vec<PartUnits>,
     unit_count: usize,
     /// The numbers of the units in source order; `None` where that is the order.
@@ -57,7 +57,7 @@ struct PartUnits {
 
 /// Samples that are read together.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Unit {
+pub(crate) struct ReadUnit {
     pub(crate) part: usize,
     pub(crate) position: u64,
     /// The first sample.
@@ -70,25 +70,25 @@ pub(crate) struct Unit {
 /// Bytes that a sample takes beside its payload, about.
 const SAMPLE_LEN: u64 = 200;
 
-impl Unit {
+impl ReadUnit {
     /// Bytes of memory that its samples take, about.
     pub(crate) fn memory_len(&self) -> Option<u64> {
         self.len.map(|len| len.saturating_add(self.sample_count.saturating_mul(SAMPLE_LEN)))
     }
 }
 
-impl Plan {
+impl PackingOrder {
     /// Looks through the source where its order asks for that.
     pub(crate) fn of(source: &dyn Source, order: Order, events: &dyn Events) -> Result<Self, ConvertError> {
         let count = source.description().parts.len();
         let streams = || {
             let parts = seed_of(order).map_or((0..count).collect(), |seed| random::permutation(count, seed));
-            Ok(Self::Streams(StreamPlan { parts, seed: seed_of(order) }))
+            Ok(Self::Streams(PartOrder { parts, seed: seed_of(order) }))
         };
         if order == Order::Source && !source.description().is_listed {
             return streams();
         }
-        scan(source, events)?.map_or_else(streams, |blocks| Ok(Self::Units(UnitPlan::new(blocks, order))))
+        scan(source, events)?.map_or_else(streams, |blocks| Ok(Self::Units(UnitOrder::new(blocks, order))))
     }
 
     /// Number of entries, where it is known.
@@ -102,7 +102,7 @@ impl Plan {
     /// How samples are mixed.
     pub(crate) fn mixing(&self) -> Mixing {
         match self {
-            Self::Streams(StreamPlan { seed: None, .. }) | Self::Units(UnitPlan { order: None, .. }) => Mixing::None,
+            Self::Streams(PartOrder { seed: None, .. }) | Self::Units(UnitOrder { order: None, .. }) => Mixing::None,
             Self::Streams(_) => Mixing::Window(super::stream::WINDOW_LEN),
             Self::Units(plan) if plan.grouped.is_some() && plan.group(0).end < plan.unit_count => Mixing::Blocks,
             Self::Units(_) => Mixing::Full,
@@ -112,7 +112,7 @@ impl Plan {
 
 /// A part that cannot be looked through is one bad sample: whoever reads it learns why.
 fn unreadable() -> Option<Blocks> {
-    Some(Blocks::Runs(vec![Block { position: 0, len: 0, sample_count: 1 }]))
+    Some(Blocks::Runs(vec![SourceBlock { position: 0, len: 0, sample_count: 1 }]))
 }
 
 /// The blocks of all parts; `None` where one can only be streamed.
@@ -149,7 +149,7 @@ fn scan(source: &dyn Source, events: &dyn Events) -> Result<Option<Vec<Blocks>>,
     })
 }
 
-impl UnitPlan {
+impl UnitOrder {
     fn new(blocks: Vec<Blocks>, order: Order) -> Self {
         let mut unit_count = 0;
         let parts: Vec<PartUnits> = blocks.into_iter().map(|blocks| PartUnits::new(&mut unit_count, blocks)).collect();
@@ -164,7 +164,7 @@ impl UnitPlan {
     }
 
     /// Unit `number` of the order.
-    pub(crate) fn unit(&self, number: usize) -> Unit {
+    pub(crate) fn unit(&self, number: usize) -> ReadUnit {
         let number = self.order.as_ref().map_or(number, |order| order[number]);
         let part = self.parts.partition_point(|part| part.first <= number) - 1;
         self.parts[part].unit(part, number)
@@ -192,8 +192,8 @@ impl UnitPlan {
 }
 
 /// Samples before each block.
-fn starts_of(runs: &[Block]) -> Vec<u64> {
-    let before = |sum: &mut u64, run: &Block| {
+fn starts_of(runs: &[SourceBlock]) -> Vec<u64> {
+    let before = |sum: &mut u64, run: &SourceBlock| {
         let start = *sum;
         *sum += u64::from(run.sample_count);
         Some(start)
@@ -226,17 +226,17 @@ impl PartUnits {
         }
     }
 
-    fn unit(&self, part: usize, number: usize) -> Unit {
+    fn unit(&self, part: usize, number: usize) -> ReadUnit {
         let at = number - self.first;
         match &self.blocks {
             Blocks::Each(_) => {
                 let index = at as u64;
-                Unit { part, position: index, id: Id { part, index }, sample_count: 1, len: None }
+                ReadUnit { part, position: index, id: Id { part, index }, sample_count: 1, len: None }
             }
             Blocks::Runs(runs) => {
-                let Block { position, len, sample_count } = runs[at];
+                let SourceBlock { position, len, sample_count } = runs[at];
                 let id = Id { part, index: self.starts[at] };
-                Unit { part, position, id, sample_count: sample_count.into(), len: Some(len) }
+                ReadUnit { part, position, id, sample_count: sample_count.into(), len: Some(len) }
             }
         }
     }

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::thread;
 
-use super::lanes::Lane;
-use super::order::StreamPlan;
-use super::{Content, Entry, Feed, How, Skip, memory_len};
+use super::lanes::PartStream;
+use super::order::PartOrder;
+use super::{Entry, EntryContent, Feed, How, Skip, memory_len};
 use crate::random::Draws;
 use crate::{ConvertError, Events};
 use grainstore_sources::Source;
@@ -23,7 +23,7 @@ const ORDERED_PARTS: usize = 4;
 
 pub(super) fn feed<R>(
     source: &dyn Source,
-    plan: &StreamPlan,
+    plan: &PartOrder,
     how: How,
     skip: Skip<'_>,
     consume: impl FnOnce(&mut dyn Feed) -> Result<R, ConvertError>,
@@ -31,12 +31,12 @@ pub(super) fn feed<R>(
     thread::scope(|scope| {
         let open = |part| {
             let ahead_len = if plan.seed.is_some() { MIXED_AHEAD } else { ORDERED_AHEAD };
-            Lane::open(source, part, how.layout, ahead_len, scope)
+            PartStream::open(source, part, how.layout, ahead_len, scope)
         };
         let parts = Parts { plan, open, next: 0 };
         match plan.seed {
             Some(seed) => {
-                let window = Window { draws: Draws::of_window(seed), waiting: Vec::new(), len: 0 };
+                let window = ShuffleWindow { draws: Draws::of_window(seed), waiting: Vec::new(), len: 0 };
                 let mixed = Mixed { parts, lanes: Vec::new(), turn: 0, window, ended: false, passed: None };
                 consume(&mut Skipping { feed: mixed, skip, passed: 0 })
             }
@@ -50,13 +50,13 @@ pub(super) fn feed<R>(
 
 /// The parts in their order, opened one after the other.
 struct Parts<'a, F> {
-    plan: &'a StreamPlan,
+    plan: &'a PartOrder,
     open: F,
     next: usize,
 }
 
-impl<F: Fn(usize) -> Result<Lane, ConvertError>> Parts<'_, F> {
-    fn open_next(&mut self) -> Result<Option<Lane>, ConvertError> {
+impl<F: Fn(usize) -> Result<PartStream, ConvertError>> Parts<'_, F> {
+    fn open_next(&mut self) -> Result<Option<PartStream>, ConvertError> {
         let part = self.plan.parts.get(self.next).copied();
         self.next += 1;
         part.map(&self.open).transpose()
@@ -67,10 +67,10 @@ impl<F: Fn(usize) -> Result<Lane, ConvertError>> Parts<'_, F> {
 struct Ordered<'a, F> {
     parts: Parts<'a, F>,
     ahead: usize,
-    lanes: VecDeque<Lane>,
+    lanes: VecDeque<PartStream>,
 }
 
-impl<F: Fn(usize) -> Result<Lane, ConvertError>> Feed for Ordered<'_, F> {
+impl<F: Fn(usize) -> Result<PartStream, ConvertError>> Feed for Ordered<'_, F> {
     fn next(&mut self, events: &dyn Events) -> Result<Option<Entry>, ConvertError> {
         loop {
             while self.lanes.len() < self.ahead
@@ -90,22 +90,22 @@ impl<F: Fn(usize) -> Result<Lane, ConvertError>> Feed for Ordered<'_, F> {
 /// Sixteen parts in turn, an entry each; what is taken waits in a window and is drawn from it.
 struct Mixed<'a, F> {
     parts: Parts<'a, F>,
-    lanes: Vec<Lane>,
+    lanes: Vec<PartStream>,
     turn: usize,
-    window: Window,
+    window: ShuffleWindow,
     ended: bool,
     /// What is not held: long and bad samples pass the window by.
     passed: Option<Entry>,
 }
 
 /// Entries that wait, up to [`WINDOW_LEN`] bytes.
-struct Window {
+struct ShuffleWindow {
     draws: Draws,
     waiting: Vec<(Entry, u64)>,
     len: u64,
 }
 
-impl Window {
+impl ShuffleWindow {
     fn put(&mut self, entry: Entry, len: u64) {
         self.len += len;
         self.waiting.push((entry, len));
@@ -122,7 +122,7 @@ impl Window {
     }
 }
 
-impl<F: Fn(usize) -> Result<Lane, ConvertError>> Mixed<'_, F> {
+impl<F: Fn(usize) -> Result<PartStream, ConvertError>> Mixed<'_, F> {
     /// The next entry of the parts in turn.
     fn take(&mut self, events: &dyn Events) -> Result<Option<Entry>, ConvertError> {
         loop {
@@ -149,7 +149,7 @@ impl<F: Fn(usize) -> Result<Lane, ConvertError>> Mixed<'_, F> {
             match self.take(events)? {
                 None => self.ended = true,
                 Some(entry) => match &entry.content {
-                    Content::Whole(sample, _) => {
+                    EntryContent::Whole(sample, _) => {
                         let len = memory_len(sample);
                         self.window.put(entry, len);
                     }
@@ -161,7 +161,7 @@ impl<F: Fn(usize) -> Result<Lane, ConvertError>> Mixed<'_, F> {
     }
 }
 
-impl<F: Fn(usize) -> Result<Lane, ConvertError>> Feed for Mixed<'_, F> {
+impl<F: Fn(usize) -> Result<PartStream, ConvertError>> Feed for Mixed<'_, F> {
     fn next(&mut self, events: &dyn Events) -> Result<Option<Entry>, ConvertError> {
         self.fill(events)?;
         Ok(self.passed.take().or_else(|| self.window.draw()))
@@ -184,12 +184,12 @@ impl<F: Feed> Feed for Skipping<'_, F> {
             }
             if (self.skip.counts)(entry.id) {
                 let was_bad = self.skip.bad_places.binary_search(&self.passed).is_ok();
-                if was_bad != matches!(entry.content, Content::Bad(_)) {
+                if was_bad != matches!(entry.content, EntryContent::Bad(_)) {
                     return Err(ConvertError::Changed { number: self.passed });
                 }
                 self.passed += 1;
             }
-            if let Content::Long(super::Long::Streaming { payload, .. }) = &mut entry.content {
+            if let EntryContent::Long(super::LongSample::Streaming { payload, .. }) = &mut entry.content {
                 // Read to its end, or the part would not go on.
                 let _ = std::io::copy(payload, &mut std::io::sink());
             }

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::thread;
 
-use super::order::{Unit, UnitPlan};
-use super::{At, Content, Entry, Feed, How, Id, Long, PATIENCE, Skip, check};
-use crate::window::{Bounds, Maker, Next, Window};
+use super::order::{ReadUnit, UnitOrder};
+use super::{At, Entry, EntryContent, Feed, How, Id, LongSample, PATIENCE, Skip, check};
+use crate::window::{Maker, Next, OrderedWindow, WindowBounds};
 use crate::{ConvertError, Events};
-use grainstore_sources::{Bad, Item, Layout, Place, Reach, Samples, Source};
+use grainstore_sources::{Bad, Layout, Reach, RecordLocation, SampleReader, Source, SourceSample};
 
 /// Bytes of units read ahead, as many as are shuffled together: 128 MiB. One unit may come on top.
 const AHEAD_BYTES: u64 = 128 << 20;
@@ -17,15 +17,15 @@ const AHEAD_UNITS: usize = 4096;
 
 pub(super) fn feed<R>(
     source: &dyn Source,
-    plan: &UnitPlan,
+    plan: &UnitOrder,
     how: How,
     skip: Skip<'_>,
     consume: impl FnOnce(&mut dyn Feed) -> Result<R, ConvertError>,
 ) -> Result<R, ConvertError> {
     let start = Start::after(plan, skip);
     let count = plan.unit_count() - start.unit;
-    let window = Window::new(Bounds { count, positions_max: AHEAD_UNITS, bytes_max: AHEAD_BYTES });
-    let work = Work { source, plan, layout: how.layout, first: start.unit };
+    let window = OrderedWindow::new(WindowBounds { count, positions_max: AHEAD_UNITS, bytes_max: AHEAD_BYTES });
+    let work = UnitReader { source, plan, layout: how.layout, first: start.unit };
     thread::scope(|scope| {
         let started = work.start(&window, how.readers.min(count), scope);
         let mut feed =
@@ -47,7 +47,7 @@ struct Start {
 
 impl Start {
     /// Passes over whole groups, unread.
-    fn after(plan: &UnitPlan, skip: Skip<'_>) -> Self {
+    fn after(plan: &UnitOrder, skip: Skip<'_>) -> Self {
         let (mut unit, mut left) = (0, skip.count);
         while left > 0 && unit < plan.unit_count() {
             let group = plan.group(unit);
@@ -62,23 +62,23 @@ impl Start {
     }
 }
 
-fn counted_in(unit: Unit, skip: Skip<'_>) -> u64 {
+fn counted_in(unit: ReadUnit, skip: Skip<'_>) -> u64 {
     (0..unit.sample_count).filter(|&n| (skip.counts)(Id { index: unit.id.index + n, ..unit.id })).count() as u64
 }
 
 #[derive(Clone, Copy)]
-struct Work<'a> {
+struct UnitReader<'a> {
     source: &'a dyn Source,
-    plan: &'a UnitPlan,
+    plan: &'a UnitOrder,
     layout: Layout,
     first: usize,
 }
 
-impl Work<'_> {
+impl UnitReader<'_> {
     /// Starts the threads, all of them or as many as the system gives.
     fn start<'scope>(
         &'scope self,
-        window: &'scope Window<Vec<Entry>>,
+        window: &'scope OrderedWindow<Vec<Entry>>,
         readers: usize,
         scope: &'scope thread::Scope<'scope, '_>,
     ) -> Result<(), ConvertError> {
@@ -112,14 +112,14 @@ impl Work<'_> {
     }
 
     /// As many entries as the unit has samples, whatever happens.
-    fn read_unit(&self, unit: Unit, samples: &mut dyn Samples) -> Vec<Entry> {
+    fn read_unit(&self, unit: ReadUnit, samples: &mut dyn SampleReader) -> Vec<Entry> {
         let mut entries = Vec::new();
         for n in 0..unit.sample_count {
             let id = Id { index: unit.id.index + n, ..unit.id };
             let content = match samples.next() {
-                Ok(Some(Item::Whole { sample, offset })) => Content::Whole(sample, offset),
-                Ok(Some(Item::Long { .. })) => {
-                    Content::Long(Long::At(At { part: unit.part, position: unit.position, behind: n }))
+                Ok(Some(SourceSample::Whole { sample, offset })) => EntryContent::Whole(sample, offset),
+                Ok(Some(SourceSample::Long { .. })) => {
+                    EntryContent::Long(LongSample::At(At { part: unit.part, position: unit.position, behind: n }))
                 }
                 Ok(None) => {
                     entries.extend(lost(unit, n, &self.fewer(unit, n)));
@@ -129,15 +129,15 @@ impl Work<'_> {
                     entries.extend(lost(unit, n, &bad));
                     break;
                 }
-                Err(bad) => Content::Bad(bad),
+                Err(bad) => EntryContent::Bad(bad),
             };
             entries.push(Entry { id, content });
         }
         entries
     }
 
-    fn fewer(&self, unit: Unit, found: u64) -> Bad {
-        let place = Place { record: Some(unit.id.index + found), ..Place::default() };
+    fn fewer(&self, unit: ReadUnit, found: u64) -> Bad {
+        let place = RecordLocation { record: Some(unit.id.index + found), ..RecordLocation::default() };
         let why = format!(
             "{found} of {} samples are left of those that were there before: it has changed",
             unit.sample_count
@@ -147,14 +147,14 @@ impl Work<'_> {
 }
 
 /// The entries of the unit from its `from`-th sample on, all lost for one reason.
-fn lost(unit: Unit, from: u64, bad: &Bad) -> Vec<Entry> {
-    let entry = |n| Entry { id: Id { index: unit.id.index + n, ..unit.id }, content: Content::Bad(bad.clone()) };
+fn lost(unit: ReadUnit, from: u64, bad: &Bad) -> Vec<Entry> {
+    let entry = |n| Entry { id: Id { index: unit.id.index + n, ..unit.id }, content: EntryContent::Bad(bad.clone()) };
     (from..unit.sample_count).map(entry).collect()
 }
 
 struct UnitFeed<'a> {
-    work: &'a Work<'a>,
-    window: &'a Window<Vec<Entry>>,
+    work: &'a UnitReader<'a>,
+    window: &'a OrderedWindow<Vec<Entry>>,
     /// The unit that comes next out of the window; the start of a group whenever the queue is empty.
     next: usize,
     /// Entries that were dealt with before and are still to come.

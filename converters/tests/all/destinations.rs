@@ -13,7 +13,7 @@ use grainstore_sources::folder::FolderSource;
 use grainstore_sources::folder::listing::ListingError;
 use grainstore_writer::WriteError;
 
-use crate::common::{BY_PATH, Place, keys, small};
+use crate::common::{BY_PATH, FolderCase, keys, small};
 
 fn refusal(source: &Path, destination: &Path, overwrite: bool) -> ConvertError {
     check_destination(source, destination, overwrite).unwrap_err()
@@ -21,7 +21,7 @@ fn refusal(source: &Path, destination: &Path, overwrite: bool) -> ConvertError {
 
 #[test]
 fn a_dataset_inside_its_source_is_refused_before_anything_is_written() {
-    let place = Place::with(&[("a/1", "x")]);
+    let place = FolderCase::with(&[("a/1", "x")]);
     let source = place.source();
     symlink(&source, place.path("link")).unwrap();
     for destination in [source.join("x.grain"), source.join("a/x.grain"), source.clone(), place.path("link/x.grain")] {
@@ -36,7 +36,7 @@ fn a_dataset_inside_its_source_is_refused_before_anything_is_written() {
 
 #[test]
 fn a_source_inside_what_would_be_replaced_or_emptied_is_refused() {
-    let place = Place::with(&[("a", "x")]);
+    let place = FolderCase::with(&[("a", "x")]);
     for name in ["outer", "outer.partial"] {
         fs::create_dir_all(place.path(name).join("data")).unwrap();
         fs::write(place.path(name).join("data/1"), "x").unwrap();
@@ -47,14 +47,14 @@ fn a_source_inside_what_would_be_replaced_or_emptied_is_refused() {
 
 #[test]
 fn a_name_that_only_begins_like_the_source_is_fine() {
-    let place = Place::with(&[("a", "x")]);
+    let place = FolderCase::with(&[("a", "x")]);
     place.pack("src.grain", &BY_PATH).unwrap();
     assert_eq!(place.names(), ["src", "src.grain"]);
 }
 
 #[test]
 fn what_stands_there_is_replaced_only_if_asked_and_only_if_it_is_a_dataset() {
-    let place = Place::with(&[("a", "x")]);
+    let place = FolderCase::with(&[("a", "x")]);
     place.pack("x.grain", &BY_PATH).unwrap();
     fs::write(place.source().join("b"), "y").unwrap();
     let error = place.pack("x.grain", &BY_PATH).unwrap_err();
@@ -75,7 +75,7 @@ fn what_stands_there_is_replaced_only_if_asked_and_only_if_it_is_a_dataset() {
 
 #[test]
 fn missing_empty_and_wrong_sources_and_missing_folders_have_their_sentences() {
-    let place = Place::with(&[("a", "x")]);
+    let place = FolderCase::with(&[("a", "x")]);
     let open = |name: &str| FolderSource::open(&place.path(name), &BY_PATH.folder()).unwrap_err();
     fs::create_dir(place.path("empty")).unwrap();
     assert!(matches!(open("nothing"), SourceError::Listing(ListingError::MissingRoot { .. })));
@@ -105,7 +105,7 @@ impl Events for Stops {
 
 #[test]
 fn a_conversion_that_is_stopped_at_any_place_leaves_nothing() {
-    let place = Place::of(&(0..30).map(|number| (vec![b'a' + number], vec![number; 10_000])).collect());
+    let place = FolderCase::of(&(0..30).map(|number| (vec![b'a' + number], vec![number; 10_000])).collect());
     fs::File::create(place.source().join("~long")).unwrap().set_len(65 << 20).unwrap();
     // Before the first sample, among the small ones, in the middle of the long one, after the last. A segment that is
     // finished by then would be kept.

@@ -14,8 +14,8 @@ use grainstore_converters::{
     convert,
 };
 use grainstore_sources::{
-    Bad, BlockBuilder, Blocks, Description, Item, Layout, Part, Place, Reach, Samples, Source, WHOLE_LEN_MAX,
-    stamp_of_parts,
+    Bad, BlockBuilder, Blocks, Description, Layout, Reach, RecordLocation, SampleReader, Source, SourcePart,
+    SourceSample, WHOLE_LEN_MAX, stamp_of_parts,
 };
 use grainstore_writer::{Sample, StreamedSample, WriterOptions};
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ struct MadeSource {
 
 impl MadeSource {
     fn new(parts: Vec<Vec<Made>>, seekable: bool) -> Self {
-        let info = |number| Part { path: format!("part-{number}").into(), len: 0, sample_count: None };
+        let info = |number| SourcePart { path: format!("part-{number}").into(), len: 0, sample_count: None };
         let infos = (0..parts.len()).map(info).collect();
         let metadata = WriterOptions::plain_metadata().unwrap();
         let description = Description {
@@ -68,7 +68,7 @@ impl Source for MadeSource {
         }
         Ok(self.seekable.then(|| builder.finish()))
     }
-    fn open(&self, part: usize, position: u64, _layout: Layout) -> Result<Box<dyn Samples + '_>, Bad> {
+    fn open(&self, part: usize, position: u64, _layout: Layout) -> Result<Box<dyn SampleReader + '_>, Bad> {
         let rest = &self.parts[part][usize::try_from(position).unwrap()..];
         Ok(Box::new(MadeSamples { path: self.description.parts[part].path.clone(), rest, long: Box::new(io::empty()) }))
     }
@@ -93,11 +93,11 @@ fn payload_of(key: u16, len: u32) -> Vec<u8> {
     payload
 }
 
-impl Samples for MadeSamples<'_> {
-    fn next(&mut self) -> Result<Option<Item>, Bad> {
+impl SampleReader for MadeSamples<'_> {
+    fn next(&mut self) -> Result<Option<SourceSample>, Bad> {
         let Some((made, rest)) = self.rest.split_first() else { return Ok(None) };
         self.rest = rest;
-        let bad = |reach| Err(Bad::new(&self.path, Place::default(), "it is bad", reach));
+        let bad = |reach| Err(Bad::new(&self.path, RecordLocation::default(), "it is bad", reach));
         match *made {
             Made::Bad => bad(Reach::Sample),
             Made::End => bad(Reach::Rest),
@@ -105,13 +105,13 @@ impl Samples for MadeSamples<'_> {
                 let payload = payload_of(key, len);
                 let len = payload.len() as u64;
                 self.long = Box::new(io::Cursor::new(payload));
-                Ok(Some(Item::Long {
+                Ok(Some(SourceSample::Long {
                     sample: StreamedSample { key: key_of(key), len, ..Default::default() },
                     offset: 0,
                 }))
             }
             Made::Sample { key, len } => {
-                Ok(Some(Item::Whole { sample: Sample::new(key_of(key), payload_of(key, len)), offset: 0 }))
+                Ok(Some(SourceSample::Whole { sample: Sample::new(key_of(key), payload_of(key, len)), offset: 0 }))
             }
         }
     }

@@ -12,7 +12,7 @@ use grainstore_store::Dataset;
 use grainstore_writer::Compression;
 use proptest::prelude::*;
 
-use crate::common::{BY_PATH, How, Place, Tree, files, keys, payload, samples, small};
+use crate::common::{BY_PATH, FolderCase, How, Tree, files, keys, payload, samples, small};
 
 fn shuffled(seed: u64) -> How {
     How { order: Order::Shuffled { seed }, ..BY_PATH }
@@ -69,7 +69,7 @@ proptest! {
 
     #[test]
     fn every_file_comes_back_under_its_path_with_its_class(tree in trees(), seed in any::<u64>(), lz4 in any::<bool>()) {
-        let place = Place::of(&tree);
+        let place = FolderCase::of(&tree);
         let compression = if lz4 { Compression::Lz4 } else { Compression::None };
         let options = ConvertOptions { seed, compression, ..small() };
         place.pack_with("a.grain", &shuffled(seed), &options).unwrap();
@@ -95,7 +95,7 @@ proptest! {
 
     #[test]
     fn source_order_is_the_order_of_paths_and_the_bytes_do_not_depend_on_threads(tree in trees(), seed in any::<u64>()) {
-        let place = Place::of(&tree);
+        let place = FolderCase::of(&tree);
         place.pack("by-path.grain", &BY_PATH).unwrap();
         let expected: Vec<_> = tree.clone().into_iter().collect();
         prop_assert_eq!(samples(&place.path("by-path.grain")), expected);
@@ -111,8 +111,8 @@ proptest! {
     }
 }
 
-fn hundred_files() -> Place {
-    Place::of(&(0..100).map(|number| (format!("{number:03}").into_bytes(), vec![number; 10])).collect())
+fn hundred_files() -> FolderCase {
+    FolderCase::of(&(0..100).map(|number| (format!("{number:03}").into_bytes(), vec![number; 10])).collect())
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_limit_takes_the_first_files_of_the_order() {
 
 #[test]
 fn labels_do_not_depend_on_the_limit() {
-    let place = Place::with(&[("ant/1", "a"), ("bee/1", "b"), ("cow/1", "c")]);
+    let place = FolderCase::with(&[("ant/1", "a"), ("bee/1", "b"), ("cow/1", "c")]);
     place.pack("one", &How { limit: Some(1), order: Order::Shuffled { seed: 0 }, ..BY_PATH }).unwrap();
     let dataset = Dataset::open(&place.path("one")).unwrap();
     assert_eq!(dataset.user_metadata()["class_names"], serde_json::json!(["ant", "bee", "cow"]));
@@ -157,7 +157,7 @@ fn the_field_is_called_image_only_where_all_files_of_all_classes_are_pictures() 
         ([("a/1.jpg", ""), ("b/2.txt", "")], "data"),
         ([("1.jpg", ""), ("2.jpg", "")], "data"),
     ] {
-        let place = Place::with(&files);
+        let place = FolderCase::with(&files);
         place.pack("x.grain", &BY_PATH).unwrap();
         let dataset = Dataset::open(&place.path("x.grain")).unwrap();
         assert_eq!(dataset.schema().fields()[0].name, field, "{files:?}");

@@ -12,14 +12,14 @@ use grainstore_sources::SourceError;
 use grainstore_sources::folder::FolderSource;
 use grainstore_sources::folder::listing::ListingError;
 
-use crate::common::{BY_PATH, How, Place, SKIPPING, keys, small};
+use crate::common::{BY_PATH, FolderCase, How, SKIPPING, keys, small};
 
 /// A regular file whose length is told as 0 and that yields bytes: it grows whenever it is read.
 const GROWING: &str = "/proc/self/status";
 
 #[test]
 fn a_file_that_grows_while_it_is_read_stops_the_conversion_and_nothing_is_left() {
-    let place = Place::with(&[("a", "1"), ("c", "3")]);
+    let place = FolderCase::with(&[("a", "1"), ("c", "3")]);
     symlink(GROWING, place.source().join("b")).unwrap();
     let error = place.pack("x.grain", &BY_PATH).unwrap_err();
     let path = place.source().join("b");
@@ -33,7 +33,7 @@ fn a_file_that_grows_while_it_is_read_stops_the_conversion_and_nothing_is_left()
 
 #[test]
 fn a_file_that_grows_is_left_out_where_unreadable_files_are_skipped() {
-    let place = Place::with(&[("a", "1"), ("c", "3")]);
+    let place = FolderCase::with(&[("a", "1"), ("c", "3")]);
     symlink(GROWING, place.source().join("b")).unwrap();
     let summary = place.pack("x.grain", &SKIPPING).unwrap();
     assert_eq!(keys(&place.path("x.grain")), ["a", "c"]);
@@ -44,7 +44,7 @@ fn a_file_that_grows_is_left_out_where_unreadable_files_are_skipped() {
 
 #[test]
 fn a_link_that_leads_nowhere_stops_the_listing_or_is_skipped() {
-    let place = Place::with(&[("a", "1")]);
+    let place = FolderCase::with(&[("a", "1")]);
     symlink("nowhere", place.source().join("b")).unwrap();
     let error = place.pack("x.grain", &BY_PATH).unwrap_err();
     assert!(
@@ -59,7 +59,7 @@ fn a_link_that_leads_nowhere_stops_the_listing_or_is_skipped() {
 
 #[test]
 fn a_file_that_goes_away_after_it_was_listed_is_named() {
-    let place = Place::with(&[("a", "1"), ("b", "2")]);
+    let place = FolderCase::with(&[("a", "1"), ("b", "2")]);
     let source = FolderSource::open(&place.source(), &BY_PATH.folder()).unwrap();
     fs::remove_file(place.source().join("b")).unwrap();
     let error = convert(&source, &place.path("x.grain"), &BY_PATH.options(&small()), &grainstore_converters::NoEvents)
@@ -70,7 +70,7 @@ fn a_file_that_goes_away_after_it_was_listed_is_named() {
 
 #[test]
 fn the_skipped_files_are_told_in_the_order_of_the_source() {
-    let place = Place::with(&[("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")]);
+    let place = FolderCase::with(&[("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")]);
     let source = FolderSource::open(&place.source(), &SKIPPING.folder()).unwrap();
     for name in ["d", "b"] {
         fs::remove_file(place.source().join(name)).unwrap();
@@ -85,7 +85,7 @@ fn the_skipped_files_are_told_in_the_order_of_the_source() {
 
 #[test]
 fn a_source_of_which_nothing_can_be_read_makes_no_dataset() {
-    let place = Place::with(&[("a", "1"), ("b", "2")]);
+    let place = FolderCase::with(&[("a", "1"), ("b", "2")]);
     let source = FolderSource::open(&place.source(), &SKIPPING.folder()).unwrap();
     for name in ["a", "b"] {
         fs::remove_file(place.source().join(name)).unwrap();
@@ -119,7 +119,7 @@ fn whole(how: &How) -> ConvertOptions {
 fn a_streamed_file_that_changes_is_an_error_or_left_out_and_the_rest_is_whole() {
     const LEN: u64 = 66 << 20;
     for (new_len, change) in [(2 << 20, "shrank"), (LEN + 1, "grew")] {
-        let place = Place::with(&[("a", "1"), ("b", ""), ("c", "3")]);
+        let place = FolderCase::with(&[("a", "1"), ("b", ""), ("c", "3")]);
         let path = place.source().join("b");
         let pack = |how: &How| {
             fs::File::create(&path).unwrap().set_len(LEN).unwrap();

@@ -44,11 +44,11 @@ impl How {
 }
 
 /// A folder `src` with files in it, and room beside it for datasets.
-pub(crate) struct Place {
+pub(crate) struct FolderCase {
     folder: tempfile::TempDir,
 }
 
-impl Place {
+impl FolderCase {
     pub(crate) fn with(files: &[(&str, &str)]) -> Self {
         Self::of(&files.iter().map(|(path, text)| (path.as_bytes().to_vec(), text.as_bytes().to_vec())).collect())
     }

@@ -30,7 +30,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 pub use classes::Classes;
-use scan::{Folder, Tally};
+use scan::{Folder, ScanCounts};
 
 /// How to scan a folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -129,7 +129,7 @@ impl Listing {
         Self::from_scan(root, folders, tally)
     }
 
-    fn from_scan(root: &Path, folders: Vec<Folder>, tally: Tally) -> Result<Self, ListingError> {
+    fn from_scan(root: &Path, folders: Vec<Folder>, tally: ScanCounts) -> Result<Self, ListingError> {
         let (arena, starts) = scan::join(folders);
         let listing = Self {
             root: root.to_path_buf(),

@@ -11,7 +11,7 @@ use super::labels::Labels;
 use super::listing::{Classes, Listing};
 use super::roots::Roots;
 use crate::SourceError;
-use crate::table::{Column, Values};
+use crate::table::{Column, ColumnUse};
 
 /// Extensions of picture files, in lower case.
 const IMAGE_EXTENSIONS: [&[u8]; 10] =
@@ -26,7 +26,7 @@ const IMAGE_EXTENSIONS: [&[u8]; 10] =
 ///
 /// A column of the table that is named like an attribute of the folders takes its place.
 #[derive(Debug)]
-pub(super) struct Shape {
+pub(super) struct FolderShape {
     metadata: Metadata,
     classes: Option<UnitedClasses>,
     has_split: bool,
@@ -34,7 +34,7 @@ pub(super) struct Shape {
     notes: Vec<String>,
 }
 
-impl Shape {
+impl FolderShape {
     /// # Errors
     /// Where the table has other rows than there are files, or names that a schema cannot have.
     pub(super) fn of(roots: &Roots, labels: Option<Labels>) -> Result<Self, SourceError> {
@@ -136,14 +136,14 @@ fn add_columns(
 ) {
     for Column { name, values } in columns {
         match values {
-            Values::Attribute(kind) => attributes.push(Attribute { name: name.clone(), kind: *kind }),
-            Values::Classes(names) => {
+            ColumnUse::Attribute(kind) => attributes.push(Attribute { name: name.clone(), kind: *kind }),
+            ColumnUse::Classes(names) => {
                 attributes.push(int64(name));
                 user.insert("class_names".into(), names.iter().map(|name| Value::from(&**name)).collect());
             }
-            Values::Text => fields.push(Field { name: name.clone(), kind: FieldType::Str }),
-            Values::Plain => {}
-            Values::Nothing => {
+            ColumnUse::Text => fields.push(Field { name: name.clone(), kind: FieldType::Str }),
+            ColumnUse::Plain => {}
+            ColumnUse::Nothing => {
                 notes.push(format!(
                     "column \"{}\" of the labels is empty and was left out",
                     escape_bytes(name.as_bytes())

@@ -15,11 +15,12 @@ use xxhash_rust::xxh64::Xxh64;
 use super::labels::Labels;
 use super::listing::{Listing, OnUnreadable, ScanOptions};
 use super::roots::{Roots, leave_out};
-use super::shape::Shape;
+use super::shape::FolderShape;
 
 use crate::source::file_stamp;
 use crate::{
-    Bad, Blocks, Description, Item, Layout, Part, Place, Reach, Samples, Skipped, Source, SourceError, WHOLE_LEN_MAX,
+    Bad, Blocks, Description, Layout, Reach, RecordLocation, SampleReader, Skipped, Source, SourceError, SourcePart,
+    SourceSample, WHOLE_LEN_MAX,
 };
 
 /// Threads that list folders where nothing else was asked for. They wait for the device most of the time, so their
@@ -42,7 +43,7 @@ pub struct FolderOptions {
 #[derive(Debug)]
 pub struct FolderSource {
     roots: Roots,
-    shape: Shape,
+    shape: FolderShape,
     description: Description,
 }
 
@@ -72,9 +73,9 @@ impl FolderSource {
         }
         let roots = Roots::of(listings)?;
         let labels = options.labels.as_deref().map(Labels::read).transpose()?;
-        let shape = Shape::of(&roots, labels)?;
+        let shape = FolderShape::of(&roots, labels)?;
         let origins: Vec<PathBuf> = roots.listings().iter().map(|listing| listing.root().to_owned()).collect();
-        let part = |listing: &Listing| Part {
+        let part = |listing: &Listing| SourcePart {
             path: listing.root().to_owned(),
             len: 0,
             sample_count: Some(listing.len() as u64),
@@ -109,14 +110,14 @@ impl FolderSource {
     }
 }
 
-fn notes(roots: &Roots, shape: &Shape) -> Vec<String> {
+fn notes(roots: &Roots, shape: &FolderShape) -> Vec<String> {
     let special: u64 = roots.listings().iter().map(Listing::skipped_special).sum();
     let special = (special > 0).then(|| format!("pipes, sockets and devices, passed over: {special}"));
     labels_note(roots, shape).into_iter().chain(shape.notes().iter().cloned()).chain(special).collect()
 }
 
 /// Whether the samples have labels, and if not, why.
-fn labels_note(roots: &Roots, shape: &Shape) -> Option<String> {
+fn labels_note(roots: &Roots, shape: &FolderShape) -> Option<String> {
     if let Some(count) = shape.class_count() {
         let ending = if count == 1 { "" } else { "es" };
         return Some(format!("labels: {count} class{ending} (the folders)"));
@@ -161,9 +162,9 @@ impl Source for FolderSource {
         Ok(Some(Blocks::Each(self.roots.listings()[part].len() as u64)))
     }
 
-    fn open(&self, part: usize, position: u64, _layout: Layout) -> Result<Box<dyn Samples + '_>, Bad> {
+    fn open(&self, part: usize, position: u64, _layout: Layout) -> Result<Box<dyn SampleReader + '_>, Bad> {
         let long = Box::new(io::empty());
-        Ok(Box::new(Files { source: self, root: part, next: position, ahead: None, long }))
+        Ok(Box::new(FolderSamples { source: self, root: part, next: position, ahead: None, long }))
     }
 
     /// Every file's own; they are looked at by many threads, and soon opened anyway.
@@ -178,7 +179,7 @@ impl Source for FolderSource {
 }
 
 /// The files of a folder from one on.
-struct Files<'a> {
+struct FolderSamples<'a> {
     source: &'a FolderSource,
     root: usize,
     next: u64,
@@ -187,8 +188,8 @@ struct Files<'a> {
     long: Box<dyn Read>,
 }
 
-impl Samples for Files<'_> {
-    fn next(&mut self) -> Result<Option<Item>, Bad> {
+impl SampleReader for FolderSamples<'_> {
+    fn next(&mut self) -> Result<Option<SourceSample>, Bad> {
         let file = grainstore_format::to_usize(self.next);
         if file >= self.listing().len() {
             return Ok(None);
@@ -196,7 +197,7 @@ impl Samples for Files<'_> {
         self.next += 1;
         self.read(file).map(Some).map_err(|error| {
             let path = self.listing().path(file);
-            Bad::new(&path, Place::default(), format!("cannot be packed: {error}"), Reach::Sample)
+            Bad::new(&path, RecordLocation::default(), format!("cannot be packed: {error}"), Reach::Sample)
         })
     }
 
@@ -219,12 +220,12 @@ impl Samples for Files<'_> {
     }
 }
 
-impl Files<'_> {
+impl FolderSamples<'_> {
     fn listing(&self) -> &Listing {
         &self.source.roots.listings()[self.root]
     }
 
-    fn read(&mut self, file: usize) -> io::Result<Item> {
+    fn read(&mut self, file: usize) -> io::Result<SourceSample> {
         let FolderSource { roots, shape, .. } = self.source;
         let opened = self.ahead.take().unwrap_or_else(|| open_regular(&self.listing().path(file)));
         let (opened, file_len) = opened?;
@@ -240,11 +241,11 @@ impl Files<'_> {
                 true => Box::new(opened),
                 false => Box::new(opened.take(file_len.saturating_add(1)).chain(Cursor::new(behind))),
             };
-            return Ok(Item::Long { sample: StreamedSample { key, attributes, fields, len }, offset: 0 });
+            return Ok(SourceSample::Long { sample: StreamedSample { key, attributes, fields, len }, offset: 0 });
         }
         let mut payload = read_whole(opened, file_len)?;
         payload.extend_from_slice(behind.as_bytes());
-        Ok(Item::Whole { sample: Sample { key, attributes, payload, fields }, offset: 0 })
+        Ok(SourceSample::Whole { sample: Sample { key, attributes, payload, fields }, offset: 0 })
     }
 }
 

@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 
 use grainstore_format::{AttributeValue, MAX_KEY_LEN, shown_path};
 
-use super::shape::Places;
+use super::shape::ListColumns;
 use crate::table::{Table, quoted};
-use crate::{Part, SourceError};
+use crate::{SourceError, SourcePart};
 
 /// Lists that were read, and the rows of each file that they name.
 #[derive(Debug)]
-pub(super) struct Rows {
+pub(super) struct ListedRows {
     table: Table,
-    places: Places,
+    places: ListColumns,
     /// The folder that paths count from.
     folder: PathBuf,
     /// For each part its rows, neighbours in the table.
@@ -29,12 +29,12 @@ pub(super) struct Extent {
     pub(super) len: u64,
 }
 
-impl Rows {
+impl ListedRows {
     /// Checks every row.
     ///
     /// # Errors
     /// Where one does not say where its sample lies, or has no key and others have.
-    pub(super) fn of(table: Table, places: Places, list: &Path) -> Result<Self, SourceError> {
+    pub(super) fn of(table: Table, places: ListColumns, list: &Path) -> Result<Self, SourceError> {
         let folder = list.parent().map_or_else(PathBuf::new, Path::to_owned);
         let mut rows = Self { table, places, folder, parts: Vec::new() };
         for row in 0..rows.table.len() {
@@ -45,8 +45,8 @@ impl Rows {
     }
 
     /// One for each file, in the order in which the lists name them first.
-    pub(super) fn parts(&self) -> Vec<Part> {
-        let part = |rows: &Range<usize>| Part {
+    pub(super) fn parts(&self) -> Vec<SourcePart> {
+        let part = |rows: &Range<usize>| SourcePart {
             path: self.path(rows.start),
             len: rows.clone().map(|row| self.extent(row).len).fold(0, u64::saturating_add),
             sample_count: Some(rows.len() as u64),

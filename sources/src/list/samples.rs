@@ -10,12 +10,12 @@ use std::path::Path;
 use grainstore_format::to_usize;
 use grainstore_writer::{Sample, StreamedSample};
 
-use super::parts::{Extent, Rows};
-use crate::{Bad, Item, Layout, Place, Reach, Samples, WHOLE_LEN_MAX};
+use super::parts::{Extent, ListedRows};
+use crate::{Bad, Layout, Reach, RecordLocation, SampleReader, SourceSample, WHOLE_LEN_MAX};
 
 /// The samples of a file from one on.
 pub(super) struct Listed<'a> {
-    rows: &'a Rows,
+    rows: &'a ListedRows,
     left: Range<usize>,
     path: &'a Path,
     file: File,
@@ -25,12 +25,12 @@ pub(super) struct Listed<'a> {
 }
 
 impl<'a> Listed<'a> {
-    pub(super) fn open(rows: &'a Rows, left: Range<usize>, path: &'a Path, layout: Layout) -> Result<Self, Bad> {
+    pub(super) fn open(rows: &'a ListedRows, left: Range<usize>, path: &'a Path, layout: Layout) -> Result<Self, Bad> {
         let (file, file_len) = open_regular(path).map_err(|error| Bad::file(path, &error))?;
         Ok(Self { rows, left, path, file, file_len, layout, long: Box::new(io::empty()) })
     }
 
-    fn read(&mut self, row: usize) -> Result<Item, Bad> {
+    fn read(&mut self, row: usize) -> Result<SourceSample, Bad> {
         let Extent { offset, len } = self.rows.extent(row);
         let end = offset.saturating_add(len);
         if end > self.file_len {
@@ -42,15 +42,15 @@ impl<'a> Listed<'a> {
         let place = if self.layout == Layout::InPlace { offset } else { 0 };
         if len > WHOLE_LEN_MAX {
             self.long = Box::new(cut(&self.file, offset, len).map_err(unread)?);
-            return Ok(Item::Long { sample: StreamedSample { key, attributes, fields, len }, offset: place });
+            return Ok(SourceSample::Long { sample: StreamedSample { key, attributes, fields, len }, offset: place });
         }
         let mut payload = vec![0; to_usize(len)];
         self.file.read_exact_at(&mut payload, offset).map_err(unread)?;
-        Ok(Item::Whole { sample: Sample { key, attributes, payload, fields }, offset: place })
+        Ok(SourceSample::Whole { sample: Sample { key, attributes, payload, fields }, offset: place })
     }
 
     fn bad(&self, offset: u64, why: String) -> Bad {
-        Bad::new(self.path, Place { offset: Some(offset), ..Place::default() }, why, Reach::Sample)
+        Bad::new(self.path, RecordLocation { offset: Some(offset), ..RecordLocation::default() }, why, Reach::Sample)
     }
 }
 
@@ -61,8 +61,8 @@ fn cut(file: &File, offset: u64, len: u64) -> io::Result<io::Take<File>> {
     Ok(file.take(len))
 }
 
-impl Samples for Listed<'_> {
-    fn next(&mut self) -> Result<Option<Item>, Bad> {
+impl SampleReader for Listed<'_> {
+    fn next(&mut self) -> Result<Option<SourceSample>, Bad> {
         self.long = Box::new(io::empty());
         self.left.next().map(|row| self.read(row)).transpose()
     }

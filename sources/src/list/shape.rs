@@ -6,20 +6,20 @@ use grainstore_format::{Attribute, AttributeType, Field, FieldType, Metadata, Sc
 use serde_json::{Map, Value};
 
 use crate::SourceError;
-use crate::table::{Column, Table, Values, Wanted, quoted};
+use crate::table::{Column, ColumnUse, Table, Wanted, quoted};
 
 pub(super) const WANTED: Wanted =
     Wanted { path_names: &["path"], or_first: false, plain: &["offset", "length", "key"] };
 
 /// Numbers of the columns that say where a sample lies, and which it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Places {
+pub(super) struct ListColumns {
     pub(super) offset: usize,
     pub(super) length: usize,
     pub(super) key: Option<usize>,
 }
 
-impl Places {
+impl ListColumns {
     pub(super) fn of(table: &Table, list: &Path) -> Result<Self, SourceError> {
         let number = |name: &str| table.columns().iter().position(|column| column.name == name);
         let needed = |name: &str| {
@@ -37,18 +37,18 @@ pub(super) fn metadata(table: &Table, list: &Path) -> Result<(Metadata, Vec<Stri
         let shown = quoted(name.as_bytes());
         let mut add = |kind| attributes.push(Attribute { name: name.clone(), kind });
         match values {
-            Values::Attribute(kind) => add(*kind),
-            Values::Classes(names) => {
+            ColumnUse::Attribute(kind) => add(*kind),
+            ColumnUse::Classes(names) => {
                 add(AttributeType::Int64);
                 user.insert("class_names".into(), names.iter().map(|name| Value::from(&**name)).collect());
             }
-            Values::Text => {
+            ColumnUse::Text => {
                 let why = "is text; text would be a field, and the one field of a listed sample is its bytes: \
                            take the column out";
                 return Err(refused(list, format!("column {shown} {why}")));
             }
-            Values::Plain => {}
-            Values::Nothing => notes.push(format!("column {shown} of the list is empty and was left out")),
+            ColumnUse::Plain => {}
+            ColumnUse::Nothing => notes.push(format!("column {shown} of the list is empty and was left out")),
         }
     }
     let data = Field { name: "data".into(), kind: FieldType::Bytes };

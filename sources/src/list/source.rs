@@ -5,19 +5,20 @@ use std::path::PathBuf;
 use grainstore_format::to_usize;
 use xxhash_rust::xxh64::Xxh64;
 
-use super::parts::Rows;
+use super::parts::ListedRows;
 use super::samples::Listed;
-use super::shape::{Places, WANTED, metadata};
+use super::shape::{ListColumns, WANTED, metadata};
 use crate::source::stamp_of_parts;
 use crate::table::Table;
 use crate::{
-    Bad, BlockBuilder, Blocks, Description, Layout, Part, Place, Reach, Samples, Source, SourceError, WHOLE_LEN_MAX,
+    Bad, BlockBuilder, Blocks, Description, Layout, Reach, RecordLocation, SampleReader, Source, SourceError,
+    SourcePart, WHOLE_LEN_MAX,
 };
 
 /// Samples in files of any kind, named by lists.
 #[derive(Debug)]
 pub struct ListSource {
-    rows: Rows,
+    rows: ListedRows,
     description: Description,
 }
 
@@ -31,9 +32,9 @@ impl ListSource {
             return Err(SourceError::Refused { path: PathBuf::new(), why: "no list was named".into() });
         };
         let table = Table::read(lists, WANTED)?;
-        let places = Places::of(&table, first)?;
+        let places = ListColumns::of(&table, first)?;
         let (metadata, notes) = metadata(&table, first)?;
-        let rows = Rows::of(table, places, first)?;
+        let rows = ListedRows::of(table, places, first)?;
         let parts = rows.parts();
         // The lists, then the files that they name.
         let origins = lists.iter().chain(parts.iter().map(|part| &part.path)).cloned().collect();
@@ -64,10 +65,10 @@ impl Source for ListSource {
         Ok(Some(blocks.finish()))
     }
 
-    fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn Samples + '_>, Bad> {
-        let Some(Part { path, .. }) = self.description.parts.get(part) else {
+    fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn SampleReader + '_>, Bad> {
+        let Some(SourcePart { path, .. }) = self.description.parts.get(part) else {
             let why = format!("there is no part {part}");
-            return Err(Bad::new(&self.description.origins[0], Place::default(), why, Reach::Rest));
+            return Err(Bad::new(&self.description.origins[0], RecordLocation::default(), why, Reach::Rest));
         };
         let mut rows = self.rows.of_part(part);
         rows.start = rows.start.saturating_add(to_usize(position)).min(rows.end);

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::vec;
 
 use super::meta::{META_LEN, Meta};
-use super::page::{Content, HEADER_LEN, overflow_page_count, u64_at};
-use crate::{Bad, Place, Reach, SourceError};
+use super::page::{HEADER_LEN, NodeContent, overflow_page_count, u64_at};
+use crate::{Bad, Reach, RecordLocation, SourceError};
 
 /// Pages before this are meta pages.
 const FIRST_PAGE: u64 = 2;
@@ -35,7 +35,7 @@ pub(super) struct Fault {
 
 /// Where a value lies in the file, and its bytes where they have been read already.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Value {
+pub(super) struct StoredValue {
     pub(super) offset: u64,
     pub(super) len: u64,
     bytes: Option<Vec<u8>>,
@@ -52,7 +52,7 @@ impl Fault {
 
     /// As a bad place under a key, where there is one.
     pub(super) fn into_bad(self, path: &Path, key: Option<&[u8]>) -> Bad {
-        let place = Place { record: None, offset: Some(self.offset), name: key.map(<[u8]>::to_vec) };
+        let place = RecordLocation { record: None, offset: Some(self.offset), name: key.map(<[u8]>::to_vec) };
         Bad::new(path, place, self.why, self.reach)
     }
 }
@@ -114,19 +114,19 @@ impl DataFile {
     }
 
     /// Where the value of a node of the leaf page `page`, whose bytes are `leaf`, lies.
-    pub(super) fn value(&self, page: u64, leaf: &[u8], content: &Content) -> Result<Value, Fault> {
+    pub(super) fn value(&self, page: u64, leaf: &[u8], content: &NodeContent) -> Result<StoredValue, Fault> {
         match content {
-            Content::Inline(range) | Content::Database(range) => Ok(Value {
+            NodeContent::Inline(range) | NodeContent::Database(range) => Ok(StoredValue {
                 offset: self.offset_of(page)? + range.start as u64,
                 len: range.len() as u64,
                 bytes: leaf.get(range.clone()).map(<[u8]>::to_vec),
             }),
-            Content::Overflow { page, len } => self.overflow(*page, *len),
+            NodeContent::Overflow { page, len } => self.overflow(*page, *len),
         }
     }
 
     /// Reads a value whole.
-    pub(super) fn read_value(&self, value: Value) -> Result<Vec<u8>, Fault> {
+    pub(super) fn read_value(&self, value: StoredValue) -> Result<Vec<u8>, Fault> {
         if let Some(bytes) = value.bytes {
             return Ok(bytes);
         }
@@ -134,18 +134,18 @@ impl DataFile {
     }
 
     /// Reads the first bytes of a value, `len` at most.
-    pub(super) fn read_head(&self, value: &Value, len: u64) -> Result<Vec<u8>, Fault> {
+    pub(super) fn read_head(&self, value: &StoredValue, len: u64) -> Result<Vec<u8>, Fault> {
         self.read_at_most(value, len.min(value.len))
     }
 
     /// Streams values, one behind the other.
-    pub(super) fn stream(&self, values: Vec<Value>) -> Stream<'_> {
+    pub(super) fn stream(&self, values: Vec<StoredValue>) -> ValueReader<'_> {
         let mut values = values.into_iter();
         let now = values.next();
-        Stream { file: self, now, values }
+        ValueReader { file: self, now, values }
     }
 
-    fn read_at_most(&self, value: &Value, len: u64) -> Result<Vec<u8>, Fault> {
+    fn read_at_most(&self, value: &StoredValue, len: u64) -> Result<Vec<u8>, Fault> {
         let mut bytes = Vec::new();
         let len = grainstore_format::to_usize(len);
         bytes.try_reserve_exact(len).map_err(|error| Fault::new(value.offset, error.to_string()))?;
@@ -154,7 +154,7 @@ impl DataFile {
         Ok(bytes)
     }
 
-    fn overflow(&self, page: u64, len: u64) -> Result<Value, Fault> {
+    fn overflow(&self, page: u64, len: u64) -> Result<StoredValue, Fault> {
         let (offset, mut header) = (self.offset_of(page)?, [0; HEADER_LEN]);
         self.read(offset, &mut header)?;
         self.check_number(page, &header)?;
@@ -164,7 +164,7 @@ impl DataFile {
             let why = format!("a value of {len} bytes lies on {count} overflow pages, and {rest} pages are left");
             return Err(self.fault(page, why));
         }
-        Ok(Value { offset: offset + HEADER_LEN as u64, len, bytes: None })
+        Ok(StoredValue { offset: offset + HEADER_LEN as u64, len, bytes: None })
     }
 
     fn offset_of(&self, page: u64) -> Result<u64, Fault> {
@@ -189,13 +189,13 @@ impl DataFile {
 }
 
 /// Values that are too long to be held in memory.
-pub(super) struct Stream<'a> {
+pub(super) struct ValueReader<'a> {
     file: &'a DataFile,
-    now: Option<Value>,
-    values: vec::IntoIter<Value>,
+    now: Option<StoredValue>,
+    values: vec::IntoIter<StoredValue>,
 }
 
-impl Read for Stream<'_> {
+impl Read for ValueReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.now.as_ref().is_some_and(|value| value.len == 0) {
             self.now = self.values.next();

@@ -32,12 +32,12 @@ pub(super) struct Page<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Node<'a> {
     pub(super) key: &'a [u8],
-    pub(super) content: Content,
+    pub(super) content: NodeContent,
 }
 
 /// What stands under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum NodeContent {
     /// A value in this range of the page.
     Inline(Range<usize>),
     /// A value on overflow pages.
@@ -51,7 +51,7 @@ pub(super) enum Content {
     Database(Range<usize>),
 }
 
-impl Content {
+impl NodeContent {
     /// Length in bytes.
     pub(super) fn len(&self) -> u64 {
         match self {
@@ -126,11 +126,11 @@ impl<'a> Page<'a> {
         let (len, flags) = (u32_at(node, 0).unwrap_or(0), u16_at(node, 4).unwrap_or(0));
         let start = self.bytes.len() - node.len() + NODE_LEN + key.len();
         let content = match flags {
-            0 => Content::Inline(self.value(index, start, len)?),
-            SUB_DATA => Content::Database(self.value(index, start, len)?),
+            0 => NodeContent::Inline(self.value(index, start, len)?),
+            SUB_DATA => NodeContent::Database(self.value(index, start, len)?),
             BIG_DATA => {
                 let page = u64_at(self.bytes, start).ok_or("the number of an overflow page lies past its page")?;
-                Content::Overflow { page, len: len.into() }
+                NodeContent::Overflow { page, len: len.into() }
             }
             flags if flags & DUP_DATA != 0 => return Err(format!("node {index} has several values")),
             flags => return Err(format!("node {index} has flags {flags:04x}, which are unknown")),

@@ -5,16 +5,16 @@ use std::ops::Range;
 
 use grainstore_writer::{Sample, StreamedSample};
 
-use super::file::{DataFile, Fault, Value};
-use super::page::Content;
+use super::file::{DataFile, Fault, StoredValue};
+use super::page::NodeContent;
 use super::pattern::Pattern;
 use super::shape::{DatumShape, Decoder};
 use super::source::{Database, LmdbSource};
 use super::tree::Entries;
-use crate::{Bad, Item, Layout, Reach, Samples, WHOLE_LEN_MAX};
+use crate::{Bad, Layout, Reach, SampleReader, SourceSample, WHOLE_LEN_MAX};
 
 /// The samples from one on.
-pub(super) struct Values<'a> {
+pub(super) struct LmdbSamples<'a> {
     source: &'a LmdbSource,
     database: &'a Database,
     entries: Entries<'a>,
@@ -24,7 +24,7 @@ pub(super) struct Values<'a> {
 }
 
 /// A sample, and where its bytes are read from where it is long.
-type Streamed<'a> = (Item, Box<dyn Read + 'a>);
+type Streamed<'a> = (SourceSample, Box<dyn Read + 'a>);
 
 /// Reads what belongs to a key.
 struct Reader<'a, 'k> {
@@ -33,7 +33,7 @@ struct Reader<'a, 'k> {
     layout: Layout,
 }
 
-impl<'a> Values<'a> {
+impl<'a> LmdbSamples<'a> {
     pub(super) fn new(source: &'a LmdbSource, database: &'a Database, entries: Entries<'a>, layout: Layout) -> Self {
         Self { source, database, entries, layout, long: Box::new(io::empty()), has_ended: false }
     }
@@ -56,8 +56,8 @@ impl<'a> Values<'a> {
     }
 }
 
-impl Samples for Values<'_> {
-    fn next(&mut self) -> Result<Option<Item>, Bad> {
+impl SampleReader for LmdbSamples<'_> {
+    fn next(&mut self) -> Result<Option<SourceSample>, Bad> {
         if self.has_ended {
             return Ok(None);
         }
@@ -77,12 +77,12 @@ impl Samples for Values<'_> {
 }
 
 impl<'a> Reader<'a, '_> {
-    fn raw(&self, value: Value) -> Result<Streamed<'a>, Fault> {
+    fn raw(&self, value: StoredValue) -> Result<Streamed<'a>, Fault> {
         let offset = self.offset(value.offset);
         self.fetch(vec![value], Vec::new(), offset)
     }
 
-    fn datum(&self, shape: &DatumShape, value: Value) -> Result<Streamed<'a>, Fault> {
+    fn datum(&self, shape: &DatumShape, value: StoredValue) -> Result<Streamed<'a>, Fault> {
         let (offset, len) = (value.offset, value.len);
         if len > WHOLE_LEN_MAX {
             let why = format!("a Datum of {len} bytes, expected {WHOLE_LEN_MAX} at most; read its values raw");
@@ -95,11 +95,11 @@ impl<'a> Reader<'a, '_> {
         let (attributes, fields) = (decoded.attributes, payload.fields);
         let sample = Sample { key: self.key.to_vec(), attributes, payload: payload.bytes, fields };
         let offset = self.offset(offset + payload.start);
-        Ok((Item::Whole { sample, offset }, Box::new(io::empty())))
+        Ok((SourceSample::Whole { sample, offset }, Box::new(io::empty())))
     }
 
     /// The values of all keys that `*` stands for the same in. The first pattern's is at hand, and its stem the key.
-    fn joined(&self, database: &Database, patterns: &[Pattern], first: Value) -> Result<Streamed<'a>, Fault> {
+    fn joined(&self, database: &Database, patterns: &[Pattern], first: StoredValue) -> Result<Streamed<'a>, Fault> {
         let offset = self.offset(first.offset);
         if patterns.len() == 1 {
             return self.fetch(vec![first], Vec::new(), offset);
@@ -107,7 +107,8 @@ impl<'a> Reader<'a, '_> {
         let (mut end, mut fields, mut values) = (first.len, vec![Some(0..first.len)], vec![first]);
         for pattern in patterns.iter().skip(1) {
             let found = database.tree.find(&database.file, &pattern.key(self.key))?;
-            let value = found.filter(|(content, _)| !matches!(content, Content::Database(_))).map(|(_, value)| value);
+            let value =
+                found.filter(|(content, _)| !matches!(content, NodeContent::Database(_))).map(|(_, value)| value);
             fields.push(value.as_ref().map(|value| end..end + value.len));
             end += value.as_ref().map_or(0, |value| value.len);
             values.extend(value);
@@ -116,11 +117,16 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// A sample of values, one behind the other: whole, or to be streamed where they are long.
-    fn fetch(&self, values: Vec<Value>, fields: Vec<Option<Range<u64>>>, offset: u64) -> Result<Streamed<'a>, Fault> {
+    fn fetch(
+        &self,
+        values: Vec<StoredValue>,
+        fields: Vec<Option<Range<u64>>>,
+        offset: u64,
+    ) -> Result<Streamed<'a>, Fault> {
         let (key, len) = (self.key.to_vec(), values.iter().map(|value| value.len).sum());
         if len > WHOLE_LEN_MAX {
             let sample = StreamedSample { key, attributes: Vec::new(), fields, len };
-            return Ok((Item::Long { sample, offset }, Box::new(self.file.stream(values))));
+            return Ok((SourceSample::Long { sample, offset }, Box::new(self.file.stream(values))));
         }
         let mut payload = Vec::new();
         for value in values {
@@ -128,7 +134,7 @@ impl<'a> Reader<'a, '_> {
             if payload.is_empty() { payload = bytes } else { payload.extend_from_slice(&bytes) }
         }
         let sample = Sample { key, attributes: Vec::new(), payload, fields };
-        Ok((Item::Whole { sample, offset }, Box::new(io::empty())))
+        Ok((SourceSample::Whole { sample, offset }, Box::new(io::empty())))
     }
 
     /// Where a payload begins, for those that leave it there.

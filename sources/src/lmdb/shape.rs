@@ -17,7 +17,7 @@ const PICTURES: [(usize, &[u8]); 5] =
 
 /// The shape of every sample.
 #[derive(Debug)]
-pub(super) struct Shape {
+pub(super) struct LmdbShape {
     pub(super) metadata: Metadata,
     pub(super) decoder: Decoder,
 }
@@ -61,12 +61,12 @@ enum Blob {
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Decoded {
     pub(super) attributes: Vec<Option<AttributeValue>>,
-    pub(super) pieces: Vec<Option<Piece>>,
+    pub(super) pieces: Vec<Option<FieldBytes>>,
 }
 
 /// The bytes of a field.
 #[derive(Debug, PartialEq)]
-pub(super) enum Piece {
+pub(super) enum FieldBytes {
     /// They lie in the value.
     Range(Range<usize>),
     /// They had to be gathered.
@@ -75,13 +75,13 @@ pub(super) enum Piece {
 
 /// A payload, its fields, and where in the value it begins.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Payload {
+pub(super) struct LmdbPayload {
     pub(super) bytes: Vec<u8>,
     pub(super) fields: Vec<Option<Range<u64>>>,
     pub(super) start: u64,
 }
 
-impl Shape {
+impl LmdbShape {
     /// The shape of samples whose first values are `values`: whole ones where they are to be told apart as `Datum`.
     pub(super) fn of(options: &LmdbOptions, values: &[Vec<u8>]) -> Result<Self, String> {
         let map = &options.map;
@@ -181,8 +181,8 @@ impl DatumShape {
         }
         let attributes = self.numbers.iter().map(|number| number.of(&datum)).collect();
         let pieces = self.blobs.iter().map(|blob| match blob {
-            Blob::Data => datum.data.clone().map(Piece::Range),
-            Blob::FloatData => datum.float_data.take().map(Piece::Gathered),
+            Blob::Data => datum.data.clone().map(FieldBytes::Range),
+            Blob::FloatData => datum.float_data.take().map(FieldBytes::Gathered),
         });
         Ok(Decoded { attributes, pieces: pieces.collect() })
     }
@@ -198,15 +198,15 @@ impl DatumShape {
 
 impl Decoded {
     /// The payload in `layout`, and what lies where in it. `value` is what it was decoded from.
-    pub(super) fn payload(&self, mut value: Vec<u8>, layout: Layout) -> Result<Payload, String> {
+    pub(super) fn payload(&self, mut value: Vec<u8>, layout: Layout) -> Result<LmdbPayload, String> {
         if let [piece] = self.pieces.as_slice() {
             return match piece {
-                None => Ok(Payload::default()),
-                Some(Piece::Gathered(bytes)) => Ok(Payload { bytes: bytes.clone(), ..Payload::default() }),
-                Some(Piece::Range(range)) => {
+                None => Ok(LmdbPayload::default()),
+                Some(FieldBytes::Gathered(bytes)) => Ok(LmdbPayload { bytes: bytes.clone(), ..LmdbPayload::default() }),
+                Some(FieldBytes::Range(range)) => {
                     value.truncate(range.end);
                     value.drain(..range.start.min(value.len()));
-                    Ok(Payload { bytes: value, fields: Vec::new(), start: range.start as u64 })
+                    Ok(LmdbPayload { bytes: value, fields: Vec::new(), start: range.start as u64 })
                 }
             };
         }
@@ -216,13 +216,13 @@ impl Decoded {
         }
     }
 
-    fn packed(&self, value: &[u8]) -> Payload {
-        let mut payload = Payload::default();
+    fn packed(&self, value: &[u8]) -> LmdbPayload {
+        let mut payload = LmdbPayload::default();
         for piece in &self.pieces {
             let bytes = match piece {
                 None => None,
-                Some(Piece::Range(range)) => value.get(range.clone()),
-                Some(Piece::Gathered(bytes)) => Some(bytes.as_slice()),
+                Some(FieldBytes::Range(range)) => value.get(range.clone()),
+                Some(FieldBytes::Gathered(bytes)) => Some(bytes.as_slice()),
             };
             let start = payload.bytes.len() as u64;
             payload.bytes.extend_from_slice(bytes.unwrap_or_default());
@@ -231,17 +231,17 @@ impl Decoded {
         payload
     }
 
-    fn in_place(&self, value: &[u8]) -> Option<Payload> {
-        let range = |piece: &Piece| match piece {
-            Piece::Range(range) => Some(range.clone()),
-            Piece::Gathered(_) => None,
+    fn in_place(&self, value: &[u8]) -> Option<LmdbPayload> {
+        let range = |piece: &FieldBytes| match piece {
+            FieldBytes::Range(range) => Some(range.clone()),
+            FieldBytes::Gathered(_) => None,
         };
         let ranges: Vec<Range<usize>> = self.pieces.iter().flatten().map(range).collect::<Option<_>>()?;
         let start = ranges.iter().map(|range| range.start).min().unwrap_or(0);
         let end = ranges.iter().map(|range| range.end).max().unwrap_or(0);
         let mut ranges = ranges.into_iter().map(|range| (range.start - start) as u64..(range.end - start) as u64);
         let fields = self.pieces.iter().map(|piece| piece.as_ref().and_then(|_| ranges.next())).collect();
-        Some(Payload { bytes: value.get(start..end)?.to_vec(), fields, start: start as u64 })
+        Some(LmdbPayload { bytes: value.get(start..end)?.to_vec(), fields, start: start as u64 })
     }
 }
 

@@ -7,13 +7,14 @@ use grainstore_format::{escape_bytes, shown_path};
 
 use super::file::{DataFile, Fault};
 use super::meta::Record;
-use super::page::{Content, Node};
+use super::page::{Node, NodeContent};
 use super::parts::{check_len, split};
-use super::samples::Values;
-use super::shape::Shape;
+use super::samples::LmdbSamples;
+use super::shape::LmdbShape;
 use super::tree::{Spot, Tree};
 use crate::{
-    Bad, BlockBuilder, Blocks, Description, Layout, Mapping, Part, Reach, Samples, Source, SourceError, stamp_of_parts,
+    Bad, BlockBuilder, Blocks, Description, Layout, Mapping, Reach, SampleReader, Source, SourceError, SourcePart,
+    stamp_of_parts,
 };
 
 /// Keys that are looked at to find out what a database holds.
@@ -53,7 +54,7 @@ pub enum LmdbValues {
 #[derive(Debug)]
 pub struct LmdbSource {
     databases: Vec<Database>,
-    shape: Shape,
+    shape: LmdbShape,
     exclude: Vec<Vec<u8>>,
     description: Description,
     /// For each part, its database and its range.
@@ -69,7 +70,7 @@ pub(super) struct Database {
 
 /// What the first nodes of a database are.
 #[derive(Default)]
-struct Seen {
+struct SeenNodes {
     /// Names of databases.
     names: Vec<String>,
     plain_count: usize,
@@ -112,13 +113,13 @@ impl LmdbSource {
         Ok(Self { databases, shape, exclude: options.exclude.clone(), description, ranges })
     }
 
-    pub(super) fn shape(&self) -> &Shape {
+    pub(super) fn shape(&self) -> &LmdbShape {
         &self.shape
     }
 
     /// The key of the sample that a node is; `None` where it is none.
     pub(super) fn sample_key<'a>(&self, node: &Node<'a>) -> Option<&'a [u8]> {
-        if matches!(node.content, Content::Database(_)) || self.exclude.iter().any(|key| key == node.key) {
+        if matches!(node.content, NodeContent::Database(_)) || self.exclude.iter().any(|key| key == node.key) {
             return None;
         }
         self.shape.sample_key(node.key)
@@ -158,10 +159,10 @@ impl Source for LmdbSource {
         Ok(Some(blocks.finish()))
     }
 
-    fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn Samples + '_>, Bad> {
+    fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn SampleReader + '_>, Bad> {
         let (database, range) = self.range(part, position)?;
         let entries = database.tree.entries(&database.file, range);
-        Ok(Box::new(Values::new(self, database, entries, layout)))
+        Ok(Box::new(LmdbSamples::new(self, database, entries, layout)))
     }
 
     fn stamp(&self) -> u64 {
@@ -189,14 +190,14 @@ impl Database {
         Ok(Self { file, tree })
     }
 
-    fn shape(&self, options: &LmdbOptions) -> Result<(Shape, Vec<String>), SourceError> {
+    fn shape(&self, options: &LmdbOptions) -> Result<(LmdbShape, Vec<String>), SourceError> {
         let seen = self.look(options).map_err(SourceError::from)?;
         let names = seen.names.join(", ");
         if seen.plain_count == 0 && !seen.names.is_empty() {
             let why = format!("holds no values itself, only named databases: --database takes one of them ({names})");
             return Err(refused(self.file.path(), why));
         }
-        let shape = Shape::of(options, &seen.values).map_err(|why| refused(self.file.path(), why))?;
+        let shape = LmdbShape::of(options, &seen.values).map_err(|why| refused(self.file.path(), why))?;
         if shape.searches() && !self.tree.is_ordered_by_bytes() {
             return Err(refused(
                 self.file.path(),
@@ -208,15 +209,15 @@ impl Database {
     }
 
     /// Looks at the first keys, and at the first values.
-    fn look(&self, options: &LmdbOptions) -> Result<Seen, Bad> {
-        let (mut seen, mut bytes_seen) = (Seen::default(), 0);
+    fn look(&self, options: &LmdbOptions) -> Result<SeenNodes, Bad> {
+        let (mut seen, mut bytes_seen) = (SeenNodes::default(), 0);
         let mut entries = self.tree.entries(&self.file, self.tree.whole());
         let bad = |fault: Fault| fault.into_bad(self.file.path(), None);
         for _ in 0..KEYS_SEEN_MAX {
             let Some((_, found)) = entries.next() else { break };
             // What is bad is told by whoever reads it.
             let Ok(found) = found else { continue };
-            if matches!(found.node.content, Content::Database(_)) {
+            if matches!(found.node.content, NodeContent::Database(_)) {
                 seen.names.push(escape_bytes(found.node.key));
                 continue;
             }
@@ -237,9 +238,9 @@ impl Database {
     }
 
     /// One of `count` parts of it.
-    fn part(&self, count: u64) -> Part {
+    fn part(&self, count: u64) -> SourcePart {
         let bytes = self.tree.page_count().saturating_mul(self.file.page_len()).min(self.file.len);
-        Part { path: self.file.path().to_owned(), len: bytes / count.max(1), sample_count: None }
+        SourcePart { path: self.file.path().to_owned(), len: bytes / count.max(1), sample_count: None }
     }
 }
 
@@ -251,7 +252,7 @@ fn named(file: &DataFile, main: &Tree, name: &str) -> Result<Record, SourceError
     let found =
         main.find(file, name.as_bytes()).map_err(|fault| SourceError::from(fault.into_bad(file.path(), None)))?;
     let found = match found {
-        Some((Content::Database(_), value)) => file.read_value(value).ok(),
+        Some((NodeContent::Database(_), value)) => file.read_value(value).ok(),
         _ => None,
     };
     let record = found.and_then(|bytes| Record::decode(&bytes));

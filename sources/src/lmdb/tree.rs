@@ -8,9 +8,9 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::file::{DataFile, Fault, Value};
+use super::file::{DataFile, Fault, StoredValue};
 use super::meta::Record;
-use super::page::{Content, Node, Page};
+use super::page::{Node, NodeContent, Page};
 use crate::Reach;
 
 /// The pages above the leaf pages of a tree.
@@ -106,7 +106,7 @@ impl Tree {
     }
 
     /// The content of `key`, and its value; `None` where it is not there.
-    pub(super) fn find(&self, file: &DataFile, key: &[u8]) -> Result<Option<(Content, Value)>, Fault> {
+    pub(super) fn find(&self, file: &DataFile, key: &[u8]) -> Result<Option<(NodeContent, StoredValue)>, Fault> {
         if self.record.is_empty() {
             return Ok(None);
         }
@@ -136,28 +136,28 @@ pub(super) struct Entries<'a> {
 }
 
 /// A node, where it lies.
-pub(super) struct Found<'a> {
+pub(super) struct FoundNode<'a> {
     pub(super) node: Node<'a>,
     file: &'a DataFile,
     page: u64,
     leaf: &'a [u8],
 }
 
-impl Found<'_> {
+impl FoundNode<'_> {
     /// Its value.
-    pub(super) fn value(&self) -> Result<Value, Fault> {
+    pub(super) fn value(&self) -> Result<StoredValue, Fault> {
         self.file.value(self.page, self.leaf, &self.node.content)
     }
 }
 
 impl Entries<'_> {
     /// The next node and its place. A page that is bad counts as one bad node.
-    pub(super) fn next(&mut self) -> Option<(Spot, Result<Found<'_>, Fault>)> {
+    pub(super) fn next(&mut self) -> Option<(Spot, Result<FoundNode<'_>, Fault>)> {
         match self.advance()? {
             (spot, Ok(())) => {
                 let node = Page::leaf(&self.leaf).and_then(|leaf| leaf.entry(spot.node.into()));
                 let (file, page, leaf) = (self.file, self.page, self.leaf.as_slice());
-                let found = node.map(|node| Found { node, file, page, leaf });
+                let found = node.map(|node| FoundNode { node, file, page, leaf });
                 Some((spot, found.map_err(|why| file.fault(page, why))))
             }
             (spot, Err(fault)) => {

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::footer::is_buildable;
 use super::pages::{FileAt, contained};
-use crate::{Bad, Place, Reach, SourceError};
+use crate::{Bad, Reach, RecordLocation, SourceError};
 
 /// What a file begins and ends with.
 pub(super) const MAGIC: &[u8] = b"PAR1";
@@ -63,7 +63,7 @@ impl ParquetFile {
         let (file, len) = open_regular(&self.path).map_err(|error| Bad::file(&self.path, &error))?;
         if len != self.len {
             let why = format!("it has {len} bytes by now; it had {} when it was looked at", self.len);
-            return Err(Bad::new(&self.path, Place::default(), why, Reach::Rest));
+            return Err(Bad::new(&self.path, RecordLocation::default(), why, Reach::Rest));
         }
         Ok(FileAt { file: Arc::new(file), len })
     }

@@ -6,13 +6,13 @@ use parquet::schema::types::ColumnDescriptor;
 
 /// What a leaf column becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ColumnKind {
     Number(AttributeType),
     Bytes,
     Text,
 }
 
-impl Kind {
+impl ColumnKind {
     /// # Errors
     /// What it is, where it becomes nothing.
     pub(super) fn of(column: &ColumnDescriptor) -> Result<Self, &'static str> {

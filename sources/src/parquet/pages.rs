@@ -34,7 +34,7 @@ pub(super) struct FileAt {
 pub(super) struct PagesAt(pub(super) FileAt);
 
 /// A stream of a file from a position on.
-pub(super) struct Stream {
+pub(super) struct FileReader {
     file: Arc<File>,
     at: u64,
     /// How often nothing was found because the file had ended.
@@ -65,8 +65,8 @@ pub(super) fn contained<T>(work: impl FnOnce() -> Result<T>) -> std::result::Res
 }
 
 impl FileAt {
-    fn stream(&self, at: u64) -> BufReader<Stream> {
-        BufReader::with_capacity(HEADER_BUFFER_LEN, Stream { file: self.file.clone(), at, end_count: 0 })
+    fn stream(&self, at: u64) -> BufReader<FileReader> {
+        BufReader::with_capacity(HEADER_BUFFER_LEN, FileReader { file: self.file.clone(), at, end_count: 0 })
     }
 
     fn bytes(&self, start: u64, len: usize) -> Result<Bytes> {
@@ -87,7 +87,7 @@ impl Length for FileAt {
 }
 
 impl ChunkReader for FileAt {
-    type T = BufReader<Stream>;
+    type T = BufReader<FileReader>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
         Ok(self.stream(start))
@@ -105,7 +105,7 @@ impl Length for PagesAt {
 }
 
 impl ChunkReader for PagesAt {
-    type T = BufReader<Stream>;
+    type T = BufReader<FileReader>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
         let mut head = Vec::new();
@@ -124,7 +124,7 @@ impl ChunkReader for PagesAt {
     }
 }
 
-impl Read for Stream {
+impl Read for FileReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = self.file.read_at(buffer, self.at)?;
         self.at += len as u64;
@@ -186,7 +186,7 @@ mod tests {
     fn what_lies_behind_the_end_is_given_out_as_nothing_only_so_often() {
         let mut file = tempfile::tempfile().unwrap();
         std::io::Write::write_all(&mut file, b"page").unwrap();
-        let mut stream = Stream { file: Arc::new(file), at: 0, end_count: 0 };
+        let mut stream = FileReader { file: Arc::new(file), at: 0, end_count: 0 };
         let mut buffer = [0; 8];
         assert_eq!(stream.read(&mut buffer).unwrap(), 4);
         let ends = (0..1000).take_while(|_| matches!(stream.read(&mut buffer), Ok(0))).count();

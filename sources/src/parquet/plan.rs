@@ -4,7 +4,7 @@ use grainstore_format::{Attribute, AttributeType, Field, FieldType, Metadata, Sc
 use serde_json::{Map, Value};
 
 use super::file::ParquetFile;
-use super::kind::{Kind, time_unit};
+use super::kind::{ColumnKind, time_unit};
 use crate::{Mapping, SourceError};
 
 /// So many columns are named in a message.
@@ -12,7 +12,7 @@ const NAMES_SHOWN: usize = 20;
 
 /// The columns that are read, by their dotted names, and where their cells go. The same for all files.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct ColumnPlan {
     pub(super) columns: Vec<Column>,
     /// For each attribute of the schema, the column that it comes from.
     pub(super) attributes: Vec<(usize, AttributeType)>,
@@ -27,13 +27,13 @@ pub(super) struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Column {
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ColumnKind,
 }
 
 /// A leaf column of the first file.
 struct Leaf {
     name: String,
-    kind: Result<Kind, &'static str>,
+    kind: Result<ColumnKind, &'static str>,
     unit: Option<String>,
 }
 
@@ -47,7 +47,7 @@ struct Planner<'a> {
     notes: Vec<String>,
 }
 
-impl Plan {
+impl ColumnPlan {
     /// Plans by the first file. `can_be_key` looks at the first cells of a leaf column.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl Plan {
     ) -> Result<Self, SourceError> {
         let leaf = |column| Leaf {
             name: parquet::schema::types::ColumnDescriptor::path(column).string(),
-            kind: Kind::of(column),
+            kind: ColumnKind::of(column),
             unit: time_unit(column),
         };
         let leaves = file.leaves().map(leaf).collect();
@@ -102,10 +102,10 @@ impl Plan {
             let Some((leaf, column)) = found.and_then(|leaf| Some((leaf, file.leaves().nth(leaf)?))) else {
                 return refused(name, "is not there, as it is in".into());
             };
-            match Kind::of(column) {
+            match ColumnKind::of(column) {
                 Ok(found) if found == *kind => leaves.push(leaf),
                 found => {
-                    let found = found.map_or_else(|what| what, Kind::name);
+                    let found = found.map_or_else(|what| what, ColumnKind::name);
                     return refused(name, format!("is {found}; it is {} in", kind.name()));
                 }
             }
@@ -139,11 +139,11 @@ impl Planner<'_> {
             (0..self.leaves.len()).filter(|&leaf| self.leaves[leaf].name.starts_with(&inside)).collect();
         let path = *members.iter().find(|&&leaf| self.leaves[leaf].name[inside.len()..] == *"path")?;
         let kinds = (self.leaves[bytes].kind, self.leaves[path].kind);
-        (members.len() == 2 && kinds == (Ok(Kind::Bytes), Ok(Kind::Text))).then_some((bytes, path))
+        (members.len() == 2 && kinds == (Ok(ColumnKind::Bytes), Ok(ColumnKind::Text))).then_some((bytes, path))
     }
 
     fn choose_key(&mut self, can_be_key: impl Fn(usize) -> bool) {
-        let is_bytes = |leaf: usize| matches!(self.leaves[leaf].kind, Ok(Kind::Bytes | Kind::Text));
+        let is_bytes = |leaf: usize| matches!(self.leaves[leaf].kind, Ok(ColumnKind::Bytes | ColumnKind::Text));
         let named = |leaf: &usize| matches!(self.leaves[*leaf].name.as_str(), "key" | "__key__");
         let pictures: Vec<usize> =
             (0..self.leaves.len()).filter_map(|leaf| self.picture(leaf).map(|(_, path)| path)).collect();
@@ -165,7 +165,7 @@ impl Planner<'_> {
         }
     }
 
-    fn finish(mut self) -> Result<Plan, SourceError> {
+    fn finish(mut self) -> Result<ColumnPlan, SourceError> {
         let mut columns: Vec<Column> = Vec::new();
         let mut column_of = |planner: &Self, leaf: usize| -> Result<usize, SourceError> {
             let Leaf { name, kind, .. } = &planner.leaves[leaf];
@@ -182,7 +182,7 @@ impl Planner<'_> {
         for ((target, leaf), column) in self.targets.iter().zip(numbers) {
             let name = target.clone();
             match (columns[column].kind, columns[column].kind.field()) {
-                (Kind::Number(kind), _) => {
+                (ColumnKind::Number(kind), _) => {
                     attributes.push(Attribute { name, kind });
                     attribute_columns.push((column, kind));
                 }
@@ -197,7 +197,7 @@ impl Planner<'_> {
             }
         }
         match columns.get(key.unwrap_or(usize::MAX)) {
-            Some(Column { name, kind: Kind::Number(kind) }) if !is_integer(*kind) => {
+            Some(Column { name, kind: ColumnKind::Number(kind) }) if !is_integer(*kind) => {
                 return Err(self.refused(format!("column {} is {}, which is no key", quoted(name), kind.name())));
             }
             _ => {}
@@ -208,7 +208,7 @@ impl Planner<'_> {
         let user = self.class_names();
         let metadata = Metadata { schema: Schema::new(attributes, fields)?, user };
         let (attributes, fields) = (attribute_columns, field_columns);
-        Ok(Plan { columns, attributes, fields, key, metadata, notes: self.notes })
+        Ok(ColumnPlan { columns, attributes, fields, key, metadata, notes: self.notes })
     }
 
     /// The names of classes that the file has: `class_names` those of `label`, or of the only such column; of any other

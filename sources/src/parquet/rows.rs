@@ -9,14 +9,14 @@ use grainstore_writer::{Sample, StreamedSample};
 use parquet::data_type::AsBytes;
 
 use super::cells::{Cell, Cells};
-use super::kind::Kind;
-use super::plan::Plan;
-use crate::{Bad, Item, Place, Reach, Samples, WHOLE_LEN_MAX};
+use super::kind::ColumnKind;
+use super::plan::ColumnPlan;
+use crate::{Bad, Reach, RecordLocation, SampleReader, SourceSample, WHOLE_LEN_MAX};
 
 /// The rows of a row group, from the first one on.
-pub(super) struct Rows<'a> {
+pub(super) struct RowGroupSamples<'a> {
     pub(super) path: &'a Path,
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a ColumnPlan,
     pub(super) group: usize,
     /// The number of its first row in the file.
     pub(super) first_row: u64,
@@ -27,8 +27,8 @@ pub(super) struct Rows<'a> {
     pub(super) long: Cursor<Vec<u8>>,
 }
 
-impl Samples for Rows<'_> {
-    fn next(&mut self) -> Result<Option<Item>, Bad> {
+impl SampleReader for RowGroupSamples<'_> {
+    fn next(&mut self) -> Result<Option<SourceSample>, Bad> {
         if self.row >= self.row_count {
             return Ok(None);
         }
@@ -50,7 +50,7 @@ impl Samples for Rows<'_> {
     }
 }
 
-impl Rows<'_> {
+impl RowGroupSamples<'_> {
     fn read(&mut self) -> Result<Vec<Cell>, String> {
         let named = self.cells.iter_mut().zip(&self.plan.columns);
         named
@@ -60,24 +60,24 @@ impl Rows<'_> {
             .collect()
     }
 
-    fn item(&mut self, sample: Sample) -> Item {
+    fn item(&mut self, sample: Sample) -> SourceSample {
         let len = sample.payload.len() as u64;
         if len <= WHOLE_LEN_MAX {
-            return Item::Whole { sample, offset: 0 };
+            return SourceSample::Whole { sample, offset: 0 };
         }
         // Its page is in memory anyway.
         let Sample { key, attributes, payload, fields } = sample;
         self.long = Cursor::new(payload);
-        Item::Long { sample: StreamedSample { key, attributes, fields, len }, offset: 0 }
+        SourceSample::Long { sample: StreamedSample { key, attributes, fields, len }, offset: 0 }
     }
 
     fn bad(&self, row: u64, why: String, reach: Reach) -> Bad {
-        let place = Place { record: self.first_row.checked_add(row), ..Place::default() };
+        let place = RecordLocation { record: self.first_row.checked_add(row), ..RecordLocation::default() };
         Bad::new(self.path, place, format!("row group {}: {why}", self.group), reach)
     }
 }
 
-impl Plan {
+impl ColumnPlan {
     /// The sample that these cells make, one for each column.
     fn sample(&self, cells: &[Cell]) -> Result<Sample, String> {
         let mut attributes = Vec::with_capacity(self.attributes.len());
@@ -103,7 +103,7 @@ impl Plan {
         let key = match (cell, self.columns[column].kind) {
             (Cell::Null, _) => return Err("its key is null".into()),
             (Cell::Bytes(bytes), _) => bytes.as_bytes().to_vec(),
-            (cell, Kind::Number(kind)) => match cell.value(kind)? {
+            (cell, ColumnKind::Number(kind)) => match cell.value(kind)? {
                 Some(grainstore_format::AttributeValue::Uint(number)) => number.to_string().into_bytes(),
                 Some(grainstore_format::AttributeValue::Int(number)) => number.to_string().into_bytes(),
                 _ => return Err("its key is no integer".into()),

@@ -9,10 +9,11 @@ use parquet::data_type::AsBytes;
 
 use super::cells::{self, Cell};
 use super::file::ParquetFile;
-use super::plan::Plan;
-use super::rows::Rows;
+use super::plan::ColumnPlan;
+use super::rows::RowGroupSamples;
 use crate::{
-    Bad, Blocks, Description, Layout, Mapping, Part, Place, Reach, Samples, Source, SourceError, stamp_of_parts,
+    Bad, Blocks, Description, Layout, Mapping, Reach, RecordLocation, SampleReader, Source, SourceError, SourcePart,
+    stamp_of_parts,
 };
 
 /// So many rows are looked at to see whether a column can be the key.
@@ -29,7 +30,7 @@ pub struct ParquetOptions {
 #[derive(Debug)]
 pub struct ParquetSource {
     files: Vec<OpenedFile>,
-    plan: Plan,
+    plan: ColumnPlan,
     description: Description,
     groups: Vec<Group>,
 }
@@ -60,7 +61,7 @@ impl ParquetSource {
         let Some(first) = opened.first() else {
             return Err(SourceError::Refused { path: PathBuf::new(), why: "no file was named".into() });
         };
-        let plan = Plan::new(first, &options.map, |leaf| can_be_key(first, leaf))?;
+        let plan = ColumnPlan::new(first, &options.map, |leaf| can_be_key(first, leaf))?;
         let leaves = opened
             .iter()
             .map(|file| {
@@ -91,7 +92,7 @@ impl ParquetSource {
         let at = file.reopen()?;
         let open = |&leaf: &usize| cells::open(at.clone(), file.metadata.row_group(group.number), leaf);
         leaves.iter().map(open).collect::<Result<_, _>>().map_err(|why| {
-            let place = Place { record: Some(group.first_row), ..Place::default() };
+            let place = RecordLocation { record: Some(group.first_row), ..RecordLocation::default() };
             Bad::new(&file.path, place, format!("row group {}: {why}", group.number), Reach::Rest)
         })
     }
@@ -108,9 +109,9 @@ impl Source for ParquetSource {
     }
 
     /// The only position is 0.
-    fn open(&self, part: usize, _position: u64, _layout: Layout) -> Result<Box<dyn Samples + '_>, Bad> {
+    fn open(&self, part: usize, _position: u64, _layout: Layout) -> Result<Box<dyn SampleReader + '_>, Bad> {
         let group = &self.groups[part];
-        Ok(Box::new(Rows {
+        Ok(Box::new(RowGroupSamples {
             path: &self.files[group.file].file.path,
             plan: &self.plan,
             group: group.number,
@@ -128,7 +129,7 @@ impl Source for ParquetSource {
 }
 
 /// A part for each row group that has rows.
-fn parts(files: &[OpenedFile]) -> Result<(Vec<Part>, Vec<Group>), SourceError> {
+fn parts(files: &[OpenedFile]) -> Result<(Vec<SourcePart>, Vec<Group>), SourceError> {
     let (mut parts, mut groups) = (Vec::new(), Vec::new());
     for (number, OpenedFile { file, leaves }) in files.iter().enumerate() {
         let mut first_row = 0_u64;
@@ -140,7 +141,7 @@ fn parts(files: &[OpenedFile]) -> Result<(Vec<Part>, Vec<Group>), SourceError> {
             }
             let chunk_lens = leaves.iter().filter_map(|&leaf| metadata.columns().get(leaf));
             let len = chunk_lens.filter_map(|chunk| u64::try_from(chunk.compressed_size()).ok()).sum();
-            parts.push(Part { path: file.path.clone(), len, sample_count: Some(row_count) });
+            parts.push(SourcePart { path: file.path.clone(), len, sample_count: Some(row_count) });
             groups.push(Group { file: number, number: group, first_row, row_count });
             first_row = first_row.saturating_add(row_count);
         }

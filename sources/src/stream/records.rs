@@ -6,7 +6,7 @@ use std::path::Path;
 use grainstore_format::MAX_KEY_LEN;
 use grainstore_writer::{Sample, StreamedSample};
 
-use crate::{Bad, Item, Place, Reach, Samples, WHOLE_LEN_MAX};
+use crate::{Bad, Reach, RecordLocation, SampleReader, SourceSample, WHOLE_LEN_MAX};
 
 /// The records of a stream.
 pub(super) struct Records<'a> {
@@ -51,7 +51,7 @@ impl<'a> Records<'a> {
         Ok(Some(Head { offset, key, len: u64::from_le_bytes(len) }))
     }
 
-    fn read_record(&mut self) -> Result<Option<Result<Item, Bad>>, String> {
+    fn read_record(&mut self) -> Result<Option<Result<SourceSample, Bad>>, String> {
         self.skip_long()?;
         let Some(Head { offset, key, len }) = self.read_head()? else { return Ok(None) };
         if key.is_empty() == self.is_keyed {
@@ -63,10 +63,10 @@ impl<'a> Records<'a> {
         if len > WHOLE_LEN_MAX {
             self.long_len = len;
             let sample = StreamedSample { key, len, ..StreamedSample::default() };
-            return Ok(Some(Ok(Item::Long { sample, offset: 0 })));
+            return Ok(Some(Ok(SourceSample::Long { sample, offset: 0 })));
         }
         let payload = self.stream.read_exact_len(len)?;
-        Ok(Some(Ok(Item::Whole { sample: Sample::new(key, payload), offset: 0 })))
+        Ok(Some(Ok(SourceSample::Whole { sample: Sample::new(key, payload), offset: 0 })))
     }
 
     /// Passes over what was not read of a long payload.
@@ -79,7 +79,7 @@ impl<'a> Records<'a> {
     }
 
     fn bad(&self, offset: u64, why: String, reach: Reach) -> Bad {
-        let place = Place { record: Some(self.record), offset: Some(offset), name: None };
+        let place = RecordLocation { record: Some(self.record), offset: Some(offset), name: None };
         Bad::new(self.path, place, why, reach)
     }
 }
@@ -115,8 +115,8 @@ fn unreadable(error: io::Error) -> String {
     format!("cannot be read: {error}")
 }
 
-impl Samples for Records<'_> {
-    fn next(&mut self) -> Result<Option<Item>, Bad> {
+impl SampleReader for Records<'_> {
+    fn next(&mut self) -> Result<Option<SourceSample>, Bad> {
         if self.has_ended {
             return Ok(None);
         }

@@ -10,8 +10,11 @@ use serde_json::Map;
 use super::recorder::Recorder;
 use super::records::Records;
 use crate::compressed::{Compression, content_head, head_of};
-use crate::tar::{Passing, Shape, TarOptions, look_at_stream, recognises};
-use crate::{Bad, Blocks, Description, Layout, Part, Place, Reach, Samples, Source, SourceError, stamp_of_parts};
+use crate::tar::{Passing, TarOptions, TarShape, look_at_stream, recognises};
+use crate::{
+    Bad, Blocks, Description, Layout, Reach, RecordLocation, SampleReader, Source, SourceError, SourcePart,
+    stamp_of_parts,
+};
 
 /// Bytes that are looked at before the first sample, and kept.
 const LOOK_LEN_MAX: usize = 64 << 20;
@@ -34,7 +37,7 @@ pub struct StreamSource {
 }
 
 enum StreamContent {
-    Tar(Shape),
+    Tar(TarShape),
     Records { is_keyed: bool },
 }
 
@@ -57,13 +60,13 @@ impl StreamSource {
     }
 
     fn bad(why: &str) -> Bad {
-        Bad::new(Path::new("-"), Place::default(), why, Reach::Rest)
+        Bad::new(Path::new("-"), RecordLocation::default(), why, Reach::Rest)
     }
 }
 
 impl StreamContent {
     fn description(&self) -> Result<Description, FormatError> {
-        let parts = vec![Part { path: "-".into(), len: 0, sample_count: None }];
+        let parts = vec![SourcePart { path: "-".into(), len: 0, sample_count: None }];
         let description = match self {
             Self::Tar(shape) => Description {
                 notes: shape.notes().to_vec(),
@@ -129,7 +132,7 @@ impl Source for StreamSource {
         Ok(None)
     }
 
-    fn open(&self, _part: usize, position: u64, layout: Layout) -> Result<Box<dyn Samples + '_>, Bad> {
+    fn open(&self, _part: usize, position: u64, layout: Layout) -> Result<Box<dyn SampleReader + '_>, Bad> {
         if position != 0 || layout == Layout::InPlace {
             return Err(Self::bad("a stream is read from its start only"));
         }

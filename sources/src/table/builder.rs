@@ -7,7 +7,7 @@ use grainstore_format::escape_bytes;
 
 use super::Wanted;
 use super::cell::{Evidence, Says};
-use super::rows::{Line, Rows};
+use super::rows::{Line, TableRows};
 use crate::SourceError;
 
 /// More columns than a schema has items are not read.
@@ -21,7 +21,7 @@ pub(super) struct Builder<'a> {
     /// What stands before each path of that file.
     pub(super) prefix: Vec<u8>,
     wanted: Wanted,
-    pub(super) rows: Rows,
+    pub(super) rows: TableRows,
     pub(super) columns: Vec<(String, Evidence)>,
     numbers: HashMap<String, usize>,
 }
@@ -35,7 +35,7 @@ pub(super) struct ReadCell<'a> {
 
 impl<'a> Builder<'a> {
     pub(super) fn new(files: &'a [PathBuf], wanted: Wanted) -> Self {
-        let (rows, columns, numbers) = (Rows::default(), Vec::new(), HashMap::new());
+        let (rows, columns, numbers) = (TableRows::default(), Vec::new(), HashMap::new());
         Self { files, file: 0, prefix: Vec::new(), wanted, rows, columns, numbers }
     }
 

@@ -54,7 +54,7 @@ fn is_decimal(text: &str) -> bool {
 
 /// The kind of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum CellKind {
     Truth,
     Whole,
     Number,
@@ -88,14 +88,14 @@ impl Evidence {
     ///
     /// # Errors
     /// The line and the integer, where all are integers and one does not fit.
-    pub(super) fn kind(&self) -> Result<Option<Kind>, (Line, &str)> {
+    pub(super) fn kind(&self) -> Result<Option<CellKind>, (Line, &str)> {
         let numeric = self.whole || self.number || self.wide.is_some();
         Ok(match self {
-            _ if self.text || (self.truth && numeric) => Some(Kind::Text),
-            _ if self.truth => Some(Kind::Truth),
-            _ if self.number => Some(Kind::Number),
+            _ if self.text || (self.truth && numeric) => Some(CellKind::Text),
+            _ if self.truth => Some(CellKind::Truth),
+            _ if self.number => Some(CellKind::Number),
             Self { wide: Some((line, text)), .. } => return Err((*line, text)),
-            _ if self.whole => Some(Kind::Whole),
+            _ if self.whole => Some(CellKind::Whole),
             _ => None,
         })
     }
@@ -127,12 +127,12 @@ mod tests {
             evidence.kind().map_err(|(line, text)| (line.number, text.to_owned()))
         };
         assert_eq!(kind(&[]), Ok(None));
-        assert_eq!(kind(&["1", "-2"]), Ok(Some(Kind::Whole)));
-        assert_eq!(kind(&["1", "2.5"]), Ok(Some(Kind::Number)));
-        assert_eq!(kind(&["1", "true"]), Ok(Some(Kind::Text)));
-        assert_eq!(kind(&["true", "false"]), Ok(Some(Kind::Truth)));
-        assert_eq!(kind(&["1", "x"]), Ok(Some(Kind::Text)));
+        assert_eq!(kind(&["1", "-2"]), Ok(Some(CellKind::Whole)));
+        assert_eq!(kind(&["1", "2.5"]), Ok(Some(CellKind::Number)));
+        assert_eq!(kind(&["1", "true"]), Ok(Some(CellKind::Text)));
+        assert_eq!(kind(&["true", "false"]), Ok(Some(CellKind::Truth)));
+        assert_eq!(kind(&["1", "x"]), Ok(Some(CellKind::Text)));
         assert_eq!(kind(&["1", "18446744073709551615"]), Err((7, "18446744073709551615".into())));
-        assert_eq!(kind(&["1.5", "18446744073709551615"]), Ok(Some(Kind::Number)));
+        assert_eq!(kind(&["1.5", "18446744073709551615"]), Ok(Some(CellKind::Number)));
     }
 }

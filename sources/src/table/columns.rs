@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use grainstore_format::{AttributeType, AttributeValue};
 
-use super::cell::Kind;
-use super::rows::Rows;
+use super::cell::CellKind;
+use super::rows::TableRows;
 
 /// A column of text named `label` has at most so many classes; with more it is a text like any other.
 const CLASS_COUNT_MAX: usize = 65_536;
@@ -14,12 +14,12 @@ const CLASS_COUNT_MAX: usize = 65_536;
 #[derive(Debug)]
 pub(crate) struct Column {
     pub(crate) name: String,
-    pub(crate) values: Values,
+    pub(crate) values: ColumnUse,
 }
 
 /// What a column becomes.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Values {
+pub(crate) enum ColumnUse {
     /// An attribute.
     Attribute(AttributeType),
     /// The attribute `label`: the number of a class. Names are sorted.
@@ -34,19 +34,19 @@ pub(crate) enum Values {
 
 impl Column {
     pub(super) fn is_attribute(&self) -> bool {
-        matches!(self.values, Values::Attribute(_) | Values::Classes(_))
+        matches!(self.values, ColumnUse::Attribute(_) | ColumnUse::Classes(_))
     }
 }
 
-impl Values {
-    pub(super) fn of(rows: &Rows, column: usize, name: &str, kind: Option<Kind>) -> Self {
+impl ColumnUse {
+    pub(super) fn of(rows: &TableRows, column: usize, name: &str, kind: Option<CellKind>) -> Self {
         match kind {
             None => Self::Nothing,
-            Some(Kind::Truth) => Self::Attribute(AttributeType::Bool),
-            Some(Kind::Whole) => Self::Attribute(AttributeType::Int64),
-            Some(Kind::Number) => Self::Attribute(AttributeType::Float64),
-            Some(Kind::Text) if name == "label" => classes(rows, column).map_or(Self::Text, Self::Classes),
-            Some(Kind::Text) => Self::Text,
+            Some(CellKind::Truth) => Self::Attribute(AttributeType::Bool),
+            Some(CellKind::Whole) => Self::Attribute(AttributeType::Int64),
+            Some(CellKind::Number) => Self::Attribute(AttributeType::Float64),
+            Some(CellKind::Text) if name == "label" => classes(rows, column).map_or(Self::Text, Self::Classes),
+            Some(CellKind::Text) => Self::Text,
         }
     }
 
@@ -65,7 +65,7 @@ impl Values {
 }
 
 /// The distinct texts of a column; `None` where they are too many to be classes.
-fn classes(rows: &Rows, column: usize) -> Option<Vec<Box<str>>> {
+fn classes(rows: &TableRows, column: usize) -> Option<Vec<Box<str>>> {
     let mut names: BTreeSet<&str> = BTreeSet::new();
     for row in 0..rows.len() {
         let cell = rows.cells(row).find(|cell| cell.column == column);

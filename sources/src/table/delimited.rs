@@ -9,7 +9,7 @@ use super::cell::Says;
 use crate::SourceError;
 
 /// Where the columns of the file went.
-struct Header {
+struct HeaderColumns {
     path: usize,
     /// The table's column of each column of the file but that of paths, which has none.
     columns: Vec<Option<usize>>,
@@ -21,7 +21,7 @@ pub(super) fn read(content: impl Read, delimiter: u8, builder: &mut Builder<'_>)
     let mut reader =
         csv::ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(content);
     let mut record = ByteRecord::new();
-    let mut header: Option<Header> = None;
+    let mut header: Option<HeaderColumns> = None;
     loop {
         let line = reader.position().line();
         if !reader.read_byte_record(&mut record).map_err(|error| builder.refused(line, &error.to_string()))? {
@@ -35,7 +35,7 @@ pub(super) fn read(content: impl Read, delimiter: u8, builder: &mut Builder<'_>)
     }
 }
 
-fn read_header(record: &ByteRecord, line: u64, builder: &mut Builder<'_>) -> Result<Header, SourceError> {
+fn read_header(record: &ByteRecord, line: u64, builder: &mut Builder<'_>) -> Result<HeaderColumns, SourceError> {
     let names = record.iter().map(|name| text(name, line, builder)).collect::<Result<Vec<&str>, _>>()?;
     let path = builder.path_column(names.iter().copied(), line)?;
     let mut columns = Vec::with_capacity(names.len());
@@ -45,10 +45,15 @@ fn read_header(record: &ByteRecord, line: u64, builder: &mut Builder<'_>) -> Res
         }
         columns.push(if number == path { None } else { Some(builder.column(name, line)?) });
     }
-    Ok(Header { path, columns })
+    Ok(HeaderColumns { path, columns })
 }
 
-fn read_row(record: &ByteRecord, header: &Header, line: u64, builder: &mut Builder<'_>) -> Result<(), SourceError> {
+fn read_row(
+    record: &ByteRecord,
+    header: &HeaderColumns,
+    line: u64,
+    builder: &mut Builder<'_>,
+) -> Result<(), SourceError> {
     if record.len() != header.columns.len() {
         let (found, expected) = (record.len(), header.columns.len());
         let why = format!("{found} cells, {expected} expected, as many as the first line names");

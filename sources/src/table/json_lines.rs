@@ -13,7 +13,7 @@ use super::cell::Says;
 use crate::SourceError;
 
 /// The members of an object in the order in which they stand.
-struct Row(Vec<(String, Value)>);
+struct JsonRow(Vec<(String, Value)>);
 
 /// # Errors
 /// Where it cannot be read, a line is not an object, or one does not name its file.
@@ -29,7 +29,7 @@ pub(super) fn read(mut content: impl BufRead, builder: &mut Builder<'_>) -> Resu
         if bytes.trim_ascii().is_empty() {
             continue;
         }
-        let row: Row = serde_json::from_slice(&bytes)
+        let row: JsonRow = serde_json::from_slice(&bytes)
             .map_err(|error| builder.refused(line, &format!("one JSON object is expected: {error}")))?;
         if path_name.is_none() {
             path_name = row.path_name(builder, line)?;
@@ -42,14 +42,14 @@ pub(super) fn read(mut content: impl BufRead, builder: &mut Builder<'_>) -> Resu
     Ok(())
 }
 
-impl Row {
+impl JsonRow {
     fn path_name(&self, builder: &Builder<'_>, line: u64) -> Result<Option<String>, SourceError> {
         let number = builder.path_column(self.0.iter().map(|(name, _)| name.as_str()), line)?;
         Ok(self.0.get(number).map(|(name, _)| name.clone()))
     }
 }
 
-fn read_row(row: &Row, path_name: &str, line: u64, builder: &mut Builder<'_>) -> Result<(), SourceError> {
+fn read_row(row: &JsonRow, path_name: &str, line: u64, builder: &mut Builder<'_>) -> Result<(), SourceError> {
     let mut path = None;
     let mut members = Vec::with_capacity(row.0.len());
     for (name, value) in &row.0 {
@@ -83,26 +83,26 @@ fn cell(value: &Value) -> Option<(Says, String)> {
     })
 }
 
-impl<'de> Deserialize<'de> for Row {
+impl<'de> Deserialize<'de> for JsonRow {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Members)
+        deserializer.deserialize_map(RowVisitor)
     }
 }
 
-struct Members;
+struct RowVisitor;
 
-impl<'de> Visitor<'de> for Members {
-    type Value = Row;
+impl<'de> Visitor<'de> for RowVisitor {
+    type Value = JsonRow;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Row, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonRow, A::Error> {
         let mut members = Vec::new();
         while let Some(member) = map.next_entry()? {
             members.push(member);
         }
-        Ok(Row(members))
+        Ok(JsonRow(members))
     }
 }

@@ -20,9 +20,9 @@ use grainstore_format::AttributeValue;
 use crate::SourceError;
 use builder::Builder;
 pub(crate) use builder::quoted;
-pub(crate) use columns::{Column, Values};
+pub(crate) use columns::{Column, ColumnUse};
 use form::Form;
-use rows::{Line, Rows};
+use rows::{Line, TableRows};
 
 /// What is looked for in a table.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ pub(crate) struct Wanted {
 #[derive(Debug)]
 pub(crate) struct Table {
     files: Vec<PathBuf>,
-    rows: Rows,
+    rows: TableRows,
     columns: Vec<Column>,
 }
 
@@ -68,7 +68,7 @@ impl Table {
         let mut table = Self { files: files.to_vec(), rows, columns: Vec::new() };
         for (number, (name, evidence)) in columns.into_iter().enumerate() {
             if wanted.plain.contains(&name.as_str()) {
-                table.columns.push(Column { name, values: Values::Plain });
+                table.columns.push(Column { name, values: ColumnUse::Plain });
                 continue;
             }
             let kind = evidence.kind().map_err(|(line, text)| {
@@ -78,7 +78,7 @@ impl Table {
                     format!("{text} of column {name} does not fit an int64, as the column's other cells do"),
                 )
             })?;
-            let values = Values::of(&table.rows, number, &name, kind);
+            let values = ColumnUse::of(&table.rows, number, &name, kind);
             table.columns.push(Column { name, values });
         }
         Ok(table)
@@ -140,7 +140,7 @@ impl Table {
             }
         }
         let fields = texts.into_iter().zip(&self.columns);
-        fields.filter(|(_, column)| column.values == Values::Text).map(|(text, _)| text).collect()
+        fields.filter(|(_, column)| column.values == ColumnUse::Text).map(|(text, _)| text).collect()
     }
 
     /// What is wrong with a row.

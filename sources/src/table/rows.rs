@@ -14,7 +14,7 @@ use xxhash_rust::xxh64::xxh64;
 
 /// Rows by path; those of one path in the order in which they came.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
+pub(super) struct TableRows {
     arena: Vec<u8>,
     /// Where each row begins.
     starts: Vec<usize>,
@@ -33,11 +33,11 @@ pub(super) struct Line {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) column: usize,
-    /// Where its text lies; see [`Rows::text`].
+    /// Where its text lies; see [`TableRows::text`].
     text: Range<usize>,
 }
 
-impl Rows {
+impl TableRows {
     pub(super) fn push<'a>(
         &mut self,
         path: &[u8],
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn rows_come_back_sorted_with_the_cells_that_are_not_empty() {
-        let mut kept = Rows::default();
+        let mut kept = TableRows::default();
         let long = "x".repeat(20_000);
         let rows = [("b", vec![(0, "1"), (300, long.as_str())]), ("a/b", vec![]), ("", vec![(1, "")])];
         for (number, (path, cells)) in (1..).zip(&rows) {
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn rows_of_one_path_stay_in_the_order_in_which_they_came() {
-        let mut kept = Rows::default();
+        let mut kept = TableRows::default();
         for number in 1..100 {
             kept.push(if number % 2 == 0 { b"even" } else { b"odd" }, Line { file: 0, number }, [].into_iter());
         }

@@ -18,13 +18,13 @@ const EXACT_MAX: u64 = 1 << 53;
 /// What the documents that were looked at have in common.
 #[derive(Debug, Default)]
 pub(super) struct Docs {
-    members: BTreeMap<String, Kind>,
+    members: BTreeMap<String, JsonKind>,
     has_other: bool,
 }
 
 /// What stands under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum JsonKind {
     Null,
     Scalar(AttributeType),
     Other,
@@ -45,14 +45,14 @@ impl Docs {
     }
 
     fn add_member(&mut self, name: String, value: &Value) {
-        let found = if is_name(&name) { Kind::of(value) } else { Kind::Other };
+        let found = if is_name(&name) { JsonKind::of(value) } else { JsonKind::Other };
         self.members.entry(name).and_modify(|kind| *kind = kind.and(found)).or_insert(found);
     }
 
     /// The attributes, and whether they are all that the documents say. `is_free`: whether a name is not taken yet.
     pub(super) fn attributes(&self, is_free: impl Fn(&str) -> bool) -> (Vec<Attribute>, bool) {
-        let attribute = |(name, kind): (&String, &Kind)| match kind {
-            Kind::Scalar(kind) if is_free(name) => Some(Attribute { name: name.clone(), kind: *kind }),
+        let attribute = |(name, kind): (&String, &JsonKind)| match kind {
+            JsonKind::Scalar(kind) if is_free(name) => Some(Attribute { name: name.clone(), kind: *kind }),
             _ => None,
         };
         let attributes: Vec<_> = self.members.iter().filter_map(attribute).collect();
@@ -61,7 +61,7 @@ impl Docs {
     }
 }
 
-impl Kind {
+impl JsonKind {
     fn of(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,

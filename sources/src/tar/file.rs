@@ -10,13 +10,13 @@ use grainstore_format::{AttributeValue, to_usize};
 use grainstore_writer::{Sample, StreamedSample};
 
 use super::bytes::{Bytes, FileBytes, read_run};
-use super::groups::{Group, Groups, Run, Take};
+use super::groups::{ByteRange, Group, Groups, Take};
 use super::members::unreadable;
-use super::shape::Shape;
-use crate::{Bad, BlockBuilder, Blocks, Item, Layout, Place, Reach, Samples, WHOLE_LEN_MAX};
+use super::shape::TarShape;
+use crate::{Bad, BlockBuilder, Blocks, Layout, Reach, RecordLocation, SampleReader, SourceSample, WHOLE_LEN_MAX};
 
 /// Where the samples of an archive lie. Payloads are passed over.
-pub(super) fn blocks(shape: &Shape, bytes: FileBytes) -> Blocks {
+pub(super) fn blocks(shape: &TarShape, bytes: FileBytes) -> Blocks {
     let mut builder = BlockBuilder::default();
     let mut groups = Groups::new(shape, bytes, 0);
     while let Some(group) = groups.next(|_, _, _, _| Take::On) {
@@ -30,35 +30,36 @@ pub(super) fn blocks(shape: &Shape, bytes: FileBytes) -> Blocks {
 
 /// The samples from a header on.
 pub(super) struct FileSamples<'a> {
-    shape: &'a Shape,
+    shape: &'a TarShape,
     path: &'a Path,
     layout: Layout,
     groups: Groups<'a, FileBytes>,
-    long: Runs,
+    long: RangesReader,
 }
 
 /// Runs of a file, one after the other.
-struct Runs {
+struct RangesReader {
     file: Arc<File>,
-    runs: std::vec::IntoIter<Run>,
-    current: Run,
+    runs: std::vec::IntoIter<ByteRange>,
+    current: ByteRange,
 }
 
 /// What a sample's payload is made of.
-struct Plan {
-    runs: Vec<Run>,
+struct PayloadLayout {
+    runs: Vec<ByteRange>,
     fields: Vec<Option<std::ops::Range<u64>>>,
     len: u64,
     offset: u64,
 }
 
 impl<'a> FileSamples<'a> {
-    pub(super) fn new(shape: &'a Shape, path: &'a Path, bytes: FileBytes, start: (u64, Layout)) -> Self {
-        let long = Runs { file: bytes.file(), runs: Vec::new().into_iter(), current: Run { offset: 0, len: 0 } };
+    pub(super) fn new(shape: &'a TarShape, path: &'a Path, bytes: FileBytes, start: (u64, Layout)) -> Self {
+        let long =
+            RangesReader { file: bytes.file(), runs: Vec::new().into_iter(), current: ByteRange { offset: 0, len: 0 } };
         Self { shape, path, layout: start.1, groups: Groups::new(shape, bytes, start.0), long }
     }
 
-    fn load(&mut self, group: &Group) -> Result<Item, String> {
+    fn load(&mut self, group: &Group) -> Result<SourceSample, String> {
         let attributes = self.attributes(group)?;
         let fields = self.shape.field_runs(&group.runs)?;
         let plan = match self.layout {
@@ -70,10 +71,10 @@ impl<'a> FileSamples<'a> {
             let sample = StreamedSample { key, attributes, fields: plan.fields, len: plan.len };
             self.long.runs = plan.runs.into_iter();
             self.long.current.len = 0;
-            return Ok(Item::Long { sample, offset });
+            return Ok(SourceSample::Long { sample, offset });
         }
         let payload = self.read(&plan)?;
-        Ok(Item::Whole { sample: Sample { key, attributes, payload, fields: plan.fields }, offset })
+        Ok(SourceSample::Whole { sample: Sample { key, attributes, payload, fields: plan.fields }, offset })
     }
 
     fn attributes(&mut self, group: &Group) -> Result<Vec<Option<AttributeValue>>, String> {
@@ -87,26 +88,26 @@ impl<'a> FileSamples<'a> {
         Ok(attributes)
     }
 
-    fn packed(&self, fields: &[Option<Run>]) -> Plan {
+    fn packed(&self, fields: &[Option<ByteRange>]) -> PayloadLayout {
         let (ranges, len) = self.shape.packed(fields);
-        Plan { runs: fields.iter().flatten().copied().collect(), fields: ranges, len, offset: 0 }
+        PayloadLayout { runs: fields.iter().flatten().copied().collect(), fields: ranges, len, offset: 0 }
     }
 
     /// From the first field's first byte to the last one's last, with the headers between them.
-    fn in_place(&self, fields: &[Option<Run>], group: &Group) -> Plan {
+    fn in_place(&self, fields: &[Option<ByteRange>], group: &Group) -> PayloadLayout {
         let there = || fields.iter().flatten();
         let offset = there().map(|run| run.offset).min().unwrap_or(group.end);
         let end = there().map(|run| run.offset.saturating_add(run.len)).max().unwrap_or(offset);
-        let range = |run: &Option<Run>| {
+        let range = |run: &Option<ByteRange>| {
             let start = run.as_ref()?.offset - offset;
             Some(start..start + run.as_ref()?.len)
         };
         let ranges = self.shape.told(fields.iter().map(range).collect());
         let len = end - offset;
-        Plan { runs: vec![Run { offset, len }], fields: ranges, len, offset }
+        PayloadLayout { runs: vec![ByteRange { offset, len }], fields: ranges, len, offset }
     }
 
-    fn read(&mut self, plan: &Plan) -> Result<Vec<u8>, String> {
+    fn read(&mut self, plan: &PayloadLayout) -> Result<Vec<u8>, String> {
         let file_len = self.groups.bytes().len().unwrap_or(0);
         if plan.len > file_len {
             return Err(format!("has {} bytes, but the file {file_len}", plan.len));
@@ -125,14 +126,14 @@ impl<'a> FileSamples<'a> {
     }
 }
 
-impl Samples for FileSamples<'_> {
-    fn next(&mut self) -> Result<Option<Item>, Bad> {
+impl SampleReader for FileSamples<'_> {
+    fn next(&mut self) -> Result<Option<SourceSample>, Bad> {
         let Some(mut group) = self.groups.next(|_, _, _, _| Take::On) else { return Ok(None) };
         if let Some(bad) = group.bad.take() {
             return Err(bad.into_bad(self.path));
         }
         self.load(&group).map(Some).map_err(|why| {
-            let place = Place { record: None, offset: Some(group.position), name: Some(group.key) };
+            let place = RecordLocation { record: None, offset: Some(group.position), name: Some(group.key) };
             Bad::new(self.path, place, why, Reach::Sample)
         })
     }
@@ -142,7 +143,7 @@ impl Samples for FileSamples<'_> {
     }
 }
 
-impl Read for Runs {
+impl Read for RangesReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.current.len == 0 {
             match self.runs.next() {

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::bytes::Bytes;
-use super::members::{Damage, Member, Members};
-use super::shape::{Grouping, Placed, Shape};
-use crate::{Bad, Place, Reach};
+use super::members::{Damage, TarMember, TarMembers};
+use super::shape::{Grouping, Placed, TarShape};
+use crate::{Bad, Reach, RecordLocation};
 
 /// The members of one sample.
 #[derive(Debug)]
@@ -16,14 +16,14 @@ pub(super) struct Group {
     /// Where its last payload ends.
     pub(super) end: u64,
     /// The payload of each slot's member.
-    pub(super) runs: Vec<Option<Run>>,
+    pub(super) runs: Vec<Option<ByteRange>>,
     /// Why it cannot be had.
     pub(super) bad: Option<Spoilt>,
 }
 
 /// A payload in the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct ByteRange {
     pub(super) offset: u64,
     pub(super) len: u64,
 }
@@ -31,7 +31,7 @@ pub(super) struct Run {
 /// Why a sample cannot be had.
 #[derive(Debug)]
 pub(super) struct Spoilt {
-    place: Place,
+    place: RecordLocation,
     why: String,
     pub(super) reach: Reach,
 }
@@ -50,10 +50,10 @@ pub(super) enum Take {
 
 /// The groups from a header on.
 pub(super) struct Groups<'a, B> {
-    shape: &'a Shape,
-    members: Members<B>,
+    shape: &'a TarShape,
+    members: TarMembers<B>,
     /// Read already, but part of the next group.
-    ahead: Option<Member>,
+    ahead: Option<TarMember>,
     damage: Option<Damage>,
     is_stopped: bool,
 }
@@ -69,15 +69,15 @@ impl Group {
     }
 
     /// Keeps the first reason.
-    pub(super) fn spoil(&mut self, member: &Member, why: String, reach: Reach) {
+    pub(super) fn spoil(&mut self, member: &TarMember, why: String, reach: Reach) {
         if self.bad.is_none() {
-            let place = Place { record: None, offset: Some(member.start), name: Some(member.name.clone()) };
+            let place = RecordLocation { record: None, offset: Some(member.start), name: Some(member.name.clone()) };
             self.bad = Some(Spoilt { place, why, reach });
         }
     }
 
     /// Puts a member into a slot.
-    fn put(&mut self, slot: usize, member: &Member) {
+    fn put(&mut self, slot: usize, member: &TarMember) {
         self.end = member.data.saturating_add(member.len);
         match self.runs.get_mut(slot) {
             Some(Some(first)) => {
@@ -85,7 +85,7 @@ impl Group {
                 let why = format!("its sample has two members of this kind, at bytes {first} and {second}");
                 self.spoil(member, why, Reach::Sample);
             }
-            Some(run) => *run = Some(Run { offset: member.data, len: member.len }),
+            Some(run) => *run = Some(ByteRange { offset: member.data, len: member.len }),
             None => {}
         }
     }
@@ -99,13 +99,13 @@ impl Spoilt {
 
 impl From<Damage> for Spoilt {
     fn from(Damage { offset, name, why, .. }: Damage) -> Self {
-        Self { place: Place { record: None, offset: Some(offset), name }, why, reach: Reach::Rest }
+        Self { place: RecordLocation { record: None, offset: Some(offset), name }, why, reach: Reach::Rest }
     }
 }
 
 impl<'a, B: Bytes> Groups<'a, B> {
-    pub(super) fn new(shape: &'a Shape, bytes: B, position: u64) -> Self {
-        Self { shape, members: Members::new(bytes, position), ahead: None, damage: None, is_stopped: false }
+    pub(super) fn new(shape: &'a TarShape, bytes: B, position: u64) -> Self {
+        Self { shape, members: TarMembers::new(bytes, position), ahead: None, damage: None, is_stopped: false }
     }
 
     pub(super) fn bytes(&mut self) -> &mut B {
@@ -114,7 +114,7 @@ impl<'a, B: Bytes> Groups<'a, B> {
 
     /// The next group. `take` sees every member that has a place in it, before the next header is read. One that ends
     /// what can be read is the last.
-    pub(super) fn next(&mut self, mut take: impl FnMut(&mut B, &Group, usize, Run) -> Take) -> Option<Group> {
+    pub(super) fn next(&mut self, mut take: impl FnMut(&mut B, &Group, usize, ByteRange) -> Take) -> Option<Group> {
         let mut group: Option<Group> = None;
         while !self.is_stopped {
             let member = match self.member() {
@@ -147,14 +147,14 @@ impl<'a, B: Bytes> Groups<'a, B> {
         &mut self,
         group: &mut Group,
         slot: usize,
-        member: &Member,
-        take: &mut impl FnMut(&mut B, &Group, usize, Run) -> Take,
+        member: &TarMember,
+        take: &mut impl FnMut(&mut B, &Group, usize, ByteRange) -> Take,
     ) -> bool {
         group.put(slot, member);
         if group.bad.is_some() {
             return false;
         }
-        match take(self.members.bytes(), group, slot, Run { offset: member.data, len: member.len }) {
+        match take(self.members.bytes(), group, slot, ByteRange { offset: member.data, len: member.len }) {
             Take::On => false,
             Take::Last => true,
             Take::Spoil(why) => {
@@ -169,7 +169,7 @@ impl<'a, B: Bytes> Groups<'a, B> {
         }
     }
 
-    fn member(&mut self) -> Result<Option<Member>, Damage> {
+    fn member(&mut self) -> Result<Option<TarMember>, Damage> {
         if let Some(member) = self.ahead.take() {
             return Ok(Some(member));
         }

@@ -7,20 +7,20 @@ pub(super) const BLOCK_LEN: u64 = 512;
 
 /// What a block is, where a header may stand.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Block {
+pub(super) enum HeaderBlock {
     /// The end of an archive.
     Zeros,
     /// A header whose checksum is right.
-    Header(Header),
+    Header(TarHeader),
     /// Neither, and why.
     Damaged(&'static str),
 }
 
 /// What a header says of a member.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct TarHeader {
     pub(super) name: Vec<u8>,
-    pub(super) kind: Kind,
+    pub(super) kind: MemberKind,
     /// Bytes of payload that follow.
     pub(super) len: u64,
     /// Whether blocks with more of a sparse member's map follow.
@@ -29,7 +29,7 @@ pub(super) struct Header {
 
 /// What a member is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MemberKind {
     File,
     Folder,
     /// A volume's label, a global PAX header: no member, and nothing of a sample.
@@ -44,7 +44,7 @@ pub(super) enum Kind {
     Unusable(&'static str),
 }
 
-impl Block {
+impl HeaderBlock {
     pub(super) fn parse(block: &[u8; 512]) -> Self {
         if block.iter().all(|&byte| byte == 0) {
             return Self::Zeros;
@@ -54,16 +54,16 @@ impl Block {
         if !is_sum_right(&raw) {
             return Self::Damaged("no tar header stands here: its checksum is wrong");
         }
-        match Header::of(&raw) {
+        match TarHeader::of(&raw) {
             Some(header) => Self::Header(header),
             None => Self::Damaged("a tar header stands here, but its size is no number"),
         }
     }
 }
 
-impl Header {
+impl TarHeader {
     fn of(raw: &RawHeader) -> Option<Self> {
-        let kind = Kind::of(raw.entry_type().as_byte());
+        let kind = MemberKind::of(raw.entry_type().as_byte());
         let is_link = matches!(raw.entry_type().as_byte(), b'1' | b'2');
         // GNU's sign of more blocks of the map behind this one.
         let has_sparse_map = raw.as_bytes()[156] == b'S' && raw.as_bytes()[482] == 1;
@@ -74,7 +74,7 @@ impl Header {
     }
 }
 
-impl Kind {
+impl MemberKind {
     fn of(flag: u8) -> Self {
         match flag {
             0 | b'0' | b'7' => Self::File,
@@ -165,8 +165,8 @@ mod tests {
 
     #[test]
     fn sizes_are_octal_or_numbers_of_64_bits() {
-        let len = |size| match Block::parse(&raw(size)) {
-            Block::Header(header) => Some(header.len),
+        let len = |size| match HeaderBlock::parse(&raw(size)) {
+            HeaderBlock::Header(header) => Some(header.len),
             _ => None,
         };
         assert_eq!(len(*b"00000000017\0"), Some(15));
@@ -183,7 +183,7 @@ mod tests {
             let mut bytes = good;
             bytes[at] ^= 0x10;
             // A zero before the sum's digits may as well be a space.
-            assert!(at == 148 || matches!(Block::parse(&bytes), Block::Damaged(_)), "byte {at}");
+            assert!(at == 148 || matches!(HeaderBlock::parse(&bytes), HeaderBlock::Damaged(_)), "byte {at}");
         }
     }
 

@@ -8,8 +8,8 @@ use serde_json::Map;
 use super::bytes::{Bytes, StreamBytes, read_run};
 use super::docs::{self, Docs};
 use super::labels;
-use super::members::{Member, Members, unreadable};
-use super::shape::{Grouping, Shape, Slot, Takes, Values, is_meta, is_picture, split};
+use super::members::{TarMember, TarMembers, unreadable};
+use super::shape::{Grouping, MemberSlot, SlotAttributes, Takes, TarShape, is_meta, is_picture, split};
 use crate::Mapping;
 
 /// Samples that are looked at.
@@ -20,12 +20,12 @@ const MEMBERS_MAX: usize = 20_000;
 const EXTENSIONS_MAX: usize = 64;
 
 /// A name of the dataset, and the extensions that it stands for.
-type Target = (String, Vec<Vec<u8>>);
+type MappedName = (String, Vec<Vec<u8>>);
 
 /// What was seen.
 #[derive(Debug)]
 pub(super) struct Looking {
-    mapped: Vec<Target>,
+    mapped: Vec<MappedName>,
     /// The extensions of each sample's members, by their number.
     groups: Vec<Vec<usize>>,
     stem: Vec<u8>,
@@ -41,7 +41,7 @@ pub(super) struct Looking {
 }
 
 /// Looks at the first samples of a tar that comes as a stream.
-pub(crate) fn look_at_stream(stream: &mut dyn Read, mapping: &Mapping) -> Result<Shape, String> {
+pub(crate) fn look_at_stream(stream: &mut dyn Read, mapping: &Mapping) -> Result<TarShape, String> {
     let mut looking = Looking::new(mapping)?;
     looking.look(StreamBytes::new(stream));
     looking.shape()
@@ -65,7 +65,7 @@ impl Looking {
 
     /// Looks at an archive, as far as it can be read.
     pub(super) fn look(&mut self, bytes: impl Bytes) {
-        let mut members = Members::new(bytes, 0);
+        let mut members = TarMembers::new(bytes, 0);
         let ended = loop {
             match members.next() {
                 Ok(Some(member)) if self.member_count < MEMBERS_MAX => match self.add(&member, members.bytes()) {
@@ -90,7 +90,7 @@ impl Looking {
     }
 
     /// Takes in a member; false where that is enough.
-    fn add(&mut self, member: &Member, bytes: &mut dyn Bytes) -> Result<bool, String> {
+    fn add(&mut self, member: &TarMember, bytes: &mut dyn Bytes) -> Result<bool, String> {
         self.member_count += 1;
         let (stem, extension) = match split(&member.name) {
             Some((stem, extension)) => (stem, Some(extension)),
@@ -142,7 +142,7 @@ impl Looking {
         self.extensions.len() <= EXTENSIONS_MAX
     }
 
-    fn add_content(&mut self, extension: &[u8], member: &Member, bytes: &mut dyn Bytes) -> Result<(), String> {
+    fn add_content(&mut self, extension: &[u8], member: &TarMember, bytes: &mut dyn Bytes) -> Result<(), String> {
         let mut content = |len_max| match member.len {
             len if len > len_max => Ok(None),
             len => read_run(bytes, member.data, len).map(Some).map_err(|error| unreadable(&error)),
@@ -156,7 +156,7 @@ impl Looking {
     }
 
     /// What a dataset of such archives looks like.
-    pub(super) fn shape(self) -> Result<Shape, String> {
+    pub(super) fn shape(self) -> Result<TarShape, String> {
         if self.is_empty() {
             let (wanted, none) = match self.mapped.is_empty() {
                 true => ("", "it holds no files"),
@@ -178,10 +178,10 @@ impl Looking {
     }
 
     /// Every member by itself.
-    fn names_shape(&self) -> Result<Shape, grainstore_format::FormatError> {
+    fn names_shape(&self) -> Result<TarShape, grainstore_format::FormatError> {
         let are_pictures = !self.has_bare_names && self.extensions.iter().all(|extension| is_picture(extension));
         let (name, takes) = one_field(are_pictures);
-        let slots = vec![Slot { takes, field: Some(0), values: Values::None }];
+        let slots = vec![MemberSlot { takes, field: Some(0), values: SlotAttributes::None }];
         let mut notes = vec![
             "members that follow each other do not share a stem, so every member is a sample; its whole name is the key"
                 .to_owned(),
@@ -191,7 +191,7 @@ impl Looking {
     }
 
     /// The members of one stem.
-    fn stems_shape(&self) -> Result<Shape, grainstore_format::FormatError> {
+    fn stems_shape(&self) -> Result<TarShape, grainstore_format::FormatError> {
         let has = |extension: &[u8]| self.extensions.iter().any(|one| one == extension);
         let mut has_label = has(b"cls") && self.are_labels && !has(b"label");
         let is_free = |name: &str| {
@@ -233,17 +233,17 @@ impl Looking {
         &self,
         fields: &[Vec<u8>],
         attributes: Vec<Attribute>,
-        mut slots: Vec<Slot>,
+        mut slots: Vec<MemberSlot>,
         mut notes: Vec<String>,
-    ) -> Result<Shape, grainstore_format::FormatError> {
+    ) -> Result<TarShape, grainstore_format::FormatError> {
         let (name, takes) = one_field(fields.iter().all(|one| is_picture(one)));
         notes.push(format!("every sample has exactly one of {}: they are one field, \"{name}\"", listed(fields)));
-        slots.push(Slot { takes, field: Some(0), values: Values::None });
+        slots.push(MemberSlot { takes, field: Some(0), values: SlotAttributes::None });
         shape(Grouping::Stems, attributes, vec![field(name.as_bytes())], slots, notes)
     }
 
     /// What the user named.
-    fn mapped_shape(&self) -> Result<Shape, grainstore_format::FormatError> {
+    fn mapped_shape(&self) -> Result<TarShape, grainstore_format::FormatError> {
         let is_label = |extensions: &[Vec<u8>]| {
             *extensions == [b"cls".to_vec()] && self.are_labels && self.extensions.contains(&extensions[0])
         };
@@ -252,14 +252,14 @@ impl Looking {
             let takes = Takes::Extensions(extensions.clone());
             if is_label(extensions) && self.mapped.len() > 1 {
                 attributes.push(label(target));
-                slots.push(Slot { takes, field: None, values: Values::Label });
+                slots.push(MemberSlot { takes, field: None, values: SlotAttributes::Label });
             } else {
-                slots.push(Slot { takes, field: Some(fields.len()), values: Values::None });
+                slots.push(MemberSlot { takes, field: Some(fields.len()), values: SlotAttributes::None });
                 fields.push(field(target.as_bytes()));
             }
         }
         let shape = shape(Grouping::Stems, attributes, fields, slots, Vec::new())?;
-        Ok(Shape { is_mapped: true, ..shape })
+        Ok(TarShape { is_mapped: true, ..shape })
     }
 
     fn class_note(&self) -> Option<String> {
@@ -272,7 +272,7 @@ impl Looking {
 }
 
 /// The targets of a mapping, and the extensions of each: `image=jpg;png`.
-fn targets(mapping: &Mapping) -> Result<Vec<Target>, String> {
+fn targets(mapping: &Mapping) -> Result<Vec<MappedName>, String> {
     if let Some(key) = mapping.key() {
         return Err(format!("the key of a tar's sample is the stem of its members' names, so key={key} cannot be had"));
     }
@@ -289,21 +289,21 @@ fn targets(mapping: &Mapping) -> Result<Vec<Target>, String> {
 }
 
 /// Slots of members that hold attributes; whether they are fields too is put in later.
-fn value_slots(has_label: bool, attributes: &[Attribute]) -> Vec<Slot> {
-    let slot = |extension: &[u8], values| Slot { takes: only(extension), field: None, values };
-    let label = has_label.then(|| slot(b"cls", Values::Label));
-    let values = Values::Document(attributes.to_vec(), usize::from(has_label));
+fn value_slots(has_label: bool, attributes: &[Attribute]) -> Vec<MemberSlot> {
+    let slot = |extension: &[u8], values| MemberSlot { takes: only(extension), field: None, values };
+    let label = has_label.then(|| slot(b"cls", SlotAttributes::Label));
+    let values = SlotAttributes::Document(attributes.to_vec(), usize::from(has_label));
     let document = (!attributes.is_empty()).then(|| slot(b"json", values));
     label.into_iter().chain(document).collect()
 }
 
 /// Adds a slot for every field, in order; one that stands there for its attributes is the field's too.
-fn with_fields(names: &[Vec<u8>], mut slots: Vec<Slot>) -> (Vec<Field>, Vec<Slot>) {
+fn with_fields(names: &[Vec<u8>], mut slots: Vec<MemberSlot>) -> (Vec<Field>, Vec<MemberSlot>) {
     for (number, name) in names.iter().enumerate() {
         let takes = only(name);
         match slots.iter_mut().find(|slot| slot.takes == takes) {
             Some(slot) => slot.field = Some(number),
-            None => slots.push(Slot { takes, field: Some(number), values: Values::None }),
+            None => slots.push(MemberSlot { takes, field: Some(number), values: SlotAttributes::None }),
         }
     }
     (names.iter().map(|name| field(name)).collect(), slots)
@@ -313,11 +313,11 @@ fn shape(
     grouping: Grouping,
     attributes: Vec<Attribute>,
     fields: Vec<Field>,
-    slots: Vec<Slot>,
+    slots: Vec<MemberSlot>,
     notes: Vec<String>,
-) -> Result<Shape, grainstore_format::FormatError> {
+) -> Result<TarShape, grainstore_format::FormatError> {
     let metadata = Metadata { schema: Schema::new(attributes, fields)?, user: Map::new() };
-    Ok(Shape { metadata, grouping, slots, is_mapped: false, notes })
+    Ok(TarShape { metadata, grouping, slots, is_mapped: false, notes })
 }
 
 fn one_field(are_pictures: bool) -> (&'static str, Takes) {

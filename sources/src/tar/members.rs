@@ -5,7 +5,7 @@ use std::io;
 use grainstore_format::{escape_bytes, to_usize};
 
 use super::bytes::{Bytes, read_run};
-use super::header::{BLOCK_LEN, Block, Header, Kind, Pax, strip_root};
+use super::header::{BLOCK_LEN, HeaderBlock, MemberKind, Pax, TarHeader, strip_root};
 
 /// An extension header of more bytes is not looked into: no name is that long.
 const EXTENSION_LEN_MAX: u64 = 1 << 20;
@@ -14,7 +14,7 @@ const PADDING_LEN_MAX: u64 = 64 << 20;
 
 /// A member that may be part of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Member {
+pub(super) struct TarMember {
     /// Offset of the first header that belongs to it.
     pub(super) start: u64,
     pub(super) name: Vec<u8>,
@@ -39,13 +39,13 @@ pub(super) struct Damage {
 
 /// The members from a header on.
 #[derive(Debug)]
-pub(super) struct Members<B> {
+pub(super) struct TarMembers<B> {
     bytes: B,
-    state: State,
+    state: MemberState,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum MemberState {
     /// The next header, or the end, stands here.
     At(u64),
     /// Zeros stand here.
@@ -62,9 +62,9 @@ struct Said {
     unusable: Option<String>,
 }
 
-impl<B: Bytes> Members<B> {
+impl<B: Bytes> TarMembers<B> {
     pub(super) fn new(bytes: B, position: u64) -> Self {
-        Self { bytes, state: State::At(position) }
+        Self { bytes, state: MemberState::At(position) }
     }
 
     pub(super) fn bytes(&mut self) -> &mut B {
@@ -73,49 +73,49 @@ impl<B: Bytes> Members<B> {
 
     /// Whether nothing follows. Behind the last member comes `None`; asked again, it looks behind the zeros.
     pub(super) fn is_done(&self) -> bool {
-        matches!(self.state, State::Done)
+        matches!(self.state, MemberState::Done)
     }
 
     /// The next member. After a damage there is none.
-    pub(super) fn next(&mut self) -> Result<Option<Member>, Damage> {
+    pub(super) fn next(&mut self) -> Result<Option<TarMember>, Damage> {
         let found = match self.state {
-            State::At(offset) => self.member_at(offset),
-            State::Zeros(offset) => self.look_behind(offset),
-            State::Done => Ok(None),
+            MemberState::At(offset) => self.member_at(offset),
+            MemberState::Zeros(offset) => self.look_behind(offset),
+            MemberState::Done => Ok(None),
         };
         if found.is_err() {
-            self.state = State::Done;
+            self.state = MemberState::Done;
         }
         found
     }
 
-    fn member_at(&mut self, mut offset: u64) -> Result<Option<Member>, Damage> {
+    fn member_at(&mut self, mut offset: u64) -> Result<Option<TarMember>, Damage> {
         let mut said = Said::default();
         loop {
             let position = said.start.unwrap_or(offset);
             let damage = |why: &str| Damage { position, offset, name: None, why: why.into() };
             let header = match self.block(offset).map_err(|why| damage(&why))? {
-                Some(Block::Header(header)) => header,
-                Some(Block::Damaged(why)) => return Err(damage(why)),
+                Some(HeaderBlock::Header(header)) => header,
+                Some(HeaderBlock::Damaged(why)) => return Err(damage(why)),
                 _ if said.start.is_some() => return Err(damage("a member was announced, but the archive ends")),
-                Some(Block::Zeros) => return Ok(self.end(State::Zeros(offset))),
+                Some(HeaderBlock::Zeros) => return Ok(self.end(MemberState::Zeros(offset))),
                 None if offset == 0 => return Err(damage("the file is empty")),
-                None => return Ok(self.end(State::Done)),
+                None => return Ok(self.end(MemberState::Done)),
             };
             let kind = header.kind;
             let member = self.member(header, offset, position, &said)?;
             let next = padded(member.data, member.len).unwrap_or(u64::MAX);
             // Before there was a flag for folders, a name that ends so was one. The name in the header proves nothing
             // where another header gives the whole one: it may be cut behind any byte.
-            let kind = if kind == Kind::File && member.name.ends_with(b"/") { Kind::Folder } else { kind };
+            let kind = if kind == MemberKind::File && member.name.ends_with(b"/") { MemberKind::Folder } else { kind };
             match kind {
-                Kind::File | Kind::Unusable(_) => {
-                    self.state = State::At(next);
+                MemberKind::File | MemberKind::Unusable(_) => {
+                    self.state = MemberState::At(next);
                     return Ok(Some(member));
                 }
-                Kind::Folder => said = Said::default(),
-                Kind::PassedOver => {}
-                Kind::LongName | Kind::LongLink | Kind::Pax => {
+                MemberKind::Folder => said = Said::default(),
+                MemberKind::PassedOver => {}
+                MemberKind::LongName | MemberKind::LongLink | MemberKind::Pax => {
                     said.start = Some(position);
                     self.listen(kind, &member, &mut said)?;
                 }
@@ -124,16 +124,16 @@ impl<B: Bytes> Members<B> {
         }
     }
 
-    fn end(&mut self, state: State) -> Option<Member> {
+    fn end(&mut self, state: MemberState) -> Option<TarMember> {
         self.state = state;
         None
     }
 
     /// The block at `offset`; `None` where the archive ends there.
-    fn block(&mut self, offset: u64) -> Result<Option<Block>, String> {
+    fn block(&mut self, offset: u64) -> Result<Option<HeaderBlock>, String> {
         let mut block = [0; 512];
         match self.bytes.read_at(offset, &mut block) {
-            Ok(512) => Ok(Some(Block::parse(&block))),
+            Ok(512) => Ok(Some(HeaderBlock::parse(&block))),
             Ok(found) => match self.bytes.len() {
                 Some(len) if len < offset => Err(format!("the archive ends at byte {len}, inside the member before")),
                 _ if found == 0 => Ok(None),
@@ -144,13 +144,13 @@ impl<B: Bytes> Members<B> {
     }
 
     /// The member of a header, checked against the file's end where that is known.
-    fn member(&mut self, header: Header, offset: u64, position: u64, said: &Said) -> Result<Member, Damage> {
-        let has_said = matches!(header.kind, Kind::File | Kind::Unusable(_));
-        let len = said.pax.len.filter(|_| header.kind == Kind::File).unwrap_or(header.len);
+    fn member(&mut self, header: TarHeader, offset: u64, position: u64, said: &Said) -> Result<TarMember, Damage> {
+        let has_said = matches!(header.kind, MemberKind::File | MemberKind::Unusable(_));
+        let len = said.pax.len.filter(|_| header.kind == MemberKind::File).unwrap_or(header.len);
         let name = said.long_name.clone().or_else(|| said.pax.path.clone()).filter(|_| has_said);
         let name = name.unwrap_or(header.name);
         let unusable = match header.kind {
-            Kind::Unusable(what) => Some(format!("it is {what}; samples are made of plain files")),
+            MemberKind::Unusable(what) => Some(format!("it is {what}; samples are made of plain files")),
             _ if said.pax.is_sparse => Some("it is a sparse file; samples are made of plain files".into()),
             _ => said.unusable.clone(),
         };
@@ -162,7 +162,7 @@ impl<B: Bytes> Members<B> {
             Some(file_len) if file_len < end && file_len - data.min(file_len) < len => {
                 Err(damage(format!("has {len} bytes from byte {data} on, but the archive ends at byte {file_len}")))
             }
-            _ => Ok(Member { start: position, name, data, len, unusable }),
+            _ => Ok(TarMember { start: position, name, data, len, unusable }),
         }
     }
 
@@ -181,7 +181,7 @@ impl<B: Bytes> Members<B> {
     }
 
     /// Takes in what an extension header says.
-    fn listen(&mut self, kind: Kind, extension: &Member, said: &mut Said) -> Result<(), Damage> {
+    fn listen(&mut self, kind: MemberKind, extension: &TarMember, said: &mut Said) -> Result<(), Damage> {
         if extension.len > EXTENSION_LEN_MAX {
             said.unusable = Some(format!("the header with its name has {} bytes", extension.len));
             return Ok(());
@@ -193,8 +193,8 @@ impl<B: Bytes> Members<B> {
             why: unreadable(&error),
         })?;
         match kind {
-            Kind::LongName => said.long_name = Some(long_name(content)),
-            Kind::Pax => match Pax::parse(&content) {
+            MemberKind::LongName => said.long_name = Some(long_name(content)),
+            MemberKind::Pax => match Pax::parse(&content) {
                 Some(pax) => said.pax = Pax { path: pax.path.map(long_name), ..pax },
                 None => said.unusable = Some("its PAX header is malformed".into()),
             },
@@ -204,17 +204,17 @@ impl<B: Bytes> Members<B> {
     }
 
     /// Looks for another archive behind the zeros at `offset`.
-    fn look_behind(&mut self, offset: u64) -> Result<Option<Member>, Damage> {
-        self.state = State::Done;
+    fn look_behind(&mut self, offset: u64) -> Result<Option<TarMember>, Damage> {
+        self.state = MemberState::Done;
         for behind in (offset..offset.saturating_add(PADDING_LEN_MAX)).step_by(to_usize(BLOCK_LEN)).skip(1) {
             let damage = |why| Damage { position: offset, offset: behind, name: None, why };
             let mut block = [0; 512];
             if self.bytes.read_at(behind, &mut block).map_err(|error| damage(unreadable(&error)))? < block.len() {
                 break;
             }
-            match Block::parse(&block) {
-                Block::Zeros => {}
-                Block::Header(header) => {
+            match HeaderBlock::parse(&block) {
+                HeaderBlock::Zeros => {}
+                HeaderBlock::Header(header) => {
                     let name = escape_bytes(&header.name[..header.name.len().min(256)]);
                     let why = format!(
                         "the archive ends at byte {offset}, but a member \"{name}\" follows; archives cannot be joined \
@@ -222,7 +222,7 @@ impl<B: Bytes> Members<B> {
                     );
                     return Err(damage(why));
                 }
-                Block::Damaged(_) => break,
+                HeaderBlock::Damaged(_) => break,
             }
         }
         Ok(None)

@@ -28,10 +28,10 @@ mod source;
 
 pub(crate) use look::look_at_stream;
 pub(crate) use passing::Passing;
-pub(crate) use shape::Shape;
+pub(crate) use shape::TarShape;
 pub use source::{TarOptions, TarSource};
 
 /// Whether the first bytes of an uncompressed file are a tar archive: a header with a name and the right checksum.
 pub fn recognises(head: &[u8]) -> bool {
-    matches!(head.first_chunk().map(header::Block::parse), Some(header::Block::Header(header)) if !header.name.is_empty())
+    matches!(head.first_chunk().map(header::HeaderBlock::parse), Some(header::HeaderBlock::Header(header)) if !header.name.is_empty())
 }

@@ -11,28 +11,28 @@ use grainstore_format::{AttributeValue, to_usize};
 use grainstore_writer::{Sample, StreamedSample};
 
 use super::bytes::{Bytes, StreamBytes, read_run};
-use super::groups::{Group, Groups, Run, Take};
+use super::groups::{ByteRange, Group, Groups, Take};
 use super::members::unreadable;
-use super::shape::Shape;
-use crate::{Bad, Item, Place, Reach, Samples, WHOLE_LEN_MAX};
+use super::shape::TarShape;
+use crate::{Bad, Reach, RecordLocation, SampleReader, SourceSample, WHOLE_LEN_MAX};
 
-type Stream = StreamBytes<Box<dyn Read + Send>>;
+type TarStream = StreamBytes<Box<dyn Read + Send>>;
 
 /// The samples of a stream.
 pub(crate) struct Passing<'a> {
-    shape: &'a Shape,
+    shape: &'a TarShape,
     path: &'a Path,
-    groups: Groups<'a, Stream>,
-    long: Long,
+    groups: Groups<'a, TarStream>,
+    long: LongPayload,
     /// The key of the sample that was streamed last.
     streamed: Option<Vec<u8>>,
 }
 
 /// A long payload: what is held of it, the member that still stands in the stream, what is held again.
 #[derive(Default)]
-struct Long {
+struct LongPayload {
     before: Cursor<Vec<u8>>,
-    passing: Option<Run>,
+    passing: Option<ByteRange>,
     behind: Cursor<Vec<u8>>,
 }
 
@@ -45,12 +45,12 @@ struct Held {
 }
 
 impl<'a> Passing<'a> {
-    pub(crate) fn new(shape: &'a Shape, path: &'a Path, stream: Box<dyn Read + Send>) -> Self {
+    pub(crate) fn new(shape: &'a TarShape, path: &'a Path, stream: Box<dyn Read + Send>) -> Self {
         let groups = Groups::new(shape, StreamBytes::new(stream), 0);
-        Self { shape, path, groups, long: Long::default(), streamed: None }
+        Self { shape, path, groups, long: LongPayload::default(), streamed: None }
     }
 
-    fn finish(&mut self, group: &Group, held: Held) -> Result<Item, String> {
+    fn finish(&mut self, group: &Group, held: Held) -> Result<SourceSample, String> {
         let key = group.key.clone();
         if self.streamed.take().as_ref() == Some(&key) {
             return Err("comes after a member of its sample that was long and has been passed on already".into());
@@ -60,13 +60,13 @@ impl<'a> Passing<'a> {
         let (fields, len) = self.shape.packed(&runs);
         if len <= WHOLE_LEN_MAX && held.passing.is_none() {
             let (payload, _) = self.join(held);
-            return Ok(Item::Whole { sample: Sample { key, attributes, payload, fields }, offset: 0 });
+            return Ok(SourceSample::Whole { sample: Sample { key, attributes, payload, fields }, offset: 0 });
         }
         let passing = held.passing.and_then(|slot| group.runs.get(slot).copied().flatten());
         let (before, behind) = self.join(held);
-        self.long = Long { before: Cursor::new(before), passing, behind: Cursor::new(behind) };
+        self.long = LongPayload { before: Cursor::new(before), passing, behind: Cursor::new(behind) };
         self.streamed = Some(key.clone());
-        Ok(Item::Long { sample: StreamedSample { key, attributes, fields, len }, offset: 0 })
+        Ok(SourceSample::Long { sample: StreamedSample { key, attributes, fields, len }, offset: 0 })
     }
 
     fn attributes(&self, held: &Held) -> Result<Vec<Option<AttributeValue>>, String> {
@@ -101,7 +101,7 @@ impl Held {
     }
 
     /// Holds the member of a slot.
-    fn take(&mut self, shape: &Shape, stream: &mut Stream, group: &Group, slot: usize, run: Run) -> Take {
+    fn take(&mut self, shape: &TarShape, stream: &mut TarStream, group: &Group, slot: usize, run: ByteRange) -> Take {
         let values = shape.slots.get(slot).map_or(Ok(()), |slot| slot.values.check_len(run.len));
         if let Err(why) = values {
             return Take::Spoil(why);
@@ -120,7 +120,7 @@ impl Held {
     }
 
     /// Leaves a member in the stream, to be passed on from there.
-    fn leave(&mut self, group: &Group, slot: usize, run: Run) -> Take {
+    fn leave(&mut self, group: &Group, slot: usize, run: ByteRange) -> Take {
         if group.is_full() {
             self.passing = Some(slot);
             return Take::Last;
@@ -133,17 +133,17 @@ impl Held {
     }
 }
 
-impl Samples for Passing<'_> {
-    fn next(&mut self) -> Result<Option<Item>, Bad> {
+impl SampleReader for Passing<'_> {
+    fn next(&mut self) -> Result<Option<SourceSample>, Bad> {
         let mut held = Held::new(self.shape.slots.len());
         let shape = self.shape;
-        let take = |stream: &mut Stream, group: &Group, slot, run| held.take(shape, stream, group, slot, run);
+        let take = |stream: &mut TarStream, group: &Group, slot, run| held.take(shape, stream, group, slot, run);
         let Some(mut group) = self.groups.next(take) else { return Ok(None) };
         if let Some(bad) = group.bad.take() {
             return Err(bad.into_bad(self.path));
         }
         self.finish(&group, held).map(Some).map_err(|why| {
-            let place = Place { record: None, offset: Some(group.position), name: Some(group.key) };
+            let place = RecordLocation { record: None, offset: Some(group.position), name: Some(group.key) };
             Bad::new(self.path, place, why, Reach::Sample)
         })
     }

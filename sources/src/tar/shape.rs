@@ -4,16 +4,16 @@ use std::ops::Range;
 
 use grainstore_format::{Attribute, AttributeValue, MAX_KEY_LEN, Metadata, escape_bytes};
 
-use super::groups::Run;
+use super::groups::ByteRange;
 use super::{docs, labels};
 
 /// What is read where an archive's samples are grouped.
 #[derive(Debug)]
-pub(crate) struct Shape {
+pub(crate) struct TarShape {
     pub(super) metadata: Metadata,
     pub(super) grouping: Grouping,
     /// The first that takes a member has it.
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: Vec<MemberSlot>,
     /// Whether the user named the extensions that matter; members of others are passed over.
     pub(super) is_mapped: bool,
     pub(super) notes: Vec<String>,
@@ -30,12 +30,12 @@ pub(super) enum Grouping {
 
 /// A place for one member of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Slot {
+pub(super) struct MemberSlot {
     pub(super) takes: Takes,
     /// The field that the member's bytes are.
     pub(super) field: Option<usize>,
     /// The attributes that stand in it.
-    pub(super) values: Values,
+    pub(super) values: SlotAttributes,
 }
 
 /// Which members a slot is for.
@@ -50,7 +50,7 @@ pub(super) enum Takes {
 
 /// The attributes that stand in a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Values {
+pub(super) enum SlotAttributes {
     None,
     /// One integer, attribute 0.
     Label,
@@ -76,7 +76,7 @@ pub(super) enum Placed<'a> {
 /// Extensions of picture files, in lower case.
 const PICTURES: [&[u8]; 10] = [b"jpg", b"jpeg", b"png", b"gif", b"bmp", b"webp", b"tif", b"tiff", b"ppm", b"pgm"];
 
-impl Shape {
+impl TarShape {
     pub(crate) fn metadata(&self) -> &Metadata {
         &self.metadata
     }
@@ -89,7 +89,7 @@ impl Shape {
     ///
     /// # Errors
     /// Where the only field is missing: that cannot be said of a dataset of one field.
-    pub(super) fn field_runs(&self, runs: &[Option<Run>]) -> Result<Vec<Option<Run>>, String> {
+    pub(super) fn field_runs(&self, runs: &[Option<ByteRange>]) -> Result<Vec<Option<ByteRange>>, String> {
         let fields = self.metadata.schema.fields();
         let run = |field| runs.get(self.slots.iter().position(|slot| slot.field == Some(field))?).copied().flatten();
         let found: Vec<_> = (0..fields.len()).map(run).collect();
@@ -101,9 +101,9 @@ impl Shape {
     }
 
     /// Where the fields lie when they are stored one after the other, as a sample says it, and all their bytes.
-    pub(super) fn packed(&self, runs: &[Option<Run>]) -> (Vec<Option<Range<u64>>>, u64) {
+    pub(super) fn packed(&self, runs: &[Option<ByteRange>]) -> (Vec<Option<Range<u64>>>, u64) {
         let mut len: u64 = 0;
-        let place = |run: &Option<Run>| {
+        let place = |run: &Option<ByteRange>| {
             let run = (*run)?;
             let start = len;
             len = len.saturating_add(run.len);
@@ -155,15 +155,15 @@ impl Shape {
         content: &[u8],
         attributes: &mut [Option<AttributeValue>],
     ) -> Result<(), String> {
-        let Some(Slot { values, field, .. }) = self.slots.get(slot) else { return Ok(()) };
+        let Some(MemberSlot { values, field, .. }) = self.slots.get(slot) else { return Ok(()) };
         let (found, first) = match values {
-            Values::None => return Ok(()),
-            Values::Label => {
+            SlotAttributes::None => return Ok(()),
+            SlotAttributes::Label => {
                 let label =
                     labels::parse(content).ok_or("its .cls is no integer, unlike those of the first samples")?;
                 (vec![Some(AttributeValue::Int(label))], 0)
             }
-            Values::Document(members, first) => (docs::values(content, members, field.is_some())?, *first),
+            SlotAttributes::Document(members, first) => (docs::values(content, members, field.is_some())?, *first),
         };
         attributes.iter_mut().skip(first).zip(found).for_each(|(attribute, value)| *attribute = value);
         Ok(())
@@ -185,7 +185,7 @@ impl Takes {
     }
 }
 
-impl Values {
+impl SlotAttributes {
     /// Whether there are any.
     pub(super) fn are_any(&self) -> bool {
         *self != Self::None

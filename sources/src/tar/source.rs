@@ -11,10 +11,11 @@ use super::file::{FileSamples, blocks};
 use super::look::Looking;
 use super::passing::Passing;
 use super::recognises;
-use super::shape::Shape;
+use super::shape::TarShape;
 use crate::compressed::{Compression, detect, open};
 use crate::{
-    Bad, Blocks, Description, Layout, Mapping, Part, Place, Reach, Samples, Source, SourceError, stamp_of_parts,
+    Bad, Blocks, Description, Layout, Mapping, Reach, RecordLocation, SampleReader, Source, SourceError, SourcePart,
+    stamp_of_parts,
 };
 
 /// Bytes of a compressed archive's content that are looked at for its shape.
@@ -33,7 +34,7 @@ pub struct TarOptions {
 pub struct TarSource {
     description: Description,
     compressions: Vec<Compression>,
-    shape: Shape,
+    shape: TarShape,
 }
 
 impl TarSource {
@@ -54,7 +55,7 @@ impl TarSource {
                 look(&mut looking, path, file, compression)?;
             }
             compressions.push(compression);
-            parts.push(Part { path: path.clone(), len, sample_count: None });
+            parts.push(SourcePart { path: path.clone(), len, sample_count: None });
         }
         let shape = looking.shape().map_err(refused)?;
         let description = Description {
@@ -68,7 +69,8 @@ impl TarSource {
 
     fn part(&self, part: usize) -> Result<(&Path, Compression), Bad> {
         let found = self.description.parts.get(part).zip(self.compressions.get(part));
-        let missing = || Bad::new(Path::new(""), Place::default(), format!("there is no part {part}"), Reach::Rest);
+        let missing =
+            || Bad::new(Path::new(""), RecordLocation::default(), format!("there is no part {part}"), Reach::Rest);
         found.map(|(part, compression)| (part.path.as_path(), *compression)).ok_or_else(missing)
     }
 }
@@ -105,7 +107,7 @@ impl Source for TarSource {
         }
     }
 
-    fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn Samples + '_>, Bad> {
+    fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn SampleReader + '_>, Bad> {
         let (path, compression) = self.part(part)?;
         if compression == Compression::None {
             let bytes = file_bytes(path)?;
@@ -113,7 +115,7 @@ impl Source for TarSource {
         }
         if position != 0 || layout == Layout::InPlace {
             let why = format!("it is {}-compressed, so it is read from its start only", compression.name());
-            return Err(Bad::new(path, Place::default(), why, Reach::Rest));
+            return Err(Bad::new(path, RecordLocation::default(), why, Reach::Rest));
         }
         let content = open(path, compression).map_err(|error| Bad::file(path, &error))?;
         Ok(Box::new(Passing::new(&self.shape, path, content)))
@@ -124,8 +126,8 @@ impl Source for TarSource {
     }
 }
 
-fn not_adoptable(parts: &[Part], compressions: &[Compression]) -> Option<String> {
-    let is_compressed = |(_, compression): &(&Part, &Compression)| **compression != Compression::None;
+fn not_adoptable(parts: &[SourcePart], compressions: &[Compression]) -> Option<String> {
+    let is_compressed = |(_, compression): &(&SourcePart, &Compression)| **compression != Compression::None;
     let (part, compression) = parts.iter().zip(compressions).find(is_compressed)?;
     let (path, name) = (shown_path(&part.path), compression.name());
     Some(format!("{path} is {name}-compressed: decompress it, or pack it with `convert`"))

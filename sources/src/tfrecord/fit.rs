@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use grainstore_format::{AttributeValue, MAX_KEY_LEN, to_usize};
 
-use super::payload::Piece;
-use super::shape::{Form, HINT, Shape, Use, Wanted, hinted, shown};
-use super::wire::{self, Kind, List, Record, Values, WireError};
+use super::payload::PayloadPiece;
+use super::shape::{FieldForm, HINT, TfRecordShape, Use, Wanted, hinted, shown};
+use super::wire::{self, Kind, List, ListValues, RecordBytes, WireError};
 use crate::WHOLE_LEN_MAX;
 
 /// A record that fits.
@@ -14,7 +14,7 @@ use crate::WHOLE_LEN_MAX;
 pub(super) struct Fitted {
     pub(super) key: Vec<u8>,
     pub(super) attributes: Vec<Option<AttributeValue>>,
-    pub(super) fields: Vec<Option<Piece>>,
+    pub(super) fields: Vec<Option<PayloadPiece>>,
     /// Bytes that are not in the record as they are needed.
     made_len: u64,
 }
@@ -29,9 +29,9 @@ impl From<WireError> for Misfit {
     }
 }
 
-impl Shape {
+impl TfRecordShape {
     /// Takes a record apart.
-    pub(super) fn fit(&self, record: &mut dyn Record) -> Result<Fitted, Misfit> {
+    pub(super) fn fit(&self, record: &mut dyn RecordBytes) -> Result<Fitted, Misfit> {
         let features = self.find(record)?;
         let schema = &self.metadata.schema;
         let mut fitted = Fitted {
@@ -55,7 +55,7 @@ impl Shape {
     }
 
     /// Where the features that are wanted lie.
-    fn find(&self, record: &mut dyn Record) -> Result<Vec<Option<Range<u64>>>, Misfit> {
+    fn find(&self, record: &mut dyn RecordBytes) -> Result<Vec<Option<Range<u64>>>, Misfit> {
         let (mut found, mut stranger) = (vec![None; self.wanted.len()], None);
         wire::for_each_feature(record, &mut |name, feature| match self.by_name.get(name) {
             Some(&at) => found[at] = Some(feature),
@@ -80,7 +80,7 @@ impl Shape {
 }
 
 impl Fitted {
-    fn take(&mut self, record: &mut dyn Record, wanted: &Wanted, list: &List) -> Result<(), Misfit> {
+    fn take(&mut self, record: &mut dyn RecordBytes, wanted: &Wanted, list: &List) -> Result<(), Misfit> {
         let values = wire::values(record, list)?;
         for one in &wanted.uses {
             match one {
@@ -89,11 +89,11 @@ impl Fitted {
                     expect(wanted, list, &values, *kind, &[0, 1])?;
                     self.attributes[*at] = number(record, list)?;
                 }
-                Use::Field(at, Form::Bytes) => {
+                Use::Field(at, FieldForm::Bytes) => {
                     expect(wanted, list, &values, Kind::Bytes, &[0, 1])?;
-                    self.fields[*at] = (values.count == 1).then(|| Piece::At(values.last.clone()));
+                    self.fields[*at] = (values.count == 1).then(|| PayloadPiece::At(values.last.clone()));
                 }
-                Use::Field(at, Form::Numbers(kind, count)) => {
+                Use::Field(at, FieldForm::Numbers(kind, count)) => {
                     expect(wanted, list, &values, *kind, &[count.unwrap_or(values.count)])?;
                     self.fields[*at] = Some(self.numbers(record, wanted, list, &values)?);
                 }
@@ -105,13 +105,13 @@ impl Fitted {
     /// One run of floats is little-endian already, and anything else is made so.
     fn numbers(
         &mut self,
-        record: &mut dyn Record,
+        record: &mut dyn RecordBytes,
         wanted: &Wanted,
         list: &List,
-        values: &Values,
-    ) -> Result<Piece, Misfit> {
+        values: &ListValues,
+    ) -> Result<PayloadPiece, Misfit> {
         if values.run_count == 0 || (list.kind == Kind::Float && values.run_count == 1) {
-            return Ok(Piece::At(values.last.clone()));
+            return Ok(PayloadPiece::At(values.last.clone()));
         }
         let len = values.count.saturating_mul(if list.kind == Kind::Float { 4 } else { 8 });
         self.made_len = self.made_len.saturating_add(len);
@@ -120,11 +120,11 @@ impl Fitted {
         }
         let mut bytes = Vec::with_capacity(to_usize(len));
         wire::for_each_number(record, list, &mut |number| bytes.extend_from_slice(number))?;
-        Ok(Piece::Made(bytes.into()))
+        Ok(PayloadPiece::Made(bytes.into()))
     }
 }
 
-fn key(record: &mut dyn Record, wanted: &Wanted, list: &List, values: &Values) -> Result<Vec<u8>, Misfit> {
+fn key(record: &mut dyn RecordBytes, wanted: &Wanted, list: &List, values: &ListValues) -> Result<Vec<u8>, Misfit> {
     expect(wanted, list, values, Kind::Bytes, &[1])?;
     let len = values.last.end - values.last.start;
     if !(1..=MAX_KEY_LEN as u64).contains(&len) {
@@ -134,13 +134,13 @@ fn key(record: &mut dyn Record, wanted: &Wanted, list: &List, values: &Values) -
 }
 
 /// The number of a list that has one at most.
-fn number(record: &mut dyn Record, list: &List) -> Result<Option<AttributeValue>, Misfit> {
+fn number(record: &mut dyn RecordBytes, list: &List) -> Result<Option<AttributeValue>, Misfit> {
     let mut found = None;
     wire::for_each_number(record, list, &mut |bytes| found = list.kind.attribute(bytes))?;
     Ok(found)
 }
 
-fn expect(wanted: &Wanted, list: &List, values: &Values, kind: Kind, counts: &[u64]) -> Result<(), Misfit> {
+fn expect(wanted: &Wanted, list: &List, values: &ListValues, kind: Kind, counts: &[u64]) -> Result<(), Misfit> {
     if list.kind == kind && counts.contains(&values.count) {
         return Ok(());
     }

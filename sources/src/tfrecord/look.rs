@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::records::Records;
-use super::wire::{self, Kind, Record, WireError};
+use super::wire::{self, Kind, RecordBytes, WireError};
 use crate::compressed::Compression;
-use crate::{Bad, Part, Reach, SourceError, WHOLE_LEN_MAX};
+use crate::{Bad, Reach, SourceError, SourcePart, WHOLE_LEN_MAX};
 
 /// So many records are looked at,
 const RECORDS_MAX: u64 = 1000;
@@ -27,14 +27,14 @@ pub(super) struct Looked {
     /// Number of records.
     pub(super) record_count: u64,
     /// Their features, those without a list left out.
-    pub(super) features: BTreeMap<String, Seen>,
+    pub(super) features: BTreeMap<String, SeenFeature>,
     /// The different values in [`FILENAME`] and [`KEY`] that are not empty.
     names: BTreeMap<&'static str, BTreeSet<Vec<u8>>>,
 }
 
 /// What a feature was in the records that have it.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct SeenFeature {
     pub(super) kind: Kind,
     /// Another kind that it had, and the records with the one and the other.
     pub(super) other: Option<(Kind, [u64; 2])>,
@@ -53,7 +53,7 @@ struct Budget {
 
 impl Looked {
     /// Looks at the first records of the first file that has any.
-    pub(super) fn at(parts: &[Part], compressions: &[Compression]) -> Result<Self, SourceError> {
+    pub(super) fn at(parts: &[SourcePart], compressions: &[Compression]) -> Result<Self, SourceError> {
         let mut budget = Budget { records: RECORDS_MAX, len: LEN_MAX };
         let mut first_bad = None;
         for (part, compression) in parts.iter().zip(compressions) {
@@ -75,7 +75,7 @@ impl Looked {
 
     fn look(
         &mut self,
-        part: &Part,
+        part: &SourcePart,
         compression: Compression,
         budget: &mut Budget,
         first_bad: &mut Option<Bad>,
@@ -162,8 +162,14 @@ impl Looked {
         if self.features.len() >= NAMES_MAX && !self.features.contains_key(&name) {
             return;
         }
-        let fresh =
-            Seen { kind, other: None, first_record: number, record_count: 0, count_min: count, count_max: count };
+        let fresh = SeenFeature {
+            kind,
+            other: None,
+            first_record: number,
+            record_count: 0,
+            count_min: count,
+            count_max: count,
+        };
         let seen = self.features.entry(name).or_insert(fresh);
         seen.record_count += 1;
         seen.count_min = seen.count_min.min(count);
@@ -193,5 +199,5 @@ impl From<Bad> for Unfit {
 }
 
 fn refused(bad: Bad) -> SourceError {
-    SourceError::Refused { why: format!("{}{}", bad.place, bad.why), path: bad.path }
+    SourceError::Refused { why: format!("{}{}", bad.location, bad.why), path: bad.path }
 }

@@ -12,14 +12,14 @@ use grainstore_format::to_usize;
 
 /// A part of a payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum PayloadPiece {
     /// Bytes of the record.
     At(Range<u64>),
     /// Bytes that were made of it.
     Made(Bytes),
 }
 
-impl Piece {
+impl PayloadPiece {
     fn len(&self) -> u64 {
         match self {
             Self::At(range) => range.end - range.start,
@@ -31,7 +31,7 @@ impl Piece {
 /// A payload, before its bytes are gathered.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Laid {
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<PayloadPiece>,
     /// Where the fields are in the payload; empty where there is one, which is all of it.
     pub(super) fields: Vec<Option<Range<u64>>>,
     pub(super) len: u64,
@@ -41,9 +41,9 @@ pub(super) struct Laid {
 
 impl Laid {
     /// The fields back to back.
-    pub(super) fn packed(fields: Vec<Option<Piece>>) -> Self {
+    pub(super) fn packed(fields: Vec<Option<PayloadPiece>>) -> Self {
         let mut len = 0;
-        let mut range = |piece: &Piece| {
+        let mut range = |piece: &PayloadPiece| {
             let start = len;
             len += piece.len();
             start..len
@@ -54,12 +54,12 @@ impl Laid {
     }
 
     /// The smallest run of the record that holds all fields; `None` where one is not in it as it is needed.
-    pub(super) fn in_place(fields: &[Option<Piece>]) -> Option<Self> {
+    pub(super) fn in_place(fields: &[Option<PayloadPiece>]) -> Option<Self> {
         let mut ranges = Vec::new();
         for piece in fields {
             ranges.push(match piece {
-                Some(Piece::At(range)) => Some(range.clone()),
-                Some(Piece::Made(_)) => return None,
+                Some(PayloadPiece::At(range)) => Some(range.clone()),
+                Some(PayloadPiece::Made(_)) => return None,
                 None => None,
             });
         }
@@ -67,7 +67,7 @@ impl Laid {
         let end = ranges.iter().flatten().map(|range| range.end).max().unwrap_or(start);
         let relative = |range: Range<u64>| range.start - start..range.end - start;
         let fields = unless_one(ranges.into_iter().map(|range| range.map(relative)).collect());
-        Some(Self { pieces: vec![Piece::At(start..end)], fields, len: end - start, start })
+        Some(Self { pieces: vec![PayloadPiece::At(start..end)], fields, len: end - start, start })
     }
 
     /// The payload of a record that is held.
@@ -75,26 +75,26 @@ impl Laid {
         let mut payload = Vec::with_capacity(to_usize(self.len));
         for piece in &self.pieces {
             payload.extend_from_slice(match piece {
-                Piece::At(range) => record.get(to_usize(range.start)..to_usize(range.end)).unwrap_or_default(),
-                Piece::Made(bytes) => bytes,
+                PayloadPiece::At(range) => record.get(to_usize(range.start)..to_usize(range.end)).unwrap_or_default(),
+                PayloadPiece::Made(bytes) => bytes,
             });
         }
         payload
     }
 
     /// The payload of a record of a file, where it begins at `offset`.
-    pub(super) fn stream(&self, file: Arc<File>, offset: u64) -> Pieces {
-        Pieces { file: Some((file, offset)), left: self.pieces.iter().cloned().collect() }
+    pub(super) fn stream(&self, file: Arc<File>, offset: u64) -> PayloadReader {
+        PayloadReader { file: Some((file, offset)), left: self.pieces.iter().cloned().collect() }
     }
 
     /// The payload of a record that is held, piece by piece, because of what was made of it.
-    pub(super) fn stream_held(&self, record: Vec<u8>) -> Pieces {
+    pub(super) fn stream_held(&self, record: Vec<u8>) -> PayloadReader {
         let record = Bytes::from(record);
-        let held = |piece: &Piece| match piece {
-            Piece::At(range) => Piece::Made(record.slice(to_usize(range.start)..to_usize(range.end))),
-            Piece::Made(bytes) => Piece::Made(bytes.clone()),
+        let held = |piece: &PayloadPiece| match piece {
+            PayloadPiece::At(range) => PayloadPiece::Made(record.slice(to_usize(range.start)..to_usize(range.end))),
+            PayloadPiece::Made(bytes) => PayloadPiece::Made(bytes.clone()),
         };
-        Pieces { file: None, left: self.pieces.iter().map(held).collect() }
+        PayloadReader { file: None, left: self.pieces.iter().map(held).collect() }
     }
 }
 
@@ -105,23 +105,23 @@ fn unless_one(fields: Vec<Option<Range<u64>>>) -> Vec<Option<Range<u64>>> {
 
 /// A payload that is read piece by piece.
 #[derive(Debug, Default)]
-pub(super) struct Pieces {
+pub(super) struct PayloadReader {
     file: Option<(Arc<File>, u64)>,
-    left: VecDeque<Piece>,
+    left: VecDeque<PayloadPiece>,
 }
 
-impl Read for Pieces {
+impl Read for PayloadReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while self.left.front().is_some_and(|piece| piece.len() == 0) {
             self.left.pop_front();
         }
         match (self.left.front_mut(), &self.file) {
-            (Some(Piece::Made(bytes)), _) => {
+            (Some(PayloadPiece::Made(bytes)), _) => {
                 let piece = bytes.split_to(into.len().min(bytes.len()));
                 into[..piece.len()].copy_from_slice(&piece);
                 Ok(piece.len())
             }
-            (Some(Piece::At(range)), Some((file, offset))) => {
+            (Some(PayloadPiece::At(range)), Some((file, offset))) => {
                 let want = into.len().min(to_usize(range.end - range.start));
                 let found = file.read_at(&mut into[..want], offset + range.start)?;
                 if found == 0 && want > 0 {
@@ -142,8 +142,8 @@ impl Read for Pieces {
 mod tests {
     use super::*;
 
-    fn fields() -> Vec<Option<Piece>> {
-        vec![Some(Piece::At(6..9)), None, Some(Piece::At(2..4)), Some(Piece::At(4..4))]
+    fn fields() -> Vec<Option<PayloadPiece>> {
+        vec![Some(PayloadPiece::At(6..9)), None, Some(PayloadPiece::At(2..4)), Some(PayloadPiece::At(4..4))]
     }
 
     #[test]
@@ -159,13 +159,13 @@ mod tests {
         assert_eq!(laid.gather(b"0123456789"), b"2345678");
         assert_eq!((laid.start, laid.len), (2, 7));
         assert_eq!(laid.fields, [Some(4..7), None, Some(0..2), Some(2..2)]);
-        assert_eq!(Laid::in_place(&[Some(Piece::Made(Bytes::new()))]), None);
+        assert_eq!(Laid::in_place(&[Some(PayloadPiece::Made(Bytes::new()))]), None);
     }
 
     #[test]
     fn what_is_streamed_is_what_is_gathered() {
         let mut fields = fields();
-        fields.push(Some(Piece::Made(Bytes::from_static(b"made"))));
+        fields.push(Some(PayloadPiece::Made(Bytes::from_static(b"made"))));
         let laid = || Laid::packed(fields.clone());
         let mut read = Vec::new();
         laid().stream_held(b"0123456789".to_vec()).read_to_end(&mut read).unwrap();

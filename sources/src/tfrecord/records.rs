@@ -13,7 +13,7 @@ use grainstore_format::to_usize;
 use super::framing::{FOOTER_LEN, HEADER_LEN, WrongCrc, check, data_len, mask, masked_crc};
 use super::input::{Ahead, Input};
 use crate::compressed::Compression;
-use crate::{Bad, Place, Reach};
+use crate::{Bad, Reach, RecordLocation};
 
 /// A buffer for compressed bytes.
 const COMPRESSED_LEN: usize = 256 << 10;
@@ -31,7 +31,7 @@ pub(super) struct Records<'a> {
     /// Whether somebody said that there is a record here.
     is_promised: bool,
     has_ended: bool,
-    long: Option<Long>,
+    long: Option<LongRecord>,
 }
 
 /// Where a record lies.
@@ -45,7 +45,7 @@ pub(super) struct Head {
 }
 
 /// A record that is being streamed.
-struct Long {
+struct LongRecord {
     head: Head,
     left: u64,
     crc: u32,
@@ -53,8 +53,8 @@ struct Long {
 }
 
 impl Head {
-    pub(super) fn place(&self) -> Place {
-        Place { record: self.number, offset: Some(self.offset), name: None }
+    pub(super) fn place(&self) -> RecordLocation {
+        RecordLocation { record: self.number, offset: Some(self.offset), name: None }
     }
 
     /// Where its frame begins.
@@ -186,7 +186,7 @@ impl<'a> Records<'a> {
 
     /// From now on, [`Records::stream`] gives the data of the record that came last.
     pub(super) fn begin_long(&mut self, head: Head) {
-        self.long = Some(Long { head, left: head.len, crc: 0, footer_is_read: false });
+        self.long = Some(LongRecord { head, left: head.len, crc: 0, footer_is_read: false });
     }
 
     /// Checks the data of the record that came last without holding them.
@@ -199,7 +199,7 @@ impl<'a> Records<'a> {
 
     /// The next bytes of a streamed record. The last ones are given only when the checksum of all is right.
     pub(super) fn stream(&mut self, into: &mut [u8]) -> Result<usize, Bad> {
-        let Some(Long { head, left, crc, .. }) = self.long else { return Ok(0) };
+        let Some(LongRecord { head, left, crc, .. }) = self.long else { return Ok(0) };
         let want = into.len().min(to_usize(left));
         let into = &mut into[..want];
         if into.is_empty() {
@@ -211,7 +211,7 @@ impl<'a> Records<'a> {
             return Err(self.short(&head));
         }
         let (left, crc) = (left - found as u64, crc32c::crc32c_append(crc, into));
-        self.long = Some(Long { head, left, crc, footer_is_read: left == 0 });
+        self.long = Some(LongRecord { head, left, crc, footer_is_read: left == 0 });
         if left == 0 {
             self.check_data(&head, mask(crc))?;
         }
@@ -244,7 +244,7 @@ impl<'a> Records<'a> {
 
 impl Read for Records<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.stream(into).map_err(|bad| io::Error::new(io::ErrorKind::InvalidData, format!("{}{}", bad.place, bad.why)))
+        self.stream(into).map_err(|bad| io::Error::new(io::ErrorKind::InvalidData, format!("{}{}", bad.location, bad.why)))
     }
 }
 

@@ -10,7 +10,7 @@ use std::fmt::Display;
 use grainstore_format::{Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Schema, escape_bytes};
 use serde_json::Map;
 
-use super::look::{FILENAME, KEY, Looked, Seen};
+use super::look::{FILENAME, KEY, Looked, SeenFeature};
 use super::wire::Kind;
 use crate::Mapping;
 
@@ -21,7 +21,7 @@ const SHOWN_MAX: usize = 30;
 
 /// The schema, and what it is made of.
 #[derive(Debug)]
-pub(super) struct Shape {
+pub(super) struct TfRecordShape {
     pub(super) metadata: Metadata,
     pub(super) is_keyed: bool,
     pub(super) notes: Vec<String>,
@@ -45,19 +45,19 @@ pub(super) struct Wanted {
 pub(super) enum Use {
     Key,
     Attribute(usize, Kind),
-    Field(usize, Form),
+    Field(usize, FieldForm),
 }
 
 /// What a field holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum FieldForm {
     Bytes,
     /// So many numbers, or any number of them.
     Numbers(Kind, Option<u64>),
 }
 
 /// What is wanted of the records.
-struct Plan {
+struct ShapeBuilder {
     key: Option<String>,
     /// Names in the dataset and names of features.
     targets: Vec<(String, String)>,
@@ -67,10 +67,10 @@ struct Plan {
     left_out: HashSet<String>,
 }
 
-impl Shape {
+impl TfRecordShape {
     /// The shape of records such as these; in words, why there is none.
     pub(super) fn of(looked: &Looked, mapping: &Mapping) -> Result<Self, String> {
-        let mut plan = if mapping.is_empty() { Plan::found(looked) } else { Plan::mapped(mapping) };
+        let mut plan = if mapping.is_empty() { ShapeBuilder::found(looked) } else { ShapeBuilder::mapped(mapping) };
         plan.leave_out_lists_of_bytes(looked);
         plan.build(looked)
     }
@@ -78,7 +78,7 @@ impl Shape {
     /// Why the files cannot be used in place.
     pub(super) fn not_in_place(&self) -> Option<String> {
         let is_varint = |wanted: &&Wanted| {
-            wanted.uses.iter().any(|one| matches!(one, Use::Field(_, Form::Numbers(Kind::Int64, _))))
+            wanted.uses.iter().any(|one| matches!(one, Use::Field(_, FieldForm::Numbers(Kind::Int64, _))))
         };
         let wanted = self.wanted.iter().find(is_varint)?;
         let name = escape_bytes(wanted.name.as_bytes());
@@ -89,7 +89,7 @@ impl Shape {
     }
 }
 
-impl Plan {
+impl ShapeBuilder {
     fn mapped(mapping: &Mapping) -> Self {
         Self {
             key: mapping.key().map(str::to_owned),
@@ -155,7 +155,7 @@ impl Plan {
         }
     }
 
-    fn build(self, looked: &Looked) -> Result<Shape, String> {
+    fn build(self, looked: &Looked) -> Result<TfRecordShape, String> {
         let mut builder = Builder { notes: self.notes, warnings: self.warnings, ..Builder::default() };
         let taken = Self::uses(&self.targets, looked, &mut builder.notes)?;
         for (target, feature, seen) in taken {
@@ -196,7 +196,7 @@ impl Plan {
             return Err("no feature is left for a field: name one with --map, such as image=image/encoded".into());
         };
         if let Taken::Attribute(kind) = *taken {
-            *taken = Taken::Field(Form::Numbers(kind, Some(1)), None);
+            *taken = Taken::Field(FieldForm::Numbers(kind, Some(1)), None);
             notes.push(format!(
                 "there are only numbers: \"{}\" is kept as an array of one, because a dataset has a field",
                 shown(target)
@@ -209,11 +209,11 @@ impl Plan {
 /// What a feature is taken for, and what the user should know of it.
 enum Taken {
     Attribute(Kind),
-    Field(Form, Option<String>),
+    Field(FieldForm, Option<String>),
 }
 
 impl Taken {
-    fn of(name: &str, seen: &Seen) -> Result<Self, String> {
+    fn of(name: &str, seen: &SeenFeature) -> Result<Self, String> {
         if let Some((other, [first, second])) = seen.other {
             let (kind, other) = (seen.kind.name(), other.name());
             return Err(format!(
@@ -223,12 +223,12 @@ impl Taken {
         }
         let field = |form| Ok(Self::Field(form, None));
         match (seen.kind, seen.count_min, seen.count_max) {
-            (Kind::Bytes, _, 0 | 1) => field(Form::Bytes),
+            (Kind::Bytes, _, 0 | 1) => field(FieldForm::Bytes),
             (Kind::Bytes, _, _) => {
                 Err(format!("feature \"{}\" is {}, a field holds one: {HINT}", shown(name), described(seen)))
             }
             (kind, 0 | 1, 1) => Ok(Self::Attribute(kind)),
-            (kind, least, most) if least == most && most > 0 => field(Form::Numbers(kind, Some(most))),
+            (kind, least, most) if least == most && most > 0 => field(FieldForm::Numbers(kind, Some(most))),
             (kind, _, _) => {
                 let note = format!(
                     "feature \"{}\" is {}: it is kept as bytes, {} little-endian values back to back",
@@ -236,7 +236,7 @@ impl Taken {
                     described(seen),
                     element(kind).name()
                 );
-                Ok(Self::Field(Form::Numbers(kind, None), Some(note)))
+                Ok(Self::Field(FieldForm::Numbers(kind, None), Some(note)))
             }
         }
     }
@@ -282,15 +282,15 @@ impl Builder {
         }
     }
 
-    fn finish(self, is_keyed: bool, left_out: Option<HashSet<String>>) -> Result<Shape, String> {
+    fn finish(self, is_keyed: bool, left_out: Option<HashSet<String>>) -> Result<TfRecordShape, String> {
         let Self { attributes, fields, wanted, by_name, notes, warnings } = self;
         let schema = Schema::new(attributes, fields).map_err(|error| format!("{error}: {HINT}"))?;
         let metadata = Metadata { schema, user: Map::new() };
-        Ok(Shape { metadata, is_keyed, notes, warnings, wanted, by_name, left_out })
+        Ok(TfRecordShape { metadata, is_keyed, notes, warnings, wanted, by_name, left_out })
     }
 }
 
-impl Form {
+impl FieldForm {
     fn field_type(&self) -> FieldType {
         match *self {
             Self::Numbers(kind, Some(count)) => FieldType::Array { element: element(kind), shape: vec![count] },
@@ -322,15 +322,15 @@ fn is_imagenet(looked: &Looked) -> bool {
     one_in_each(ENCODED, Kind::Bytes) && one_in_each(LABEL, Kind::Int64)
 }
 
-fn known<'a>(looked: &'a Looked, name: &str) -> Result<&'a Seen, String> {
+fn known<'a>(looked: &'a Looked, name: &str) -> Result<&'a SeenFeature, String> {
     looked.features.get(name).ok_or_else(|| {
         let (count, names) = (looked.record_count, looked.names());
         format!("none of the first {count} records has a feature \"{}\"; they have {names}", shown(name))
     })
 }
 
-fn described(seen: &Seen) -> String {
-    let Seen { kind, count_min, count_max, .. } = seen;
+fn described(seen: &SeenFeature) -> String {
+    let SeenFeature { kind, count_min, count_max, .. } = seen;
     let counts = if count_min == count_max { count_min.to_string() } else { format!("{count_min} to {count_max}") };
     format!("a list of {counts} {} values", kind.name())
 }

@@ -11,14 +11,14 @@ use serde_json::Map;
 use super::fit::{Fitted, Misfit};
 use super::framing::recognises;
 use super::look::Looked;
-use super::payload::{Laid, Pieces};
+use super::payload::{Laid, PayloadReader};
 use super::records::{Head, Records};
-use super::shape::{HINT, Shape};
+use super::shape::{HINT, TfRecordShape};
 use super::wire::InFile;
 use crate::compressed::{Compression, detect, head_of};
 use crate::{
-    Bad, BlockBuilder, Blocks, Description, Item, Layout, Mapping, Part, Reach, Samples, Source, SourceError,
-    WHOLE_LEN_MAX, stamp_of_parts,
+    Bad, BlockBuilder, Blocks, Description, Layout, Mapping, Reach, SampleReader, Source, SourceError, SourcePart,
+    SourceSample, WHOLE_LEN_MAX, stamp_of_parts,
 };
 
 /// The zlib stream of no bytes is not longer, whoever writes it.
@@ -39,7 +39,7 @@ pub struct TfRecordSource {
     description: Description,
     compressions: Vec<Compression>,
     /// `None` where records are packed as they are.
-    shape: Option<Shape>,
+    shape: Option<TfRecordShape>,
 }
 
 impl TfRecordSource {
@@ -61,7 +61,7 @@ impl TfRecordSource {
             None
         } else {
             let looked = Looked::at(&parts, &compressions)?;
-            Some(Shape::of(&looked, &options.map).map_err(|why| refused(&looked.path, why))?)
+            Some(TfRecordShape::of(&looked, &options.map).map_err(|why| refused(&looked.path, why))?)
         };
         let compressed = not_adoptable(&parts, &compressions);
         let description = match &shape {
@@ -102,7 +102,7 @@ impl Source for TfRecordSource {
                 Ok(None) => break,
                 Err(bad) => {
                     // Of this length, it is a block of its own.
-                    blocks.push(bad.place.offset.unwrap_or(0), BlockBuilder::ALONE_LEN);
+                    blocks.push(bad.location.offset.unwrap_or(0), BlockBuilder::ALONE_LEN);
                     break;
                 }
             }
@@ -110,10 +110,17 @@ impl Source for TfRecordSource {
         Ok(Some(blocks.finish()))
     }
 
-    fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn Samples + '_>, Bad> {
+    fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn SampleReader + '_>, Bad> {
         let path = &self.description.parts[part].path;
         let records = Records::open(path, self.compressions[part], position)?;
-        Ok(Box::new(Reading { source: self, path, layout, records, data: Vec::new(), long: Long::None(io::empty()) }))
+        Ok(Box::new(Reading {
+            source: self,
+            path,
+            layout,
+            records,
+            data: Vec::new(),
+            long: LongPayload::None(io::empty()),
+        }))
     }
 
     fn stamp(&self) -> u64 {
@@ -121,17 +128,17 @@ impl Source for TfRecordSource {
     }
 }
 
-fn not_adoptable(parts: &[Part], compressions: &[Compression]) -> Option<String> {
-    let is_compressed = |(_, compression): &(&Part, &Compression)| **compression != Compression::None;
+fn not_adoptable(parts: &[SourcePart], compressions: &[Compression]) -> Option<String> {
+    let is_compressed = |(_, compression): &(&SourcePart, &Compression)| **compression != Compression::None;
     let (part, compression) = parts.iter().zip(compressions).find(is_compressed)?;
     let (path, name) = (shown_path(&part.path), compression.name());
     Some(format!("{path} is compressed ({name}), so its records do not lie in the file as they are"))
 }
 
 /// A file that cannot be opened says so when it is read: the others may do without it.
-fn part(path: &Path) -> (Part, Compression) {
+fn part(path: &Path) -> (SourcePart, Compression) {
     let (len, compression) = look_at(path).unwrap_or((0, Compression::None));
-    (Part { path: path.to_owned(), len, sample_count: None }, compression)
+    (SourcePart { path: path.to_owned(), len, sample_count: None }, compression)
 }
 
 fn look_at(path: &Path) -> io::Result<(u64, Compression)> {
@@ -163,20 +170,20 @@ struct Reading<'a> {
     records: Records<'a>,
     /// The record that is taken apart.
     data: Vec<u8>,
-    long: Long,
+    long: LongPayload,
 }
 
 /// Where the payload of a long sample comes from.
-enum Long {
+enum LongPayload {
     None(io::Empty),
     /// It is the record, which comes next.
     Record,
-    Pieces(Pieces),
+    Pieces(PayloadReader),
 }
 
-impl Samples for Reading<'_> {
-    fn next(&mut self) -> Result<Option<Item>, Bad> {
-        self.long = Long::None(io::empty());
+impl SampleReader for Reading<'_> {
+    fn next(&mut self) -> Result<Option<SourceSample>, Bad> {
+        self.long = LongPayload::None(io::empty());
         let Some(head) = self.records.next_head()? else { return Ok(None) };
         match &self.source.shape {
             None => self.raw(head),
@@ -187,28 +194,28 @@ impl Samples for Reading<'_> {
 
     fn payload(&mut self) -> &mut dyn Read {
         match &mut self.long {
-            Long::None(nothing) => nothing,
-            Long::Record => &mut self.records,
-            Long::Pieces(pieces) => pieces,
+            LongPayload::None(nothing) => nothing,
+            LongPayload::Record => &mut self.records,
+            LongPayload::Pieces(pieces) => pieces,
         }
     }
 }
 
 impl Reading<'_> {
-    fn raw(&mut self, head: Head) -> Result<Item, Bad> {
+    fn raw(&mut self, head: Head) -> Result<SourceSample, Bad> {
         let offset = self.offset(&head, 0);
         if head.len > WHOLE_LEN_MAX {
             self.records.begin_long(head);
-            self.long = Long::Record;
+            self.long = LongPayload::Record;
             let sample = StreamedSample { len: head.len, ..StreamedSample::default() };
-            return Ok(Item::Long { sample, offset });
+            return Ok(SourceSample::Long { sample, offset });
         }
         let mut payload = Vec::new();
         self.records.read(&head, &mut payload)?;
-        Ok(Item::Whole { sample: Sample { payload, ..Sample::default() }, offset })
+        Ok(SourceSample::Whole { sample: Sample { payload, ..Sample::default() }, offset })
     }
 
-    fn example(&mut self, shape: &Shape, head: Head) -> Result<Item, Bad> {
+    fn example(&mut self, shape: &TfRecordShape, head: Head) -> Result<SourceSample, Bad> {
         if head.len > WHOLE_LEN_MAX {
             return self.long_example(shape, head);
         }
@@ -217,7 +224,7 @@ impl Reading<'_> {
         let (laid, described) = self.lay(&head, fitted)?;
         if laid.len > WHOLE_LEN_MAX {
             let item = described.long(&laid, self.offset(&head, laid.start));
-            self.long = Long::Pieces(laid.stream_held(std::mem::take(&mut self.data)));
+            self.long = LongPayload::Pieces(laid.stream_held(std::mem::take(&mut self.data)));
             return Ok(item);
         }
         let payload = laid.gather(&self.data);
@@ -225,7 +232,7 @@ impl Reading<'_> {
     }
 
     /// A record that is not held: checked first, then taken apart where it lies.
-    fn long_example(&mut self, shape: &Shape, head: Head) -> Result<Item, Bad> {
+    fn long_example(&mut self, shape: &TfRecordShape, head: Head) -> Result<SourceSample, Bad> {
         let Some(file) = self.records.file().map(Arc::clone) else {
             self.records.skip(&head)?;
             let why = format!(
@@ -241,7 +248,7 @@ impl Reading<'_> {
         let offset = self.offset(&head, laid.start);
         let mut pieces = laid.stream(file, head.data_offset());
         if laid.len > WHOLE_LEN_MAX {
-            self.long = Long::Pieces(pieces);
+            self.long = LongPayload::Pieces(pieces);
             return Ok(described.long(&laid, offset));
         }
         let mut payload = Vec::new();
@@ -280,14 +287,14 @@ struct Described {
 }
 
 impl Described {
-    fn whole(self, payload: Vec<u8>, laid: &Laid, offset: u64) -> Item {
+    fn whole(self, payload: Vec<u8>, laid: &Laid, offset: u64) -> SourceSample {
         let Self { key, attributes } = self;
-        Item::Whole { sample: Sample { key, attributes, payload, fields: laid.fields.clone() }, offset }
+        SourceSample::Whole { sample: Sample { key, attributes, payload, fields: laid.fields.clone() }, offset }
     }
 
-    fn long(self, laid: &Laid, offset: u64) -> Item {
+    fn long(self, laid: &Laid, offset: u64) -> SourceSample {
         let Self { key, attributes } = self;
         let fields = laid.fields.clone();
-        Item::Long { sample: StreamedSample { key, attributes, fields, len: laid.len }, offset }
+        SourceSample::Long { sample: StreamedSample { key, attributes, fields, len: laid.len }, offset }
     }
 }

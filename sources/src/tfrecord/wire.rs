@@ -41,14 +41,14 @@ pub(super) enum WireError {
 }
 
 /// The bytes of a record, wherever they are.
-pub(super) trait Record {
+pub(super) trait RecordBytes {
     fn len(&self) -> u64;
 
     /// The bytes at `range`, which lies inside and is short.
     fn bytes(&mut self, range: Range<u64>) -> Result<&[u8], WireError>;
 }
 
-impl Record for &[u8] {
+impl RecordBytes for &[u8] {
     fn len(&self) -> u64 {
         <[u8]>::len(self) as u64
     }
@@ -74,7 +74,7 @@ impl InFile {
     }
 }
 
-impl Record for InFile {
+impl RecordBytes for InFile {
     fn len(&self) -> u64 {
         self.len
     }
@@ -122,7 +122,7 @@ pub(super) struct List {
 
 /// What a list holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Values {
+pub(super) struct ListValues {
     pub(super) count: u64,
     /// Values, or runs of packed numbers.
     pub(super) run_count: u64,
@@ -132,10 +132,10 @@ pub(super) struct Values {
 
 /// Shows every feature that has a list: its name and where the feature is. Of two with one name the last one counts.
 pub(super) fn for_each_feature(
-    record: &mut dyn Record,
+    record: &mut dyn RecordBytes,
     visit: &mut dyn FnMut(&str, Range<u64>),
 ) -> Result<(), WireError> {
-    let (mut example, mut is_empty) = (Items::of(0..record.len()), true);
+    let (mut example, mut is_empty) = (ProtoFields::of(0..record.len()), true);
     while let Some(item) = example.next(record)? {
         match item.number {
             1 => is_empty &= !for_each_entry(record, item.message()?, visit)?,
@@ -148,11 +148,11 @@ pub(super) fn for_each_feature(
 
 /// Whether there are any.
 fn for_each_entry(
-    record: &mut dyn Record,
+    record: &mut dyn RecordBytes,
     features: Range<u64>,
     visit: &mut dyn FnMut(&str, Range<u64>),
 ) -> Result<bool, WireError> {
-    let (mut features, mut found) = (Items::of(features), false);
+    let (mut features, mut found) = (ProtoFields::of(features), false);
     while let Some(item) = features.next(record)? {
         if item.number != 1 {
             continue;
@@ -170,10 +170,10 @@ fn for_each_entry(
     Ok(found)
 }
 
-fn entry(record: &mut dyn Record, entry: Range<u64>) -> Result<(Range<u64>, Range<u64>), WireError> {
+fn entry(record: &mut dyn RecordBytes, entry: Range<u64>) -> Result<(Range<u64>, Range<u64>), WireError> {
     let nothing = entry.start..entry.start;
     let (mut name, mut feature) = (None, None);
-    let mut items = Items::of(entry);
+    let mut items = ProtoFields::of(entry);
     while let Some(item) = items.next(record)? {
         let part = match item.number {
             1 => &mut name,
@@ -188,9 +188,9 @@ fn entry(record: &mut dyn Record, entry: Range<u64>) -> Result<(Range<u64>, Rang
 }
 
 /// The list of a feature; `None` where it has none.
-pub(super) fn list(record: &mut dyn Record, feature: Range<u64>) -> Result<Option<List>, WireError> {
+pub(super) fn list(record: &mut dyn RecordBytes, feature: Range<u64>) -> Result<Option<List>, WireError> {
     let mut found = None;
-    let mut items = Items::of(feature);
+    let mut items = ProtoFields::of(feature);
     while let Some(item) = items.next(record)? {
         let kind = match item.number {
             1 => Kind::Bytes,
@@ -206,9 +206,9 @@ pub(super) fn list(record: &mut dyn Record, feature: Range<u64>) -> Result<Optio
 }
 
 /// How many values a list has, and where.
-pub(super) fn values(record: &mut dyn Record, list: &List) -> Result<Values, WireError> {
+pub(super) fn values(record: &mut dyn RecordBytes, list: &List) -> Result<ListValues, WireError> {
     let nowhere = list.range.start..list.range.start;
-    let mut values = Values { count: 0, run_count: 0, last: nowhere };
+    let mut values = ListValues { count: 0, run_count: 0, last: nowhere };
     for_each_run(record, list, &mut |record, run| {
         values.count += match list.kind {
             Kind::Bytes => 1,
@@ -224,7 +224,7 @@ pub(super) fn values(record: &mut dyn Record, list: &List) -> Result<Values, Wir
 
 /// Calls `each` for every number, as its little-endian bytes.
 pub(super) fn for_each_number(
-    record: &mut dyn Record,
+    record: &mut dyn RecordBytes,
     list: &List,
     each: &mut dyn FnMut(&[u8]),
 ) -> Result<(), WireError> {
@@ -235,10 +235,10 @@ pub(super) fn for_each_number(
     })
 }
 
-type Run<'a> = dyn FnMut(&mut dyn Record, Range<u64>) -> Result<(), WireError> + 'a;
+type VisitRange<'a> = dyn FnMut(&mut dyn RecordBytes, Range<u64>) -> Result<(), WireError> + 'a;
 
-fn for_each_run(record: &mut dyn Record, list: &List, visit: &mut Run<'_>) -> Result<(), WireError> {
-    let mut items = Items::of(list.range.clone());
+fn for_each_run(record: &mut dyn RecordBytes, list: &List, visit: &mut VisitRange<'_>) -> Result<(), WireError> {
+    let mut items = ProtoFields::of(list.range.clone());
     while let Some(item) = items.next(record)? {
         if item.number != 1 {
             continue;
@@ -257,7 +257,7 @@ fn for_each_run(record: &mut dyn Record, list: &List, visit: &mut Run<'_>) -> Re
     Ok(())
 }
 
-fn for_each_piece(record: &mut dyn Record, run: Range<u64>, each: &mut dyn FnMut(&[u8])) -> Result<(), WireError> {
+fn for_each_piece(record: &mut dyn RecordBytes, run: Range<u64>, each: &mut dyn FnMut(&[u8])) -> Result<(), WireError> {
     let mut at = run.start;
     while at < run.end {
         let end = run.end.min(at + PIECE_LEN);
@@ -268,13 +268,17 @@ fn for_each_piece(record: &mut dyn Record, run: Range<u64>, each: &mut dyn FnMut
 }
 
 /// A varint ends with the first byte whose top bit is not set.
-fn varint_count(record: &mut dyn Record, run: Range<u64>) -> Result<u64, WireError> {
+fn varint_count(record: &mut dyn RecordBytes, run: Range<u64>) -> Result<u64, WireError> {
     let mut count = 0;
     for_each_piece(record, run, &mut |piece| count += piece.iter().filter(|byte| **byte < 0x80).count() as u64)?;
     Ok(count)
 }
 
-fn for_each_varint(record: &mut dyn Record, run: Range<u64>, each: &mut dyn FnMut(&[u8])) -> Result<(), WireError> {
+fn for_each_varint(
+    record: &mut dyn RecordBytes,
+    run: Range<u64>,
+    each: &mut dyn FnMut(&[u8]),
+) -> Result<(), WireError> {
     let mut at = run.start;
     while at < run.end {
         let mut piece = record.bytes(at..run.end.min(at + PIECE_LEN))?;
@@ -291,25 +295,25 @@ fn for_each_varint(record: &mut dyn Record, run: Range<u64>, each: &mut dyn FnMu
 }
 
 /// The items of a message, one after the other.
-struct Items {
+struct ProtoFields {
     at: u64,
     end: u64,
 }
 
 /// A numbered item of a message.
-struct Item {
+struct ProtoField {
     at: u64,
     number: u64,
     wire: WireType,
     value: Range<u64>,
 }
 
-impl Items {
+impl ProtoFields {
     fn of(message: Range<u64>) -> Self {
         Self { at: message.start, end: message.end }
     }
 
-    fn next(&mut self, record: &mut dyn Record) -> Result<Option<Item>, WireError> {
+    fn next(&mut self, record: &mut dyn RecordBytes) -> Result<Option<ProtoField>, WireError> {
         let at = self.at;
         if at >= self.end {
             return Ok(None);
@@ -322,11 +326,11 @@ impl Items {
         }
         let value = self.value(record, at, wire)?;
         self.at = value.end;
-        Ok(Some(Item { at, number, wire, value }))
+        Ok(Some(ProtoField { at, number, wire, value }))
     }
 
     /// Where the value of an item lies whose number was read.
-    fn value(&mut self, record: &mut dyn Record, at: u64, wire: WireType) -> Result<Range<u64>, WireError> {
+    fn value(&mut self, record: &mut dyn RecordBytes, at: u64, wire: WireType) -> Result<Range<u64>, WireError> {
         let start = self.at;
         let len = match wire {
             WireType::Varint => {
@@ -342,7 +346,7 @@ impl Items {
         end.map(|end| self.at..end).ok_or(malformed(at, "an item ends past what it lies in"))
     }
 
-    fn varint(&mut self, record: &mut dyn Record) -> Result<u64, WireError> {
+    fn varint(&mut self, record: &mut dyn RecordBytes) -> Result<u64, WireError> {
         let at = self.at;
         let mut bytes = record.bytes(at..self.end.min(at.saturating_add(VARINT_LEN_MAX)))?;
         let before = bytes.len();
@@ -352,7 +356,7 @@ impl Items {
     }
 }
 
-impl Item {
+impl ProtoField {
     /// The range of a value that has a length.
     fn message(&self) -> Result<Range<u64>, WireError> {
         let is_message = self.wire == WireType::LengthDelimited;
@@ -374,11 +378,11 @@ mod tests {
     use super::super::example::{Example, Feature, Kind as Model};
     use super::*;
 
-    type Found = BTreeMap<String, (Kind, Vec<Vec<u8>>)>;
+    type FoundFeatures = BTreeMap<String, (Kind, Vec<Vec<u8>>)>;
 
     /// Every feature that has a list, with its values.
-    fn found(mut record: &[u8]) -> Result<Found, WireError> {
-        let (mut features, mut found) = (BTreeMap::new(), Found::new());
+    fn found(mut record: &[u8]) -> Result<FoundFeatures, WireError> {
+        let (mut features, mut found) = (BTreeMap::new(), FoundFeatures::new());
         for_each_feature(&mut record, &mut |name, feature| {
             features.insert(name.to_owned(), feature);
         })?;
@@ -402,7 +406,7 @@ mod tests {
     }
 
     /// The same, as `prost` understands it.
-    fn expected(record: &[u8]) -> Option<Found> {
+    fn expected(record: &[u8]) -> Option<FoundFeatures> {
         let features = Example::decode(record).ok()?.features.unwrap_or_default().feature;
         let values = |feature: Feature| {
             Some(match feature.kind? {

@@ -9,16 +9,16 @@ use std::path::PathBuf;
 use grainstore_format::AttributeValue::{Bool, Float64, Int};
 use grainstore_format::{AttributeValue, Schema, to_usize};
 use grainstore_sources::folder::{FolderOptions, FolderSource};
-use grainstore_sources::{Item, Layout, Source, WHOLE_LEN_MAX};
+use grainstore_sources::{Layout, Source, SourceSample, WHOLE_LEN_MAX};
 use proptest::prelude::*;
 
 /// A folder `src` of files whose contents are their paths, and a table beside it.
-struct Place {
+struct LabelledFolder {
     folder: tempfile::TempDir,
     table: PathBuf,
 }
 
-impl Place {
+impl LabelledFolder {
     fn of(files: &[&str], name: &str, table: &[u8]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for file in files {
@@ -45,7 +45,7 @@ fn rows(source: &FolderSource) -> Vec<Row> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     let mut samples = source.open(0, 0, Layout::Packed).unwrap();
     let mut rows = Vec::new();
-    while let Some(Item::Whole { sample, .. }) = samples.next().unwrap() {
+    while let Some(SourceSample::Whole { sample, .. }) = samples.next().unwrap() {
         let field = |range: &Option<std::ops::Range<u64>>| {
             range.clone().map(|range| text(&sample.payload[to_usize(range.start)..to_usize(range.end)]))
         };
@@ -77,7 +77,7 @@ fn every_column_becomes_what_its_cells_are() {
                  sub/c.jpg,3,1e-3,true,\"a cat, \"\"grey\"\"\nasleep\",\n\
                  ./a.jpg,-1,2,False,,\n\
                  b.jpg,,,,007,\n";
-    let place = Place::of(&FILES, "x.csv", table.as_bytes());
+    let place = LabelledFolder::of(&FILES, "x.csv", table.as_bytes());
     let source = place.open().unwrap();
     assert_eq!(
         schema(&source.description().metadata.schema),
@@ -112,7 +112,7 @@ fn the_same_table_may_be_written_in_several_ways() {
         ("moved.csv", "label,caption,filename\n1,x,a.jpg\n2,,b.jpg\n3,z,sub/c.jpg".to_owned()),
     ];
     for (name, table) in ways {
-        let place = Place::of(&FILES, name, table.as_bytes());
+        let place = LabelledFolder::of(&FILES, name, table.as_bytes());
         let source = place.open().unwrap();
         let expected = [
             row("a.jpg", &[Some(Int(1))], &[Some("x")]),
@@ -128,7 +128,7 @@ fn json_keeps_its_types_and_what_has_no_column_type_stays_json() {
     let table = br#"{"path": "a.jpg", "id": "7", "wide": 0.5, "boxes": [[1, 2], [3]], "flag": true, "mixed": 1}
 {"path": "b.jpg", "id": "", "wide": 18446744073709551615, "boxes": {"b": 1}, "flag": false, "mixed": "x"}
 {"path": "sub/c.jpg", "id": null}"#;
-    let place = Place::of(&FILES, "x.jsonl", table);
+    let place = LabelledFolder::of(&FILES, "x.jsonl", table);
     let source = place.open().unwrap();
     let types = "wide: float64 flag: bool | image: bytes id: str boxes: str mixed: str";
     assert_eq!(schema(&source.description().metadata.schema), types);
@@ -147,7 +147,7 @@ fn json_keeps_its_types_and_what_has_no_column_type_stays_json() {
 #[test]
 fn labels_that_are_names_are_numbered_and_take_the_place_of_folders() {
     let table = "path,label\nx/1,dog\nx/2,\ny/3,cat\n";
-    let place = Place::of(&["x/1", "x/2", "y/3"], "x.csv", table.as_bytes());
+    let place = LabelledFolder::of(&["x/1", "x/2", "y/3"], "x.csv", table.as_bytes());
     let source = place.open().unwrap();
     assert_eq!(source.description().metadata.user["class_names"], serde_json::json!(["cat", "dog"]));
     let labels: Vec<_> = rows(&source).into_iter().map(|(_, attributes, _)| attributes).collect();
@@ -158,7 +158,7 @@ fn labels_that_are_names_are_numbered_and_take_the_place_of_folders() {
 
 #[test]
 fn labels_of_folders_stay_where_the_table_has_other_columns() {
-    let place = Place::of(&["x/1", "y/2"], "t.csv", b"path,width\nx/1,640\ny/2,480\n");
+    let place = LabelledFolder::of(&["x/1", "y/2"], "t.csv", b"path,width\nx/1,640\ny/2,480\n");
     let source = place.open().unwrap();
     assert_eq!(schema(&source.description().metadata.schema), "label: int64 width: int64 | data: bytes");
     let attributes: Vec<_> = rows(&source).into_iter().map(|(_, attributes, _)| attributes).collect();
@@ -167,7 +167,7 @@ fn labels_of_folders_stay_where_the_table_has_other_columns() {
 
 #[test]
 fn a_table_inside_the_folder_is_no_sample() {
-    let place = Place::of(&["a.jpg", "b.jpg"], "src/metadata.csv", b"file_name,text\na.jpg,x\nb.jpg,y\n");
+    let place = LabelledFolder::of(&["a.jpg", "b.jpg"], "src/metadata.csv", b"file_name,text\na.jpg,x\nb.jpg,y\n");
     let source = place.open().unwrap();
     assert_eq!(rows(&source), [row("a.jpg", &[], &[Some("x")]), row("b.jpg", &[], &[Some("y")])]);
     assert_eq!(source.description().parts[0].sample_count, Some(2));
@@ -214,22 +214,22 @@ fn a_table_that_does_not_fit_is_refused_with_the_place() {
         ("x.csv", b"path,image\na.jpg,x\nb.jpg,y\nsub/c.jpg,z\n", "name \"image\" is used twice"),
     ];
     for (name, table, expected) in cases {
-        let error = Place::of(&FILES, name, table).open().unwrap_err();
+        let error = LabelledFolder::of(&FILES, name, table).open().unwrap_err();
         assert!(error.contains(expected), "{}: {error}", String::from_utf8_lossy(table));
     }
     let deep = [b"{\"path\": \"a.jpg\", \"x\": ".as_slice(), &[b'['; 100_000]].concat();
-    assert!(Place::of(&FILES, "x.jsonl", &deep).open().unwrap_err().contains("line 1"));
-    let missing = Place { table: "/nowhere/labels.csv".into(), ..Place::of(&FILES, "x.csv", b"") };
+    assert!(LabelledFolder::of(&FILES, "x.jsonl", &deep).open().unwrap_err().contains("line 1"));
+    let missing = LabelledFolder { table: "/nowhere/labels.csv".into(), ..LabelledFolder::of(&FILES, "x.csv", b"") };
     assert!(missing.open().unwrap_err().starts_with("cannot be looked at"));
 }
 
 #[test]
 fn a_long_file_is_streamed_with_its_text_behind_it() {
-    let place = Place::of(&["big"], "x.csv", b"path,text\nbig,hello\n");
+    let place = LabelledFolder::of(&["big"], "x.csv", b"path,text\nbig,hello\n");
     fs::File::create(place.folder.path().join("src/big")).unwrap().set_len(WHOLE_LEN_MAX).unwrap();
     let source = place.open().unwrap();
     let mut samples = source.open(0, 0, Layout::Packed).unwrap();
-    let Some(Item::Long { sample, .. }) = samples.next().unwrap() else { unreachable!("a long sample") };
+    let Some(SourceSample::Long { sample, .. }) = samples.next().unwrap() else { unreachable!("a long sample") };
     assert_eq!(sample.len, WHOLE_LEN_MAX + 5);
     assert_eq!(sample.fields, [Some(0..WHOLE_LEN_MAX), Some(WHOLE_LEN_MAX..WHOLE_LEN_MAX + 5)]);
     let mut payload = Vec::new();
@@ -249,7 +249,7 @@ proptest! {
         let lines = names.iter().zip(&texts).map(|(name, text)| format!("{},{name},x\n", quoted(text)));
         let table = ["t,name,always\n".to_owned()].into_iter().chain(lines).collect::<String>();
         let files: Vec<&str> = names.iter().map(String::as_str).collect();
-        let place = Place::of(&files, "x.csv", table.as_bytes());
+        let place = LabelledFolder::of(&files, "x.csv", table.as_bytes());
         let source = place.open().unwrap();
         let has_texts = texts.iter().any(|text| !text.is_empty());
         let mut expected: Vec<Row> = names.iter().zip(&texts).map(|(name, text)| {

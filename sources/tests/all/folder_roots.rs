@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use grainstore_format::AttributeValue;
 use grainstore_sources::folder::{FolderOptions, FolderSource};
-use grainstore_sources::{Blocks, Item, Layout, Source, SourceError};
+use grainstore_sources::{Blocks, Layout, Source, SourceError, SourceSample};
 
 fn place(files: &[&str]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -35,7 +35,7 @@ fn rows(source: &FolderSource) -> Vec<(String, Vec<Option<i64>>, String)> {
     let mut rows = Vec::new();
     for part in 0..source.description().parts.len() {
         let mut samples = source.open(part, 0, Layout::Packed).unwrap();
-        while let Some(Item::Whole { sample, .. }) = samples.next().unwrap() {
+        while let Some(SourceSample::Whole { sample, .. }) = samples.next().unwrap() {
             let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
             rows.push((text(sample.key), sample.attributes.iter().map(int).collect(), text(sample.payload)));
         }

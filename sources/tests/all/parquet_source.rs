@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use grainstore_format::AttributeValue::{self, Bool, Float32, Float64, Int, Uint};
 use grainstore_format::{FieldType, Schema, to_usize};
 use grainstore_sources::parquet::{ParquetOptions, ParquetSource, recognises};
-use grainstore_sources::{Bad, Item, Layout, Reach, Source, SourceError};
+use grainstore_sources::{Bad, Layout, Reach, Source, SourceError, SourceSample};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/parquet").join(name)
@@ -49,7 +49,7 @@ fn read(source: &ParquetSource, part: usize) -> (Vec<Row>, Vec<Bad>) {
     loop {
         match samples.next() {
             Ok(None) => return (rows, bads),
-            Ok(Some(Item::Whole { sample, .. })) => {
+            Ok(Some(SourceSample::Whole { sample, .. })) => {
                 let field = |range: &Option<std::ops::Range<u64>>| {
                     range.clone().map(|range| sample.payload[to_usize(range.start)..to_usize(range.end)].to_vec())
                 };
@@ -60,7 +60,7 @@ fn read(source: &ParquetSource, part: usize) -> (Vec<Row>, Vec<Bad>) {
                 let key = String::from_utf8_lossy(&sample.key).into_owned();
                 rows.push(Row { key, attributes: sample.attributes, fields });
             }
-            Ok(Some(Item::Long { .. })) => unreachable!("no sample of these is long"),
+            Ok(Some(SourceSample::Long { .. })) => unreachable!("no sample of these is long"),
             Err(bad) => {
                 let ends = bad.reach == Reach::Rest;
                 bads.push(bad);
@@ -172,7 +172,7 @@ fn a_mapping_chooses_renames_and_makes_keys_of_integers() {
     let keys: Vec<&str> = rows.iter().map(|row| row.key.as_str()).collect();
     assert_eq!(keys, ["0", "18446744073709551615", "2", "3", "5", "6"]);
     assert_eq!(rows[2], Row { key: "2".into(), attributes: vec![Some(Int(2))], fields: vec![data(2), data(2)] });
-    assert_eq!((bads[0].place.record, bads[0].reach), (Some(4), Reach::Sample));
+    assert_eq!((bads[0].location.record, bads[0].reach), (Some(4), Reach::Sample));
     assert_eq!(bads[0].why, "row group 0: its key is null");
 
     let keyless = open_fixture("none.parquet", "data");
@@ -201,7 +201,7 @@ fn a_null_in_the_only_field_is_a_bad_row() {
     let (rows, bads) = read(&open_fixture("null.parquet", ""), 0);
     assert_eq!(rows.len(), 1);
     assert_eq!(bads[0].why, "row group 0: its only field is null; a sample needs one");
-    assert_eq!((bads[0].place.record, bads[0].reach), (Some(1), Reach::Sample));
+    assert_eq!((bads[0].location.record, bads[0].reach), (Some(1), Reach::Sample));
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn a_page_that_fails_its_checksum_ends_its_row_group_and_no_other() {
     let counts: Vec<(usize, usize)> = (0..3).map(|part| read(&source, part)).map(|(r, b)| (r.len(), b.len())).collect();
     assert_eq!(counts, [(8, 0), (0, 1), (4, 0)]);
     let bad = read(&source, 1).1.remove(0);
-    assert_eq!((bad.place.record, bad.reach), (Some(8), Reach::Rest));
+    assert_eq!((bad.location.record, bad.reach), (Some(8), Reach::Rest));
     assert!(bad.why.starts_with("row group 1: column \"data\": ") && bad.why.contains("CRC"), "{}", bad.why);
 }
 

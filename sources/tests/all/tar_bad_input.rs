@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 
 use grainstore_sources::tar::{TarOptions, TarSource};
-use grainstore_sources::{Item, Layout, Reach, Source};
+use grainstore_sources::{Layout, Reach, Source, SourceSample};
 
 use crate::tar_support::{archive, bad, file, good, octal, raw_member, read, read_blocks, read_tar};
 
@@ -62,7 +62,7 @@ fn a_damaged_header_costs_the_rest_and_no_more() {
         let found = read_tar(&bytes, &TarOptions::default()).unwrap();
         assert!(found[0].is_ok() && found.len() == 2, "{at}: {found:?}");
         let said = found[1].as_ref().unwrap_err();
-        assert_eq!((said.reach, said.place.offset), (Reach::Rest, Some(3072)));
+        assert_eq!((said.reach, said.location.offset), (Reach::Rest, Some(3072)));
         assert_eq!(said.why, "no tar header stands here: its checksum is wrong");
     }
 }
@@ -199,7 +199,7 @@ fn sizes_past_the_end_and_past_all_files_are_refused_without_allocating() {
         assert!(samples.next().unwrap().is_some());
         // How long the stream is shows where it ends.
         if let Ok(found) = samples.next() {
-            assert!(matches!(found, Some(Item::Long { .. })), "{len}: {found:?}");
+            assert!(matches!(found, Some(SourceSample::Long { .. })), "{len}: {found:?}");
             assert!(io::copy(&mut samples.payload(), &mut io::sink()).is_err(), "{len}");
             assert_eq!(samples.next().unwrap_err().reach, Reach::Rest, "{len}");
         }

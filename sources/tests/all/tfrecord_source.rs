@@ -208,7 +208,7 @@ fn a_record_that_does_not_fit_is_bad_and_the_next_one_is_read() {
         let found = streamed(&source, 1);
         let bad = found[1].as_ref().unwrap_err();
         assert!(bad.why.contains(expected) && bad.why.contains("--raw"), "{}", bad.why);
-        assert_eq!((bad.reach, bad.place.record), (Reach::Sample, Some(1)));
+        assert_eq!((bad.reach, bad.location.record), (Reach::Sample, Some(1)));
         assert_eq!(found[2].as_ref().unwrap().row().fields, [Some(i64s(&[8, 8]))]);
     }
 }
@@ -240,7 +240,7 @@ fn a_file_cut_at_any_length_gives_its_whole_records_and_then_the_reason() {
         } else {
             let bad = found[whole].as_ref().unwrap_err();
             assert!(bad.why.ends_with("truncated, or not a TFRecord file"), "{}", bad.why);
-            assert_eq!((bad.reach, bad.place.offset), (Reach::Rest, Some(ends[whole] as u64)));
+            assert_eq!((bad.reach, bad.location.offset), (Reach::Rest, Some(ends[whole] as u64)));
         }
         assert_eq!(by_blocks(&source, 0, false), found.into_iter().map(without_number).collect::<Vec<_>>());
     }
@@ -299,7 +299,7 @@ fn a_length_beyond_the_file_is_told_and_nothing_is_allocated_for_it() {
         let bad = streamed(&source, 0).remove(1).unwrap_err();
         let why = format!("its length is {len} and 4 bytes more, 75 bytes are left: truncated, or not a TFRecord file");
         assert_eq!((bad.why, bad.reach), (why, Reach::Rest));
-        assert_eq!((bad.place.record, bad.place.offset), (Some(1), Some(21)));
+        assert_eq!((bad.location.record, bad.location.offset), (Some(1), Some(21)));
         let gzipped = tfrecord::gzip(&bytes);
         assert!(streamed(&Files::of(&[&gzipped]).open_raw().unwrap(), 0)[1].is_err());
     }

@@ -20,11 +20,11 @@ use rayon::slice::ParallelSliceMut;
 const SORT_ALONE_MAX: usize = 100_000;
 
 /// Reads all folders from `root` down. What is unreadable comes in no particular order.
-pub(super) fn scan(root: &Path) -> (Vec<Folder>, Tally) {
+pub(super) fn scan(root: &Path) -> (Vec<Folder>, ScanCounts) {
     let scan = Scan::default();
     let task = Task { slot: 0, folder: root.to_path_buf(), prefix_len: 0 };
     rayon::scope(|scope| scan.visit(scope, task));
-    let Found { folders, tally } = scan.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let ScanResult { folders, tally } = scan.found.into_inner().unwrap_or_else(PoisonError::into_inner);
     (folders, tally)
 }
 
@@ -41,13 +41,13 @@ pub(super) fn join(folders: Vec<Folder>) -> (Vec<u8>, Vec<usize>) {
 
 /// What was found besides files and folders.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(super) struct ScanCounts {
     pub(super) unreadable: Vec<(PathBuf, io::Error)>,
     pub(super) skipped_dir_links: u64,
     pub(super) skipped_special: u64,
 }
 
-impl Tally {
+impl ScanCounts {
     fn add(&mut self, mut other: Self) {
         self.unreadable.append(&mut other.unreadable);
         self.skipped_dir_links += other.skipped_dir_links;
@@ -56,20 +56,20 @@ impl Tally {
 }
 
 /// All that the tasks have found so far.
-struct Found {
+struct ScanResult {
     /// Slot 0 is the root's; a slot is empty until its task has ended.
     folders: Vec<Folder>,
-    tally: Tally,
+    tally: ScanCounts,
 }
 
 /// The parallel part: every folder is a task that spawns the tasks of the folders inside it.
 struct Scan {
-    found: Mutex<Found>,
+    found: Mutex<ScanResult>,
 }
 
 impl Default for Scan {
     fn default() -> Self {
-        Self { found: Mutex::new(Found { folders: vec![Folder::default()], tally: Tally::default() }) }
+        Self { found: Mutex::new(ScanResult { folders: vec![Folder::default()], tally: ScanCounts::default() }) }
     }
 }
 
@@ -108,7 +108,7 @@ struct Task {
 #[derive(Default)]
 struct Visit {
     folder: Folder,
-    tally: Tally,
+    tally: ScanCounts,
 }
 
 impl Visit {
@@ -132,11 +132,11 @@ impl Visit {
     }
 
     fn add(&mut self, entry: &DirEntry) -> io::Result<()> {
-        match Kind::of(entry)? {
-            Kind::File => self.folder.add(&entry.file_name(), false)?,
-            Kind::Folder => self.folder.add(&entry.file_name(), true)?,
-            Kind::FolderLink => self.tally.skipped_dir_links += 1,
-            Kind::Special => self.tally.skipped_special += 1,
+        match EntryKind::of(entry)? {
+            EntryKind::File => self.folder.add(&entry.file_name(), false)?,
+            EntryKind::Folder => self.folder.add(&entry.file_name(), true)?,
+            EntryKind::FolderLink => self.tally.skipped_dir_links += 1,
+            EntryKind::Special => self.tally.skipped_special += 1,
         }
         Ok(())
     }
@@ -156,14 +156,14 @@ impl Visit {
 }
 
 /// What one entry of a folder is to the listing.
-enum Kind {
+enum EntryKind {
     File,
     Folder,
     FolderLink,
     Special,
 }
 
-impl Kind {
+impl EntryKind {
     fn of(entry: &DirEntry) -> io::Result<Self> {
         let own = entry.file_type()?;
         if !own.is_symlink() {

@@ -8,11 +8,11 @@ use grainstore_sources::{Layout, Reach, Source};
 use proptest::prelude::*;
 
 use super::pages::Pages;
-use super::{Place, all, check_blocks, fixture, mapped, raw, stream};
+use super::{LmdbFolder, all, check_blocks, fixture, mapped, raw, stream};
 
 /// The refusal of a sound file of which some bytes were replaced.
 fn refusal(changes: &[(usize, &[u8])]) -> String {
-    Place::with(&changed(fixture("plain"), changes)).refusal(&LmdbOptions::default())
+    LmdbFolder::with(&changed(fixture("plain"), changes)).refusal(&LmdbOptions::default())
 }
 
 fn changed(mut bytes: Vec<u8>, changes: &[(usize, &[u8])]) -> Vec<u8> {
@@ -37,20 +37,20 @@ fn files_of_other_machines_and_versions_are_refused_by_name() {
     let narrow: Vec<u8> = [&fixture("plain")[..8], &fixture("plain")[12..]].concat();
     let narrow = changed(narrow, &[(4, &[0, 0, 8, 0])]);
     assert!(recognises(&narrow));
-    assert!(Place::with(&narrow).refusal(&raw()).starts_with("was written by a 32-bit LMDB"));
+    assert!(LmdbFolder::with(&narrow).refusal(&raw()).starts_with("was written by a 32-bit LMDB"));
 }
 
 #[test]
 fn a_torn_meta_page_leaves_the_other() {
-    let place = Place::with(&changed(fixture("plain"), &[(16, &[0; 4])]));
+    let place = LmdbFolder::with(&changed(fixture("plain"), &[(16, &[0; 4])]));
     assert!(place.open(&raw()).is_err(), "the page size stands in the first");
-    let place = Place::with(&changed(many(512), &[(512 + 16, &[0; 4])]));
+    let place = LmdbFolder::with(&changed(many(512), &[(512 + 16, &[0; 4])]));
     assert_eq!(all(&place.open(&raw()).unwrap()).len(), 400);
 }
 
 #[test]
 fn a_commit_of_another_process_ends_the_reading() {
-    let place = Place::with(&many(512));
+    let place = LmdbFolder::with(&many(512));
     let source = place.open(&raw()).unwrap();
     let mut samples = source.open(0, 0, Layout::Packed).unwrap();
     samples.next().unwrap();
@@ -68,7 +68,7 @@ fn a_commit_of_another_process_ends_the_reading() {
 
 #[test]
 fn a_file_that_shrinks_while_it_is_read_ends_the_reading() {
-    let place = Place::with(&many(512));
+    let place = LmdbFolder::with(&many(512));
     let source = place.open(&raw()).unwrap();
     File::options().write(true).open(place.file()).unwrap().set_len(2048).unwrap();
     let read = stream(&source, Layout::Packed);
@@ -84,7 +84,7 @@ fn pages_that_point_in_circles_end() {
     let second = usize::from(u16::from_le_bytes([bytes[at + 18], bytes[at + 19]]));
     // A child of the root is the root again.
     let circle = changed(bytes.clone(), &[(at + second, &root.to_le_bytes()[..6])]);
-    let source = Place::with(&circle);
+    let source = LmdbFolder::with(&circle);
     let source = source.open(&raw()).unwrap();
     let bad = stream(&source, Layout::Packed).into_iter().filter(Result::is_err).count();
     assert!(bad > 0);
@@ -92,11 +92,11 @@ fn pages_that_point_in_circles_end() {
     // Two children of the root are the same.
     let first = usize::from(u16::from_le_bytes([bytes[at + 16], bytes[at + 17]]));
     let twice = changed(bytes.clone(), &[(at + second, &bytes[at + first..at + first + 6])]);
-    let error = Place::with(&twice).open(&raw()).unwrap_err().to_string();
+    let error = LmdbFolder::with(&twice).open(&raw()).unwrap_err().to_string();
     assert!(error.contains("stands in a branch page twice"), "{error}");
     for depth in [0_u16, 1, 2, 4, 32, 33, u16::MAX] {
         let place =
-            Place::with(&changed(bytes.clone(), &[(94, &depth.to_le_bytes()), (512 + 94, &depth.to_le_bytes())]));
+            LmdbFolder::with(&changed(bytes.clone(), &[(94, &depth.to_le_bytes()), (512 + 94, &depth.to_le_bytes())]));
         let read = place.open(&raw()).map(|source| stream(&source, Layout::Packed));
         assert!(read.is_err() || read.unwrap().iter().any(Result::is_err), "depth {depth}");
     }
@@ -106,20 +106,20 @@ fn pages_that_point_in_circles_end() {
 fn a_bad_leaf_page_costs_its_samples_and_no_others() {
     let bytes = many(512);
     let leaf = (1024..bytes.len()).step_by(512).find(|at| bytes[at + 10] == 2).unwrap();
-    let place = Place::with(&changed(bytes, &[(leaf + 10, &[1])]));
+    let place = LmdbFolder::with(&changed(bytes, &[(leaf + 10, &[1])]));
     let source = place.open(&raw()).unwrap();
     let read = stream(&source, Layout::Packed);
     let bad: Vec<_> = read.iter().filter_map(|one| one.as_ref().err()).collect();
     assert_eq!(bad.len(), 1);
     assert_eq!(bad[0].why, "page 2: page flags are 0001, expected those of a leaf page (0002)");
-    assert_eq!(bad[0].place.offset, Some(1024));
+    assert_eq!(bad[0].location.offset, Some(1024));
     assert!(read.len() > 380 && read.len() < 400);
     check_blocks(&source);
 }
 
 #[test]
 fn a_folder_without_a_database_and_a_mapped_key_are_refused() {
-    let place = Place::fixture("plain");
+    let place = LmdbFolder::fixture("plain");
     assert!(place.refusal(&mapped("key=value")).starts_with("a sample's key is its key in the database"));
     assert!(place.refusal(&mapped("image=data")).starts_with("it has nothing named \"data\""));
     fs::remove_file(place.file()).unwrap();
@@ -147,7 +147,7 @@ proptest! {
             let at = if near == 0 { at } else { at / page_len * page_len + at % 40 };
             bytes[at] ^= byte;
         }
-        let place = Place::with(&bytes);
+        let place = LmdbFolder::with(&bytes);
         if let Ok(source) = place.open(&options) {
             if (0..source.description().parts.len()).all(|part| source.blocks(part).is_ok()) {
                 check_blocks(&source);

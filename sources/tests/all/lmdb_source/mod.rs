@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 use grainstore_format::AttributeValue;
 use grainstore_sources::lmdb::{LmdbOptions, LmdbSource, LmdbValues};
-use grainstore_sources::{Bad, Blocks, Item, Layout, Reach, Samples, Source, SourceError};
+use grainstore_sources::{Bad, Blocks, Layout, Reach, SampleReader, Source, SourceError, SourceSample};
 
 /// A sample, read whole.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,9 +30,9 @@ pub(crate) struct Taken {
     pub(crate) offset: u64,
 }
 
-pub(crate) struct Place(tempfile::TempDir);
+pub(crate) struct LmdbFolder(tempfile::TempDir);
 
-impl Place {
+impl LmdbFolder {
     pub(crate) fn with(bytes: &[u8]) -> Self {
         let place = Self(tempfile::tempdir().unwrap());
         fs::write(place.file(), bytes).unwrap();
@@ -75,14 +75,14 @@ pub(crate) fn raw() -> LmdbOptions {
     LmdbOptions { values: LmdbValues::Raw, ..LmdbOptions::default() }
 }
 
-pub(crate) fn next(samples: &mut dyn Samples) -> Result<Option<Taken>, Bad> {
+pub(crate) fn next(samples: &mut dyn SampleReader) -> Result<Option<Taken>, Bad> {
     let Some(item) = samples.next()? else { return Ok(None) };
     Ok(Some(match item {
-        Item::Whole { sample, offset } => {
+        SourceSample::Whole { sample, offset } => {
             let (key, attributes, payload, fields) = (sample.key, sample.attributes, sample.payload, sample.fields);
             Taken { key, attributes, payload, fields, offset }
         }
-        Item::Long { sample, offset } => {
+        SourceSample::Long { sample, offset } => {
             let mut payload = Vec::new();
             samples.payload().read_to_end(&mut payload).unwrap();
             assert_eq!(payload.len() as u64, sample.len);
@@ -121,7 +121,7 @@ pub(crate) fn keys_and_payloads(source: &LmdbSource) -> Vec<(Vec<u8>, Vec<u8>)> 
 pub(crate) fn check_blocks(source: &LmdbSource) {
     for part in 0..source.description().parts.len() {
         let Some(Blocks::Runs(blocks)) = source.blocks(part).unwrap() else { panic!("no blocks") };
-        let read_block = |block: &grainstore_sources::Block| {
+        let read_block = |block: &grainstore_sources::SourceBlock| {
             read(source, (part, block.position), Layout::Packed, block.sample_count as usize)
         };
         let mut runs: Vec<_> = blocks.iter().rev().map(read_block).collect();
@@ -131,7 +131,7 @@ pub(crate) fn check_blocks(source: &LmdbSource) {
 }
 
 /// What is said to lie at an offset lies there.
-pub(crate) fn check_in_place(place: &Place, source: &LmdbSource) {
+pub(crate) fn check_in_place(place: &LmdbFolder, source: &LmdbSource) {
     let file = fs::read(place.file()).unwrap();
     let (packed, in_place) = (all(source), stream(source, Layout::InPlace));
     assert_eq!(packed.len(), in_place.len());

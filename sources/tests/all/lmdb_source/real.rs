@@ -4,7 +4,7 @@ use grainstore_format::AttributeValue;
 use grainstore_sources::lmdb::{LmdbOptions, LmdbSource, recognises};
 use grainstore_sources::{Layout, Source};
 
-use super::{Place, all, check_blocks, check_in_place, fixture, keys_and_payloads, mapped, raw, stream};
+use super::{LmdbFolder, all, check_blocks, check_in_place, fixture, keys_and_payloads, mapped, raw, stream};
 
 fn value(i: usize) -> Vec<u8> {
     (0..[3, 0, 40, 5000, 300][i % 5]).map(|j| ((i * 7 + j) % 251) as u8).collect()
@@ -13,7 +13,7 @@ fn value(i: usize) -> Vec<u8> {
 /// `plain`: `key000` to `key038` in three overlapping commits, then every fourth of the first 36 deleted.
 #[test]
 fn values_of_all_lengths_are_read_after_many_commits_and_deletes() {
-    let place = Place::fixture("plain");
+    let place = LmdbFolder::fixture("plain");
     let source = place.open(&LmdbOptions::default()).unwrap();
     let expected = (0..39).filter(|i| *i >= 36 || i % 4 != 0);
     let expected: Vec<_> = expected.map(|i| (format!("key{i:03}").into_bytes(), value(i))).collect();
@@ -27,14 +27,14 @@ fn values_of_all_lengths_are_read_after_many_commits_and_deletes() {
 
 #[test]
 fn several_environments_follow_each_other() {
-    let place = Place::fixture("plain");
+    let place = LmdbFolder::fixture("plain");
     let source = LmdbSource::open(&[place.file(), place.file()], &LmdbOptions::default()).unwrap();
     assert_eq!((source.description().parts.len(), all(&source).len()), (2, 60));
 }
 
 #[test]
 fn excluded_keys_are_no_samples() {
-    let place = Place::fixture("plain");
+    let place = LmdbFolder::fixture("plain");
     let options = LmdbOptions { exclude: vec![b"key001".to_vec(), b"absent".to_vec()], ..mapped("x=value") };
     let source = place.open(&options).unwrap();
     assert_eq!(all(&source)[0].key, b"key002");
@@ -45,7 +45,7 @@ fn excluded_keys_are_no_samples() {
 /// `named`: databases `train` (a = 1, b = 2) and `val` (a = 3), and nothing else.
 #[test]
 fn named_databases_are_asked_for_and_read() {
-    let place = Place::fixture("named");
+    let place = LmdbFolder::fixture("named");
     let why = place.refusal(&LmdbOptions::default());
     assert_eq!(why, "holds no values itself, only named databases: --database takes one of them (train, val)");
     let named = |name: &str| LmdbOptions { database: Some(name.into()), ..LmdbOptions::default() };
@@ -58,7 +58,7 @@ fn named_databases_are_asked_for_and_read() {
 /// `dupsort`: `plain` = value in the main database, and `d` with several values for a key.
 #[test]
 fn several_values_for_a_key_are_refused_and_what_lies_beside_them_is_read() {
-    let place = Place::fixture("dupsort");
+    let place = LmdbFolder::fixture("dupsort");
     let source = place.open(&LmdbOptions::default()).unwrap();
     assert_eq!(keys_and_payloads(&source), [(b"plain".to_vec(), b"value".to_vec())]);
     assert!(source.description().notes[0].ends_with("holds named databases too, which are not read: d"));
@@ -69,7 +69,7 @@ fn several_values_for_a_key_are_refused_and_what_lies_beside_them_is_read() {
 /// `datum`: 3x2x2 bytes in a leaf page, 3x60x50 bytes on overflow pages, and a picture; labels -1, 0, 1.
 #[test]
 fn a_datum_becomes_a_picture_and_attributes() {
-    let place = Place::fixture("datum");
+    let place = LmdbFolder::fixture("datum");
     let source = place.open(&LmdbOptions::default()).unwrap();
     let names: Vec<&str> =
         source.description().metadata.schema.attributes().iter().map(|one| one.name.as_str()).collect();
@@ -89,7 +89,7 @@ fn a_datum_becomes_a_picture_and_attributes() {
 
 #[test]
 fn a_mapping_chooses_from_a_datum_and_raw_keeps_it_whole() {
-    let place = Place::fixture("datum");
+    let place = LmdbFolder::fixture("datum");
     let source = place.open(&mapped("class=label,pixels=data")).unwrap();
     assert_eq!(all(&source)[1].attributes, [Some(AttributeValue::Int(0))]);
     assert_eq!(source.description().metadata.schema.fields()[0].name, "pixels");
@@ -101,7 +101,7 @@ fn a_mapping_chooses_from_a_datum_and_raw_keeps_it_whole() {
 /// `ocr`: images 1 to 5 of 700 bytes more each, labels without the fourth, and `num-samples`.
 #[test]
 fn keys_that_belong_together_become_one_sample() {
-    let place = Place::fixture("ocr");
+    let place = LmdbFolder::fixture("ocr");
     let source = place.open(&mapped("image=image-*,label=label-*")).unwrap();
     let samples = all(&source);
     assert_eq!(samples.len(), 5);
@@ -119,7 +119,7 @@ fn keys_that_belong_together_become_one_sample() {
 /// `shorter_than_its_last_page`: 60 pages by its meta page, 38 in the file, the others free.
 #[test]
 fn a_file_whose_missing_pages_are_free_is_whole() {
-    let place = Place::fixture("shorter_than_its_last_page");
+    let place = LmdbFolder::fixture("shorter_than_its_last_page");
     let read = keys_and_payloads(&place.open(&LmdbOptions::default()).unwrap());
     let keys: Vec<_> = read.iter().map(|(key, value)| (key.as_slice(), value.as_slice())).collect();
     assert_eq!(keys, [(&b"keep0"[..], &b"w"[..]), (b"keep1", b"w"), (b"keep2", b"w")]);
@@ -129,8 +129,9 @@ fn a_file_whose_missing_pages_are_free_is_whole() {
 fn a_file_that_is_cut_at_any_page_is_refused_or_whole() {
     for name in ["plain", "datum", "shorter_than_its_last_page"] {
         let bytes = fixture(name);
-        let whole = stream(&Place::with(&bytes).open(&raw()).unwrap(), Layout::InPlace);
-        let cut = |len: usize| Place::with(&bytes[..len]).open(&raw()).map(|source| stream(&source, Layout::InPlace));
+        let whole = stream(&LmdbFolder::with(&bytes).open(&raw()).unwrap(), Layout::InPlace);
+        let cut =
+            |len: usize| LmdbFolder::with(&bytes[..len]).open(&raw()).map(|source| stream(&source, Layout::InPlace));
         let mut refused = 0;
         for len in (0..bytes.len()).step_by(2048) {
             match cut(len) {
@@ -145,7 +146,7 @@ fn a_file_that_is_cut_at_any_page_is_refused_or_whole() {
         }
         assert!(refused > 2, "{name}");
     }
-    let place = Place::with(&fixture("datum")[..5 * 4096]);
+    let place = LmdbFolder::with(&fixture("datum")[..5 * 4096]);
     assert_eq!(place.refusal(&raw()), "has 20480 bytes, expected at least 24576: it was cut off, so copy it again");
 }
 

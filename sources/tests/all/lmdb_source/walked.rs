@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use grainstore_sources::lmdb::LmdbOptions;
-use grainstore_sources::{Item, Layout, Source};
+use grainstore_sources::{Layout, Source, SourceSample};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
 use super::pages::Pages;
-use super::{Place, all, check_blocks, check_in_place, keys_and_payloads, mapped, raw};
+use super::{LmdbFolder, all, check_blocks, check_in_place, keys_and_payloads, mapped, raw};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -28,7 +28,7 @@ proptest! {
 
     #[test]
     fn a_tree_of_any_page_size_gives_its_keys_and_values_in_order(model in model(), size in 0_u32..4) {
-        let place = Place::with(&file(512 << size, &model));
+        let place = LmdbFolder::with(&file(512 << size, &model));
         let source = place.open(&raw()).unwrap();
         prop_assert_eq!(keys_and_payloads(&source), model.into_iter().collect::<Vec<_>>());
         check_blocks(&source);
@@ -43,7 +43,7 @@ fn a_large_tree_has_parts_and_every_key_is_found_by_search() {
         model.insert(format!("a-{i:05}").into_bytes(), format!("{i}").into_bytes());
         model.insert(format!("b-{i:05}").into_bytes(), vec![7; i % 5]);
     }
-    let place = Place::with(&file(512, &model));
+    let place = LmdbFolder::with(&file(512, &model));
     let source = place.open(&raw()).unwrap();
     assert_eq!(source.description().parts.len(), 64);
     let per_part: Vec<usize> =
@@ -66,19 +66,19 @@ fn a_value_of_more_than_64_mib_is_streamed() {
     let pair = |key: &[u8], value: Vec<u8>| (key.to_vec(), value);
     let long: Vec<u8> = (0..LEN).map(|i| (i % 251) as u8).collect();
     let entries = [pair(b"a", vec![1; 9]), pair(b"b", long), pair(b"c", vec![2; 9])];
-    let place = Place::with(&Pages::of(4096, &entries));
+    let place = LmdbFolder::with(&Pages::of(4096, &entries));
     let source = place.open(&raw()).unwrap();
     assert!(keys_and_payloads(&source).into_iter().eq(entries));
     let mut samples = source.open(0, 0, Layout::InPlace).unwrap();
     samples.next().unwrap();
-    let Some(Item::Long { sample, offset }) = samples.next().unwrap() else { panic!("it is long") };
+    let Some(SourceSample::Long { sample, offset }) = samples.next().unwrap() else { panic!("it is long") };
     assert_eq!((sample.len, fs::read(place.file()).unwrap()[offset as usize + 250]), (LEN as u64, 250));
     assert_eq!(super::next(samples.as_mut()).unwrap().unwrap().key, b"c");
 }
 
 #[test]
 fn an_empty_database_has_no_samples() {
-    let place = Place::with(&Pages::of(4096, &[]));
+    let place = LmdbFolder::with(&Pages::of(4096, &[]));
     let source = place.open(&LmdbOptions::default()).unwrap();
     assert_eq!((source.description().parts.len(), all(&source).len()), (1, 0));
     check_blocks(&source);

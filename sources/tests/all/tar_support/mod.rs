@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use grainstore_format::{AttributeValue, to_usize};
 use grainstore_sources::tar::{TarOptions, TarSource};
-use grainstore_sources::{Bad, Blocks, Item, Layout, Samples, Source, SourceError};
+use grainstore_sources::{Bad, Blocks, Layout, SampleReader, Source, SourceError, SourceSample};
 
 /// A sample as a source gives it.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,7 +105,7 @@ pub(crate) fn read_blocks(source: &dyn Source, layout: Layout) -> Vec<Result<Got
     let mut all = Vec::new();
     for part in 0..source.description().parts.len() {
         let Some(Blocks::Runs(blocks)) = source.blocks(part).unwrap() else { panic!("no blocks") };
-        let read = |block: &grainstore_sources::Block| {
+        let read = |block: &grainstore_sources::SourceBlock| {
             let got = from(source, part, block.position, layout, u64::from(block.sample_count));
             assert_eq!(got.len(), block.sample_count as usize, "{block:?}");
             got
@@ -134,10 +134,10 @@ fn from(source: &dyn Source, part: usize, position: u64, layout: Layout, max: u6
     all
 }
 
-fn got(item: Item, samples: &mut dyn Samples) -> Got {
+fn got(item: SourceSample, samples: &mut dyn SampleReader) -> Got {
     let key = |key: Vec<u8>| String::from_utf8_lossy(&key).into_owned();
     match item {
-        Item::Whole { sample, offset } => Got {
+        SourceSample::Whole { sample, offset } => Got {
             key: key(sample.key),
             attributes: sample.attributes,
             fields: sample.fields,
@@ -145,7 +145,7 @@ fn got(item: Item, samples: &mut dyn Samples) -> Got {
             offset,
             is_long: false,
         },
-        Item::Long { sample, offset } => {
+        SourceSample::Long { sample, offset } => {
             let mut payload = Vec::new();
             samples.payload().read_to_end(&mut payload).unwrap();
             assert_eq!(payload.len() as u64, sample.len);

@@ -10,7 +10,7 @@ use grainstore_format::AttributeValue;
 use grainstore_sources::tfrecord::example::{Example, Feature};
 use grainstore_sources::tfrecord::framing::frame;
 use grainstore_sources::tfrecord::{TfRecordOptions, TfRecordSource};
-use grainstore_sources::{Bad, Blocks, Item, Layout, Mapping, Samples, Source, SourceError};
+use grainstore_sources::{Bad, Blocks, Layout, Mapping, SampleReader, Source, SourceError, SourceSample};
 use prost::Message;
 use tempfile::TempDir;
 
@@ -160,7 +160,7 @@ pub(crate) fn streamed_layout(source: &TfRecordSource, part: usize, layout: Layo
 /// Every block opened by itself, the last one first where `backwards`; the results in the order of the file.
 pub(crate) fn by_blocks(source: &TfRecordSource, part: usize, backwards: bool) -> Vec<Result<Read, Bad>> {
     let Some(Blocks::Runs(blocks)) = source.blocks(part).unwrap() else { unreachable!("they are runs") };
-    let read = |block: &grainstore_sources::Block| {
+    let read = |block: &grainstore_sources::SourceBlock| {
         let mut samples = source.open(part, block.position, Layout::Packed).unwrap();
         let items = (0..block.sample_count).map(|_| next(&mut *samples).unwrap());
         items.map(without_number).collect::<Vec<_>>()
@@ -176,20 +176,20 @@ pub(crate) fn by_blocks(source: &TfRecordSource, part: usize, backwards: bool) -
 /// A record has no number where its block is read by itself, unless it is the first one.
 pub(crate) fn without_number(item: Result<Read, Bad>) -> Result<Read, Bad> {
     item.map_err(|mut bad| {
-        bad.place.record = None;
+        bad.location.record = None;
         bad
     })
 }
 
 /// The next sample with its bytes; a long one whose bytes cannot be had is bad.
-fn next(samples: &mut dyn Samples) -> Option<Result<Read, Bad>> {
+fn next(samples: &mut dyn SampleReader) -> Option<Result<Read, Bad>> {
     match samples.next() {
         Ok(None) => None,
-        Ok(Some(Item::Whole { sample, offset })) => {
+        Ok(Some(SourceSample::Whole { sample, offset })) => {
             let (key, attributes, payload, fields) = (sample.key, sample.attributes, sample.payload, sample.fields);
             Some(Ok(Read { key, attributes, payload, fields, offset }))
         }
-        Ok(Some(Item::Long { sample, offset })) => {
+        Ok(Some(SourceSample::Long { sample, offset })) => {
             let mut payload = Vec::new();
             let (key, attributes, fields) = (sample.key, sample.attributes, sample.fields);
             Some(match samples.payload().read_to_end(&mut payload) {
