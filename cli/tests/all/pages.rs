@@ -1,5 +1,6 @@
 //! The pages for readers stay true: docs/cli.md lists the commands and flags that `--help` prints, no page links to a
-//! file that does not exist, and no dependency needs a newer Rust than the workspace.
+//! file that does not exist, ARCHITECTURE.md names paths that exist, and no dependency needs a newer Rust than the
+//! workspace.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -149,6 +150,21 @@ fn every_link_of_a_page_leads_somewhere() {
         }
     }
     assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// Texts in backquotes that look like paths: they contain a slash or end in `.rs`, and nothing but letters of paths.
+#[test]
+fn every_path_of_the_architecture_exists() {
+    let text = page("ARCHITECTURE.md");
+    let outside_blocks: String = text.split("```").step_by(2).collect();
+    let is_path = |text: &&str| {
+        let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+        is_plain && text.contains('/') && !text.starts_with('/')
+    };
+    let paths: Vec<&str> = outside_blocks.split('`').skip(1).step_by(2).filter(is_path).collect();
+    assert!(paths.len() > 30, "{paths:?}");
+    let missing: Vec<_> = paths.into_iter().filter(|path| !root().join(path).exists()).collect();
+    assert!(missing.is_empty(), "ARCHITECTURE.md names paths that do not exist: {missing:?}");
 }
 
 /// `1.90` as a pair.
