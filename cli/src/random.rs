@@ -13,10 +13,6 @@ impl SplitMix64 {
         mix(self.0)
     }
 
-    pub(crate) fn half(&mut self) -> u32 {
-        (self.next() >> 32) as u32
-    }
-
     /// A number in [0, 1), of 53 random bits.
     pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64

@@ -1,7 +1,8 @@
-//! The parts of `grainstore demo`: made-up images, a place to work in, plain files to compare with.
+//! The parts of `grainstore demo`: made-up files, a place to work in, what is measured, plain files to compare with.
 
 pub(crate) mod files;
-pub(crate) mod images;
+pub(crate) mod made;
+pub(crate) mod measure;
 pub(crate) mod report;
 pub(crate) mod steps;
 pub(crate) mod workplace;

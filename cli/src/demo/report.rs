@@ -8,6 +8,9 @@ use crate::cold::Cold;
 use crate::filesystem::FileSystem;
 use crate::sizes::shown_size;
 
+/// Epochs that the table shows, each with a row.
+const EPOCHS_SHOWN: u32 = 3;
+
 /// How fast a step was.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Rate {
@@ -38,58 +41,97 @@ pub(crate) struct EpochStep {
     pub(crate) read_bytes: u64,
 }
 
-/// Everything that a demo has to tell.
+/// Everything that a demo measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Report {
-    /// The folder that was packed.
-    pub(crate) source: String,
     /// The folder of the demo, where it was kept.
     pub(crate) kept: Option<String>,
+    /// The file system of the datasets.
+    pub(crate) file_system: FileSystem,
+    /// How reads were made cold.
+    pub(crate) cold: Option<Cold>,
+    /// The units of the figures.
+    pub(crate) units: Units,
+    /// A report for each folder of files.
+    pub(crate) folders: Vec<FolderReport>,
+}
+
+/// The units of the figures, for whoever reads the document.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Units {
+    pub(crate) elapsed_s: &'static str,
+    pub(crate) samples_per_s: &'static str,
+    pub(crate) mb_per_s: &'static str,
+    #[serde(rename = "times_*")]
+    pub(crate) times: &'static str,
+}
+
+/// The units that this version measures in.
+pub(crate) const UNITS: Units = Units {
+    elapsed_s: "seconds",
+    samples_per_s: "samples (or files) per second",
+    mb_per_s: "10^6 bytes of payload per second",
+    times: "samples_per_s of the dataset divided by that of the plain files, in the same round",
+};
+
+/// What was measured with one folder of files.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct FolderReport {
+    /// `small` or `large` files made for the demo, or the user's `files`.
+    pub(crate) name: &'static str,
+    /// The folder that was packed.
+    pub(crate) source: String,
     /// Samples of the dataset.
     pub(crate) samples: u64,
     /// Their bytes.
     pub(crate) payload_bytes: u64,
     /// Files that could not be read.
     pub(crate) skipped: usize,
-    /// What the files lie on.
+    /// The file system of the files.
     pub(crate) source_file_system: FileSystem,
-    /// What the dataset lies on.
-    pub(crate) file_system: FileSystem,
-    /// How reads were made cold.
-    pub(crate) cold: Cold,
     /// Packing, cold.
     pub(crate) convert: Rate,
     /// Checking, cold.
     pub(crate) verify: Rate,
-    /// Epochs, and the files that they consist of.
+    /// Epochs and random reads, and the same files.
     #[serde(flatten)]
     pub(crate) rounds: Rounds,
 }
 
-/// One epoch, and the same files in the same order right after it, all cold.
+/// One epoch and some random reads, and the same files in the same order right after each, all cold.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Round {
     pub(crate) epoch: EpochStep,
     /// The first of the files, where there was no time for all.
     pub(crate) files_one_by_one: Rate,
     pub(crate) files_16_threads: Rate,
+    pub(crate) random_samples: Rate,
+    pub(crate) random_files: Rate,
 }
 
-/// The medians of some rounds.
+/// The rounds, as medians.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Rounds {
     /// How many there were.
     pub(crate) rounds: usize,
-    /// A shuffled epoch.
+    /// The shuffled epochs, a round each, every one in another order.
+    pub(crate) epochs: Vec<EpochStep>,
+    /// The median of them.
     pub(crate) epoch: EpochStep,
     /// The files in the epoch's order, one by one; the first of them, where there was no time for all.
     pub(crate) files_one_by_one: Rate,
     /// The same with 16 threads.
     pub(crate) files_16_threads: Rate,
-    /// Samples of the epoch in a second, in those of the files one by one in the same round.
+    /// Samples drawn at random, one by one.
+    pub(crate) random_samples: Rate,
+    /// The same files, one by one.
+    pub(crate) random_files: Rate,
+    /// Samples per second of the epoch, divided by those of the files one by one in the same round.
     pub(crate) times_one_by_one: f64,
     /// The same for 16 threads.
     pub(crate) times_16_threads: f64,
+    /// The same for random samples and their files.
+    pub(crate) times_random: f64,
 }
 
 impl Rounds {
@@ -100,17 +142,21 @@ impl Rounds {
     pub(crate) fn of(rounds: &[Round]) -> Self {
         let speed = |rate: &Rate| rate.samples_per_s;
         let median_of = |rate: fn(&Round) -> &Rate| *rate(median(rounds.iter(), |round| speed(rate(round))));
-        let times = |rate: fn(&Round) -> &Rate| {
-            let times = rounds.iter().map(|round| speed(&round.epoch.rate) / speed(rate(round)).max(1e-9));
+        let times = |dataset: fn(&Round) -> &Rate, files: fn(&Round) -> &Rate| {
+            let times = rounds.iter().map(|round| speed(dataset(round)) / speed(files(round)).max(1e-9));
             median(times, |times| *times)
         };
         Self {
             rounds: rounds.len(),
+            epochs: rounds.iter().map(|round| round.epoch.clone()).collect(),
             epoch: median(rounds.iter(), |round| speed(&round.epoch.rate)).epoch.clone(),
             files_one_by_one: median_of(|round| &round.files_one_by_one),
             files_16_threads: median_of(|round| &round.files_16_threads),
-            times_one_by_one: times(|round| &round.files_one_by_one),
-            times_16_threads: times(|round| &round.files_16_threads),
+            random_samples: median_of(|round| &round.random_samples),
+            random_files: median_of(|round| &round.random_files),
+            times_one_by_one: times(|round| &round.epoch.rate, |round| &round.files_one_by_one),
+            times_16_threads: times(|round| &round.epoch.rate, |round| &round.files_16_threads),
+            times_random: times(|round| &round.random_samples, |round| &round.random_files),
         }
     }
 }
@@ -136,56 +182,86 @@ impl Rate {
 }
 
 impl Report {
-    /// The table, a line each.
+    /// The tables, a line each.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let mut lines = vec![
-            format!("{} files, {}, on {}", self.samples, shown_size(self.payload_bytes), self.place()),
-            format!("cold: {}", self.cold.text()),
-            String::new(),
-            row(["", "s", "MB/s", "samples/s", "epoch faster by"].map(str::to_owned)),
-        ];
-        lines.push(self.step("pack the files", &self.convert, None));
-        lines.push(self.step("verify the dataset", &self.verify, None));
-        let Rounds { epoch, files_one_by_one, files_16_threads, times_one_by_one, times_16_threads, .. } = &self.rounds;
-        let name = format!("epoch, {} order, {}", epoch.order, epoch.io);
-        lines.push(self.step(&name, &epoch.rate, None));
-        lines.push(self.step("same files, one by one", files_one_by_one, Some(*times_one_by_one)));
-        lines.push(self.step("same files, 16 threads", files_16_threads, Some(*times_16_threads)));
-        lines.push(String::new());
-        lines.push(format!(
-            "The epoch came {times_one_by_one:.1} times as fast as the same files in the same order one by one, \
-             {times_16_threads:.1} times as fast as with 16 threads (medians of {}).",
-            self.rounds.rounds
-        ));
+        let mut lines: Vec<String> = self.folders.iter().flat_map(|folder| folder.table(&self.file_system)).collect();
+        lines.extend(self.folders.iter().map(FolderReport::conclusion));
+        lines.extend(self.cold.map(|cold| format!("cold: {}", cold.text())));
         lines.push("These are rates of this machine and its disk at this moment; others will differ.".to_owned());
         lines
     }
+}
 
-    fn place(&self) -> String {
+impl FolderReport {
+    fn table(&self, dataset_file_system: &FileSystem) -> Vec<String> {
+        let Rounds { epochs, files_one_by_one, files_16_threads, random_samples, random_files, .. } = &self.rounds;
+        let mean_len = shown_size(self.payload_bytes / self.samples.max(1));
+        let mut lines = vec![
+            format!(
+                "{}: {} of {mean_len} on average, {}, on {}",
+                self.name,
+                self.samples,
+                shown_size(self.payload_bytes),
+                self.place(dataset_file_system)
+            ),
+            row(["", "s", "MB/s", "samples/s", "grainstore is"].map(str::to_owned)),
+            self.step("pack the files", &self.convert, None),
+            self.step("verify the dataset", &self.verify, None),
+        ];
+        for (number, epoch) in (1..=EPOCHS_SHOWN).zip(epochs) {
+            let how = if number == 1 { format!("{} order", epoch.order) } else { "another order".to_owned() };
+            lines.push(self.step(&format!("epoch {number}, {how}"), &epoch.rate, None));
+        }
+        lines.push(self.step("the same files, one by one", files_one_by_one, Some(self.rounds.times_one_by_one)));
+        lines.push(self.step("the same files, 16 threads", files_16_threads, Some(self.rounds.times_16_threads)));
+        let count = random_samples.samples;
+        lines.push(Self::rate_row(&format!("{count} random samples, one by one"), random_samples, None));
+        lines.push(Self::rate_row("the same files, one by one", random_files, Some(self.rounds.times_random)));
+        lines.push(String::new());
+        lines
+    }
+
+    fn conclusion(&self) -> String {
+        let Rounds { times_one_by_one, times_16_threads, times_random, rounds, .. } = &self.rounds;
+        format!(
+            "{}: an epoch is {times_one_by_one:.1} times as fast as the same files one by one, {times_16_threads:.1} \
+             times as fast as with 16 threads; a random sample {times_random:.1} times (medians of {rounds})",
+            self.name
+        )
+    }
+
+    fn place(&self, dataset_file_system: &FileSystem) -> String {
         let shown = |place: &FileSystem| format!("{} ({})", place.kind, place.device);
-        if self.source_file_system == self.file_system {
-            shown(&self.file_system)
+        if self.source_file_system == *dataset_file_system {
+            shown(dataset_file_system)
         } else {
-            format!("{}; the dataset on {}", shown(&self.source_file_system), shown(&self.file_system))
+            format!("{}; the dataset on {}", shown(&self.source_file_system), shown(dataset_file_system))
         }
     }
 
-    /// A row; the last column says how many times as fast the epoch was.
+    /// A row about all samples, or the first of them.
     fn step(&self, name: &str, rate: &Rate, times: Option<f64>) -> String {
-        let name =
-            if rate.samples < self.samples { format!("{name} (the first {})", rate.samples) } else { name.to_owned() };
+        if rate.samples < self.samples {
+            Self::rate_row(&format!("{name} (the first {})", rate.samples), rate, times)
+        } else {
+            Self::rate_row(name, rate, times)
+        }
+    }
+
+    /// A row; the last column tells how many times as fast the dataset was.
+    fn rate_row(name: &str, rate: &Rate, times: Option<f64>) -> String {
         row([
-            name,
+            name.to_owned(),
             format!("{:.2}", rate.elapsed_s),
             format!("{:.1}", rate.mb_per_s),
             format!("{:.0}", rate.samples_per_s),
-            times.map_or_else(String::new, |times| format!("{times:.2}x")),
+            times.map_or_else(String::new, |times| format!("{times:.1}x as fast")),
         ])
     }
 }
 
 fn row([name, elapsed, mb, samples, times]: [String; 5]) -> String {
-    format!("{name:<44} {elapsed:>9} {mb:>9} {samples:>10} {times:>16}").trim_end().to_owned()
+    format!("  {name:<46} {elapsed:>7} {mb:>8} {samples:>10} {times:>15}").trim_end().to_owned()
 }
 
 #[cfg(test)]
@@ -196,7 +272,13 @@ mod tests {
         let rate = |seconds| Rate::new(100, 5_000_000, Duration::from_secs(seconds));
         let (order, io, engine) = ("full".to_owned(), "direct", "pread");
         let epoch = EpochStep { rate: rate(epoch_s), order, io, engine, read_bytes: 5_000_000 };
-        Round { epoch, files_one_by_one: rate(one_s), files_16_threads: rate(many_s) }
+        Round {
+            epoch,
+            files_one_by_one: rate(one_s),
+            files_16_threads: rate(many_s),
+            random_samples: rate(1),
+            random_files: rate(epoch_s),
+        }
     }
 
     #[test]
@@ -210,7 +292,7 @@ mod tests {
     fn ratios_are_taken_within_a_round_and_then_the_median() {
         // The disk became slower all the time, and the epoch was twice as fast in each round.
         let rounds = Rounds::of(&[round(1, 2, 1), round(2, 4, 4), round(4, 8, 4)]);
-        assert_eq!((rounds.times_one_by_one, rounds.times_16_threads), (2.0, 1.0));
+        assert_eq!((rounds.times_one_by_one, rounds.times_16_threads, rounds.times_random), (2.0, 1.0, 2.0));
         assert_eq!(rounds.epoch.rate.elapsed_s, 2.0);
         assert_eq!(rounds.files_one_by_one.elapsed_s, 4.0);
         assert_eq!(Rounds::of(&[round(1, 3, 2)]).times_one_by_one, 3.0);

@@ -104,6 +104,23 @@ pub(crate) fn read_epoch(path: &Path, number: u32, bar: &ProgressBar) -> anyhow:
     Ok(EpochRead { step, ordinals, notices: reader.notices() })
 }
 
+/// Reads the samples `ordinals` one by one, opening the dataset included.
+///
+/// # Errors
+/// Where one cannot be read, or the user wants to stop.
+pub(crate) fn read_samples(path: &Path, ordinals: &[u64]) -> anyhow::Result<Rate> {
+    let started = Instant::now();
+    let reader = Reader::open(path, ReaderOptions::default())?;
+    let mut payload = Vec::new();
+    let mut payload_bytes = 0;
+    for &ordinal in ordinals {
+        check_interrupt()?;
+        reader.get_into(ordinal, &mut payload)?;
+        payload_bytes += payload.len() as u64;
+    }
+    Ok(Rate::new(ordinals.len() as u64, payload_bytes, started.elapsed()))
+}
+
 /// The files that samples were made of.
 ///
 /// # Errors

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use grainstore_format::shown_path;
 
+/// What a demo may put into its folder, and removes.
+const MADE: [&str; 5] = ["small", "large", "small.grain", "large.grain", "demo.grain"];
+
 /// How many names are tried.
 const NAMES: u32 = 100;
 
@@ -39,14 +42,14 @@ impl Workplace {
         &self.path
     }
 
-    /// Where made-up images go.
-    pub(crate) fn images(&self) -> PathBuf {
-        self.path.join("images")
+    /// Where the made-up files named `name` go.
+    pub(crate) fn files(&self, name: &str) -> PathBuf {
+        self.path.join(name)
     }
 
-    /// Where the dataset goes.
-    pub(crate) fn dataset(&self) -> PathBuf {
-        self.path.join("demo.grain")
+    /// Where the dataset of the files named `name` goes.
+    pub(crate) fn dataset(&self, name: &str) -> PathBuf {
+        self.path.join(format!("{name}.grain"))
     }
 
     /// Leaves everything where it is.
@@ -56,7 +59,7 @@ impl Workplace {
 
     /// Takes away what the demo made. What somebody else put into the folder stays, and the folder with it.
     fn remove(&self) -> io::Result<()> {
-        for path in [self.images(), self.dataset()] {
+        for path in MADE.map(|name| self.path.join(name)) {
             match fs::remove_dir_all(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
@@ -81,7 +84,7 @@ mod tests {
 
     fn filled(parent: &Path) -> Workplace {
         let workplace = Workplace::create(parent).unwrap();
-        for folder in [workplace.images().join("class"), workplace.dataset()] {
+        for folder in [workplace.files("small").join("class"), workplace.dataset("small")] {
             fs::create_dir_all(&folder).unwrap();
             fs::write(folder.join("x"), "x").unwrap();
         }
@@ -94,7 +97,7 @@ mod tests {
         let (first, second) = (filled(parent.path()), filled(parent.path()));
         assert_ne!(first.path(), second.path());
         drop(first);
-        assert!(second.dataset().exists());
+        assert!(second.dataset("small").exists());
         drop(second);
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
@@ -115,8 +118,8 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let mut workplace = filled(parent.path());
         workplace.keep();
-        let (images, dataset) = (workplace.images(), workplace.dataset());
+        let (files, dataset) = (workplace.files("small"), workplace.dataset("small"));
         drop(workplace);
-        assert!(images.join("class/x").exists() && dataset.join("x").exists());
+        assert!(files.join("class/x").exists() && dataset.join("x").exists());
     }
 }

@@ -24,13 +24,26 @@ fn count(folder: &Path) -> usize {
 #[test]
 fn a_small_demo_ends_with_a_table_and_takes_everything_away() {
     let folder = tempfile::tempdir().unwrap();
-    let run = demo(folder.path(), &["--samples", "200", "--rounds", "1"]);
+    let run = demo(folder.path(), &["--samples", "200", "--rounds", "2"]);
     assert_eq!(run.status, 0, "{run:?}");
-    assert!(run.stdout.starts_with("200 files, "), "{run:?}");
-    for row in ["pack the files", "verify the dataset", "epoch, ", "same files, one by one", "same files, 16 threads"] {
-        assert_eq!(run.stdout.lines().filter(|line| line.starts_with(row)).count(), 1, "{row}: {}", run.stdout);
+    for (name, samples) in [("small", 200), ("large", 20)] {
+        let table = &run.stdout[run.stdout.find(&format!("{name}: {samples} of ")).unwrap()..];
+        let table = &table[..table.find("\n\n").unwrap()];
+        let rows = [
+            "pack the files",
+            "verify the dataset",
+            "epoch 1, ",
+            "epoch 2, another order",
+            "the same files, 16 threads",
+            &format!("{samples} random samples, one by one"),
+        ];
+        for row in rows {
+            assert_eq!(table.matches(row).count(), 1, "{row}: {table}");
+        }
+        assert_eq!(table.matches("the same files, one by one").count(), 2, "{table}");
+        assert!(run.stdout.contains(&format!("\n{name}: an epoch is ")), "{}", run.stdout);
     }
-    assert!(run.stdout.contains("MB/s") && run.stdout.contains("cold: "), "{}", run.stdout);
+    assert!(run.stdout.contains("MB/s") && run.stdout.contains("\ncold: "), "{}", run.stdout);
     assert_eq!(count(folder.path()), 0);
 }
 
@@ -39,24 +52,39 @@ fn json_has_every_rate_and_a_kept_demo_stays_and_is_whole() {
     let folder = tempfile::tempdir().unwrap();
     let run = demo(folder.path(), &["--samples", "30", "--rounds", "2", "--keep", "--json"]);
     let document: Value = serde_json::from_str(&run.stdout).unwrap();
-    for step in ["convert", "verify", "epoch", "files_one_by_one", "files_16_threads"] {
-        assert_eq!(document[step]["samples"], 30, "{step}");
-        assert_eq!(document[step]["payload_bytes"], document["payload_bytes"], "{step}");
-        for key in ["elapsed_s", "samples_per_s", "mb_per_s"] {
-            assert!(document[step][key].as_f64().unwrap() > 0.0, "{step} {key}");
+    let folders = document["folders"].as_array().unwrap();
+    assert_eq!(folders.len(), 2);
+    for (report, name, samples) in [(&folders[0], "small", 30), (&folders[1], "large", 3)] {
+        assert_eq!(
+            (&report["name"], &report["samples"], &report["rounds"]),
+            (&name.into(), &samples.into(), &2.into())
+        );
+        for step in ["convert", "verify", "epoch", "files_one_by_one", "files_16_threads"] {
+            assert_eq!(report[step]["samples"], samples, "{step}");
+            assert_eq!(report[step]["payload_bytes"], report["payload_bytes"], "{step}");
+        }
+        let epochs = report["epochs"].as_array().unwrap();
+        assert_eq!(epochs.len(), 2);
+        let single = [&report["random_samples"], &report["random_files"]];
+        assert_eq!(single[0]["payload_bytes"], single[1]["payload_bytes"]);
+        let steps = ["convert", "verify", "epoch", "files_one_by_one", "files_16_threads"].map(|step| &report[step]);
+        for rate in steps.into_iter().chain(single).chain(epochs) {
+            for key in ["elapsed_s", "samples_per_s", "mb_per_s"] {
+                assert!(rate[key].as_f64().unwrap() > 0.0, "{rate} {key}");
+                assert!(document["units"][key].is_string(), "{key}");
+            }
+        }
+        for key in ["times_one_by_one", "times_16_threads", "times_random"] {
+            assert!(report[key].as_f64().unwrap() > 0.0, "{key}");
         }
     }
-    for key in ["times_one_by_one", "times_16_threads"] {
-        assert!(document[key].as_f64().unwrap() > 0.0, "{key}");
-    }
-    assert_eq!((&document["samples"], &document["rounds"]), (&30.into(), &2.into()));
     assert!(document["file_system"]["kind"].is_string() && document["cold"].is_string());
 
     let kept = folder.path().join("grainstore-demo");
     assert_eq!(document["kept"], kept.to_str().unwrap());
-    assert_eq!(count(&kept.join("images")), 30);
+    assert_eq!((count(&kept.join("small")), count(&kept.join("large"))), (30, 3));
     let mut verify = grainstore();
-    verify.arg("verify").arg(kept.join("demo.grain"));
+    verify.arg("verify").arg(kept.join("small.grain"));
     assert_eq!(finish(verify).status, 0);
 }
 
@@ -71,8 +99,10 @@ fn a_folder_of_ones_own_is_packed_and_left_alone() {
     let flags = [mine.to_str().unwrap(), "--samples", "20", "--rounds", "1", "--json"];
     let run = demo(folder.path(), &flags);
     let document: Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!(document["samples"], 20);
-    assert_eq!(document["source"], mine.to_str().unwrap());
+    assert_eq!(document["folders"].as_array().unwrap().len(), 1);
+    let report = &document["folders"][0];
+    assert_eq!((&report["name"], &report["samples"]), (&"files".into(), &20.into()));
+    assert_eq!(report["source"], mine.to_str().unwrap());
     assert_eq!((count(folder.path()), count(&mine)), (1, 50));
     assert_eq!(fs::read(mine.join("07")).unwrap(), b"contents of 7");
 }
@@ -116,12 +146,12 @@ fn interrupted_when(flags: &[&str], begun: impl Fn(&Path) -> bool) {
 }
 
 #[test]
-fn an_interrupt_while_images_are_made_leaves_nothing() {
-    interrupted_when(&["--samples", "2000"], |work| count(&work.join("images/class_0000")) > 2);
+fn an_interrupt_while_files_are_made_leaves_nothing() {
+    interrupted_when(&["--samples", "20000"], |work| count(&work.join("small/class_0000")) > 2);
 }
 
 #[test]
 fn an_interrupt_while_epochs_are_read_leaves_nothing() {
     let flags = ["--samples", "100", "--rounds", "100000"];
-    interrupted_when(&flags, |work| work.join("demo.grain/manifest.json").exists());
+    interrupted_when(&flags, |work| work.join("small.grain/manifest.json").exists());
 }
