@@ -1,7 +1,7 @@
-//! The extents of a dataset, found in its chunk list: about a byte a chunk is read of the index, and no more.
+//! The extents of a dataset, found in its chunk list: this reads about a byte of the index for each chunk.
 //!
-//! What the list cannot say is how long a chunk's last sample is, and one of 8 chunks or more is an extent of its own
-//! (PLN-2). But such a sample covers the chunks behind its own:
+//! The list does not contain the length of a chunk's last sample, and a sample of 8 chunks or more is an extent of its own
+//! (PLN-2). But such a sample covers the chunks after its own:
 //!
 //! ```text
 //! chunk    c     c+1   c+2   c+3   c+4   c+5   c+6   c+7   c+8
@@ -10,9 +10,9 @@
 //! ```
 //!
 //! It ends at the end of chunk c + 7 or later. So chunks c + 1 to c + 6 own no sample, chunk c + 7 is one of the same
-//! segment, and c has its edge bit. Chunk c + 7 owns none either, unless the sample ends right with it: then samples of
-//! no bytes may stand there, which belong to the chunk of the byte before. Only where all this is so is the sample
-//! located, and that settles it.
+//! segment, and c has its edge bit. Chunk c + 7 owns none either, unless the sample ends exactly with it: then samples of
+//! no bytes may follow, which belong to the chunk of the byte before. Only if all this is true is the sample located,
+//! which gives its length.
 
 use std::ops::Range;
 
@@ -28,7 +28,8 @@ pub(crate) fn extents_of(collection: &Collection) -> Result<Extents, ReadError> 
     for member in collection.members() {
         let dataset = member?;
         builder.set_chunk_size(dataset.geometry().chunk_size.bytes());
-        let (chunks, table) = (dataset.chunks()?, dataset.segment_table());
+        let chunks = dataset.chunks()?;
+        let table = dataset.segment_table();
         for segment in 0..table.len() {
             add_segment(&mut builder, dataset, chunks, table.chunks(segment))?;
         }
@@ -44,19 +45,20 @@ fn add_segment(
 ) -> Result<(), ReadError> {
     for chunk in of_segment.clone() {
         let samples = chunks.samples(chunk);
-        let last_len = match last_may_be_lone(chunks, chunk, of_segment.end) {
-            true => dataset.locate(samples.end - 1)?.stored_len,
-            // Short enough, whatever it is.
-            false => 0,
+        let last_len = if last_may_be_lone(chunks, chunk, of_segment.end) {
+            dataset.locate(samples.end - 1)?.stored_len
+        } else {
+            // It is shorter than 8 chunks, and its exact length does not matter.
+            0
         };
         builder.chunk(samples.end - samples.start, last_len)?;
     }
     Ok(())
 }
 
-/// Whether the chunk's last sample may be an extent of its own, for all that the list says.
+/// Whether the chunk's last sample may be an extent of its own, as far as the list shows.
 fn last_may_be_lone(chunks: &ChunkList, chunk: u64, segment_end: u64) -> bool {
     let last_covered = chunk + LONE_SAMPLE_CHUNKS - 1;
-    // A chunk without an edge owns none, or its last sample ends in it.
+    // A chunk without an edge sample owns no sample, or its last sample ends in it.
     chunks.edge(chunk) && last_covered < segment_end && chunks.samples(last_covered).start == chunks.samples(chunk).end
 }

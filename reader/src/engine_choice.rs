@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Which engine is to read.
+/// The caller's choice of an engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EngineChoice {
     /// io_uring, or threads where the system refuses it.
@@ -15,7 +15,7 @@ pub enum EngineChoice {
     Pread,
 }
 
-/// A name that is none of the three.
+/// An unknown name of an engine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("engine is {found:?}, expected auto, uring or pread")]
 pub struct ParseEngineError {

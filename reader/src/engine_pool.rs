@@ -13,10 +13,10 @@ use crate::engine::{Engine, EngineError, IoMode, MappedEngine, PreadEngine, Urin
 use crate::engine_choice::EngineChoice;
 use grainstore_host::{Home, Shared};
 
-/// Idle engines kept.
+/// IdleEngine engines kept.
 const IDLE_MAX: usize = 16;
 
-/// What engines are to be.
+/// The options of new engines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EngineSpec {
     pub(crate) mode: IoMode,
@@ -28,20 +28,20 @@ pub(crate) struct EngineSpec {
 /// Starts engines and keeps idle ones.
 pub(crate) struct EnginePool {
     spec: EngineSpec,
-    idle: Shared<Vec<Idle>>,
-    /// Why threads read where io_uring was to.
+    idle: Shared<Vec<IdleEngine>>,
+    /// Why threads read although io_uring was preferred.
     refused: OnceLock<String>,
 }
 
 /// An engine, the process that it was started in, since no other can use it, and the thread that used it last.
-struct Idle {
+struct IdleEngine {
     engine: Box<dyn Engine>,
     home: Home,
     thread: ThreadId,
 }
 
 impl EnginePool {
-    /// Starts none yet, unless io_uring was asked for: a refusal is an error from the start then.
+    /// Starts no engine yet, unless io_uring was requested: then a refusal is an error at once.
     pub(crate) fn new(spec: EngineSpec) -> Result<Self, EngineError> {
         let engines = Self { spec, idle: Shared::default(), refused: OnceLock::new() };
         if spec.choice == EngineChoice::Uring && spec.mode != IoMode::Mapped {
@@ -56,7 +56,8 @@ impl EnginePool {
         if self.spec.mode == IoMode::Mapped {
             return Ok(Box::new(MappedEngine::new()));
         }
-        let (in_flight_len_max, owner) = (self.spec.queue_len, UringOwner::OneThread);
+        let in_flight_len_max = self.spec.queue_len;
+        let owner = UringOwner::OneThread;
         let uring = || UringEngine::new(UringOptions { in_flight_len_max, owner, ..UringOptions::default() });
         match self.spec.choice {
             EngineChoice::Uring => Ok(Box::new(uring()?)),
@@ -66,7 +67,7 @@ impl EnginePool {
                     self.refused.get_or_init(|| why);
                     self.pread()
                 }
-                // Of descriptors, say, or memory: the next may be had.
+                // The system lacks descriptors or memory now; a later start may succeed.
                 Err(EngineError::Start { .. }) => self.pread(),
                 Err(error) => Err(error),
             },
@@ -74,13 +75,13 @@ impl EnginePool {
         }
     }
 
-    /// What a user should be told once, as a sentence.
+    /// A notice for the user, as a sentence.
     pub(crate) fn notice(&self) -> Option<String> {
         let why = self.refused.get()?;
         Some(format!("{why}; reading with {} threads instead", self.spec.threads))
     }
 
-    /// Lends an engine to `work`. One that comes back with reads in flight, or not at all, is not lent again.
+    /// Lends an engine to `work`. An engine that still has reads in flight afterwards, or has failed, is dropped.
     pub(crate) fn lend<T>(&self, work: impl FnOnce(&mut dyn Engine) -> Result<T, ReadError>) -> Result<T, ReadError> {
         let mut engine = match self.take_idle() {
             Some(engine) => engine,
@@ -93,9 +94,9 @@ impl EnginePool {
         result
     }
 
-    /// The engine that this thread used last. Another thread's would have to make itself a new ring, so it is taken only
-    /// where there are no rings, or too many of them already: then the one that has waited longest. In a forked process,
-    /// those of its parent go.
+    /// Takes the engine that this thread used last. An engine of another thread would have to make a new ring, so it is
+    /// taken only if there are no rings, or already too many: then the one that has been idle longest. In a forked
+    /// process, the engines of its parent are dropped.
     fn take_idle(&self) -> Option<Box<dyn Engine>> {
         let mut idle = self.idle.lock()?;
         idle.retain(|idle| idle.home.is_here());
@@ -113,7 +114,7 @@ impl EnginePool {
     fn keep(&self, engine: Box<dyn Engine>) {
         let Some(mut idle) = self.idle.lock() else { return };
         if idle.len() < IDLE_MAX {
-            idle.push(Idle { engine, thread: thread::current().id(), home: Home::here() });
+            idle.push(IdleEngine { engine, thread: thread::current().id(), home: Home::here() });
         }
     }
 

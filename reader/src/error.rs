@@ -11,7 +11,7 @@ use crate::engine::{self, EngineError};
 use crate::plan::PlanError;
 use crate::state::StateError;
 
-/// Why samples could not be read, or an epoch not begun.
+/// Why samples could not be read, or an epoch could not begin.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -23,28 +23,28 @@ pub enum ReadError {
     Unreadable {
         /// The sample's ordinal in what the reader reads, one dataset or several.
         ordinal: u64,
-        /// Its key, where it has one that can be read.
+        /// Its key, if it has one that can be read.
         key: Option<Vec<u8>>,
-        /// Which bytes of which file, and what the system said.
+        /// Which bytes of which file, and the system's error.
         source: engine::FileError,
     },
     /// The file of a segment could not be opened.
     #[error("the file of a segment cannot be opened")]
     Closed {
-        /// Which file, and what the system said.
+        /// Which file, and the system's error.
         source: engine::FileError,
     },
-    /// A read has been waited for in vain.
+    /// A read has not completed in time.
     #[error("{}: bytes {}..{} have not arrived after {} s", shown_path(path), range.start, range.end, timeout.as_secs_f64())]
     Stalled {
         /// The file.
         path: PathBuf,
         /// The bytes wanted.
         range: Range<u64>,
-        /// How long they were waited for.
+        /// How long the caller waited.
         timeout: Duration,
     },
-    /// An option that cannot be.
+    /// An invalid option.
     #[error("{what}")]
     Option {
         /// Which option, what it is and what was expected.
@@ -53,19 +53,19 @@ pub enum ReadError {
     /// The epoch was begun by the process that this one was forked from.
     #[error("the epoch belongs to the process that this one was forked from: begin one here")]
     Forked,
-    /// Nothing can be fetched any more, or nothing from the start.
+    /// The engine cannot start, or cannot continue.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The state to resume from is none, or of another epoch.
+    /// The state to resume from is invalid, or of another epoch.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The epoch has no order.
+    /// The order of the epoch cannot be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// There is no such field.
     #[error("no field \"{}\" (there are: {})", escape_bytes(.name.as_bytes()), shown_names(.known))]
     NoSuchField {
-        /// The name asked for.
+        /// The name given.
         name: String,
         /// The names of the schema.
         known: Vec<String>,
@@ -76,7 +76,7 @@ pub enum ReadError {
         /// What is contradicted.
         what: &'static str,
     },
-    /// The system has no memory for what was asked for.
+    /// The system has no memory for the request.
     #[error("no memory for {len} bytes at once")]
     NoMemory {
         /// Bytes that were needed in one piece.
@@ -92,7 +92,7 @@ impl ReadError {
         Self::Bug { what }
     }
 
-    /// A sample whose stored bytes are not what its entry says.
+    /// A sample whose stored bytes do not match its entry.
     pub(crate) fn damaged(dataset: &Collection, ordinal: u64, location: &Location, error: &PayloadError) -> Self {
         Self::Store(dataset.payload_error(ordinal, location, error))
     }
@@ -103,7 +103,7 @@ impl ReadError {
     }
 }
 
-/// The key, for a message: a key that cannot be read must not hide the error that is being told.
+/// The key, for a message: a key that cannot be read must not hide the error that is being reported.
 fn key_of(dataset: &Collection, ordinal: u64) -> Option<Vec<u8>> {
     dataset.key(ordinal).ok().flatten()
 }

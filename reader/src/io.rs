@@ -1,4 +1,4 @@
-//! Page cache or not: what the caller asks for, what it means for this dataset on this machine, and why.
+//! The choice between direct, buffered and mapped I/O, and its reason.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,37 +7,37 @@ use grainstore_store::FreeMemory;
 
 use crate::engine::IoMode;
 
-/// How files of samples are to be read.
+/// The caller's choice how files of samples are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IoChoice {
-    /// Buffered where the dataset fits comfortably in free memory, direct where it does not.
+    /// Buffered if the dataset fits in half of the free memory, else direct.
     #[default]
     Auto,
     /// Past the page cache.
     Direct,
     /// Through the page cache.
     Buffered,
-    /// Straight from the page cache: segments are mapped into memory, which many processes share. The fastest way where
-    /// the dataset is in memory, a slow one where it is not: small samples are read one by one, when they are touched.
+    /// Straight from the page cache: segments are mapped into memory, which many processes share. The fastest choice if
+    /// the dataset is in memory, a slow one if it is not: small samples are read one by one, when they are touched.
     /// `Auto` never chooses it.
     ///
     /// **A segment that is truncated while it is mapped ends the process** by the signal `SIGBUS` when a page past its
     /// new end is touched, and so does a device that cannot read a page; a segment that is written to may yield bytes
-    /// that fail no checksum. The same holds of the index, which is mapped and checked once where the dataset is opened
-    /// by `Reader::open`. Only for files that nobody cuts or changes; with the other choices both are errors.
+    /// that fail no checksum. The same is true of the index, which is mapped and checked once when `Reader::open` opens the
+    /// dataset. Only for files that nobody truncates or changes; with the other choices both are errors.
     Mapped,
 }
 
 /// How files of samples are read, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Io {
-    /// How.
+    /// The mode.
     pub mode: IoMode,
-    /// A sentence without a capital and a full stop.
+    /// The reason: a sentence without a capital and a full stop.
     pub why: String,
 }
 
-/// A name that is none of the four.
+/// An unknown name of a choice.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("io is {found:?}, expected auto, direct, buffered or mapped")]
 pub struct ParseIoError {
@@ -57,7 +57,7 @@ impl Io {
 
     fn fitting(data_len: u64, memory: FreeMemory) -> Self {
         let Some(usable) = memory.usable() else {
-            return Self { mode: IoMode::Buffered, why: "how much memory is free is not known".into() };
+            return Self { mode: IoMode::Buffered, why: "the amount of free memory is not known".into() };
         };
         // Half, so that the samples do not push everything else out of memory.
         let (mode, verb) =

@@ -2,7 +2,7 @@
 //!
 //! A [`Reader`] fetches samples by ordinal or key, one by one or many at once, and runs epochs: [`Reader::epoch`]
 //! gives an iterator of batches whose order is a pure function ([`plan`]) of dataset, seed and epoch, and whose bytes
-//! are read ahead of their need ([`engine`]) within a bound of memory. Every byte handed out has passed its checksum.
+//! are read ahead of their need ([`engine`]) within a memory bound. Every byte that is returned has passed its checksum.
 //!
 //! ```
 //! use grainstore_reader::{EpochOptions, Reader, ReaderOptions};
@@ -19,7 +19,7 @@
 //! assert_eq!(reader.get_batch(&[2, 0, 2])?.payload(0), b"ccc");
 //!
 //! for number in 0..2 {
-//!     // While the first ends, the first batches of the second are made.
+//!     // While the first epoch ends, the first batches of the second are prepared.
 //!     let options = EpochOptions { seed: 7, epoch: number, followed: number < 1, ..EpochOptions::default() };
 //!     let mut epoch = reader.epoch(&options)?;
 //!     let mut seen = 0;
@@ -32,7 +32,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An epoch may be shared among ranks, be over some of the samples, and be gone on with in another process:
+//! An epoch may be shared among ranks, visit a subset of the samples, and be resumed in another process:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -60,12 +60,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It does not turn payloads into images or tensors. A sample is held in memory whole, twice
-//! while it is copied from the read's buffer into its batch; [`Reader::stream`] passes one on in pieces. Batches that have been handed out are the caller's, and
-//! no bound counts them. What the index says (keys, attributes, sizes) is asked of [`Reader::collection`].
+//! It does not decode payloads into images or tensors. A sample is in memory as a whole, and twice while it is copied from
+//! the read's buffer into its batch; [`Reader::stream`] reads one in parts. Batches that have been returned belong to the
+//! caller and do not count towards the memory bound. Keys, attributes and sizes come from [`Reader::collection`].
 //!
-//! Limits: Linux and other Unix systems, 64 bits. A process that was forked may go on with the reader and the batches that
-//! it inherits; an epoch stays with the process that began it, and ends with an error elsewhere.
+//! Limits: Linux and other Unix systems, 64 bits. A forked process may use the reader and the batches that it inherits; an
+//! epoch belongs to the process that began it, and ends with an error elsewhere.
 #![forbid(unsafe_code)]
 
 mod batch;

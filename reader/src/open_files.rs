@@ -1,7 +1,7 @@
 //! The open files of a dataset's segments, shared by everything that reads from them.
 //!
-//! A file is opened when it is first needed and checked then. No more than [`open_max`] are kept open. Where the dataset
-//! has no more segments than that, each has its place and is found without a lock; else the oldest makes room, and
+//! A file is opened and checked when it is first needed. At most [`open_max`] stay open. If the dataset has no more
+//! segments than that, each has a slot and is found without a lock; otherwise the file opened first is dropped, and
 //! closes when the last request to it is done.
 
 use std::borrow::Cow;
@@ -29,7 +29,7 @@ pub(crate) struct Opening {
     pub(crate) dont_cache: bool,
 }
 
-/// Opens segments' files and remembers them.
+/// Opens the files of segments and keeps them open.
 pub(crate) struct OpenFiles {
     dataset: Collection,
     opening: Opening,
@@ -37,15 +37,15 @@ pub(crate) struct OpenFiles {
     open_max: usize,
     /// The first file that direct I/O was refused for.
     refused: OnceLock<PathBuf>,
-    /// The first file whose reads stay in the page cache though they were not to.
+    /// The first file whose reads stay in the page cache although `dont_cache` is set.
     caching: OnceLock<PathBuf>,
 }
 
 /// Files that are open.
 enum Open {
-    /// Of few segments: a place for each.
+    /// Few segments: a slot for each.
     Each(Vec<OnceLock<Arc<OpenFile>>>),
-    /// Of many: the latest.
+    /// Many segments: those opened last.
     Latest(Shared<Latest>),
 }
 
@@ -67,29 +67,31 @@ impl OpenFiles {
         self.borrowed(segment).map(Cow::into_owned)
     }
 
-    /// The open file of a segment, for a look: most of the time nothing is counted, so that threads do not meet.
+    /// The open file of a segment, borrowed: usually without changing a reference count, which threads would contend for.
     pub(crate) fn borrowed(&self, segment: usize) -> Result<Cow<'_, Arc<OpenFile>>, ReadError> {
         if let Some(file) = self.open.find(segment) {
             return Ok(file);
         }
-        // Without a lock: on a slow file system others go on. Two may open the same file; one is dropped.
+        // Without a lock, so that a slow file system does not block others. Two may open the same file; one is dropped.
         let file = Arc::new(self.open(segment)?);
         let dropped = self.open.put(segment, &file, self.open_max);
-        dropped.iter().chain([&file]).for_each(|file| self.note(file));
+        for file in dropped.iter().chain([&file]) {
+            self.note(file);
+        }
         Ok(self.open.find(segment).unwrap_or(Cow::Owned(file)))
     }
 
-    /// The open file of a segment, where it is open.
+    /// The open file of a segment, if it is open.
     pub(crate) fn if_open(&self, segment: usize) -> Option<Cow<'_, Arc<OpenFile>>> {
         self.open.find(segment)
     }
 
-    /// How files are read: buffered as soon as direct I/O was refused for one of them.
+    /// How files are read: buffered once direct I/O was refused for one of them.
     pub(crate) fn mode(&self) -> IoMode {
         if self.refused().is_some() { IoMode::Buffered } else { self.opening.mode }
     }
 
-    /// The most requests that one call or epoch may have in flight, so that its files do not exhaust the descriptors.
+    /// The most requests that one call or epoch may have in flight, so that their files do not exhaust the descriptors.
     pub(crate) fn requests_max(&self) -> usize {
         if self.dataset.segment_count() <= self.open_max { usize::MAX } else { self.open_max }
     }
@@ -98,18 +100,18 @@ impl OpenFiles {
     pub(crate) fn in_place_len_min(&self) -> u64 {
         match self.opening.mode {
             IoMode::Direct | IoMode::Buffered => IN_PLACE_LEN_MIN,
-            // No read brings them anywhere.
+            // Mapped bytes are not read into a buffer.
             IoMode::Mapped => u64::MAX,
         }
     }
 
-    /// A file that direct I/O was asked for and refused, at opening or by a read since.
+    /// A file for which direct I/O was requested and refused, at opening or by a later read.
     pub(crate) fn refused(&self) -> Option<&Path> {
         self.open.each(|file| self.note(file));
         self.refused.get().map(PathBuf::as_path)
     }
 
-    /// A file whose reads were to leave nothing in the page cache, and do.
+    /// A file whose reads stay in the page cache although `dont_cache` is set.
     pub(crate) fn caching(&self) -> Option<&Path> {
         self.open.each(|file| self.note(file));
         self.caching.get().map(PathBuf::as_path)
@@ -132,7 +134,7 @@ impl OpenFiles {
     }
 }
 
-/// Files that are kept open: fewer where the process may not open many.
+/// The most files that are kept open: fewer if the process may not open many.
 fn open_max() -> usize {
     let limit = getrlimit(Resource::Nofile).current;
     limit.map_or(OPEN_MAX, |limit| to_usize(limit / 4).clamp(1, OPEN_MAX))
@@ -140,24 +142,25 @@ fn open_max() -> usize {
 
 impl Open {
     fn new(segment_count: usize, open_max: usize) -> Self {
-        match segment_count <= open_max {
-            true => Self::Each((0..segment_count).map(|_| OnceLock::new()).collect()),
-            false => Self::Latest(Shared::default()),
+        if segment_count <= open_max {
+            Self::Each((0..segment_count).map(|_| OnceLock::new()).collect())
+        } else {
+            Self::Latest(Shared::default())
         }
     }
 
     fn find(&self, segment: usize) -> Option<Cow<'_, Arc<OpenFile>>> {
         match self {
-            Self::Each(places) => places.get(segment)?.get().map(Cow::Borrowed),
+            Self::Each(slots) => slots.get(segment)?.get().map(Cow::Borrowed),
             Self::Latest(latest) => latest.lock()?.by_segment.get(&segment).cloned().map(Cow::Owned),
         }
     }
 
-    /// Returns what had to make room.
+    /// Returns the file that was dropped to make room.
     fn put(&self, segment: usize, file: &Arc<OpenFile>, open_max: usize) -> Option<Arc<OpenFile>> {
         match self {
-            Self::Each(places) => {
-                places.get(segment)?.get_or_init(|| Arc::clone(file));
+            Self::Each(slots) => {
+                slots.get(segment)?.get_or_init(|| Arc::clone(file));
                 None
             }
             Self::Latest(latest) => latest.lock()?.put(segment, file, open_max),
@@ -166,7 +169,7 @@ impl Open {
 
     fn each(&self, mut look: impl FnMut(&OpenFile)) {
         match self {
-            Self::Each(places) => places.iter().filter_map(OnceLock::get).for_each(|file| look(file)),
+            Self::Each(slots) => slots.iter().filter_map(OnceLock::get).for_each(|file| look(file)),
             Self::Latest(latest) => {
                 let latest = latest.lock();
                 latest.iter().flat_map(|latest| latest.by_segment.values()).for_each(|file| look(file));
@@ -176,7 +179,7 @@ impl Open {
 }
 
 impl Latest {
-    /// Returns what had to make room.
+    /// Returns the file that was dropped to make room.
     fn put(&mut self, segment: usize, file: &Arc<OpenFile>, open_max: usize) -> Option<Arc<OpenFile>> {
         if self.by_segment.insert(segment, Arc::clone(file)).is_none() {
             self.oldest_first.push_back(segment);

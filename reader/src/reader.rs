@@ -29,37 +29,35 @@ const POOL_LEN: usize = 64 << 20;
 /// How a dataset is read.
 #[derive(Clone, Debug)]
 pub struct ReaderOptions {
-    /// Past the page cache, through it, or mapped.
+    /// Direct, buffered or mapped I/O.
     pub io: IoChoice,
-    /// What reads.
+    /// Which engine reads.
     pub engine: EngineChoice,
-    /// Threads that read, for each batch or epoch that is being read, where the engine is one of threads; 0 counts
-    /// as 1.
+    /// Number of reading threads for each batch or epoch in progress, if the engine uses threads; 0 counts as 1.
     pub threads: usize,
-    /// Bytes that are asked of each device at a time by io_uring, for each batch or epoch that is being read.
+    /// Bytes that io_uring has in flight on each device, for each batch or epoch in progress.
     pub queue_len: u64,
-    /// Whether buffered reads leave nothing behind in the page cache. What it holds already stays, and serves them.
-    /// Where the kernel (before Linux 6.14) or the file system cannot do so, reads go on without it, and
-    /// [`Reader::notices`] says so. Direct reads never leave anything, mapped ones always do.
+    /// Whether buffered reads leave nothing in the page cache. What is already there stays, and is used. If the kernel
+    /// (before Linux 6.14) or the file system does not support this, reads continue without it, and [`Reader::notices`]
+    /// reports so. Direct reads never leave anything in the page cache, mapped ones always do.
     pub dont_cache: bool,
-    /// Bytes of memory for samples that epochs have read and later ones need again: whole extents as they are stored,
-    /// none of which is ever put out again. With 0 nothing is kept. Where all of the dataset (or subset) fits, a second
-    /// epoch reads nothing; else it reads what did not fit. Mapped files need none. A forked process begins its own.
+    /// Memory of the cache in bytes: it keeps extents that an epoch has read, as they are stored, for later epochs. Nothing
+    /// is ever evicted. With 0 there is no cache. If all of the dataset (or subset) fits, a second epoch reads nothing;
+    /// otherwise it reads what did not fit. Mapped files need no cache. A forked process starts its own.
     pub cache_bytes: u64,
     /// Which generation of each dataset is opened, counted from 0, the oldest; `None`: the newest.
     /// [`Dataset::generation_of`](grainstore_store::Dataset::generation_of) finds the one that a state is of.
     pub generation: Option<usize>,
-    /// Whether files outside a dataset's parent directory are read, where a dataset that was adopted names them. A
-    /// dataset from somebody else could name any file of this machine. What is opened already keeps what it was opened
-    /// with.
+    /// Whether an adopted dataset may name files outside its parent directory. A dataset from somebody else could name any
+    /// file of this machine. A dataset that is already open keeps the setting that it was opened with.
     pub allow_external: bool,
-    /// How long a read of a batch or an epoch may take before it is given up with an error that names it. A single
+    /// How long a read of a batch or an epoch may take before it ends with an error that names it. A single
     /// `get` reads in the caller's thread and waits as long as the system does.
     pub timeout: Duration,
 }
 
 impl Default for ReaderOptions {
-    /// I/O as it suits the dataset and this machine, 8 MiB in flight or 16 threads, no cache, two minutes for a read.
+    /// I/O chosen for the dataset and this machine, 8 MiB in flight or 16 threads, no cache, two minutes for a read.
     fn default() -> Self {
         Self {
             io: IoChoice::Auto,
@@ -97,14 +95,14 @@ impl Reader {
     /// Opens the dataset, or the native segment, at `path`.
     ///
     /// # Errors
-    /// Where there is no dataset or no such generation there, or it is damaged; where its files are to be mapped and cannot be; where an
-    /// option cannot be, or the engine asked for cannot be started.
+    /// If there is no dataset or no such generation, or it is damaged; if its files should be mapped and cannot be; if an
+    /// option is invalid, or the requested engine cannot be started.
     pub fn open(path: impl AsRef<Path>, options: ReaderOptions) -> Result<Self, ReadError> {
         Self::open_all(&[path], options)
     }
 
-    /// Opens several datasets, to be read end to end as one. All but the first are looked at and
-    /// closed again; each is opened when something of it is first needed.
+    /// Opens several datasets, to be read end to end as one. All except the first are checked and
+    /// closed again; each is opened when it is first needed.
     ///
     /// # Errors
     /// As [`open`](Self::open) and [`Collection::open`].
@@ -117,7 +115,7 @@ impl Reader {
         let index = OpenOptions { index_memory, generation, allow_external };
         let reader = Self::new(Collection::open(paths, &index)?, options)?;
         match reader.open_files.of(0) {
-            // Known from the start. Any other failure is told by the call that needs the file.
+            // Reported at once. Any other failure is reported by the call that needs the file.
             Err(ReadError::Closed { source: source @ engine::FileError::Map { .. } }) => {
                 Err(ReadError::Closed { source })
             }
@@ -128,7 +126,7 @@ impl Reader {
     /// Reads from an opened dataset, or from several. Nothing is read yet.
     ///
     /// # Errors
-    /// Where an option cannot be, or the engine asked for cannot be started.
+    /// If an option is invalid, or the requested engine cannot be started.
     pub fn new(dataset: impl Into<Collection>, options: ReaderOptions) -> Result<Self, ReadError> {
         let dataset = dataset.into();
         if options.queue_len == 0 {
@@ -143,7 +141,7 @@ impl Reader {
         let opening = Opening { mode: io.mode, dont_cache: options.dont_cache };
         let open_files = Arc::new(OpenFiles::new(dataset.clone(), opening));
         if io.mode == IoMode::Direct {
-            // So that a refusal is known from the start. Any other failure is told by the call that needs the file.
+            // Opened so that a refusal is known at once. Any other failure is reported by the call that needs the file.
             drop(open_files.of(0));
         }
         let threads = NonZeroUsize::new(options.threads).unwrap_or(NonZeroUsize::MIN);
@@ -165,7 +163,7 @@ impl Reader {
         })
     }
 
-    /// What is read, one dataset or several: its schema, keys, attributes and sizes.
+    /// The datasets that are read, one or several: schema, keys, attributes and sizes.
     #[must_use]
     pub fn collection(&self) -> &Collection {
         &self.dataset
@@ -180,7 +178,7 @@ impl Reader {
         }
     }
 
-    /// What a user should be told once, as sentences; none most of the time. More may come while samples are read.
+    /// Notices for the user, as sentences; usually none. More may come while samples are read.
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
         let direct = self.refusal().map(|why| format!("{why}; reading through the page cache instead"));
@@ -194,13 +192,13 @@ impl Reader {
     /// Reads one sample.
     ///
     /// # Errors
-    /// Where there is no such sample, or its bytes cannot be read or are damaged.
+    /// If there is no such sample, or its bytes cannot be read or are damaged.
     pub fn get(&self, ordinal: u64) -> Result<Sample, ReadError> {
         self.single().sample(ordinal)
     }
 
-    /// Reads the payload of one sample into memory of the caller's, in place of what it holds: for who reads many, one
-    /// after the other, and would give memory back each time. On an error, what is there is of no use.
+    /// Reads the payload of one sample into `payload`, whose bytes are replaced: for callers that read many samples, one
+    /// after the other, and want to reuse the memory. After an error, its bytes are arbitrary.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -208,13 +206,13 @@ impl Reader {
         self.single().payload(ordinal, payload)
     }
 
-    /// Reads one sample of at most `len_max` bytes where its file is mapped: `copy` makes a copy of its payload, which is
-    /// checked and handed out. `None` where it is longer, compressed, or its file is not mapped; and where its entry is
-    /// not in memory or its file not open yet, as before the first [`get`](Self::get) of many. Nothing is waited for but
-    /// pages of the map.
+    /// Reads one sample of at most `len_max` bytes from a mapped file: `copy` makes a copy of its payload, which is
+    /// checked and returned. `None` if the sample is longer or compressed, its file is not mapped, or its entry is not in
+    /// memory or its file not open yet, as before the first [`get`](Self::get). This waits for nothing except pages of
+    /// the map.
     ///
     /// # Errors
-    /// Where the copy is damaged.
+    /// If the copy is damaged.
     pub fn get_copied<T: AsRef<[u8]>>(
         &self,
         ordinal: u64,
@@ -224,40 +222,39 @@ impl Reader {
         self.single().copied(ordinal, len_max, copy)
     }
 
-    /// The payload of one sample in pieces, for one that is too large to be held. The last piece comes only where the
-    /// checksum of all of them is right.
+    /// The payload of one sample as a stream, for a sample that is too large for memory. The last bytes are returned only
+    /// if the checksum of all of them is right.
     ///
     /// # Errors
-    /// Where there is no such sample or its file cannot be opened. What is wrong with its bytes is told while they are
-    /// read.
+    /// If there is no such sample or its file cannot be opened. Damage is reported while the bytes are read.
     pub fn stream(&self, ordinal: u64) -> Result<SampleStream<'_>, ReadError> {
         SampleStream::open(&self.single(), ordinal)
     }
 
-    /// Reads the sample of a key; `None` where no sample has it. Of several datasets, the first that has it gives it.
+    /// Reads the sample of a key; `None` if no sample has it. Of several datasets, the first one that has the key is used.
     ///
     /// # Errors
-    /// As [`get`](Self::get), and where the index of keys cannot be read or is damaged.
+    /// As [`get`](Self::get), and if the index of keys cannot be read or is damaged.
     pub fn get_by_key(&self, key: &[u8]) -> Result<Option<Sample>, ReadError> {
         self.dataset.find(key)?.map(|ordinal| self.get(ordinal)).transpose()
     }
 
-    /// Reads samples in the order asked, all at once: each is read once however often it is asked for, and samples
-    /// that lie close to each other are read together.
+    /// Reads many samples at once, in the given order: a sample that occurs several times is read once, and samples that
+    /// are close to each other are read together.
     ///
     /// # Errors
-    /// As [`get`](Self::get); of several samples that fail, the error names the one of the lowest ordinal.
+    /// As [`get`](Self::get); if several samples fail, the error names the one of the lowest ordinal.
     pub fn get_batch(&self, ordinals: &[u64]) -> Result<Batch, ReadError> {
         self.gather().batch(ordinals)
     }
 
-    /// Begins an epoch, with a plan and an engine of its own. The first one loads the index, too, and does not wait for it
-    /// where it is large: once the first batch is made, a thread of its own loads it, and until then samples are located
-    /// piece by piece. Where it turns out to be damaged, the epoch ends with that error once it is known; no byte is
-    /// handed out that fails a checksum either way.
+    /// Begins an epoch, with a plan and an engine of its own. The first epoch also loads the index. It does not wait for a
+    /// large one: once the first batch is ready, another thread loads it, and until then samples are located one by one.
+    /// If the index turns out to be damaged, the epoch ends with that error; no byte that fails a checksum is ever
+    /// returned.
     ///
     /// # Errors
-    /// Where the index is damaged; the dataset or the subset is empty; there is no such rank; the state to resume from is
+    /// If the index is damaged; the dataset or the subset is empty; there is no such rank; the state to resume from is
     /// of another epoch; the number of lanes does not suit; the window is smaller than an extent; or no engine or thread
     /// can be started.
     pub fn epoch(&self, options: &EpochOptions) -> Result<Epoch, ReadError> {
@@ -274,27 +271,27 @@ impl Reader {
         Epoch::new(options, inputs)
     }
 
-    /// What an epoch is going to be: its order and this rank's share of it, to be looked at or audited without reading
-    /// any data. The index is read only as far as the order needs it.
+    /// The plan of an epoch: its order and this rank's share of it, to be inspected without reading any payload. Reads only
+    /// the parts of the index that the order needs.
     ///
     /// # Errors
-    /// As [`epoch`](Self::epoch), but for the engine.
+    /// As [`epoch`](Self::epoch), except those of the engine.
     pub fn plan(&self, options: &EpochOptions) -> Result<EpochPlan, ReadError> {
         EpochPlan::of(&self.dataset, self.extents()?, options)
     }
 
-    /// Loads the index whole, where that has not been done: afterwards no call waits for it, nor reads of it.
+    /// Loads the whole index, unless it is loaded: afterwards no call waits for it or reads parts of it.
     ///
     /// # Errors
-    /// Where the index is damaged.
+    /// If the index is damaged.
     pub fn load(&self) -> Result<(), ReadError> {
         Ok(self.dataset.load()?)
     }
 
-    /// The extents of what is read, computed once for all epochs. Needs little of the index: where a chunk starts.
+    /// The extents of the datasets, computed once for all epochs. Reads only the chunk lists of the index.
     ///
     /// # Errors
-    /// Where what it needs of the index is damaged.
+    /// If these parts of the index are damaged.
     pub fn extents(&self) -> Result<Arc<Extents>, ReadError> {
         if let Some(extents) = self.extents.get() {
             return Ok(Arc::clone(extents));
@@ -303,17 +300,17 @@ impl Reader {
         Ok(Arc::clone(self.extents.get_or_init(|| extents)))
     }
 
-    /// What epochs keep, if they are to keep anything.
+    /// The cache of the epochs, if there is one.
     fn cache(&self) -> Result<Option<Arc<Cache>>, ReadError> {
         if self.cache_bytes == 0 || self.io.mode == IoMode::Mapped {
             return Ok(None);
         }
         let extents = self.extents()?;
-        let Some(mut place) = self.cache.lock() else { return Ok(None) };
-        // A forked process does not have the memory of the one that it finds here, and begins its own.
-        let here = place.take().filter(|cache| cache.is_home());
+        let Some(mut slot) = self.cache.lock() else { return Ok(None) };
+        // A forked process does not share the memory of its parent's cache, and starts its own.
+        let here = slot.take().filter(|cache| cache.is_home());
         let cache = here.unwrap_or_else(|| Arc::new(Cache::new(self.cache_bytes, extents)));
-        Ok(Some(Arc::clone(place.insert(cache))))
+        Ok(Some(Arc::clone(slot.insert(cache))))
     }
 
     fn single(&self) -> Single<'_> {

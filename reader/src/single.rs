@@ -1,8 +1,8 @@
-//! Reads one sample, in the caller's thread: no engine, no other thread, and no lock on the common way.
+//! Reads one sample in the caller's thread: no engine, no other thread, and no lock on the common path.
 //!
-//! Raw bytes of a buffered or mapped file land where they stay: in the payload, which is checked there. So what was
-//! checked is what is handed out, even where somebody writes to the file. All else passes through a buffer: blocks of a
-//! direct file, and LZ4, which is decoded from it (from the map, where there is one).
+//! Raw bytes of a buffered or mapped file are read straight into the payload, which is checked there. So the returned bytes
+//! are those that were checked, even if somebody writes to the file. Everything else passes through a buffer: blocks of a
+//! direct file, and LZ4, which is decoded from the buffer (or from the map, if there is one).
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::engine::{self, BufferPool, HUGE_LEN, IoMode, OpenFile, ReadRequest, a
 use crate::open_files::OpenFiles;
 use crate::{ReadError, Sample};
 
-/// Buffers from this many bytes on lie on huge pages.
+/// Buffers of this many bytes or more are on huge pages.
 const HUGE_FROM: usize = 32 << 10;
 
 /// What reading one sample needs.
@@ -31,7 +31,7 @@ impl Single<'_> {
         Sample::new(self.dataset, ordinal, payload)
     }
 
-    /// Its payload, in place of what `payload` holds. On an error that is of no use.
+    /// Reads the payload of an ordinal into `payload`, whose bytes are replaced. After an error they are arbitrary.
     pub(crate) fn payload(&self, ordinal: u64, payload: &mut Vec<u8>) -> Result<(), ReadError> {
         let location = self.dataset.locate(ordinal)?;
         let file = self.open_files.borrowed(location.segment)?;
@@ -47,8 +47,8 @@ impl Single<'_> {
         }
     }
 
-    /// A copy that `copy` makes of the payload where it lies in a map, checked once it is made: a sample of at most
-    /// `len_max` bytes. `None` where it is longer, not raw or not mapped, or where somebody would have to wait to know.
+    /// A copy that `copy` makes of a mapped payload of at most `len_max` bytes; the copy is then checked. `None` if the
+    /// sample is longer, not raw or not mapped, or if its entry is not in memory yet.
     pub(crate) fn copied<T: AsRef<[u8]>>(
         &self,
         ordinal: u64,
@@ -60,7 +60,7 @@ impl Single<'_> {
         let Some(file) = self.open_files.if_open(location.segment) else { return Ok(None) };
         let range = location.offset..location.offset.saturating_add(location.stored_len);
         let Some(mapped) = file.mapped(range) else { return Ok(None) };
-        // Whoever copies may have something else to do first.
+        // `copy` may do something else first.
         prefetch(mapped);
         let copied = copy(mapped);
         match check_stored(&location, copied.as_ref()) {
@@ -74,7 +74,7 @@ impl Single<'_> {
         file: &Arc<OpenFile>,
         location: &Location,
         payload: &mut Vec<u8>,
-    ) -> Result<Read, ReadError> {
+    ) -> Result<ReadAndChecked, ReadError> {
         let len = to_usize(location.stored_len);
         let buffer_len = match file.buffer_len(location.offset, len) {
             // A long read into one huge page is one piece for the device.
@@ -98,16 +98,16 @@ impl Single<'_> {
     }
 }
 
-/// Whether the bytes arrived, and then whether they are right.
-type Read = Result<Result<(), PayloadError>, engine::FileError>;
+/// The outer error: the bytes could not be read. The inner error: they are damaged.
+type ReadAndChecked = Result<Result<(), PayloadError>, engine::FileError>;
 
-fn read_straight(file: &OpenFile, location: &Location, payload: &mut Vec<u8>) -> Read {
+fn read_straight(file: &OpenFile, location: &Location, payload: &mut Vec<u8>) -> ReadAndChecked {
     let range = location.offset..location.offset.saturating_add(location.stored_len);
     append_now(file, range, payload)?;
     Ok(check_stored(location, payload))
 }
 
-/// Room for a raw payload. Its length is bounded by the stored one, and that by the file's.
+/// Reserves memory for the raw payload. Its length is bounded by the stored one, and that by the file's.
 fn make_room(location: &Location, payload: &mut Vec<u8>) -> Result<(), ReadError> {
     payload.clear();
     let len = location.raw_len();

@@ -1,4 +1,4 @@
-//! Where an epoch stands, as a few words that another process goes on from. spec.md: STA-1 to STA-3.
+//! The state of an epoch: a line of text from which another process resumes. spec.md: STA-1 to STA-3.
 
 use grainstore_format::Fingerprint;
 use serde::{Deserialize, Serialize};
@@ -8,10 +8,10 @@ use crate::plan::Order;
 /// The version of the document.
 const VERSION: u64 = 1;
 
-/// Where an epoch stands: which order, and how much of it has been handed out.
+/// The state of an epoch: its order, and how much of it has been returned.
 ///
-/// It is the same on every rank, counts batches handed out (not those made ahead), and knows nothing of the number of
-/// ranks or the batch size: an epoch may go on with others.
+/// It is the same on every rank, counts batches that were returned (not those prepared ahead), and does not contain the
+/// number of ranks or the batch size: an epoch may resume with others.
 ///
 /// ```
 /// use grainstore_reader::EpochState;
@@ -33,49 +33,49 @@ pub struct EpochState {
     pub(crate) position: u64,
 }
 
-/// Why a text is no state, or a state does not fit.
+/// Why a text is not a state, or a state does not match the epoch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// It is no state at all, or a part of one.
+    /// The text is not a state.
     #[error("not a state of an epoch: {why}")]
     Malformed {
-        /// What was found.
+        /// What is wrong.
         why: String,
     },
     /// A later version wrote it.
     #[error("state is of version {found}, this reader knows version {VERSION}")]
     TooNew {
-        /// Its version.
+        /// The version of the state.
         found: u64,
     },
-    /// It belongs to something else.
+    /// The state belongs to another epoch.
     #[error("state is of {what} {found}, not of {expected}")]
     OfOther {
         /// What differs.
         what: &'static str,
-        /// What the state says.
+        /// The value in the state.
         found: String,
-        /// What was asked for.
+        /// The value of the epoch.
         expected: String,
     },
-    /// It is of the same dataset, before samples were added or after.
+    /// The state is of the same dataset, before or after samples were added.
     #[error("state is of generation {found} of the dataset, generation {opened} is open")]
     OfGeneration {
-        /// The generation that it is of, counted from 0.
+        /// The generation of the state, counted from 0.
         found: usize,
         /// The generation that is open.
         opened: usize,
     },
 }
 
-/// The document.
+/// The JSON document of a state.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+struct StateDocument {
     grainstore_state: u64,
     fingerprint: String,
-    // Null is a value of it: absent it would be all samples.
+    // Required: null means all samples.
     #[serde(deserialize_with = "Option::deserialize")]
     subset: Option<String>,
     seed: u64,
@@ -93,7 +93,7 @@ impl EpochState {
         self.fingerprint
     }
 
-    /// The hash of the subset, where it was one.
+    /// The hash of the subset; `None` for all samples.
     #[must_use]
     pub fn subset_hash(&self) -> Option<u64> {
         self.subset
@@ -123,7 +123,7 @@ impl EpochState {
         self.lanes
     }
 
-    /// Positions of the epoch that all ranks together have handed out: the next sample's.
+    /// Number of positions that all ranks together have returned, which is the position of the next sample.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.position
@@ -134,7 +134,7 @@ impl EpochState {
         Self { position, ..self.clone() }
     }
 
-    /// Whether it is of the epoch that `other` is of, wherever that stands.
+    /// Checks that both states are of the same epoch, at any position.
     pub(crate) fn check(&self, other: &Self) -> Result<(), StateError> {
         let differs = |what, found: String, expected: String| {
             if found == expected { Ok(()) } else { Err(StateError::OfOther { what, found, expected }) }
@@ -153,7 +153,7 @@ impl EpochState {
 /// One line of JSON.
 impl std::fmt::Display for EpochState {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let document = Document {
+        let document = StateDocument {
             grainstore_state: VERSION,
             fingerprint: self.fingerprint.to_string(),
             subset: self.subset.map(|hash| format!("{hash:016x}")),
@@ -172,27 +172,27 @@ impl std::str::FromStr for EpochState {
 
     fn from_str(text: &str) -> Result<Self, StateError> {
         let malformed = |why: String| StateError::Malformed { why };
-        // A later version may have other members, so it is looked at first.
+        // A later version may have other members, so the version is checked first.
         let value: serde_json::Value = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
         match value.get("grainstore_state").map(serde_json::Value::as_u64) {
             Some(Some(VERSION)) => {}
             Some(Some(found)) if found > VERSION => return Err(StateError::TooNew { found }),
             _ => return Err(malformed("it has no member \"grainstore_state\" with a version".into())),
         }
-        // From the text again: a value has lost members that stand there twice.
-        let document: Document = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
+        // Parsed from the text again: a `Value` has lost members that occur twice.
+        let document: StateDocument = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
         let fingerprint = Fingerprint(hex(&document.fingerprint).map_err(malformed)?);
         let subset = document.subset.as_deref().map(hex).transpose().map_err(malformed)?;
         let order = order_named(&document.order).ok_or_else(|| malformed(format!("order is {:?}", document.order)))?;
         if document.lanes.is_some() != (order == Order::Chunked) {
             return Err(malformed("the chunked order has lanes, the others have none".into()));
         }
-        let Document { seed, epoch, lanes, position, .. } = document;
+        let StateDocument { seed, epoch, lanes, position, .. } = document;
         Ok(Self { fingerprint, subset, seed, epoch, order, lanes, position })
     }
 }
 
-/// 16 digits, as they are written.
+/// Parses 16 lower-case hexadecimal digits.
 fn hex(digits: &str) -> Result<u64, String> {
     let all = digits.len() == 16 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
     let number = if all { u64::from_str_radix(digits, 16).ok() } else { None };

@@ -1,8 +1,8 @@
-//! One sample in pieces, for who cannot hold it whole.
+//! One sample in parts, for callers that cannot hold it in memory.
 //!
-//! The checksum is of all of a sample, and is known only at its end. So the last piece is handed out once the sum over
-//! all of them was right: whoever reads to the end has read what was written, and whoever gets an error throws away
-//! what came before it. LZ4 samples, 64 MiB at most, are read whole.
+//! The checksum covers the whole sample, so it is known only at its end. The last part is returned only if the checksum
+//! of all parts is right: a caller that reads to the end has read what was written, and a caller that gets an error must
+//! discard what came before it. LZ4 samples, at most 64 MiB, are read as a whole.
 
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use crate::engine::{BufferPool, Filled, OpenFile, ReadRequest, read_now};
 use crate::single::Single;
 
 /// Bytes that are read at a time.
-const PIECE_LEN: u64 = 1 << 20;
+const PART_LEN: u64 = 1 << 20;
 
 /// The payload of one sample, read front to back. Made by [`Reader::stream`](crate::Reader::stream).
 ///
-/// An error of [`Read`] that concerns the sample holds a [`ReadError`]. After one there is nothing more to be had.
-pub struct SampleStream<'a>(Origin<'a>);
+/// An error of [`Read`] that concerns the sample holds a [`ReadError`]. After one, every read fails.
+pub struct SampleStream<'a>(Payload<'a>);
 
-enum Origin<'a> {
+enum Payload<'a> {
     Held(Cursor<Vec<u8>>),
-    Pieces(Box<Pieces<'a>>),
+    Parts(Box<PartReader<'a>>),
 }
 
-struct Pieces<'a> {
+struct PartReader<'a> {
     dataset: &'a Collection,
     pool: &'a BufferPool,
     file: Arc<OpenFile>,
@@ -36,9 +36,9 @@ struct Pieces<'a> {
     hasher: crc32fast::Hasher,
     /// Bytes of the sample that have been read.
     read_len: u64,
-    piece: Option<Filled>,
-    /// Bytes of the piece that have been handed out.
-    handed_len: usize,
+    part: Option<Filled>,
+    /// Bytes of the part that have been returned.
+    returned_len: usize,
     has_failed: bool,
 }
 
@@ -46,9 +46,9 @@ impl<'a> SampleStream<'a> {
     pub(crate) fn open(single: &Single<'a>, ordinal: u64) -> Result<Self, ReadError> {
         let location = single.dataset.locate(ordinal)?;
         if location.encoding != Encoding::Raw || location.stored_len == 0 {
-            return Ok(Self(Origin::Held(Cursor::new(single.sample(ordinal)?.payload))));
+            return Ok(Self(Payload::Held(Cursor::new(single.sample(ordinal)?.payload))));
         }
-        Ok(Self(Origin::Pieces(Box::new(Pieces {
+        Ok(Self(Payload::Parts(Box::new(PartReader {
             dataset: single.dataset,
             pool: single.pool,
             file: single.open_files.of(location.segment)?,
@@ -56,8 +56,8 @@ impl<'a> SampleStream<'a> {
             location,
             hasher: crc32fast::Hasher::new(),
             read_len: 0,
-            piece: None,
-            handed_len: 0,
+            part: None,
+            returned_len: 0,
             has_failed: false,
         }))))
     }
@@ -66,16 +66,16 @@ impl<'a> SampleStream<'a> {
 impl Read for SampleStream<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match &mut self.0 {
-            Origin::Held(payload) => payload.read(out),
-            Origin::Pieces(pieces) => pieces.read(out),
+            Payload::Held(payload) => payload.read(out),
+            Payload::Parts(parts) => parts.read(out),
         }
     }
 }
 
-impl Pieces<'_> {
+impl PartReader<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.has_failed {
-            return Err(io::Error::other("the sample cannot be read on after an error"));
+            return Err(io::Error::other("the sample cannot be read further after an error"));
         }
         if out.is_empty() {
             return Ok(0);
@@ -89,21 +89,21 @@ impl Pieces<'_> {
         }
         let len = self.rest().len().min(out.len());
         let (head, _) = out.split_at_mut(len);
-        head.copy_from_slice(self.rest().get(..len).unwrap_or_default());
-        self.handed_len += len;
+        head.copy_from_slice(&self.rest()[..len]);
+        self.returned_len += len;
         Ok(len)
     }
 
     fn rest(&self) -> &[u8] {
-        let piece = self.piece.as_ref().map_or(&[][..], Filled::bytes);
-        piece.get(self.handed_len..).unwrap_or_default()
+        let part = self.part.as_ref().map_or(&[][..], Filled::bytes);
+        &part[self.returned_len..]
     }
 
-    /// Reads the next piece; with the last one, the sum must be right.
+    /// Reads the next part; after the last one the checksum must be right.
     fn advance(&mut self) -> Result<(), ReadError> {
         self.give_back();
         let offset = self.location.offset.saturating_add(self.read_len);
-        let len = to_usize((self.location.stored_len - self.read_len).min(PIECE_LEN));
+        let len = to_usize((self.location.stored_len - self.read_len).min(PART_LEN));
         let buffer_len = self.file.buffer_len(offset, len);
         let buffer = self.pool.try_take(buffer_len).ok_or(ReadError::NoMemory { len: buffer_len as u64 })?;
         let request = ReadRequest { file: Arc::clone(&self.file), offset, len, buffer, token: 0 };
@@ -113,12 +113,13 @@ impl Pieces<'_> {
         })?;
         self.hasher.update(filled.bytes());
         self.read_len += len as u64;
-        self.piece = Some(filled);
+        self.part = Some(filled);
         if self.read_len == self.location.stored_len { self.check() } else { Ok(()) }
     }
 
     fn check(&self) -> Result<(), ReadError> {
-        let (offset, expected) = (self.location.offset, self.location.crc);
+        let offset = self.location.offset;
+        let expected = self.location.crc;
         let found = self.hasher.clone().finalize();
         if found == expected {
             return Ok(());
@@ -128,14 +129,14 @@ impl Pieces<'_> {
     }
 
     fn give_back(&mut self) {
-        self.handed_len = 0;
-        if let Some(piece) = self.piece.take() {
-            self.pool.give(piece.into_buffer());
+        self.returned_len = 0;
+        if let Some(part) = self.part.take() {
+            self.pool.give(part.into_buffer());
         }
     }
 }
 
-impl Drop for Pieces<'_> {
+impl Drop for PartReader<'_> {
     fn drop(&mut self) {
         self.give_back();
     }

@@ -1,29 +1,29 @@
-//! The values of a column, 64 at a time, as the sets take them.
+//! The values of a column, 64 at a time, in the form that the sets need.
 
 use grainstore_format::{AttributeType, to_usize};
 use grainstore_store::Column;
 
 use super::integers::Base;
 
-/// Samples that are looked at together.
+/// Number of samples that are evaluated together.
 pub(super) const GROUP: u64 = 64;
-/// The same, of things in memory.
+/// The same number as a `usize`.
 pub(super) const GROUP_LEN: usize = 64;
 
 /// The values of one group of samples.
-pub(super) struct Values<T> {
+pub(super) struct GroupValues<T> {
     values: [T; GROUP_LEN],
     len: usize,
 }
 
-impl<T> Values<T> {
+impl<T> GroupValues<T> {
     pub(super) fn as_slice(&self) -> &[T] {
         &self.values[..self.len]
     }
 }
 
 /// The numbers of an integer or bool column.
-pub(super) fn numbers(column: &Column<'_>, group: u64) -> Values<u64> {
+pub(super) fn numbers(column: &Column<'_>, group: u64) -> GroupValues<u64> {
     match column.kind {
         AttributeType::Int8 => read(column, group, |[byte]| Base::of_signed(byte.cast_signed().into())),
         AttributeType::Int16 => read(column, group, |bytes| Base::of_signed(i16::from_le_bytes(bytes).into())),
@@ -37,7 +37,7 @@ pub(super) fn numbers(column: &Column<'_>, group: u64) -> Values<u64> {
 }
 
 /// The values of a floating-point column; `float32` widens exactly.
-pub(super) fn floats(column: &Column<'_>, group: u64) -> Values<f64> {
+pub(super) fn floats(column: &Column<'_>, group: u64) -> GroupValues<f64> {
     match column.kind {
         AttributeType::Float32 => read(column, group, |bytes| f32::from_le_bytes(bytes).into()),
         _ => read(column, group, f64::from_le_bytes),
@@ -53,10 +53,10 @@ fn read<const WIDTH: usize, T: Copy + Default>(
     column: &Column<'_>,
     group: u64,
     value: impl Fn([u8; WIDTH]) -> T,
-) -> Values<T> {
+) -> GroupValues<T> {
     let bytes = column.bytes.get(to_usize(group * GROUP) * WIDTH..).unwrap_or_default();
     let (bytes, _) = bytes.as_chunks::<WIDTH>();
-    let mut values = Values { values: [T::default(); GROUP_LEN], len: bytes.len().min(GROUP_LEN) };
+    let mut values = GroupValues { values: [T::default(); GROUP_LEN], len: bytes.len().min(GROUP_LEN) };
     for (to, bytes) in values.values.iter_mut().zip(bytes) {
         *to = value(*bytes);
     }

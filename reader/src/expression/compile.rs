@@ -1,4 +1,4 @@
-//! An expression made ready for one dataset: names found, types checked, values as sets. spec.md: SUB-5 to SUB-9.
+//! Compiles an expression for one dataset: looks names up, checks types, turns values into sets. spec.md: SUB-5 to SUB-9.
 //!
 //! It looks at the schema and the user metadata, and reads no column.
 
@@ -10,8 +10,8 @@ use grainstore_store::Dataset;
 use super::SelectError;
 use super::floats::{FloatItem, FloatSet};
 use super::integers::{Base, IntegerSet};
-use super::number::{Cut, Number};
-use super::tree::{Item, Name, Node, Predicate, Side, Test, Value};
+use super::number::{IntegerCut, Number};
+use super::tree::{ListItem, Literal, Name, Node, Predicate, Side, Test};
 
 /// The attribute whose values are classes, and the names of them in the user metadata.
 const CLASS_ATTRIBUTE: &str = "label";
@@ -20,21 +20,21 @@ const CLASS_NAMES: &str = "class_names";
 /// An expression in the terms of one dataset.
 #[derive(Debug)]
 pub(super) struct Compiled {
-    pub(super) step: Step,
+    pub(super) node: CompiledNode,
     /// Attributes whose columns it needs.
     pub(super) attributes: Vec<String>,
 }
 
 /// An expression's node in the terms of one dataset.
 #[derive(Debug)]
-pub(super) enum Step {
-    Any(Vec<Step>),
-    All(Vec<Step>),
-    Not(Box<Step>),
+pub(super) enum CompiledNode {
+    Any(Vec<CompiledNode>),
+    All(Vec<CompiledNode>),
+    Not(Box<CompiledNode>),
     Leaf(Leaf),
 }
 
-/// A set, and whose values are looked for in it. Attributes are named by their place in [`Compiled::attributes`].
+/// A set, and the values that are looked up in it. Attributes are named by their index in [`Compiled::attributes`].
 #[derive(Debug)]
 pub(super) enum Leaf {
     Integers(usize, IntegerSet),
@@ -50,8 +50,8 @@ pub(super) enum Leaf {
 /// The expression in the terms of `dataset`.
 pub(super) fn compile(node: &Node, dataset: &Dataset) -> Result<Compiled, SelectError> {
     let mut compiler = Compiler { dataset, attributes: Vec::new() };
-    let step = compiler.step(node)?;
-    Ok(Compiled { step, attributes: compiler.attributes })
+    let node = compiler.node(node)?;
+    Ok(Compiled { node, attributes: compiler.attributes })
 }
 
 struct Compiler<'a> {
@@ -60,32 +60,32 @@ struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    fn step(&mut self, node: &Node) -> Result<Step, SelectError> {
+    fn node(&mut self, node: &Node) -> Result<CompiledNode, SelectError> {
         Ok(match node {
-            Node::Any(parts) => Step::Any(self.steps(parts)?),
-            Node::All(parts) => Step::All(self.steps(parts)?),
-            Node::Not(part) => Step::Not(Box::new(self.step(part)?)),
+            Node::Any(parts) => CompiledNode::Any(self.nodes(parts)?),
+            Node::All(parts) => CompiledNode::All(self.nodes(parts)?),
+            Node::Not(part) => CompiledNode::Not(Box::new(self.node(part)?)),
             Node::Test(test) => self.test(test)?,
         })
     }
 
-    fn steps(&mut self, parts: &[Node]) -> Result<Vec<Step>, SelectError> {
-        parts.iter().map(|part| self.step(part)).collect()
+    fn nodes(&mut self, parts: &[Node]) -> Result<Vec<CompiledNode>, SelectError> {
+        parts.iter().map(|part| self.node(part)).collect()
     }
 
-    fn test(&mut self, test: &Test) -> Result<Step, SelectError> {
+    fn test(&mut self, test: &Test) -> Result<CompiledNode, SelectError> {
         let leaf = self.leaf(&test.name, &test.predicate).map_err(|what| SelectError::Unfit {
             path: self.dataset.path().to_owned(),
             name: test.name.to_string(),
-            column: test.place.0,
+            column: test.column.0,
             what,
         })?;
         let negated = match test.predicate {
             Predicate::Among { negated, .. } | Predicate::Present { negated } => negated,
             Predicate::Side(..) | Predicate::StartsWith(_) => false,
         };
-        let leaf = Step::Leaf(leaf);
-        Ok(if negated { Step::Not(Box::new(leaf)) } else { leaf })
+        let leaf = CompiledNode::Leaf(leaf);
+        Ok(if negated { CompiledNode::Not(Box::new(leaf)) } else { leaf })
     }
 
     /// The set of a test, before it is negated.
@@ -107,29 +107,29 @@ impl Compiler<'_> {
         let schema = self.dataset.schema();
         let attribute = schema.attributes().iter().find(|attribute| attribute.name == name);
         let attribute = attribute.ok_or_else(|| no_such_attribute(schema))?;
-        let place = self.place(name);
+        let index = self.index(name);
         if matches!(predicate, Predicate::Present { .. }) {
-            return Ok(Leaf::Present(place));
+            return Ok(Leaf::Present(index));
         }
         let base = match attribute.kind {
-            AttributeType::Bool => return bools(predicate).map(|set| Leaf::Integers(place, set)),
+            AttributeType::Bool => return bools(predicate).map(|set| Leaf::Integers(index, set)),
             AttributeType::Float32 => {
-                // So that 0.1 is what a float32 column holds where 0.1 was put in.
+                // So that 0.1 equals what a float32 column stores for 0.1.
                 #[expect(clippy::cast_possible_truncation, reason = "the nearest one is wanted")]
                 let nearest = |number: &Number| f64::from(number.nearest() as f32);
-                return floats(predicate, nearest).map(|set| Leaf::Floats(place, set));
+                return floats(predicate, nearest).map(|set| Leaf::Floats(index, set));
             }
             AttributeType::Float64 => {
-                return floats(predicate, Number::nearest).map(|set| Leaf::Floats(place, set));
+                return floats(predicate, Number::nearest).map(|set| Leaf::Floats(index, set));
             }
             AttributeType::Uint8 | AttributeType::Uint16 | AttributeType::Uint32 | AttributeType::Uint64 => Base::Zero,
             AttributeType::Int8 | AttributeType::Int16 | AttributeType::Int32 | AttributeType::Int64 => Base::Lowest,
         };
         let classes = |text: &[u8]| classes(self.dataset, name, text);
-        integers(predicate, base, Number::cut, classes).map(|set| Leaf::Integers(place, set))
+        integers(predicate, base, Number::cut, classes).map(|set| Leaf::Integers(index, set))
     }
 
-    fn place(&mut self, name: &str) -> usize {
+    fn index(&mut self, name: &str) -> usize {
         self.attributes.iter().position(|known| known == name).unwrap_or_else(|| {
             self.attributes.push(name.to_owned());
             self.attributes.len() - 1
@@ -149,7 +149,7 @@ fn no_such_attribute(schema: &Schema) -> String {
 fn integers(
     predicate: &Predicate,
     base: Base,
-    cut: impl Fn(&Number) -> Cut,
+    cut: impl Fn(&Number) -> IntegerCut,
     named: impl Fn(&[u8]) -> Result<Vec<i128>, String>,
 ) -> Result<IntegerSet, String> {
     let mut ranges = Vec::new();
@@ -158,14 +158,16 @@ fn integers(
         Predicate::Among { items, .. } => {
             for item in items {
                 match item {
-                    Item::Value(Value::Number(number)) => {
+                    ListItem::Literal(Literal::Number(number)) => {
                         ranges.push(cut(number).first_at_least()..=cut(number).last_at_most());
                     }
-                    Item::Range(start, end) => ranges.push(cut(start).first_at_least()..=cut(end).last_below()),
-                    Item::Value(Value::Text(text)) => {
+                    ListItem::Range(start, end) => ranges.push(cut(start).first_at_least()..=cut(end).last_below()),
+                    ListItem::Literal(Literal::Text(text)) => {
                         ranges.extend(named(text)?.into_iter().map(|value| value..=value))
                     }
-                    Item::Value(Value::Bool(_)) => return Err("compared with a bool, expected a number".to_owned()),
+                    ListItem::Literal(Literal::Bool(_)) => {
+                        return Err("compared with a bool, expected a number".to_owned());
+                    }
                 }
             }
         }
@@ -174,7 +176,7 @@ fn integers(
     Ok(IntegerSet::new(&ranges, base))
 }
 
-/// That a hash is compared with numbers from 0 to 1: whoever writes 90 means 0.9. spec.md: SUB-9.
+/// Checks that a hash is compared with numbers from 0 to 1: a user who writes 90 means 0.9. spec.md: SUB-9.
 fn check_fractions(predicate: &Predicate) -> Result<(), String> {
     let outside = |number: &&Number| number.cut().last_at_most() < 0 || number.cut().first_at_least() > 1;
     let numbers: Vec<&Number> = match predicate {
@@ -188,15 +190,15 @@ fn check_fractions(predicate: &Predicate) -> Result<(), String> {
     }
 }
 
-fn numbers_of(item: &Item) -> Vec<&Number> {
+fn numbers_of(item: &ListItem) -> Vec<&Number> {
     match item {
-        Item::Value(Value::Number(number)) => vec![number],
-        Item::Value(_) => Vec::new(),
-        Item::Range(start, end) => vec![start, end],
+        ListItem::Literal(Literal::Number(number)) => vec![number],
+        ListItem::Literal(_) => Vec::new(),
+        ListItem::Range(start, end) => vec![start, end],
     }
 }
 
-fn on_side(side: Side, cut: Cut) -> RangeInclusive<i128> {
+fn on_side(side: Side, cut: IntegerCut) -> RangeInclusive<i128> {
     match side {
         Side::Below => i128::MIN..=cut.last_below(),
         Side::AtMost => i128::MIN..=cut.last_at_most(),
@@ -230,13 +232,13 @@ fn bools(predicate: &Predicate) -> Result<IntegerSet, String> {
         return Err(wrong());
     };
     let ranges = items.iter().map(|item| match item {
-        Item::Value(Value::Bool(value)) => Ok(i128::from(*value)..=i128::from(*value)),
-        Item::Value(_) | Item::Range(..) => Err(wrong()),
+        ListItem::Literal(Literal::Bool(value)) => Ok(i128::from(*value)..=i128::from(*value)),
+        ListItem::Literal(_) | ListItem::Range(..) => Err(wrong()),
     });
     Ok(IntegerSet::new(&ranges.collect::<Result<Vec<_>, _>>()?, Base::Zero))
 }
 
-/// The values that meet a predicate, numbers being what `nearest` makes of them.
+/// The values that meet a predicate, with numbers rounded by `nearest`.
 fn floats(predicate: &Predicate, nearest: impl Fn(&Number) -> f64) -> Result<FloatSet, String> {
     let items = match predicate {
         Predicate::Side(side, number) => vec![FloatItem::Side(*side, nearest(number))],
@@ -248,12 +250,12 @@ fn floats(predicate: &Predicate, nearest: impl Fn(&Number) -> f64) -> Result<Flo
     Ok(FloatSet(items))
 }
 
-fn float_item(item: &Item, nearest: impl Fn(&Number) -> f64) -> Result<FloatItem, String> {
+fn float_item(item: &ListItem, nearest: impl Fn(&Number) -> f64) -> Result<FloatItem, String> {
     match item {
-        Item::Value(Value::Number(number)) => Ok(FloatItem::Equal(nearest(number))),
-        Item::Range(start, end) => Ok(FloatItem::Range(nearest(start), nearest(end))),
-        Item::Value(Value::Bool(_)) => Err("compared with a bool, expected a number".to_owned()),
-        Item::Value(Value::Text(_)) => Err("compared with a string, expected a number".to_owned()),
+        ListItem::Literal(Literal::Number(number)) => Ok(FloatItem::Equal(nearest(number))),
+        ListItem::Range(start, end) => Ok(FloatItem::Range(nearest(start), nearest(end))),
+        ListItem::Literal(Literal::Bool(_)) => Err("compared with a bool, expected a number".to_owned()),
+        ListItem::Literal(Literal::Text(_)) => Err("compared with a string, expected a number".to_owned()),
     }
 }
 
@@ -265,8 +267,8 @@ fn keys(predicate: &Predicate) -> Result<Leaf, String> {
         Predicate::Side(..) | Predicate::Present { .. } => return Err(wrong()),
     };
     let texts = items.iter().map(|item| match item {
-        Item::Value(Value::Text(text)) => Ok(text.clone()),
-        Item::Value(_) | Item::Range(..) => Err(wrong()),
+        ListItem::Literal(Literal::Text(text)) => Ok(text.clone()),
+        ListItem::Literal(_) | ListItem::Range(..) => Err(wrong()),
     });
     let mut texts: Vec<Vec<u8>> = texts.collect::<Result<_, _>>()?;
     texts.sort_unstable();

@@ -1,4 +1,4 @@
-//! What can be wrong with an expression, by itself and for a dataset.
+//! Errors of an expression: in its text, and in its use on a dataset.
 
 use std::path::PathBuf;
 
@@ -8,21 +8,21 @@ use grainstore_store::StoreError;
 use super::{MAX_DEPTH, MAX_LEN};
 use crate::plan::SubsetError;
 
-/// Why a text is no expression. Columns count characters from 1.
+/// Why a text is not an expression. Columns count characters from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExpressionError {
-    /// Something else should stand there.
+    /// Something else was expected.
     #[error("expected {expected} at column {column}, found {found}")]
     Unexpected {
-        /// What should stand there, and after what.
+        /// What was expected, and after what.
         expected: String,
         /// Where.
         column: usize,
-        /// What stands there, and how it may have been meant.
+        /// What was found, and a hint at what may have been meant.
         found: String,
     },
-    /// A number, a string or a range that cannot be.
+    /// An invalid number, string or range.
     #[error("{what} at column {column}")]
     Literal {
         /// What is wrong with it.
@@ -30,30 +30,30 @@ pub enum ExpressionError {
         /// Where it starts.
         column: usize,
     },
-    /// Parentheses in parentheses, or `not` after `not`, without end.
+    /// Too many nested parentheses or `not`.
     #[error("more than {MAX_DEPTH} levels of parentheses and `not` at column {column}")]
     TooDeep {
-        /// Where the first level too many starts.
+        /// Where the first level above the limit starts.
         column: usize,
     },
-    /// A text that nobody would write.
+    /// The text is too long.
     #[error("an expression has at most {MAX_LEN} bytes, found {len}")]
     TooLong {
-        /// Its bytes.
+        /// Its length in bytes.
         len: usize,
     },
 }
 
-/// Why an expression chose no samples.
+/// Why an expression could not choose samples.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SelectError {
-    /// The expression asks for what the dataset does not have, or compares what cannot be compared.
+    /// The expression names something that the dataset does not have, or compares values of different types.
     #[error("{}: {name} at column {column}: {what}", shown_path(.path))]
     Unfit {
         /// The dataset.
         path: PathBuf,
-        /// The name that it asks for, as it is written in an expression.
+        /// The name, as it is written in an expression.
         name: String,
         /// Where, in characters counted from 1.
         column: usize,
@@ -73,7 +73,7 @@ pub enum SelectError {
     /// A column or the keys cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no such subset.
+    /// The subset cannot be made.
     #[error(transparent)]
     Subset(#[from] SubsetError),
 }

@@ -1,4 +1,4 @@
-//! A set of integers, asked 64 values at a time.
+//! A set of integers, which tests 64 values at a time.
 //!
 //! The integers of a column, `int64` or `uint64` at most, are counted from the smallest of their type: so they are one
 //! kind of number, a `u64`, and keep their order.
@@ -38,7 +38,7 @@ impl Base {
     }
 }
 
-/// A set of numbers. One range and small spans are answered in a step or two, others by a search.
+/// A set of numbers. One range and small spans are tested in a step or two, others by a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum IntegerSet {
     Range {
@@ -83,7 +83,7 @@ impl IntegerSet {
     }
 }
 
-/// Bit i is what `test` says of the i-th value.
+/// Bit i is the result of `test` for the i-th value.
 pub(super) fn pack<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> u64 {
     values.iter().rev().fold(0, |bits, &value| bits << 1 | u64::from(test(value)))
 }

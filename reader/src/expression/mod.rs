@@ -1,7 +1,7 @@
-//! Chooses samples by what the index says of them: `label in 3, 7 and width >= 64`.
+//! The language that chooses samples by their attributes and keys: `label in 3, 7 and width >= 64`.
 //!
-//! An [`Expression`] is parsed once, then asked of datasets. It looks at columns, and at keys where it asks for them,
-//! never at data. spec.md says what it means ("Subsets of an epoch", SUB-1 to SUB-10).
+//! An [`Expression`] is parsed once, then evaluated on datasets. It reads columns, and keys if it names them, never
+//! payloads. spec.md defines it ("Subsets of an epoch", SUB-1 to SUB-10).
 //!
 //! ```
 //! use grainstore_reader::Expression;
@@ -42,10 +42,10 @@ use self::tree::Node;
 /// Longest text of an expression, in bytes.
 const MAX_LEN: usize = 1 << 16;
 
-/// Most levels of parentheses and `not`: they are parsed and evaluated by recursion.
+/// The most levels of parentheses and `not`: they are parsed and evaluated by recursion.
 const MAX_DEPTH: usize = 100;
 
-/// What a sample must meet to be visited. [`Display`](fmt::Display) writes it in one spelling, which parses again.
+/// A condition that a sample must meet to be visited. [`Display`](fmt::Display) writes it in one spelling, which parses again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression(Node);
 
@@ -64,10 +64,10 @@ impl fmt::Display for Expression {
 }
 
 impl Expression {
-    /// Whether `dataset` has what the expression asks for, of types that it can compare. Reads nothing.
+    /// Checks that `dataset` has what the expression names, of types that it can compare. Reads nothing.
     ///
     /// # Errors
-    /// [`SelectError::Unfit`] where it has not.
+    /// [`SelectError::Unfit`] if it does not.
     pub fn check(&self, dataset: &Dataset) -> Result<(), SelectError> {
         compile(&self.0, dataset).map(drop)
     }
@@ -75,7 +75,7 @@ impl Expression {
     /// The samples of `dataset` that meet the expression.
     ///
     /// # Errors
-    /// As [`check`](Self::check); where a compared value is missing; where a column or a key cannot be read.
+    /// As [`check`](Self::check); if a compared value is missing; if a column or a key cannot be read.
     pub fn select(&self, dataset: &Dataset) -> Result<Subset, SelectError> {
         let mut words = Vec::new();
         self.evaluate_into(dataset, 0, &mut words)?;
@@ -85,7 +85,7 @@ impl Expression {
     /// The samples that meet the expression, of what a reader reads: one dataset, or several end to end.
     ///
     /// # Errors
-    /// As [`select`](Self::select), and where a dataset cannot be opened.
+    /// As [`select`](Self::select), and if a dataset cannot be opened.
     pub fn select_from(&self, collection: &Collection) -> Result<Subset, SelectError> {
         let mut words = Vec::new();
         for (member, dataset) in collection.members().enumerate() {
@@ -95,7 +95,7 @@ impl Expression {
     }
 
     /// Appends the samples of `dataset` that meet the expression to a bitmap in which its first sample is bit
-    /// `first_ordinal`, and which holds that many bits so far: `ordinal` means the sample's place in all of it.
+    /// `first_ordinal`, and which holds that many bits so far: `ordinal` means the sample's position in the whole bitmap.
     /// For several datasets, one after the other, and then [`Subset::from_words`].
     ///
     /// # Errors

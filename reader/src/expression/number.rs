@@ -1,6 +1,6 @@
 //! A number of an expression, exactly as written: a decimal of any length up to a bound. spec.md: SUB-4, SUB-6, SUB-9.
 //!
-//! It meets integers through a [`Cut`], which is exact; it meets floating-point values as the nearest `f64`.
+//! It meets integers through a [`IntegerCut`], which is exact; it meets floating-point values as the nearest `f64`.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -22,14 +22,14 @@ pub(super) struct Number {
 
 /// Where a number lies between the integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cut {
+pub(super) struct IntegerCut {
     /// The largest integer that is at most the number.
     floor: i128,
     /// The number is that integer.
     exact: bool,
 }
 
-impl Cut {
+impl IntegerCut {
     /// The largest integer below the number.
     pub(super) fn last_below(self) -> i128 {
         if self.exact { self.floor.saturating_sub(1) } else { self.floor }
@@ -87,27 +87,27 @@ impl Number {
     }
 
     /// Where it lies between the integers.
-    pub(super) fn cut(&self) -> Cut {
+    pub(super) fn cut(&self) -> IntegerCut {
         let whole_len = usize::try_from(self.point).unwrap_or(0);
         let mut whole = 0_i128;
         for digit in self.digits.iter().copied().chain(std::iter::repeat(0)).take(whole_len) {
             match whole.checked_mul(10).and_then(|whole| whole.checked_add(digit.into())) {
                 Some(longer) => whole = longer,
-                None => return Cut::far(self.negative),
+                None => return IntegerCut::far(self.negative),
             }
         }
-        Cut::at(whole, self.digits.len() > whole_len, self.negative)
+        IntegerCut::at(whole, self.digits.len() > whole_len, self.negative)
     }
 
     /// Where 2^64 times it lies between the integers.
-    pub(super) fn cut_of_fraction(&self) -> Cut {
+    pub(super) fn cut_of_fraction(&self) -> IntegerCut {
         let Ok(zeros) = usize::try_from(-self.point) else {
-            return Cut::far(self.negative);
+            return IntegerCut::far(self.negative);
         };
         let mut fraction = vec![0; zeros];
         fraction.extend(&self.digits);
         let whole = (0..64).fold(0_i128, |whole, _| whole << 1 | i128::from(double(&mut fraction)));
-        Cut::at(whole, fraction.iter().any(|&digit| digit != 0), self.negative)
+        IntegerCut::at(whole, fraction.iter().any(|&digit| digit != 0), self.negative)
     }
 
     /// The nearest `f64`.

@@ -1,10 +1,10 @@
-//! From text to expression, by recursive descent. spec.md: SUB-2, SUB-5.
+//! Parses an expression by recursive descent. spec.md: SUB-2, SUB-5.
 //!
-//! Lists of `and` and `or` are taken in a loop; only parentheses and `not` go deeper, and no deeper than a bound.
+//! Lists of `and` and `or` are parsed in a loop; only parentheses and `not` recurse, up to a bound.
 
 use super::number::Number;
-use super::token::{Kind, Token, tokens};
-use super::tree::{Item, KEY, KEY_HASH, KEYWORDS, Name, Node, ORDINAL, Place, Predicate, Test, Value};
+use super::token::{Token, TokenKind, tokens};
+use super::tree::{KEY, KEY_HASH, KEYWORDS, ListItem, Literal, Name, Node, ORDINAL, Predicate, Test, TestColumn};
 use super::{ExpressionError, MAX_DEPTH, MAX_LEN};
 
 /// Longest text of a token that an error shows.
@@ -12,12 +12,12 @@ const SHOWN_LEN: usize = 40;
 
 struct Parser<'t> {
     tokens: Vec<Token<'t>>,
-    /// The next token; the last, which is the end, is never passed.
+    /// Index of the next token; never past the last one, which is the end.
     at: usize,
     depth: usize,
 }
 
-/// The expression of a text.
+/// Parses a text.
 pub(super) fn parse(text: &str) -> Result<Node, ExpressionError> {
     if text.len() > MAX_LEN {
         return Err(ExpressionError::TooLong { len: text.len() });
@@ -25,8 +25,8 @@ pub(super) fn parse(text: &str) -> Result<Node, ExpressionError> {
     let mut parser = Parser { tokens: tokens(text)?, at: 0, depth: 0 };
     let node = parser.alternatives()?;
     match parser.token().kind {
-        Kind::End => Ok(node),
-        Kind::Close => Err(parser.unexpected("no more: no parenthesis is open")),
+        TokenKind::End => Ok(node),
+        TokenKind::Close => Err(parser.unexpected("no more: no parenthesis is open")),
         _ => Err(parser.expected("`and`, `or` or the end")),
     }
 }
@@ -52,7 +52,7 @@ impl Parser<'_> {
         if self.is_keyword("not") {
             return self.deeper(|parser| Ok(Node::Not(Box::new(parser.requirement()?))));
         }
-        if self.token().kind == Kind::Open {
+        if self.token().kind == TokenKind::Open {
             return self.deeper(|parser| {
                 let node = parser.alternatives()?;
                 parser.close()?;
@@ -78,19 +78,19 @@ impl Parser<'_> {
     }
 
     fn test(&mut self) -> Result<Test, ExpressionError> {
-        let place = Place(self.token().column);
+        let column = TestColumn(self.token().column);
         let name = self.name()?;
-        Ok(Test { predicate: self.predicate(&name)?, name, place })
+        Ok(Test { predicate: self.predicate(&name)?, name, column })
     }
 
     fn name(&mut self) -> Result<Name, ExpressionError> {
         let token = self.token();
         let name = match (&token.kind, token.text) {
-            (Kind::Name(name), _) => Name::Attribute(name.clone()),
-            (Kind::Word, ORDINAL) => Name::Ordinal,
-            (Kind::Word, KEY) => Name::Key,
-            (Kind::Word, KEY_HASH) => Name::KeyHash,
-            (Kind::Word, word) if !KEYWORDS.iter().any(|keyword| word.eq_ignore_ascii_case(keyword)) => {
+            (TokenKind::Name(name), _) => Name::Attribute(name.clone()),
+            (TokenKind::Word, ORDINAL) => Name::Ordinal,
+            (TokenKind::Word, KEY) => Name::Key,
+            (TokenKind::Word, KEY_HASH) => Name::KeyHash,
+            (TokenKind::Word, word) if !KEYWORDS.iter().any(|keyword| word.eq_ignore_ascii_case(keyword)) => {
                 Name::Attribute(word.to_owned())
             }
             _ => return Err(self.expected("an attribute, `not` or a parenthesis")),
@@ -101,12 +101,12 @@ impl Parser<'_> {
 
     fn predicate(&mut self, name: &Name) -> Result<Predicate, ExpressionError> {
         match self.token().kind {
-            Kind::Side(side) => {
+            TokenKind::Side(side) => {
                 self.step();
                 return Ok(Predicate::Side(side, self.number()?));
             }
-            Kind::Equal => return self.one(false),
-            Kind::Unequal => return self.one(true),
+            TokenKind::Equal => return self.one(false),
+            TokenKind::Unequal => return self.one(true),
             _ => {}
         }
         if self.took_keyword("in") {
@@ -140,14 +140,14 @@ impl Parser<'_> {
         Ok(Predicate::Present { negated })
     }
 
-    /// The one value behind `==` or `!=`.
+    /// The value after `==` or `!=`.
     fn one(&mut self, negated: bool) -> Result<Predicate, ExpressionError> {
         self.step();
-        Ok(Predicate::Among { items: vec![Item::Value(self.value()?)], negated })
+        Ok(Predicate::Among { items: vec![ListItem::Literal(self.value()?)], negated })
     }
 
     fn prefix(&mut self) -> Result<Predicate, ExpressionError> {
-        let Kind::Text(text) = &self.token().kind else {
+        let TokenKind::Text(text) = &self.token().kind else {
             return Err(self.expected_text("a string"));
         };
         let predicate = Predicate::StartsWith(text.clone());
@@ -156,13 +156,13 @@ impl Parser<'_> {
     }
 
     /// A list, between parentheses or not.
-    fn items(&mut self) -> Result<Vec<Item>, ExpressionError> {
-        let in_parentheses = self.token().kind == Kind::Open;
+    fn items(&mut self) -> Result<Vec<ListItem>, ExpressionError> {
+        let in_parentheses = self.token().kind == TokenKind::Open;
         if in_parentheses {
             self.step();
         }
         let mut items = vec![self.item()?];
-        while self.token().kind == Kind::Comma {
+        while self.token().kind == TokenKind::Comma {
             self.step();
             items.push(self.item()?);
         }
@@ -172,14 +172,14 @@ impl Parser<'_> {
         Ok(items)
     }
 
-    fn item(&mut self) -> Result<Item, ExpressionError> {
+    fn item(&mut self) -> Result<ListItem, ExpressionError> {
         let column = self.token().column;
         let value = self.value()?;
-        let Value::Number(start) = value else {
-            return Ok(Item::Value(value));
+        let Literal::Number(start) = value else {
+            return Ok(ListItem::Literal(value));
         };
-        if self.token().kind != Kind::Range {
-            return Ok(Item::Value(Value::Number(start)));
+        if self.token().kind != TokenKind::Range {
+            return Ok(ListItem::Literal(Literal::Number(start)));
         }
         self.step();
         let end = self.number()?;
@@ -187,16 +187,16 @@ impl Parser<'_> {
             let what = format!("empty range {start}..{end}");
             return Err(ExpressionError::Literal { what, column });
         }
-        Ok(Item::Range(start, end))
+        Ok(ListItem::Range(start, end))
     }
 
-    fn value(&mut self) -> Result<Value, ExpressionError> {
+    fn value(&mut self) -> Result<Literal, ExpressionError> {
         let token = self.token();
         let value = match &token.kind {
-            Kind::Number(number) => Value::Number(number.clone()),
-            Kind::Text(text) => Value::Text(text.clone()),
-            Kind::Word if token.text.eq_ignore_ascii_case("true") => Value::Bool(true),
-            Kind::Word if token.text.eq_ignore_ascii_case("false") => Value::Bool(false),
+            TokenKind::Number(number) => Literal::Number(number.clone()),
+            TokenKind::Text(text) => Literal::Text(text.clone()),
+            TokenKind::Word if token.text.eq_ignore_ascii_case("true") => Literal::Bool(true),
+            TokenKind::Word if token.text.eq_ignore_ascii_case("false") => Literal::Bool(false),
             _ => return Err(self.expected_text("a value")),
         };
         self.step();
@@ -204,7 +204,7 @@ impl Parser<'_> {
     }
 
     fn number(&mut self) -> Result<Number, ExpressionError> {
-        let Kind::Number(number) = &self.token().kind else {
+        let TokenKind::Number(number) = &self.token().kind else {
             return Err(self.expected("a number"));
         };
         let number = number.clone();
@@ -213,7 +213,7 @@ impl Parser<'_> {
     }
 
     fn close(&mut self) -> Result<(), ExpressionError> {
-        if self.token().kind != Kind::Close {
+        if self.token().kind != TokenKind::Close {
             return Err(self.expected("`)`"));
         }
         self.step();
@@ -234,7 +234,7 @@ impl Parser<'_> {
 
     fn is_keyword(&self, keyword: &str) -> bool {
         let token = self.token();
-        token.kind == Kind::Word && token.text.eq_ignore_ascii_case(keyword)
+        token.kind == TokenKind::Word && token.text.eq_ignore_ascii_case(keyword)
     }
 
     fn token(&self) -> &Token<'_> {
@@ -245,7 +245,7 @@ impl Parser<'_> {
         self.at = (self.at + 1).min(self.tokens.len() - 1);
     }
 
-    /// What should stand here, after what does.
+    /// The error for an unexpected token, which names the token before it.
     fn expected(&self, what: &str) -> ExpressionError {
         match self.at.checked_sub(1).and_then(|before| self.tokens.get(before)) {
             Some(before) => self.unexpected(&format!("{what} after {}", shown(before))),
@@ -253,18 +253,18 @@ impl Parser<'_> {
         }
     }
 
-    /// The same, where a string may have been meant by what stands here.
+    /// As [`expected`](Self::expected), with a hint if the token may have been meant as a string.
     fn expected_text(&self, what: &str) -> ExpressionError {
         let mut error = self.expected(what);
         let token = self.token();
         let meant = match &token.kind {
-            Kind::Name(name) => name.as_str(),
-            Kind::Word if !KEYWORDS.iter().any(|keyword| token.text.eq_ignore_ascii_case(keyword)) => token.text,
+            TokenKind::Name(name) => name.as_str(),
+            TokenKind::Word if !KEYWORDS.iter().any(|keyword| token.text.eq_ignore_ascii_case(keyword)) => token.text,
             _ => return error,
         };
         if let ExpressionError::Unexpected { found, .. } = &mut error {
             let text = if meant.len() > SHOWN_LEN { "..." } else { meant };
-            found.push_str(&format!(": strings stand in single quotes: {}", Value::Text(text.into())));
+            found.push_str(&format!(": strings stand in single quotes: {}", Literal::Text(text.into())));
         }
         error
     }
@@ -275,7 +275,7 @@ impl Parser<'_> {
     }
 }
 
-/// One part stands for itself.
+/// Joins the parts; a single part is returned as it is.
 fn joined(mut parts: Vec<Node>, join: impl FnOnce(Vec<Node>) -> Node) -> Node {
     match (parts.pop(), parts.is_empty()) {
         (Some(only), true) => only,
@@ -287,12 +287,12 @@ fn joined(mut parts: Vec<Node>, join: impl FnOnce(Vec<Node>) -> Node) -> Node {
 }
 
 fn shown(token: &Token<'_>) -> String {
-    if token.kind == Kind::End {
+    if token.kind == TokenKind::End {
         return "the end".to_owned();
     }
     let start: String = token.text.chars().take(SHOWN_LEN).collect();
     let more = if start.len() < token.text.len() { "..." } else { "" };
-    // The backslashes and quotes are the text's own.
+    // Backslashes and quotes are shown as in the text.
     let start: String = start.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("`{start}{more}`")
 }

@@ -1,4 +1,4 @@
-//! Cuts the text of an expression into tokens. spec.md: SUB-3, SUB-4.
+//! Splits the text of an expression into tokens. spec.md: SUB-3, SUB-4.
 
 use super::ExpressionError;
 use super::number::Number;
@@ -7,14 +7,14 @@ use super::tree::{Side, is_word_character};
 /// A token, where it starts, and its text.
 #[derive(Clone, Debug)]
 pub(super) struct Token<'t> {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     pub(super) text: &'t str,
     /// In characters, counted from 1.
     pub(super) column: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// A keyword, or a name without quotes.
     Word,
     /// A name in double quotes.
@@ -34,34 +34,34 @@ pub(super) enum Kind {
 }
 
 /// Longer ones first.
-const SYMBOLS: [(&str, Kind); 12] = [
-    ("==", Kind::Equal),
-    ("!=", Kind::Unequal),
-    ("<=", Kind::Side(Side::AtMost)),
-    (">=", Kind::Side(Side::AtLeast)),
-    ("..", Kind::Range),
-    ("=", Kind::Equal),
-    ("<", Kind::Side(Side::Below)),
-    (">", Kind::Side(Side::Above)),
-    ("(", Kind::Open),
-    (")", Kind::Close),
-    (",", Kind::Comma),
-    ("", Kind::End),
+const SYMBOLS: [(&str, TokenKind); 12] = [
+    ("==", TokenKind::Equal),
+    ("!=", TokenKind::Unequal),
+    ("<=", TokenKind::Side(Side::AtMost)),
+    (">=", TokenKind::Side(Side::AtLeast)),
+    ("..", TokenKind::Range),
+    ("=", TokenKind::Equal),
+    ("<", TokenKind::Side(Side::Below)),
+    (">", TokenKind::Side(Side::Above)),
+    ("(", TokenKind::Open),
+    (")", TokenKind::Close),
+    (",", TokenKind::Comma),
+    ("", TokenKind::End),
 ];
 
-/// The text that is left, and where it starts.
+/// The remaining text, and the column at which it starts.
 struct Scanner<'t> {
     rest: &'t str,
     column: usize,
 }
 
-/// The tokens of a text; the last is [`Kind::End`].
+/// The tokens of a text; the last is [`TokenKind::End`].
 pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, ExpressionError> {
     let mut scanner = Scanner { rest: text, column: 1 };
     let mut tokens = Vec::new();
     loop {
         tokens.push(scanner.next()?);
-        if tokens.last().is_some_and(|token| token.kind == Kind::End) {
+        if tokens.last().is_some_and(|token| token.kind == TokenKind::End) {
             return Ok(tokens);
         }
     }
@@ -76,7 +76,7 @@ impl<'t> Scanner<'t> {
         Ok(Token { kind, text: self.take(len), column })
     }
 
-    /// Goes on behind the next `len` bytes, which end between two characters.
+    /// Takes the next `len` bytes, which end at a character boundary.
     fn take(&mut self, len: usize) -> &'t str {
         let (taken, rest) = self.rest.split_at(len);
         self.column += taken.chars().count();
@@ -84,39 +84,40 @@ impl<'t> Scanner<'t> {
         taken
     }
 
-    /// What starts here, and its length.
-    fn token(&self) -> Result<(Kind, usize), String> {
+    /// The token that starts here, and its length.
+    fn token(&self) -> Result<(TokenKind, usize), String> {
         let rest = self.rest;
         match rest.chars().next() {
             Some('"') => {
                 let (bytes, len) = quoted(rest, '"')?;
                 let name = String::from_utf8(bytes).map_err(|_| "name that is not UTF-8".to_owned())?;
-                Ok((Kind::Name(name), len))
+                Ok((TokenKind::Name(name), len))
             }
-            Some('\'') => quoted(rest, '\'').map(|(bytes, len)| (Kind::Text(bytes), len)),
+            Some('\'') => quoted(rest, '\'').map(|(bytes, len)| (TokenKind::Text(bytes), len)),
             Some(first) if first.is_ascii_digit() || is_negative_number(rest) => {
                 let len = number_len(rest);
                 if rest[len..].starts_with(is_word_character) {
                     return Err(format!("number followed by \"{}\"", &rest[len..=len]));
                 }
-                Number::parse(&rest[..len]).map(|number| (Kind::Number(number), len))
+                Number::parse(&rest[..len]).map(|number| (TokenKind::Number(number), len))
             }
             Some(first) if is_word_character(first) => {
-                Ok((Kind::Word, rest.find(|character| !is_word_character(character)).unwrap_or(rest.len())))
+                Ok((TokenKind::Word, rest.find(|character| !is_word_character(character)).unwrap_or(rest.len())))
             }
             first => symbol(rest).ok_or_else(|| unknown(first, rest)),
         }
     }
 }
 
-fn symbol(rest: &str) -> Option<(Kind, usize)> {
+fn symbol(rest: &str) -> Option<(TokenKind, usize)> {
     let symbol = SYMBOLS.iter().find(|(text, _)| rest.starts_with(text))?;
-    // Every text starts with nothing; the end is where there is nothing else.
-    (symbol.1 != Kind::End || rest.is_empty()).then(|| (symbol.1.clone(), symbol.0.len()))
+    // Every text starts with the empty text; it is the end only if nothing is left.
+    (symbol.1 != TokenKind::End || rest.is_empty()).then(|| (symbol.1.clone(), symbol.0.len()))
 }
 
-/// What other languages write so, in this one.
+/// The error for an unknown character, with a hint if other languages use it.
 fn unknown(character: Option<char>, rest: &str) -> String {
+    // `None` is the end of the text, which is a token: so there is a character.
     let text = character.map(String::from).unwrap_or_default();
     let digits = 1 + rest.bytes().skip(1).take_while(u8::is_ascii_digit).count();
     let meant = match character {
@@ -166,7 +167,7 @@ fn quoted(text: &str, quote: char) -> Result<(Vec<u8>, usize), String> {
     }
 }
 
-/// Appends what the escape at the start of the text means; its length.
+/// Appends the character of the escape at the start of the text; returns the escape's length.
 fn escape(text: &str, bytes: &mut Vec<u8>) -> Option<usize> {
     let letter = text[1..].chars().next()?;
     let plain = match letter {

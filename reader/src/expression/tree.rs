@@ -1,4 +1,4 @@
-//! What an expression is made of, and how it is written. spec.md: SUB-2 to SUB-4.
+//! The syntax tree of an expression, and its text. spec.md: SUB-2 to SUB-4.
 
 use std::fmt::{self, Display};
 
@@ -6,7 +6,7 @@ use grainstore_format::escape_bytes;
 
 use super::number::Number;
 
-/// Words that stand between names and values, in any case.
+/// Reserved words, in upper or lower case.
 pub(super) const KEYWORDS: [&str; 7] = ["or", "and", "not", "in", "is", "true", "false"];
 
 /// The sample's ordinal.
@@ -27,20 +27,20 @@ pub(super) enum Node {
     Test(Test),
 }
 
-/// Something that a sample meets or not.
+/// A condition that a sample meets or not.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Test {
     pub(super) name: Name,
-    pub(super) place: Place,
+    pub(super) column: TestColumn,
     pub(super) predicate: Predicate,
 }
 
 /// The column of the text at which a test starts, counted from 1 in characters.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place(pub(super) usize);
+pub(super) struct TestColumn(pub(super) usize);
 
-impl PartialEq for Place {
-    /// Where a test stands does not make it another.
+impl PartialEq for TestColumn {
+    /// Always equal: two tests at different columns are the same test.
     fn eq(&self, _: &Self) -> bool {
         true
     }
@@ -56,11 +56,11 @@ pub(super) enum Name {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Predicate {
-    /// The value lies on one side of a number.
+    /// The value is on one side of a number.
     Side(Side, Number),
-    /// It is one of these, one at least; or, negated, none of them.
-    Among { items: Vec<Item>, negated: bool },
-    /// The key starts so.
+    /// The value is one of these items, of which there is at least one; or, negated, none of them.
+    Among { items: Vec<ListItem>, negated: bool },
+    /// The key starts with these bytes.
     StartsWith(Vec<u8>),
     /// There is a value; or, negated, there is none.
     Present { negated: bool },
@@ -74,23 +74,23 @@ pub(super) enum Side {
     AtLeast,
 }
 
-/// One of a list.
+/// An item of a list.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Item {
-    Value(Value),
+pub(super) enum ListItem {
+    Literal(Literal),
     /// From the first on, below the second.
     Range(Number, Number),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub(super) enum Literal {
     Number(Number),
     Bool(bool),
     Text(Vec<u8>),
 }
 
 impl Node {
-    /// The parts where their order of joining must be seen.
+    /// Writes a part of another node, in parentheses if `brackets`.
     fn shown_in(&self, formatter: &mut fmt::Formatter<'_>, brackets: bool) -> fmt::Result {
         if brackets { write!(formatter, "({self})") } else { self.fmt(formatter) }
     }
@@ -107,8 +107,8 @@ impl Display for Node {
             }
             Self::Test(test) => return test.fmt(formatter),
         };
-        for (place, part) in parts.iter().enumerate() {
-            formatter.write_str(if place == 0 { "" } else { joint })?;
+        for (index, part) in parts.iter().enumerate() {
+            formatter.write_str(if index == 0 { "" } else { joint })?;
             let loose = matches!(part, Self::Any(_)) || matches!((self, part), (Self::All(_), Self::All(_)));
             part.shown_in(formatter, loose)?;
         }
@@ -129,9 +129,9 @@ impl Display for Test {
     }
 }
 
-/// `== 3` where there is one value, else `in 3, 7..9`.
-fn write_items(formatter: &mut fmt::Formatter<'_>, items: &[Item], negated: bool) -> fmt::Result {
-    if let [Item::Value(value)] = items {
+/// Writes `== 3` for one value, else `in 3, 7..9`.
+fn write_items(formatter: &mut fmt::Formatter<'_>, items: &[ListItem], negated: bool) -> fmt::Result {
+    if let [ListItem::Literal(value)] = items {
         return write!(formatter, "{} {value}", if negated { "!=" } else { "==" });
     }
     let items: Vec<String> = items.iter().map(ToString::to_string).collect();
@@ -144,7 +144,7 @@ impl Display for Name {
             Self::Ordinal => formatter.write_str(ORDINAL),
             Self::Key => formatter.write_str(KEY),
             Self::KeyHash => formatter.write_str(KEY_HASH),
-            Self::Attribute(name) if stands_alone(name) => formatter.write_str(name),
+            Self::Attribute(name) if needs_no_quotes(name) => formatter.write_str(name),
             Self::Attribute(name) => write!(formatter, "\"{}\"", escape_bytes(name.as_bytes())),
         }
     }
@@ -161,16 +161,16 @@ impl Side {
     }
 }
 
-impl Display for Item {
+impl Display for ListItem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Value(value) => value.fmt(formatter),
+            Self::Literal(value) => value.fmt(formatter),
             Self::Range(start, end) => write!(formatter, "{start}..{end}"),
         }
     }
 }
 
-impl Display for Value {
+impl Display for Literal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(number) => number.fmt(formatter),
@@ -180,13 +180,13 @@ impl Display for Value {
     }
 }
 
-/// Whether a character may stand in a bare word.
+/// Whether a character may be part of a word without quotes.
 pub(super) fn is_word_character(character: char) -> bool {
     character.is_ascii_alphanumeric() || character == '_'
 }
 
 /// Whether a name is understood as an attribute's without quotes.
-fn stands_alone(name: &str) -> bool {
+fn needs_no_quotes(name: &str) -> bool {
     let is_word = name.chars().all(is_word_character) && !name.starts_with(|first: char| first.is_ascii_digit());
     let taken = KEYWORDS.iter().any(|keyword| name.eq_ignore_ascii_case(keyword));
     is_word && !name.is_empty() && !taken && ![ORDINAL, KEY, KEY_HASH].contains(&name)
