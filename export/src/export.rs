@@ -42,7 +42,7 @@ pub struct SkippedSample {
 /// Writes the selected samples to `out`, which appears when it is whole and durable.
 ///
 /// # Errors
-/// Where something stands under the name of `out`, the format cannot hold the samples, they cannot be read, or files
+/// If something stands under the name of `out`, the format cannot hold the samples, they cannot be read, or files
 /// cannot be written; where `events` stops it. Then nothing of it is left.
 pub fn export(
     reader: &Reader,

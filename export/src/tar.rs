@@ -84,7 +84,7 @@ impl Tar {
         self.label.map(|_| ".cls").into_iter().chain(has_others.then_some(self.json_suffix)).collect()
     }
 
-    /// The attributes but the label, as an object; none where there are none.
+    /// The attributes but the label, as an object; none if there are none.
     fn attributes(&self, values: &[Option<AttributeValue>]) -> Option<String> {
         let all = self.attribute_names.iter().zip(values).enumerate();
         let others = all.filter(|(place, _)| Some(*place) != self.label);

@@ -1,4 +1,4 @@
-//! The opened dataset, and what it says of itself. Samples, keys and columns stand in files of their own.
+//! The opened dataset and its basic facts. The methods for samples, keys and columns are in other modules.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -12,9 +12,9 @@ use crate::open::{OpenedParts, open};
 use crate::options::OpenOptions;
 use crate::segment::{FileTime, Segment, modified_since};
 
-/// An opened dataset: a directory, or a native segment by itself. A cheap clone shares everything.
+/// An opened dataset: a directory, or a lone native segment. A cheap clone shares everything.
 ///
-/// It sees one generation: what is added later does not exist for it, and what it saw stays.
+/// It shows one generation: samples added later are not visible, and nothing in it changes.
 #[derive(Debug, Clone)]
 pub struct Dataset(pub(crate) Arc<DatasetInner>);
 
@@ -24,15 +24,15 @@ pub(crate) struct DatasetInner {
     pub(crate) index: Index,
     pub(crate) manifest: Option<Manifest>,
     pub(crate) fingerprint: Fingerprint,
-    /// Of the opened generation.
+    /// The segments of the opened generation.
     pub(crate) table: SegmentTable,
     pub(crate) segments: Vec<Segment>,
-    /// For every segment of the index, the opened generation's and later ones.
+    /// For every segment of the index, including later generations: whether it is external.
     pub(crate) external: Vec<bool>,
     pub(crate) attributes: Vec<OnceLock<CachedAttribute>>,
-    /// The first segment whose file was found to have another modification time.
+    /// The first segment whose file has another modification time than the manifest.
     pub(crate) modified: OnceLock<usize>,
-    /// Of the opened generation.
+    /// The chunk list of the opened generation.
     pub(crate) chunks: OnceLock<ChunkList>,
     pub(crate) loaded: OnceLock<CheckedEntries>,
     pub(crate) loading: LoadControl,
@@ -42,16 +42,16 @@ impl Dataset {
     /// Opens the newest generation of the dataset directory, or the native segment, at `path`.
     ///
     /// # Errors
-    /// Where there is no dataset, or what was read of it breaks a rule of the format. Samples, keys and columns are
-    /// not read yet; they are checked where they are used.
+    /// If there is no dataset, or it breaks a rule of the format. Samples, keys and columns are not read yet; they are
+    /// checked when they are used.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Self::open_with(path, &OpenOptions::default())
     }
 
-    /// Opens a dataset as `options` say.
+    /// Opens a dataset with options.
     ///
     /// # Errors
-    /// As [`Dataset::open`], and where there is no such generation.
+    /// As [`Dataset::open`], and if there is no such generation.
     pub fn open_with(path: &Path, options: &OpenOptions) -> Result<Self, StoreError> {
         let OpenedParts { index, segments, external, fingerprint, table, manifest } = open(path, options)?;
         let attributes = index.metadata.schema.attributes().iter().map(|_| OnceLock::new()).collect();
@@ -81,7 +81,7 @@ impl Dataset {
         self.0.fingerprint
     }
 
-    /// The generation that has this fingerprint, counted from 0, the oldest: the opened one, an earlier or a later one.
+    /// The generation with this fingerprint, counted from the oldest, which is 0: the opened one, an earlier or a later one.
     pub fn generation_of(&self, fingerprint: Fingerprint) -> Option<usize> {
         match &self.0.manifest {
             Some(manifest) => {
@@ -106,7 +106,7 @@ impl Dataset {
         &self.0.index.metadata.schema
     }
 
-    /// What the user keeps with the dataset, such as `class_names`.
+    /// The user's own metadata of the dataset, such as `class_names`.
     pub fn user_metadata(&self) -> &serde_json::Map<String, serde_json::Value> {
         &self.0.index.metadata.user
     }
@@ -126,16 +126,16 @@ impl Dataset {
         &self.0.table
     }
 
-    /// The generation that was opened is the newest one.
+    /// Whether the opened generation is the newest one.
     pub(crate) fn is_newest(&self) -> bool {
         self.0.table.len() == self.0.index.table.len()
     }
 
-    /// Checks that the file of `segment` is there with its length, and that an external one has its fingerprint.
-    /// Done once for each segment, then remembered.
+    /// Checks that the file of `segment` exists with its length, and that an external one has its fingerprint. Each
+    /// segment is checked once.
     ///
     /// # Errors
-    /// Where it is not, or there is no such segment.
+    /// If not, or there is no such segment.
     pub fn segment_file(&self, segment: usize) -> Result<(), StoreError> {
         let found = self.0.segments.get(segment).ok_or_else(|| {
             let what = format!("no segment {segment}: the dataset has {}", self.0.segments.len());
@@ -147,11 +147,13 @@ impl Dataset {
         Ok(())
     }
 
-    /// What a user should be told once, as sentences, of the files that [`Dataset::segment_file`] has looked at; none
-    /// most of the time.
+    /// Notices for the user about the files that [`Dataset::segment_file`] has checked, as sentences; usually none.
     pub fn notices(&self) -> Vec<String> {
         let modified = self.0.modified.get().and_then(|&segment| self.segments().get(segment));
-        modified.map(|segment| modified_since(&shown_path(segment.path()), 0)).into_iter().collect()
+        match modified {
+            Some(segment) => vec![modified_since(&shown_path(segment.path()), 0)],
+            None => Vec::new(),
+        }
     }
 
     /// Bytes of the index read from the disk since it was opened.

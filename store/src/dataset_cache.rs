@@ -5,39 +5,43 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::entry_rules::EntryTotals;
 
-/// What is remembered of a column that was loaded and checked.
+/// A column that was loaded and checked.
 #[derive(Debug)]
 pub(crate) struct CachedAttribute {
     /// Validity of the opened generation: bits past its last sample are zero.
     pub(crate) validity: Option<Vec<u8>>,
 }
 
-/// What `load` has checked, besides the chunk list. The entries stay in their section.
+/// The result of `Dataset::load`, besides the chunk list. The entries stay in their section.
 #[derive(Debug)]
 pub(crate) struct CheckedEntries {
     /// Of the opened generation.
     pub(crate) totals: EntryTotals,
 }
 
-/// Who is loading, and whether that went wrong before.
+/// Makes sure that one thread loads the index, and remembers whether a load has failed.
 #[derive(Debug)]
 pub(crate) struct LoadControl {
     /// Held by the thread that loads.
     alone: Mutex<()>,
-    /// The process that the threads are of which may hold it.
+    /// The process whose threads may hold it.
     home: u32,
-    /// The process that a thread was started in to load ahead; 0: none. A forked one does not have it.
+    /// The process in which a thread was started to load ahead; 0: none. A forked process does not have that thread.
     pub(crate) started_in: AtomicU32,
     pub(crate) has_failed: AtomicBool,
 }
 
 impl LoadControl {
     pub(crate) fn new() -> Self {
-        let (started_in, has_failed) = (AtomicU32::new(0), AtomicBool::new(false));
-        Self { alone: Mutex::new(()), home: std::process::id(), started_in, has_failed }
+        Self {
+            alone: Mutex::new(()),
+            home: std::process::id(),
+            started_in: AtomicU32::new(0),
+            has_failed: AtomicBool::new(false),
+        }
     }
 
-    /// One thread loads, the others wait. In a forked process nobody might ever let go of the lock: it goes without.
+    /// One thread loads, the others wait. In a forked process the lock might stay taken forever, so it is not used there.
     pub(crate) fn alone(&self) -> Option<MutexGuard<'_, ()>> {
         let is_home = self.home == std::process::id();
         is_home.then(|| self.alone.lock().unwrap_or_else(PoisonError::into_inner))

@@ -1,5 +1,5 @@
-//! The rules that entries, chunks, long lengths and raw lengths keep with each other, checked a few nanoseconds a
-//! sample. Used by `load` (the first break is an error) and by `verify` (all breaks are told).
+//! The rules between entries, chunks, long lengths and raw lengths. Checking takes a few nanoseconds per sample. Used
+//! by `load` (the first broken rule is an error) and by `verify` (all are reported).
 //! spec.md: SEG-2, ENT-1 to ENT-6, CHK-1, CHK-3, LNG-1, RAW-1, RAW-2.
 
 use std::fmt::Arguments;
@@ -7,30 +7,58 @@ use std::ops::Range;
 
 use grainstore_format::{BLOCK_LEN, ChunkList, Entry, LongTable, MAX_LZ4_RAW_LEN, SegmentTable, StoredLen, to_usize};
 
-/// LZ4 expands a byte to 255 at most. spec.md: RAW-2.
+/// The largest number of bytes that LZ4 makes of one byte. spec.md: RAW-2.
 const LZ4_RATIO_MAX: u64 = 255;
 
 /// What the entries are checked against.
 pub(crate) struct EntryRules<'a> {
     pub(crate) table: &'a SegmentTable,
-    /// For each segment: is it external.
+    /// For each segment: whether it is external.
     pub(crate) external: &'a [bool],
     pub(crate) chunks: &'a ChunkList,
     pub(crate) long: &'a LongTable,
     pub(crate) chunk_size: grainstore_format::ChunkSize,
 }
 
-/// Consecutive samples of an index.
+/// The entries of consecutive samples of an index, and their raw lengths if it has them.
+#[derive(Clone, Copy)]
 pub(crate) struct EntrySlice<'a> {
-    pub(crate) first: u64,
-    pub(crate) entries: &'a [Entry],
-    /// The entry before the first, where there is one.
-    pub(crate) before: Option<Entry>,
-    /// Section RAW_LEN of the same samples, where there is one.
-    pub(crate) raw_len: Option<&'a [u8]>,
+    /// The ordinal of the first sample.
+    first: u64,
+    entries: &'a [Entry],
+    /// The entry before the first, if there is one.
+    before: Option<Entry>,
+    /// Section RAW_LEN of the same samples, as long as `entries`.
+    raw_len: Option<&'a [[u8; 4]]>,
 }
 
-/// Sums over samples.
+impl<'a> EntrySlice<'a> {
+    /// `None` if there are not as many raw lengths as entries.
+    pub(crate) fn new(
+        first: u64,
+        entries: &'a [Entry],
+        before: Option<Entry>,
+        raw_len: Option<&'a [u8]>,
+    ) -> Option<Self> {
+        let raw_len = raw_len.map(|bytes| bytes.as_chunks::<4>().0);
+        let is_whole = raw_len.is_none_or(|raw_len| raw_len.len() == entries.len());
+        is_whole.then_some(Self { first, entries, before, raw_len })
+    }
+
+    /// The first `count` samples, and the rest.
+    fn split_at(self, count: usize) -> (Self, Self) {
+        let count = count.min(self.entries.len());
+        let (entries, later) = self.entries.split_at(count);
+        let raw_len = self.raw_len.map(|raw_len| raw_len.split_at(count));
+        let before = entries.last().copied().or(self.before);
+        (
+            Self { entries, raw_len: raw_len.map(|both| both.0), ..self },
+            Self { first: self.first + count as u64, entries: later, before, raw_len: raw_len.map(|both| both.1) },
+        )
+    }
+}
+
+/// Totals over samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct EntryTotals {
     pub(crate) stored_bytes: u64,
@@ -50,15 +78,15 @@ impl EntryTotals {
     }
 }
 
-/// Told of every broken rule: the ordinal, and what is wrong with it.
+/// Called for every broken rule, with the ordinal and what is wrong.
 pub(crate) type Wrong<'w> = dyn FnMut(u64, Arguments<'_>) + 'w;
 
-/// The least offset of a sample. spec.md: ENT-2.
+/// The smallest offset of a sample. spec.md: ENT-2.
 pub(crate) fn min_offset(external: bool) -> u64 {
     if external { 0 } else { BLOCK_LEN }
 }
 
-/// The stored length of a sample, or none where a long one is missing in its table. spec.md: ENT-3, LNG-1.
+/// The stored length of a sample; `None` if it is long and missing in the table. spec.md: ENT-3, LNG-1.
 #[inline]
 pub(crate) fn stored_len(entry: &Entry, ordinal: u64, long: &LongTable) -> Option<u64> {
     match entry.stored_len() {
@@ -73,68 +101,55 @@ pub(crate) fn raw_len_fits(stored_len: u64, raw_len: u64) -> bool {
 }
 
 impl EntryRules<'_> {
-    /// Checks the samples of a part, and sums them up.
-    pub(crate) fn check(&self, part: &EntrySlice<'_>, wrong: &mut Wrong<'_>) -> EntryTotals {
+    /// Checks the samples of a slice, and adds them up.
+    pub(crate) fn check(&self, slice: EntrySlice<'_>, wrong: &mut Wrong<'_>) -> EntryTotals {
         let mut totals = EntryTotals::default();
-        let mut place = 0;
-        while place < part.entries.len() {
-            let ordinal = part.first + place as u64;
-            let segment = self.table.segment_of(ordinal);
-            let run = to_usize(self.table.ordinals(segment).end.saturating_sub(ordinal)).max(1);
-            let end = place.saturating_add(run).min(part.entries.len());
-            totals = totals.plus(self.check_run(part, segment, place..end, wrong));
-            place = end;
+        let mut rest = slice;
+        while !rest.entries.is_empty() {
+            let segment = self.table.segment_of(rest.first);
+            let left = to_usize(self.table.ordinals(segment).end.saturating_sub(rest.first));
+            let (of_segment, later) = rest.split_at(left.max(1));
+            totals = totals.plus(self.check_segment(&of_segment, segment, wrong));
+            rest = later;
         }
         totals
     }
 
-    /// Samples of one segment.
-    fn check_run(
-        &self,
-        part: &EntrySlice<'_>,
-        segment: usize,
-        places: Range<usize>,
-        wrong: &mut Wrong<'_>,
-    ) -> EntryTotals {
-        let mut run = SegmentCheck::new(self, segment);
-        let first = part.first + places.start as u64;
-        let before = match places.start.checked_sub(1) {
-            Some(place) => part.entries.get(place).copied(),
-            None => part.before,
-        };
-        if let Some(before) = before.filter(|_| first > run.ordinals.start) {
-            let len = stored_len(&before, first - 1, self.long).unwrap_or_default();
-            run.end = before.offset().saturating_add(len);
+    /// Checks samples of one segment.
+    fn check_segment(&self, slice: &EntrySlice<'_>, segment: usize, wrong: &mut Wrong<'_>) -> EntryTotals {
+        let mut check = SegmentCheck::new(self, segment);
+        if let Some(before) = slice.before.filter(|_| slice.first > check.ordinals.start) {
+            // A long sample that is missing in its table is reported itself: it hides nothing behind it.
+            let len = stored_len(&before, slice.first - 1, self.long).unwrap_or(0);
+            check.end = before.offset().saturating_add(len);
         }
-        let entries = part.entries.get(places.clone()).unwrap_or_default();
-        match part.raw_len {
+        let entries = (slice.first..).zip(slice.entries);
+        match slice.raw_len {
             None => {
-                for (ordinal, entry) in (first..).zip(entries) {
-                    run.check(ordinal, entry, 0, wrong);
+                for (ordinal, entry) in entries {
+                    check.check(ordinal, entry, 0, wrong);
                 }
             }
             Some(raw_len) => {
-                let (raw_len, _) = raw_len.as_chunks::<4>();
-                let raw_len = raw_len.get(places).unwrap_or_default();
-                for ((ordinal, entry), raw_len) in (first..).zip(entries).zip(raw_len) {
-                    run.check(ordinal, entry, u64::from(u32::from_le_bytes(*raw_len)), wrong);
+                for ((ordinal, entry), raw_len) in entries.zip(raw_len) {
+                    check.check(ordinal, entry, u64::from(u32::from_le_bytes(*raw_len)), wrong);
                 }
             }
         }
-        run.totals
+        check.totals
     }
 }
 
-/// The state while the entries of one segment go by.
+/// The state of a check of one segment's entries, in order.
 struct SegmentCheck<'a> {
     rules: &'a EntryRules<'a>,
-    segment: u32,
+    segment: usize,
     ordinals: Range<u64>,
     first_chunk: u64,
     data_end: u64,
-    /// Where the sample before ends.
+    /// Where the previous sample ends.
     end: u64,
-    /// The chunk that owned the sample before, and its samples.
+    /// The chunk that owned the previous sample, and its samples.
     chunk: u64,
     owned: Range<u64>,
     totals: EntryTotals,
@@ -142,10 +157,11 @@ struct SegmentCheck<'a> {
 
 impl<'a> SegmentCheck<'a> {
     fn new(rules: &'a EntryRules<'a>, segment: usize) -> Self {
+        debug_assert!(segment < rules.table.len().min(rules.external.len()), "a segment of the table");
         let external = rules.external.get(segment).copied().unwrap_or(false);
         Self {
             rules,
-            segment: u32::try_from(segment).unwrap_or(u32::MAX),
+            segment,
             ordinals: rules.table.ordinals(segment),
             first_chunk: rules.table.chunks(segment).start,
             data_end: rules.table.records().get(segment).map_or(0, |record| record.data_end),
@@ -166,14 +182,15 @@ impl<'a> SegmentCheck<'a> {
         }
     }
 
-    /// The sample is neither the first nor the last of its chunk, and breaks no rule. So most small samples are, and
-    /// this is all that is asked of them.
+    /// Whether the sample is neither the first nor the last of its chunk, and breaks no rule. This is true of most small
+    /// samples, which need no other check.
     #[inline]
     fn is_plainly_right(&self, ordinal: u64, entry: &Entry, len: u64, raw_len: u64) -> bool {
-        let (offset, end) = (entry.offset(), entry.offset() + len);
+        let offset = entry.offset();
+        let end = offset + len;
         let raw_fits = if entry.is_lz4() { raw_len_fits(len, raw_len) } else { raw_len == 0 };
         raw_fits
-            && entry.segment() == self.segment
+            && entry.segment() as usize == self.segment
             && offset >= self.end
             && end <= self.data_end
             && self.rules.chunk_size.owner(offset, len) == self.chunk
@@ -198,26 +215,30 @@ impl<'a> SegmentCheck<'a> {
             StoredLen::Long => self.long_len(ordinal, entry, wrong),
         };
         let end = offset.saturating_add(len);
-        if entry.segment() != self.segment {
-            wrong(ordinal, format_args!("entry says segment {}, it is in segment {}", entry.segment(), self.segment));
+        if entry.segment() as usize != self.segment {
+            let expected = self.segment;
+            wrong(ordinal, format_args!("its entry has segment {}, it is in segment {expected}", entry.segment()));
         }
         if offset < self.end {
-            wrong(ordinal, format_args!("it starts at {offset}, before {}, where the one before ends", self.end));
+            wrong(ordinal, format_args!("it starts at {offset}, the previous sample ends at {}", self.end));
         }
         if end > self.data_end {
-            wrong(ordinal, format_args!("it ends at {end}, the segment's data at {}", self.data_end));
+            wrong(ordinal, format_args!("it ends at {end}, the segment's data ends at {}", self.data_end));
         } else {
             self.check_owner(ordinal, offset, len, wrong);
         }
         let lz4 = entry.is_lz4();
         if lz4 && !raw_len_fits(len, raw_len) {
-            wrong(ordinal, format_args!("{len} bytes of LZ4 cannot have {raw_len} raw bytes"));
+            wrong(ordinal, format_args!("{len} bytes of LZ4 cannot hold {raw_len} raw bytes"));
         }
         if !lz4 && raw_len != 0 {
-            wrong(ordinal, format_args!("it is stored raw, yet has the raw length {raw_len}"));
+            wrong(ordinal, format_args!("it is stored raw, but has the raw length {raw_len}"));
         }
         if ordinal + 1 == self.ordinals.end && end != self.data_end {
-            wrong(ordinal, format_args!("it is its segment's last and ends at {end}, the data at {}", self.data_end));
+            wrong(
+                ordinal,
+                format_args!("it is the last of its segment and ends at {end}, the data ends at {}", self.data_end),
+            );
         }
         self.count(entry, len, raw_len);
     }
@@ -226,10 +247,10 @@ impl<'a> SegmentCheck<'a> {
     fn long_len(&mut self, ordinal: u64, entry: &Entry, wrong: &mut Wrong<'_>) -> u64 {
         self.totals.long += 1;
         if entry.is_lz4() {
-            wrong(ordinal, format_args!("it is long and LZ4, which cannot be"));
+            wrong(ordinal, format_args!("it is both long and LZ4"));
         }
         self.rules.long.stored_len(ordinal).unwrap_or_else(|| {
-            wrong(ordinal, format_args!("it is long, and the table of long samples does not know it"));
+            wrong(ordinal, format_args!("it is long, but missing in the table of long samples"));
             0
         })
     }
@@ -248,7 +269,7 @@ impl<'a> SegmentCheck<'a> {
             let crosses = self.rules.chunk_size.crosses_out_of(owner, offset, len);
             if crosses != self.rules.chunks.edge(self.first_chunk + owner) {
                 let not = if crosses { "" } else { "not " };
-                wrong(ordinal, format_args!("it does {not}cross out of chunk {owner}, the edge list says otherwise"));
+                wrong(ordinal, format_args!("it does {not}cross the end of chunk {owner}, the edge list disagrees"));
             }
         }
     }

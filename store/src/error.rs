@@ -1,15 +1,15 @@
-//! What can go wrong while a dataset is opened or asked.
+//! What can go wrong when a dataset is opened or queried.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use grainstore_format::{FormatError, escape_bytes, shown_key, shown_names, shown_path};
 
-/// Why a dataset could not be opened, or a question to it not be answered.
+/// Why a dataset could not be opened, or a query failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// A file is not there.
+    /// A file does not exist.
     #[error("{}: no such file or directory", shown_path(.path))]
     NotFound {
         /// The file.
@@ -20,7 +20,7 @@ pub enum StoreError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A file breaks a rule of the format.
@@ -31,15 +31,15 @@ pub enum StoreError {
         /// Which rule, found and expected.
         source: FormatError,
     },
-    /// The path names something else.
+    /// The path is something else.
     #[error("{}: not a dataset: {why}", shown_path(.path))]
     NotADataset {
-        /// The path that was to be opened.
+        /// The path given.
         path: PathBuf,
-        /// What is there instead.
+        /// What was found instead.
         why: String,
     },
-    /// A file is whole, but not the one that the dataset means.
+    /// A file is whole, but not the one that the dataset expects.
     #[error("{}: {what}", shown_path(.path))]
     Mismatch {
         /// The file.
@@ -47,47 +47,47 @@ pub enum StoreError {
         /// Found and expected.
         what: String,
     },
-    /// An external segment's file lies where the user has not allowed to read.
+    /// The file of an external segment is where reading has not been allowed.
     #[error("{}: it would read {}, outside the dataset's parent directory", shown_path(.path), shown_path(.target))]
     Outside {
-        /// The dataset whose manifest names the file, or the link that leads there.
+        /// The dataset whose manifest names the file, or the link that points there.
         path: PathBuf,
         /// The file.
         target: PathBuf,
     },
-    /// Another thread wanted it to stop.
+    /// The caller stopped the check.
     #[error("{}: stopped before all of it was checked", shown_path(.path))]
     Stopped {
         /// The dataset.
         path: PathBuf,
     },
-    /// There is no such sample.
+    /// The sample does not exist.
     #[error("no sample {ordinal}: the dataset has {sample_count}, numbered from 0")]
     NoSuchOrdinal {
-        /// The ordinal asked for.
+        /// The ordinal given.
         ordinal: u64,
         /// Samples of the opened generation.
         sample_count: u64,
     },
-    /// There is no such attribute.
+    /// The attribute does not exist.
     #[error("no attribute \"{}\" (there are: {})", escape_bytes(.name.as_bytes()), shown_names(.known))]
     NoSuchAttribute {
-        /// The name asked for.
+        /// The name given.
         name: String,
         /// The names of the schema.
         known: Vec<String>,
     },
-    /// There is no such generation.
+    /// The generation does not exist.
     #[error("{}: no generation {generation}: there are {count}, numbered from 0", shown_path(.path))]
     NoSuchGeneration {
         /// The dataset.
         path: PathBuf,
-        /// The generation asked for.
+        /// The generation given.
         generation: usize,
         /// How many there are.
         count: usize,
     },
-    /// Several datasets were to be read as one, and none was named.
+    /// A collection of no datasets.
     #[error("no dataset to read, expected 1 or more")]
     NoMembers,
     /// Datasets that cannot be read as one.
@@ -100,15 +100,15 @@ pub enum StoreError {
         /// The first difference.
         what: String,
     },
-    /// There is no such dataset among several.
+    /// The collection has no such dataset.
     #[error("no dataset {member}: there are {member_count}, numbered from 0")]
     NoSuchMember {
-        /// The dataset asked for.
+        /// The dataset given.
         member: usize,
         /// How many there are.
         member_count: usize,
     },
-    /// One sample is damaged, or what the index says of it.
+    /// One sample is damaged, or its index entry is.
     #[error("{}: sample {ordinal}{}: {what}", shown_path(.path), shown_key(.key.as_deref()))]
     Sample {
         /// The segment's file.
@@ -124,9 +124,15 @@ pub enum StoreError {
         /// Found and expected.
         what: String,
     },
-    /// The system gave no threads.
-    #[error("no threads to work with: {0}")]
+    /// The system could not start threads.
+    #[error("cannot start threads: {0}")]
     Threads(String),
+    /// The store contradicts itself: a mistake in grainstore, not in the data.
+    #[error("internal error: {what}; please report it")]
+    Bug {
+        /// What cannot happen.
+        what: &'static str,
+    },
 }
 
 impl StoreError {
@@ -137,7 +143,7 @@ impl StoreError {
         }
     }
 
-    /// Whether the system refused to let us look, which says nothing of what is there.
+    /// Whether the system refused access, so that nothing is known about the file.
     pub(crate) fn is_refusal(&self) -> bool {
         const TOO_MANY_OPEN_FILES: [i32; 2] = [23, 24]; // ENFILE, EMFILE
         let Self::Io { source, .. } = self else { return false };
@@ -155,6 +161,12 @@ impl StoreError {
 
     pub(crate) fn mismatch(path: &Path, what: impl Into<String>) -> Self {
         Self::Mismatch { path: path.to_owned(), what: what.into() }
+    }
+
+    /// A state that the store cannot reach.
+    pub(crate) fn bug(what: &'static str) -> Self {
+        debug_assert!(false, "{what}");
+        Self::Bug { what }
     }
 
     /// The error without the path in front, for messages that name the file themselves.
@@ -195,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_attribute_is_answered_with_the_known_ones() {
+    fn the_error_of_an_unknown_attribute_lists_the_known_ones() {
         let error = StoreError::NoSuchAttribute { name: "lable".into(), known: vec!["label".into(), "width".into()] };
         assert_eq!(error.to_string(), "no attribute \"lable\" (there are: label, width)");
     }

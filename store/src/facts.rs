@@ -1,4 +1,4 @@
-//! What there is to tell of a dataset: counts and sizes.
+//! Facts about a dataset: counts and sizes.
 
 use grainstore_format::{Alignment, BLOCK_LEN, Fingerprint, Manifest, SegmentKind, round_up};
 
@@ -12,13 +12,13 @@ pub struct Facts {
     pub samples: u64,
     /// Segments, external ones too.
     pub segments: u64,
-    /// Segments whose data lie in somebody else's file.
+    /// Segments whose data are in another program's file.
     pub external_segments: u64,
     /// Sum of the raw lengths, in bytes.
     pub payload_bytes: u64,
     /// Sum of the stored lengths, in bytes.
     pub stored_bytes: u64,
-    /// All files of the dataset with index and manifest, in bytes; external data not counted.
+    /// All files of the dataset including index and manifest, in bytes; external data are not counted.
     pub file_bytes: u64,
     /// All copies of the index, in bytes.
     pub index_bytes: u64,
@@ -34,7 +34,7 @@ pub struct Facts {
     pub long_samples: u64,
     /// Samples stored as LZ4.
     pub lz4_samples: u64,
-    /// Generations that the dataset has, newer ones too.
+    /// Generations of the dataset, including newer ones.
     pub generations: u64,
     /// Whether samples have keys.
     pub keyed: bool,
@@ -47,13 +47,14 @@ pub struct Facts {
 }
 
 impl Dataset {
-    /// Counts and sizes. Loads the index, and asks the system for the lengths of the files.
+    /// Counts and sizes. Loads the index, and queries the lengths of the files.
     ///
     /// # Errors
-    /// As [`Dataset::load`], and where a file of the dataset is missing.
+    /// As [`Dataset::load`], and if a file of the dataset is missing.
     pub fn facts(&self) -> Result<Facts, StoreError> {
         let loaded = self.loaded()?;
-        let (chunks, totals) = (self.chunks()?, loaded.totals);
+        let chunks = self.chunks()?;
+        let totals = loaded.totals;
         let (file_bytes, index_bytes) = self.file_sizes()?;
         Ok(Facts {
             samples: self.sample_count(),
@@ -97,7 +98,7 @@ impl Dataset {
                 index_files.push(index_file);
             }
         }
-        // The index of a single segment is that segment's, and counted with it.
+        // The index of a single native segment is in its file, and counted there.
         let only_native = matches!(manifest.segments(), [only] if only.kind == SegmentKind::Native);
         if !only_native && !index_files.contains(&manifest.index().file.as_str()) {
             index_files.push(&manifest.index().file);

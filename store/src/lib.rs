@@ -1,9 +1,8 @@
-//! Opens grainstore datasets and answers from their index: where a sample lies, which ordinal a key has, the values
-//! of an attribute. Also verifies datasets.
+//! Opens grainstore datasets and answers queries from their index: where a sample is stored, which ordinal a key has, the
+//! values of an attribute. Also verifies datasets.
 //!
-//! It knows files and what an index says. It does not read samples in bulk or in any order of an epoch (`reader`
-//! does), and it never writes. Nothing that it reads is trusted; every answer was checked. Nothing is mapped unless
-//! [`IndexMemory::Mapped`] is asked for.
+//! It does not read samples in bulk or in the order of an epoch (`reader` does), and it never writes. Nothing that it
+//! reads is trusted; every answer has been checked. Nothing is mapped unless [`IndexMemory::Mapped`] is chosen.
 //!
 //! ```no_run
 //! use std::path::Path;

@@ -1,8 +1,8 @@
-//! The index loaded whole, and all its rules checked: at once, or in a thread of its own while samples are located
-//! piece by piece. spec.md: section 6.2 to 6.4.
+//! Loads the whole index and checks all its rules: at once, or in a thread while samples are located piece by piece.
+//! spec.md: section 6.2 to 6.4.
 //!
-//! The thread holds the dataset and nobody waits for it: it goes on to its end where the dataset is dropped meanwhile.
-//! What it finds wrong is told by [`Dataset::check_load`], and by every later load.
+//! The thread holds the dataset and nobody waits for it: it runs to its end even if the dataset is dropped meanwhile. The
+//! error that it finds is returned by [`Dataset::check_load`], and by every later load.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -17,37 +17,37 @@ use crate::index::Index;
 use crate::threads::share_out;
 use crate::{Dataset, StoreError};
 
-/// Entries of fewer bytes than this are loaded at once: that takes a few milliseconds.
-const AHEAD_LEN_MIN: u64 = 8 << 20;
+/// Entries of fewer bytes than this are loaded by the caller: that takes a few milliseconds.
+const BACKGROUND_LEN_MIN: u64 = 8 << 20;
 /// Entries that one thread checks at a time: half a megabyte.
 const PART_LEN: usize = 32768;
-/// Fewer parts than this are checked by the calling thread: starting others takes longer.
-const PARTS_ALONE: usize = 8;
+/// Fewer parts than this are checked by the calling thread: starting more threads takes longer.
+const SINGLE_THREAD_PARTS: usize = 8;
 
 impl Dataset {
-    /// Loads entries, lengths, chunks and edges whole, in parallel, and checks all their rules. Afterwards
-    /// [`Dataset::locate`] touches no disk. A second call does nothing.
+    /// Loads all entries, lengths, chunks and edges, in parallel, and checks all their rules. Afterwards
+    /// [`Dataset::locate`] reads nothing from disk. A second call does nothing.
     ///
     /// # Errors
-    /// Where something cannot be read, or the first rule that is broken.
+    /// If something cannot be read, or a rule is broken; the first one is reported.
     pub fn load(&self) -> Result<(), StoreError> {
         self.loaded().map(|_| ())
     }
 
-    /// Loads where that takes only a few milliseconds, as a first batch does; where the index is large, does nothing.
+    /// Loads the index if that takes only a few milliseconds; does nothing if the index is large.
     ///
     /// # Errors
     /// As [`Dataset::load`], where it loads or has failed to before.
     pub fn load_if_small(&self) -> Result<(), StoreError> {
         let entries_len = self.0.index.record(SectionKind::Entries, 0).map_or(0, |record| record.len);
-        if entries_len < AHEAD_LEN_MIN { self.load() } else { self.check_load() }
+        if entries_len < BACKGROUND_LEN_MIN { self.load() } else { self.check_load() }
     }
 
-    /// Begins to load in another thread, and returns; loads where that takes only a few milliseconds. A second call does
-    /// nothing, but for telling that the load has failed.
+    /// Starts to load the index in another thread, and returns; a small index is loaded by the caller. A second call does
+    /// nothing, except that it returns the error of a load that has failed.
     ///
-    /// Meanwhile samples are located piece by piece. A thread that loads takes its share of the device: who wants a few
-    /// samples first asks for them before.
+    /// Meanwhile samples are located piece by piece. The thread uses part of the device's bandwidth: callers that need a
+    /// few samples first should read them before.
     ///
     /// # Errors
     /// As [`Dataset::load`], where it loads or has failed to before.
@@ -62,27 +62,30 @@ impl Dataset {
         }
         let dataset = self.clone();
         let thread = Builder::new().name("grain-index".into()).spawn(move || {
-            // Told by `check_load`.
+            // `check_load` returns the error.
             let _ = dataset.load();
         });
-        // Where the system gives no more threads, this one does the work.
-        thread.map_or_else(|_| self.load(), |_| Ok(()))
+        // If the system cannot start a thread, this one does the work.
+        match thread {
+            Ok(_) => Ok(()),
+            Err(_) => self.load(),
+        }
     }
 
-    /// The error of a load that has failed; all is well where none was begun, and while one is under way.
+    /// Returns the error of a load that has failed; no error if none was started, or while one runs.
     ///
     /// # Errors
     /// As [`Dataset::load`].
     pub fn check_load(&self) -> Result<(), StoreError> {
-        // Errors cannot be kept and told twice, so it is tried again.
+        // An error cannot be stored and returned twice, so the load is repeated.
         if self.0.loading.has_failed.load(Ordering::Acquire) { self.load() } else { Ok(()) }
     }
 
-    /// The chunk list of the opened generation; read and checked by itself, if need be: whether the entries agree with
-    /// it is known once they are located or loaded.
+    /// The chunk list of the opened generation, read at the first call. Whether the entries agree with it is checked when
+    /// they are located or loaded.
     ///
     /// # Errors
-    /// Where it cannot be read, or disagrees with the segments.
+    /// If it cannot be read, or disagrees with the segments.
     pub fn chunks(&self) -> Result<&ChunkList, StoreError> {
         if let Some(chunks) = self.0.chunks.get() {
             return Ok(chunks);
@@ -92,8 +95,8 @@ impl Dataset {
         Ok(self.0.chunks.get_or_init(|| chunks))
     }
 
-    /// The chunk list of the opened generation, where it is in memory.
-    pub(crate) fn known_chunks(&self) -> Option<&ChunkList> {
+    /// The chunk list of the opened generation, if it is in memory.
+    pub(crate) fn cached_chunks(&self) -> Option<&ChunkList> {
         self.0.chunks.get()
     }
 
@@ -116,7 +119,7 @@ impl Dataset {
         Ok(self.0.loaded.get_or_init(|| loaded))
     }
 
-    /// All of the index is checked, a later generation's samples too: sums and counts cover it whole.
+    /// Checks the whole index, including samples of later generations: sums and counts cover all of it.
     fn load_and_check(&self) -> Result<CheckedEntries, StoreError> {
         let index = &self.0.index;
         let of_all;
@@ -156,21 +159,15 @@ impl Dataset {
         let check = |part: usize| {
             let from = range.start + part * PART_LEN;
             let to = (from + PART_LEN).min(range.end);
-            let part = EntrySlice {
-                first: from as u64,
-                entries: entries.get(from..to).unwrap_or_default(),
-                before: from.checked_sub(1).and_then(|before| entries.get(before)).copied(),
-                raw_len: raw_len.map(|raw_len| raw_len.get(4 * from..4 * to).unwrap_or_default()),
-            };
+            let slice = entry_slice(entries, raw_len, from..to)?;
             let mut first_wrong = None;
-            let totals = rules.check(&part, &mut |ordinal, what| {
+            let totals = rules.check(slice, &mut |ordinal, what| {
                 first_wrong.get_or_insert_with(|| (ordinal, what.to_string()));
             });
-            first_wrong.map_or(Ok(totals), |(ordinal, what)| {
-                let segment = rules.table.segment_of(ordinal);
-                let offset = entries.get(to_usize(ordinal)).map_or(0, Entry::offset);
-                Err(self.damaged_sample(ordinal, segment, offset, what))
-            })
+            let Some((ordinal, what)) = first_wrong else { return Ok(totals) };
+            let segment = rules.table.segment_of(ordinal);
+            let offset = entries.get(to_usize(ordinal)).map_or(0, Entry::offset);
+            Err(self.damaged_sample(ordinal, segment, offset, what))
         };
         let parts = range.len().div_ceil(PART_LEN);
         let sum = Mutex::new(EntryTotals::default());
@@ -180,13 +177,30 @@ impl Dataset {
             *sum = sum.plus(totals);
             Ok(())
         };
-        if parts < PARTS_ALONE {
+        if parts < SINGLE_THREAD_PARTS {
             (0..parts).try_for_each(add)?
         } else {
             share_out(0..parts, add)?
         }
         Ok(sum.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// The samples of `range`, with their raw lengths if the index has them.
+fn entry_slice<'a>(
+    entries: &'a [Entry],
+    raw_len: Option<&'a [u8]>,
+    range: Range<usize>,
+) -> Result<EntrySlice<'a>, StoreError> {
+    // The directory was checked: both sections have an element for each sample.
+    let bug = || StoreError::bug("section entries or raw_len is shorter than the number of samples");
+    let before = range.start.checked_sub(1).and_then(|before| entries.get(before)).copied();
+    let raw_len = match raw_len {
+        Some(bytes) => Some(bytes.get(4 * range.start..4 * range.end).ok_or_else(bug)?),
+        None => None,
+    };
+    let first = range.start as u64;
+    EntrySlice::new(first, entries.get(range).ok_or_else(bug)?, before, raw_len).ok_or_else(bug)
 }
 
 /// Reads sections CHUNKS and EDGES of an index. spec.md: CHK-1 to CHK-3.
@@ -199,21 +213,23 @@ pub(crate) fn read_chunks(index: &Index) -> Result<ChunkList, StoreError> {
     ChunkList::decode(&counts, edges, &index.table, &index.frame.directory).map_err(|error| index.wrong(error))
 }
 
-/// The samples add up to what the directory says. spec.md: section 5, LNG-1, RAW-1.
+/// Checks that the samples add up to the totals of the directory. spec.md: section 5, LNG-1, RAW-1.
 pub(crate) fn check_totals(index: &Index, long: &LongTable, totals: EntryTotals) -> Result<(), StoreError> {
     let counts = index.frame.directory.counts();
     let wrong = |what, detail| Err(index.damaged(what, detail));
     if totals.long != long.len() {
-        let detail = format!("{} samples, {} entries are long", long.len(), totals.long);
+        let detail = format!("{} records, but {} entries are long", long.len(), totals.long);
         return wrong("table of long samples", detail);
     }
     if (totals.lz4 > 0) != index.record(SectionKind::RawLen, 0).is_some() {
-        return wrong("directory", format!("{} samples are LZ4, section raw_len says otherwise", totals.lz4));
+        return wrong(
+            "directory",
+            format!("{} samples are LZ4, the presence of section raw_len disagrees", totals.lz4),
+        );
     }
     if (totals.stored_bytes, totals.payload_bytes) != (counts.stored_bytes, counts.payload_bytes) {
         let found = format!("{} stored and {} raw", totals.stored_bytes, totals.payload_bytes);
-        let detail =
-            format!("samples have {found} bytes, it says {} and {}", counts.stored_bytes, counts.payload_bytes);
+        let detail = format!("samples have {found} bytes, it has {} and {}", counts.stored_bytes, counts.payload_bytes);
         return wrong("directory", detail);
     }
     Ok(())

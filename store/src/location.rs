@@ -1,6 +1,6 @@
 //! Where a sample is stored, and how.
 
-/// Where the stored bytes of a sample are, and what they are.
+/// Where the stored bytes of a sample are, their checksum and encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Location {
     /// The segment's number.
@@ -18,9 +18,9 @@ pub struct Location {
 /// How a payload is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
-    /// As it is.
+    /// Unchanged.
     Raw,
-    /// As one LZ4 block.
+    /// One LZ4 block.
     Lz4 {
         /// Bytes of the payload, at most 64 MiB.
         raw_len: u64,

@@ -1,6 +1,6 @@
-//! Opens a dataset directory or a lone native segment: manifest, one index, and what they say of each other.
+//! Opens a dataset directory or a lone native segment: reads the manifest and one index, and checks that they agree.
 //!
-//! The work does not grow with the number of samples; the segments' files are left alone.
+//! The work does not grow with the number of samples; the files of the segments are not opened.
 //! spec.md: section 9, MAN-3, MAN-4, EXT-1, GEN-1, FPR-2.
 
 use std::ffi::OsString;
@@ -16,26 +16,26 @@ use crate::index::{Frame, Index};
 use crate::segment::{AllowedPaths, ExternalData, Segment};
 use crate::{OpenOptions, StoreError};
 
-/// What opening finds out.
+/// The parts of an opened dataset.
 #[derive(Debug)]
 pub(crate) struct OpenedParts {
     pub(crate) index: Index,
     /// The segments of the opened generation.
     pub(crate) segments: Vec<Segment>,
-    /// For every segment of the index: is it external.
+    /// For every segment of the index: whether it is external.
     pub(crate) external: Vec<bool>,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) table: SegmentTable,
     pub(crate) manifest: Option<Manifest>,
 }
 
-/// What a path names.
+/// What a path leads to.
 pub(crate) enum PathKind {
     Directory,
     LoneFile,
 }
 
-/// Looks at the path before anything is opened.
+/// Checks the path before anything is opened.
 pub(crate) fn path_kind(path: &Path) -> Result<PathKind, StoreError> {
     let not = |why: String| Err(StoreError::NotADataset { path: path.to_owned(), why });
     match std::fs::metadata(path) {
@@ -119,7 +119,7 @@ fn open_lone(path: &Path, options: &OpenOptions) -> Result<OpenedParts, StoreErr
     })
 }
 
-/// Reads the header of a file that is opened by itself: only a native segment is a dataset. spec.md: FIL-2, FIL-3.
+/// Checks the header of a lone file: only a native segment is a dataset. spec.md: FIL-2, FIL-3.
 fn check_is_segment(path: &Path) -> Result<(), StoreError> {
     check_is_ours(path)?;
     let header = read_header(path)?;
@@ -127,12 +127,12 @@ fn check_is_segment(path: &Path) -> Result<(), StoreError> {
         FileKind::Segment => Ok(()),
         FileKind::Index => Err(StoreError::NotADataset {
             path: path.to_owned(),
-            why: "it is an index and holds no samples; open the directory that it lies in".into(),
+            why: "it is an index and holds no samples; open its directory".into(),
         }),
     }
 }
 
-/// The first block of a file, or as much of it as there is.
+/// The first block of a file; all of a shorter file.
 pub(crate) fn read_header(path: &Path) -> Result<Vec<u8>, StoreError> {
     use std::io::Read;
     let (file, _) = open_regular(path)?;
@@ -141,27 +141,29 @@ pub(crate) fn read_header(path: &Path) -> Result<Vec<u8>, StoreError> {
     Ok(header)
 }
 
-/// The manifest and its index agree. spec.md: MAN-3, MAN-4.
+/// Checks that the manifest and its index agree. spec.md: MAN-3, MAN-4.
 fn check_index(index: &Index, manifest: &Manifest) -> Result<(), StoreError> {
     let wrong = |what: String| Err(StoreError::mismatch(index.path(), what));
-    let (found, expected) = (index.frame.fingerprint, manifest.index().fingerprint);
+    let found = index.frame.fingerprint;
+    let expected = manifest.index().fingerprint;
     if found != expected {
-        return wrong(format!("its fingerprint is {found}, the manifest says {expected}"));
+        return wrong(format!("its fingerprint is {found}, the manifest has {expected}"));
     }
-    let (found, expected) = (index.table.len(), manifest.segments().len());
+    let found = index.table.len();
+    let expected = manifest.segments().len();
     if found != expected {
-        return wrong(format!("it has {found} segments, the manifest {expected}"));
+        return wrong(format!("it has {found} segments, the manifest has {expected}"));
     }
     let records = index.table.records().iter().zip(manifest.segments());
     for (number, (record, segment)) in records.enumerate() {
         if record.sample_count != segment.sample_count {
             let (found, expected) = (record.sample_count, segment.sample_count);
-            return wrong(format!("segment {number} has {found} samples in it, {expected} in the manifest"));
+            return wrong(format!("segment {number} has {found} samples in the index, {expected} in the manifest"));
         }
         let native = segment.kind == SegmentKind::Native;
         if !data_end_fits(native, record.data_end, segment.file_len) {
             let (end, len) = (record.data_end, segment.file_len);
-            return wrong(format!("segment {number} ends at {end}, which no file of {len} bytes allows"));
+            return wrong(format!("segment {number} ends at {end}, which does not fit its file of {len} bytes"));
         }
     }
     match manifest.segments() {
@@ -170,7 +172,7 @@ fn check_index(index: &Index, manifest: &Manifest) -> Result<(), StoreError> {
     }
 }
 
-/// The samples of a segment lie in its file; in a native one an index follows them. spec.md: SEG-2.
+/// Whether the samples of a segment fit its file, in a native one with an index after them. spec.md: SEG-2.
 pub(crate) fn data_end_fits(native: bool, data_end: u64, file_len: u64) -> bool {
     if !native {
         return data_end <= file_len;
@@ -183,34 +185,41 @@ fn check_only_segment(index: &Index, manifest: &Manifest, segment: &str) -> Resu
     let expected = manifest.segments().first().map(|segment| (segment.file_len, segment.fingerprint));
     let found = (index.frame.file.len(), index.frame.fingerprint);
     if manifest.index().file != segment || expected != Some(found) {
-        return Err(StoreError::mismatch(index.path(), "it is not the dataset's only segment, as the index must be"));
+        return Err(StoreError::mismatch(index.path(), "it must be the dataset's only segment, and is another file"));
     }
     check_lone(index)
 }
 
-/// The index of a native segment follows its samples. spec.md: FIL-2, SEG-2.
+/// Checks that the index of a native segment follows its samples. spec.md: FIL-2, SEG-2.
 pub(crate) fn check_lone(index: &Index) -> Result<(), StoreError> {
     let data_end = match index.table.records() {
         [only] => only.data_end,
-        records => return Err(index.damaged("segment table", format!("a segment with {} segments", records.len()))),
+        records => {
+            return Err(index.damaged("segment table", format!("{} records, expected 1 in a segment", records.len())));
+        }
     };
-    let (expected, found) = (round_up(data_end, BLOCK_LEN), index.frame.footer.index_offset());
+    let expected = round_up(data_end, BLOCK_LEN);
+    let found = index.frame.footer.index_offset();
     if data_end < BLOCK_LEN || expected != found {
         return Err(index.damaged("segment table", format!("data ends at {data_end}, the index is at {found}")));
     }
     Ok(())
 }
 
-/// An index file holds nothing before its sections. spec.md: FTR-4.
+/// Checks that an index file holds nothing before its sections. spec.md: FTR-4.
 pub(crate) fn check_index_file(frame: &Frame) -> Result<(), StoreError> {
     let offset = frame.footer.index_offset();
     if offset == BLOCK_LEN {
         return Ok(());
     }
-    Err(StoreError::damaged(frame.path(), "footer", format!("index_offset is {offset}, in an index file it is 4096")))
+    Err(StoreError::damaged(
+        frame.path(),
+        "footer",
+        format!("index_offset is {offset}, expected 4096 in an index file"),
+    ))
 }
 
-/// Refuses a file that neither begins nor ends as one of grainstore does.
+/// Refuses a file that neither begins nor ends like a grainstore file.
 pub(crate) fn check_is_ours(path: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::FileExt;
     if read_header(path)?.starts_with(b"\x89GRAIN\r\n") {
@@ -222,7 +231,7 @@ pub(crate) fn check_is_ours(path: &Path) -> Result<(), StoreError> {
     if file.read_exact_at(&mut magic, offset).is_ok() && &magic == b"GRAINEND" {
         return Ok(());
     }
-    let why = "it neither begins nor ends like a file of grainstore".into();
+    let why = "it neither begins nor ends like a grainstore file".into();
     Err(StoreError::NotADataset { path: path.to_owned(), why })
 }
 

@@ -3,26 +3,26 @@
 /// How a dataset is opened.
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
-    /// Which generation, counted from 0, the oldest; none: the newest.
+    /// The generation, counted from the oldest, which is 0; `None`: the newest.
     pub generation: Option<usize>,
-    /// Where sections of the index lie once they are loaded.
+    /// Where sections of the index are held once they are loaded.
     pub index_memory: IndexMemory,
-    /// Whether files outside the dataset's parent directory are read, where a dataset that was adopted names them. A
-    /// dataset from somebody else could name any file of this machine.
+    /// Whether an adopted dataset may read files outside its parent directory. A dataset from an untrusted origin could
+    /// name any file of this machine.
     pub allow_external: bool,
 }
 
-/// Where a section of the index lies once it is loaded whole. Until then it is read piece by piece, either way.
+/// Where a section of the index is held once it is loaded. Until then it is read in pieces, in both cases.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IndexMemory {
-    /// In memory of this process, read once: what happens to the file later changes nothing.
+    /// In memory of this process, read once: later changes of the file have no effect.
     #[default]
     Owned,
     /// In a map of the file, which processes share and the system may drop and read again. All of it is checked once,
     /// when it is mapped.
     ///
-    /// Only for files that nobody touches while they are open: where one is cut short, reading ends the process with
-    /// SIGBUS; where one is written to, answers come from bytes that nobody checked.
+    /// Only for files that nobody changes while they are open: if a file is truncated, reading ends the process with
+    /// SIGBUS; if it is overwritten, answers come from bytes that were not checked.
     Mapped,
 }

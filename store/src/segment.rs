@@ -1,4 +1,4 @@
-//! The files that hold the samples. They are not opened here but once, to see that they are the right ones.
+//! The segments' files. They are opened here only to check that they are the right ones.
 //! spec.md: EXT-1 to EXT-3.
 
 use std::fs::File;
@@ -14,16 +14,16 @@ use grainstore_format::{
 use crate::StoreError;
 use crate::index::file::open_regular;
 
-/// Where the files of external segments may lie.
+/// Where the files of external segments may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AllowedPaths {
-    /// In the directory that the dataset lies in, or below it.
+    /// In the parent directory of the dataset, or below it.
     Parent,
-    /// Anywhere: the user allows it.
+    /// Anywhere: the caller allows it.
     Anywhere,
 }
 
-/// What the manifest says of an external segment's data file.
+/// What the manifest records of an external segment's data file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ExternalData {
     fingerprint: Fingerprint,
@@ -31,12 +31,12 @@ pub(crate) struct ExternalData {
     allowed: AllowedPaths,
 }
 
-/// A data file that is what the manifest says, and when it was last written to. spec.md: EXT-3.
+/// Whether a data file with the right content has the modification time of the manifest. spec.md: EXT-3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileTime {
-    /// As the manifest says, or nothing is said of it.
+    /// It has, or the manifest records none.
     Same,
-    /// Not as the manifest says: the checksums decide.
+    /// It has another one: the checksums decide.
     Other,
 }
 
@@ -55,7 +55,7 @@ impl AllowedPaths {
         if allow_external { Self::Anywhere } else { Self::Parent }
     }
 
-    /// Refuses a path that leads out of them by itself; no file is looked at. spec.md: EXT-1.
+    /// Refuses a path that leads to a place that is not allowed; no file is accessed. spec.md: EXT-1.
     pub(crate) fn check(self, directory: &Path, segment: &SegmentRef) -> Result<(), StoreError> {
         if self == Self::Anywhere || segment.kind == SegmentKind::Native {
             return Ok(());
@@ -69,13 +69,14 @@ impl AllowedPaths {
         }
     }
 
-    /// Refuses links that lead out of them. spec.md: EXT-1.
+    /// Refuses links that lead to a place that is not allowed. spec.md: EXT-1.
     pub(crate) fn check_links(self, directory: &Path, path: &Path) -> Result<(), StoreError> {
         if self == Self::Anywhere {
             return Ok(());
         }
         let real = |path: &Path| std::fs::canonicalize(path).map_err(|error| StoreError::io(path, error));
-        let (target, home) = (real(path)?, real(directory)?);
+        let target = real(path)?;
+        let home = real(directory)?;
         if target.starts_with(home.parent().unwrap_or(&home)) {
             return Ok(());
         }
@@ -84,7 +85,7 @@ impl AllowedPaths {
 }
 
 impl ExternalData {
-    /// Of an external segment; none of a native one.
+    /// The data of an external segment; `None` for a native one.
     pub(crate) fn of(kind: &SegmentKind, allowed: AllowedPaths) -> Option<Self> {
         match kind {
             SegmentKind::Native => None,
@@ -105,12 +106,12 @@ impl Segment {
         &self.path
     }
 
-    /// Whether the file is somebody else's, with an index of ours.
+    /// Whether the segment is external: another program's file, with an index in a file of its own.
     pub fn is_external(&self) -> bool {
         self.data.is_some()
     }
 
-    /// The length of the file in bytes, as the dataset knows it.
+    /// The length of the file in bytes, as recorded in the dataset.
     pub fn file_len(&self) -> u64 {
         self.file_len
     }
@@ -120,7 +121,7 @@ impl Segment {
         self.ordinals.clone()
     }
 
-    /// Compares the file's length, and of an external one the fingerprint; once, then it is remembered.
+    /// Compares the file's length, and the fingerprint of an external one, with the dataset. Done once.
     pub(crate) fn check_file(&self, directory: &Path) -> Result<FileTime, StoreError> {
         if let Some(&time) = self.checked.get() {
             return Ok(time);
@@ -130,7 +131,7 @@ impl Segment {
     }
 }
 
-/// Compares a data file with what the manifest says of it.
+/// Compares a data file with the manifest.
 pub(crate) fn check_data_file(
     directory: &Path,
     path: &Path,
@@ -142,9 +143,12 @@ pub(crate) fn check_data_file(
     }
     let (file, found_len) = open_regular(path)?;
     if found_len != file_len {
-        return Err(StoreError::mismatch(path, format!("it has {found_len} bytes, the manifest says {file_len}")));
+        return Err(StoreError::mismatch(path, format!("it has {found_len} bytes, the manifest has {file_len}")));
     }
-    data.map_or(Ok(FileTime::Same), |data| data.check(path, &file, file_len))
+    match data {
+        Some(data) => data.check(path, &file, file_len),
+        None => Ok(FileTime::Same),
+    }
 }
 
 impl ExternalData {
@@ -153,7 +157,7 @@ impl ExternalData {
         let found = data_fingerprint_of(file_len, |bytes, offset| file.read_exact_at(bytes, offset)).map_err(wrong)?;
         if found != self.fingerprint {
             let expected = self.fingerprint;
-            let what = format!("the data has changed: its fingerprint is {found}, the manifest says {expected}");
+            let what = format!("the data has changed: its fingerprint is {found}, the manifest has {expected}");
             return Err(StoreError::mismatch(path, what));
         }
         let time = file.metadata().and_then(|metadata| metadata.modified()).map_err(wrong)?;
@@ -161,7 +165,7 @@ impl ExternalData {
     }
 }
 
-/// What a user is told of files whose modification time alone has changed, the first by its name.
+/// The notice about files of which only the modification time has changed; the first is named.
 pub(crate) fn modified_since(first: &str, others: usize) -> String {
     let others = match others {
         0 => String::new(),

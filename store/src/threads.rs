@@ -1,18 +1,18 @@
-//! Threads that live as long as one piece of work.
+//! Threads for one piece of work.
 //!
-//! Not the process-wide pool: its threads are gone in a child after `fork`, and work given to it would wait for ever.
+//! The process-wide pool is not used: its threads do not exist in a child after `fork`, and work for it would wait forever.
 
 use std::sync::{Mutex, PoisonError};
 
 use crate::StoreError;
 
-/// More threads than this do not load an index faster.
+/// The largest number of threads: more do not load an index faster.
 const MAX_THREADS: usize = 16;
 
-/// Hands out `items`, in order, to one thread for each core, the calling one among them. After an error no new item
-/// is begun; of several errors that of the earliest item counts.
+/// Distributes `items`, in order, to one thread per core, including the calling thread. After an error no new item is
+/// started; of several errors, that of the earliest item is returned.
 ///
-/// The calling thread takes part or waits, and runs nothing else meanwhile: it may hold a lock.
+/// The calling thread works or waits, and runs nothing else meanwhile: it may hold a lock.
 pub(crate) fn share_out<I, E>(items: I, work: impl Fn(I::Item) -> Result<(), E> + Sync) -> Result<(), E>
 where
     I: Iterator + Send,
@@ -36,7 +36,7 @@ where
     };
     std::thread::scope(|scope| {
         for _ in 1..core_count() {
-            // Where the system gives no more threads, those that are there do the work.
+            // If the system cannot start more threads, the existing ones do the work.
             if std::thread::Builder::new().spawn_scoped(scope, run).is_err() {
                 break;
             }
@@ -44,7 +44,10 @@ where
         run();
     });
     let (_, error) = state.into_inner().unwrap_or_else(PoisonError::into_inner);
-    error.map_or(Ok(()), |(_, error)| Err(error))
+    match error {
+        Some((_, error)) => Err(error),
+        None => Ok(()),
+    }
 }
 
 /// A pool of `threads`, by default one for each core.
@@ -66,7 +69,7 @@ mod tests {
     use super::share_out;
 
     #[test]
-    fn every_item_is_worked_on_once_and_the_earliest_error_counts() {
+    fn every_item_is_processed_once_and_the_earliest_error_is_returned() {
         let sum = AtomicUsize::new(0);
         let all: Result<(), usize> = share_out(0..1000, |item| {
             sum.fetch_add(item, Ordering::Relaxed);

@@ -73,7 +73,7 @@ fn a_touched_file_is_told_of_once_and_a_truncated_one_refused_by_name() {
     file.set_len(3000).unwrap();
     for line in ["epoch d", "get d s00001"] {
         let refused = place.refused(line);
-        assert!(refused.contains("d/../x.tar: it has 3000 bytes, the manifest says "), "{line}: {refused}");
+        assert!(refused.contains("d/../x.tar: it has 3000 bytes, the manifest has "), "{line}: {refused}");
     }
     assert_eq!(place.run("verify d").status, 1);
 }

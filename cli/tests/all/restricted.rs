@@ -123,7 +123,7 @@ fn a_segment_that_was_cut_short_is_named_with_both_lengths() {
     for command in ["epoch", "bench"] {
         let run = fixture.run(command, [""; 0]);
         assert_eq!((run.status, run.stdout.as_str()), (2, ""), "{run:?}");
-        let what = format!("00001.seg: it has {} bytes, the manifest says {len}\n", len - 4096);
+        let what = format!("00001.seg: it has {} bytes, the manifest has {len}\n", len - 4096);
         assert!(run.stderr.ends_with(&what), "{}", run.stderr);
     }
 }

@@ -54,7 +54,7 @@ fn the_error_says_file_key_and_both_checksums() {
     let expected =
         format!("{}: sample 7 (key \"class 1/7.jpg\"): CRC-32 of stored bytes 4796..4896 is ", file.display());
     assert!(error.starts_with(&expected), "{error}");
-    assert!(error.contains(", entry says "), "{error}");
+    assert!(error.contains(", the entry has "), "{error}");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_truncated_segment_is_an_error_that_names_the_file_and_the_others_still_read
     let reader = made.reader(IoChoice::Buffered);
     let broken = dataset.segments()[1].ordinals();
     let error = reader.get(broken.start).unwrap_err().to_string();
-    let what = format!("it has {} bytes, the manifest says {file_len}", file_len - 4096);
+    let what = format!("it has {} bytes, the manifest has {file_len}", file_len - 4096);
     assert_eq!(error, format!("{}: {what}", path.display()));
     made.check(&reader.get_batch(&[0, broken.start - 1, broken.end]).unwrap());
     assert!(reader.get_batch(&[0, broken.start]).is_err());

@@ -11,7 +11,7 @@ use grainstore_format::ChunkSize;
 use grainstore_reader::plan::EXTENT_SAMPLES_MAX;
 use grainstore_reader::{IoChoice, Reader, ReaderOptions};
 use grainstore_store::Dataset;
-use made::{Built, Model, ModelSample, Parts, Placed, RawIndex, SegmentParts};
+use made::{Built, DatasetModel, DatasetParts, IndexParts, ModelSample, Placed, SegmentParts};
 use proptest::prelude::*;
 
 const CHUNK: u64 = 4096;
@@ -43,20 +43,20 @@ fn placed(steps: &[Step]) -> Vec<Placed> {
 
 /// External segments of samples that nobody reads: their files are holes.
 fn write(segments: &[Vec<Placed>]) -> Built {
-    let model = Model { segments: vec![(vec![], true)], ..Model::plain(&[]) };
+    let model = DatasetModel { segments: vec![(vec![], true)], ..DatasetModel::plain(&[]) };
     let ends: Vec<u64> = segments.iter().map(|placed| placed.last().map_or(0, |p| p.offset + p.stored_len)).collect();
     let part = |(number, placed): (usize, &Vec<Placed>)| SegmentParts {
         name: format!("../{number}.tar"),
         index_file: format!("{number}.idx"),
         data: vec![],
-        index: RawIndex::of(&model, &[(placed, ends[number])]),
+        index: IndexParts::of(&model, &[(placed, ends[number])]),
         sparse_len: Some(ends[number].max(1)),
     };
     let all: Vec<(&[Placed], u64)> = segments.iter().map(Vec::as_slice).zip(ends.iter().copied()).collect();
     let parts = segments.iter().enumerate().map(part).collect();
-    let merged = Some(RawIndex::of(&model, &all)).filter(|_| segments.len() > 1);
-    let merged = merged.or_else(|| Some(RawIndex::of(&model, &all[..1])));
-    Parts { segments: parts, merged, earlier: vec![] }.write()
+    let merged = Some(IndexParts::of(&model, &all)).filter(|_| segments.len() > 1);
+    let merged = merged.or_else(|| Some(IndexParts::of(&model, &all[..1])));
+    DatasetParts { segments: parts, merged, earlier: vec![] }.write()
 }
 
 /// PLN-2, from the samples themselves.

@@ -261,8 +261,8 @@ fn a_file_of_another_length_or_with_another_end_is_refused_by_name() {
     *other_end.last_mut().unwrap() ^= 1;
     let longer = [whole.as_slice(), b"x"].concat();
     for (bytes, what) in [
-        (&whole[..whole.len() - 1], "bytes, the manifest says"),
-        (&longer, "bytes, the manifest says"),
+        (&whole[..whole.len() - 1], "bytes, the manifest has"),
+        (&longer, "bytes, the manifest has"),
         (&other_end, "the data has changed"),
     ] {
         std::fs::write(pair.data(1), bytes).unwrap();

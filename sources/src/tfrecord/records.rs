@@ -244,7 +244,8 @@ impl<'a> Records<'a> {
 
 impl Read for Records<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.stream(into).map_err(|bad| io::Error::new(io::ErrorKind::InvalidData, format!("{}{}", bad.location, bad.why)))
+        self.stream(into)
+            .map_err(|bad| io::Error::new(io::ErrorKind::InvalidData, format!("{}{}", bad.location, bad.why)))
     }
 }
 

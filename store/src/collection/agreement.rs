@@ -1,4 +1,5 @@
-//! What datasets must have in common to be read as one: attributes, fields, whether there are keys, and what labels mean.
+//! What the datasets of a collection must have in common: attributes, fields, whether there are keys, and the meaning of
+//! labels.
 //! spec.md: PLN-8.
 
 use std::path::Path;
@@ -7,16 +8,16 @@ use grainstore_format::{Schema, escape_bytes};
 
 use crate::{Dataset, StoreError};
 
-/// What every member has to have.
+/// What every member must have.
 #[derive(Debug)]
 pub(super) struct Agreement {
     pub(super) schema: Schema,
     pub(super) is_keyed: bool,
-    /// What the labels stand for, where that is written down.
+    /// The names of the classes that labels number, if the dataset has them.
     class_names: Option<serde_json::Value>,
 }
 
-/// Under this name the user's metadata lists the classes that labels number.
+/// The entry of the user's metadata that lists the names of the classes.
 const CLASS_NAMES: &str = "class_names";
 
 impl Agreement {
@@ -32,7 +33,8 @@ impl Agreement {
     }
 
     fn difference(&self, dataset: &Dataset) -> Option<String> {
-        let (first, second) = (&self.schema, dataset.schema());
+        let first = &self.schema;
+        let second = dataset.schema();
         if first == second && self.is_keyed == dataset.is_keyed() {
             return self.difference_of_classes(dataset);
         }
@@ -45,27 +47,37 @@ impl Agreement {
             .or_else(keyed)
     }
 
-    /// A label that stands for one class here and for another there would be mistaken for one class.
+    /// A label must mean the same class in all members.
     fn difference_of_classes(&self, dataset: &Dataset) -> Option<String> {
-        let (first, second) = (self.class_names.as_ref(), dataset.user_metadata().get(CLASS_NAMES));
+        let first = self.class_names.as_ref();
+        let second = dataset.user_metadata().get(CLASS_NAMES);
         if first == second {
             return None;
         }
         let names = |value: Option<&serde_json::Value>| -> Vec<String> {
             let names = value.and_then(|value| value.as_array()).into_iter().flatten();
-            names.map(|name| format!("\"{}\"", escape_bytes(name.as_str().unwrap_or_default().as_bytes()))).collect()
+            names.map(class_name).collect()
         };
         first_difference("class", &names(first), &names(second))
             .or_else(|| Some(format!("{CLASS_NAMES} are not the same in both")))
     }
 }
 
-/// The first place where two lists are not the same.
+/// A class name between quotes; any other JSON value as it is.
+fn class_name(name: &serde_json::Value) -> String {
+    match name.as_str() {
+        Some(name) => format!("\"{}\"", escape_bytes(name.as_bytes())),
+        None => escape_bytes(name.to_string().as_bytes()),
+    }
+}
+
+/// The first difference between two lists.
 fn first_difference(what: &str, first: &[String], second: &[String]) -> Option<String> {
-    let item = |list: &[String], place: usize| list.get(place).cloned().unwrap_or_else(|| "missing".into());
-    let place = (0..first.len().max(second.len())).find(|&place| first.get(place) != second.get(place))?;
-    let (first, second) = (item(first, place), item(second, place));
-    Some(format!("{what} {place} is {first} in the first, {second} in the second"))
+    let item = |list: &[String], index: usize| list.get(index).cloned().unwrap_or_else(|| "missing".into());
+    let index = (0..first.len().max(second.len())).find(|&index| first.get(index) != second.get(index))?;
+    let first = item(first, index);
+    let second = item(second, index);
+    Some(format!("{what} {index} is {first} in the first, {second} in the second"))
 }
 
 fn attributes(schema: &Schema) -> Vec<String> {

@@ -1,7 +1,7 @@
-//! A dataset among several, which stays closed until it is needed.
+//! A dataset of a collection, which stays closed until it is needed.
 //!
-//! It is opened once to see what it is, and closed again: what has to be known of all members takes a few words then,
-//! no file and no index. When it is opened to be read, it must still be what it was.
+//! It is opened once to read its facts, and closed again: a closed member holds a few words of memory, no file and no
+//! index. When it is opened again, it must still be the same dataset.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -10,31 +10,31 @@ use grainstore_format::{ChunkSize, Fingerprint};
 
 use crate::{Dataset, OpenOptions, StoreError};
 
-/// A dataset, opened or not, and what is known of it.
+/// A dataset, open or closed, and the facts known about it.
 #[derive(Debug)]
 pub(super) struct MemberDataset {
     path: PathBuf,
-    /// The generation among them that was seen.
+    /// With the generation that was opened first.
     options: OpenOptions,
     pub(super) facts: MemberFacts,
-    /// None where only the whole index tells: of a generation that was not the newest.
+    /// `None` if the whole index is needed for them: for a generation that is not the newest.
     pub(super) sums: Option<Sums>,
     opened: OnceLock<Dataset>,
 }
 
-/// What must be the same each time that a member is opened.
+/// What must be the same each time a member is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MemberFacts {
     pub(super) fingerprint: Fingerprint,
     pub(super) sample_count: u64,
     pub(super) segment_count: usize,
-    /// Lengths of the segments' files.
+    /// The sum of the lengths of the segments' files.
     pub(super) segment_bytes: u64,
     pub(super) chunk_size: ChunkSize,
     pub(super) has_field_columns: bool,
 }
 
-/// Bytes of all samples.
+/// The bytes of all samples.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sums {
     pub(super) stored_bytes: u64,
@@ -64,7 +64,7 @@ impl Sums {
 }
 
 impl MemberDataset {
-    /// What is known of a dataset that was opened with `options` and is to be closed again.
+    /// The facts about a dataset that was opened with `options`, which the caller then closes.
     pub(super) fn closed(dataset: &Dataset, options: &OpenOptions) -> Result<Self, StoreError> {
         let newest =
             || dataset.0.manifest.as_ref().map_or(0, |manifest| manifest.generations().len().saturating_sub(1));
@@ -88,12 +88,12 @@ impl MemberDataset {
         &self.path
     }
 
-    /// The dataset, where it is open.
+    /// The dataset, if it is open.
     pub(super) fn opened(&self) -> Option<&Dataset> {
         self.opened.get()
     }
 
-    /// The dataset, opened where that has not been done.
+    /// The dataset, opened if needed.
     #[inline]
     pub(super) fn dataset(&self) -> Result<&Dataset, StoreError> {
         match self.opened.get() {
@@ -102,21 +102,22 @@ impl MemberDataset {
         }
     }
 
-    /// Two threads may do so at the same time; one dataset is dropped then.
+    /// Two threads may do this at the same time; one of the two datasets is dropped then.
     #[cold]
     fn open_again(&self) -> Result<&Dataset, StoreError> {
         let dataset = Dataset::open_with(&self.path, &self.options).map_err(|error| match error {
             StoreError::NoSuchGeneration { .. } => self.replaced("it has fewer generations".into()),
             other => other,
         })?;
-        let (found, expected) = (MemberFacts::of(&dataset), self.facts);
+        let found = MemberFacts::of(&dataset);
+        let expected = self.facts;
         if found.fingerprint != expected.fingerprint {
             return Err(
                 self.replaced(format!("its fingerprint is {}, it was {}", found.fingerprint, expected.fingerprint))
             );
         }
         if found != expected {
-            return Err(self.replaced("its fingerprint is the same, its files are not".into()));
+            return Err(self.replaced("its fingerprint is the same, but its files are not".into()));
         }
         Ok(self.opened.get_or_init(|| dataset))
     }
@@ -126,7 +127,7 @@ impl MemberDataset {
     }
 }
 
-/// Lengths of the files of all segments.
+/// The sum of the lengths of the files of all segments.
 pub(super) fn segment_bytes(dataset: &Dataset) -> u64 {
     dataset.segments().iter().map(|segment| segment.file_len()).fold(0, u64::saturating_add)
 }

@@ -1,14 +1,14 @@
-//! One dataset, or several end to end as one: what the reader reads.
+//! One dataset, or several as one, end to end: what the reader reads.
 //!
 //! ```text
 //! members    |     a.grain     |  b.grain  |      c.grain      |
 //! ordinals   0 ............... 5 ......... 8 .................. 14     end to end, and so are segments
 //! ```
 //!
-//! One dataset is asked straight. Of several, each is opened when something of it is first needed (`member`), must have
-//! the schema of the first (`agreement`), and answers in the numbers of all (`several`). Samples are not drawn from
-//! members by weights: an order of the samples of all members is what the plan makes of them, and a mixture by weights
-//! would be another one. spec.md: PLN-8.
+//! Queries to a single dataset are passed on directly. Of several, each is opened when it is first needed (`member`) and
+//! must have the schema of the first (`agreement`); ordinals and segments are numbered across all of them (`several`).
+//! Samples are not drawn from members by weights: the plan orders the samples of all members, and a mixture by weights
+//! would be another order. spec.md: PLN-8.
 
 use std::fmt;
 use std::ops::Range;
@@ -27,9 +27,9 @@ mod columns;
 mod member;
 mod several;
 
-/// One dataset, or several end to end as one. A cheap clone shares everything.
+/// One dataset, or several as one, end to end. A cheap clone shares everything.
 ///
-/// An error about a sample names the member's file, and the ordinal that the sample has in that member.
+/// An error about a sample names the member's file, and the sample's ordinal in that member.
 #[derive(Clone)]
 pub struct Collection(OneOrSeveral);
 
@@ -46,12 +46,12 @@ impl From<Dataset> for Collection {
 }
 
 impl Collection {
-    /// The datasets at `paths` as one, in this order; a path may stand there twice. Where there are several, each is
-    /// opened as `options` say, looked at and closed again, and later opened where it is needed: it must not have been
-    /// replaced then.
+    /// The datasets at `paths` as one, in this order; a path may be given twice. If there are several, each is opened
+    /// with `options` to read its facts, closed again, and opened later when it is needed: it must not have been replaced
+    /// meanwhile.
     ///
     /// # Errors
-    /// As [`Dataset::open_with`], and where there is no path, or datasets differ in their attributes or fields (by name,
+    /// As [`Dataset::open_with`], and if there is no path, or datasets differ in their attributes or fields (by name,
     /// type or order), or in whether they have keys.
     pub fn open(paths: &[impl AsRef<Path>], options: &OpenOptions) -> Result<Self, StoreError> {
         match paths {
@@ -82,7 +82,7 @@ impl Collection {
         }
     }
 
-    /// Of one dataset its own; of several, of their fingerprints and sample counts in order.
+    /// The fingerprint of the only dataset, or one made of the fingerprints and sample counts of all, in order.
     pub fn fingerprint(&self) -> Fingerprint {
         match &self.0 {
             OneOrSeveral::One(dataset) => dataset.fingerprint(),
@@ -106,7 +106,7 @@ impl Collection {
         }
     }
 
-    /// What the user keeps with the first member, such as `class_names`. Whether others keep the same is not looked at.
+    /// The user's own metadata of the first member, such as `class_names`. That of the others is not compared.
     pub fn user_metadata(&self) -> &serde_json::Map<String, serde_json::Value> {
         match &self.0 {
             OneOrSeveral::One(dataset) => dataset.user_metadata(),
@@ -122,7 +122,7 @@ impl Collection {
         }
     }
 
-    /// Whether the fields of some member have columns in its index. Else there is one, and it is the whole payload.
+    /// Whether the fields of some member have columns in its index. If not, the only field is the whole payload.
     pub fn has_field_columns(&self) -> bool {
         match &self.0 {
             OneOrSeveral::One(dataset) => dataset.has_field_columns(),
@@ -138,8 +138,8 @@ impl Collection {
         }
     }
 
-    /// The file of a segment, once [`Collection::segment_file`] has found it. Of a member that is not open, or has no such
-    /// segment, the member's path: enough for a message.
+    /// The path of a segment's file, once [`Collection::segment_file`] has checked it. For a member that is not open, or a
+    /// segment that does not exist, the member's path: enough for a message.
     pub fn segment_path(&self, segment: usize) -> &Path {
         match &self.0 {
             OneOrSeveral::One(dataset) => {
@@ -170,7 +170,7 @@ impl Collection {
         }
     }
 
-    /// Lengths of the files of all segments, in bytes.
+    /// The sum of the lengths of the files of all segments, in bytes.
     pub fn segment_bytes(&self) -> u64 {
         match &self.0 {
             OneOrSeveral::One(dataset) => member::segment_bytes(dataset),
@@ -247,7 +247,7 @@ impl Collection {
         }
     }
 
-    /// Where sample `ordinal` lies. The segment is numbered among those of all members.
+    /// Where sample `ordinal` is stored. The segment is numbered among those of all members.
     ///
     /// # Errors
     /// As [`Dataset::locate`] and [`Collection::member`].
@@ -270,12 +270,12 @@ impl Collection {
         }
     }
 
-    /// The key of sample `ordinal`; none without keys.
+    /// The key of sample `ordinal`; `None` if there are no keys.
     ///
     /// # Errors
     /// As [`Dataset::key`] and [`Collection::member`].
     pub fn key(&self, ordinal: u64) -> Result<Option<Vec<u8>>, StoreError> {
-        self.ask(ordinal, |member, ordinal| member.key(ordinal))
+        self.query_member(ordinal, |member, ordinal| member.key(ordinal))
     }
 
     /// The ordinal of the first sample with this key: keys are unique in each member only.
@@ -300,12 +300,12 @@ impl Collection {
         }
     }
 
-    /// The attributes of sample `ordinal`, in the order of the schema; none where it has none.
+    /// The attributes of sample `ordinal`, in the order of the schema; none if it has none.
     ///
     /// # Errors
     /// As [`Dataset::attributes`] and [`Collection::member`].
     pub fn attributes(&self, ordinal: u64) -> Result<Vec<Option<AttributeValue>>, StoreError> {
-        self.ask(ordinal, |member, ordinal| member.attributes(ordinal))
+        self.query_member(ordinal, |member, ordinal| member.attributes(ordinal))
     }
 
     /// [`Dataset::cached_location`]; none of a member that is not open.
@@ -329,10 +329,10 @@ impl Collection {
     /// # Errors
     /// As [`Dataset::fields`] and [`Collection::member`].
     pub fn fields(&self, ordinal: u64, payload_len: u64) -> Result<Vec<Option<Range<u64>>>, StoreError> {
-        self.ask(ordinal, |member, ordinal| member.fields(ordinal, payload_len))
+        self.query_member(ordinal, |member, ordinal| member.fields(ordinal, payload_len))
     }
 
-    /// The error for a sample whose stored bytes do not hold what the index says.
+    /// The error for a sample whose stored bytes disagree with the index.
     pub fn payload_error(&self, ordinal: u64, location: &Location, error: &PayloadError) -> StoreError {
         match &self.0 {
             OneOrSeveral::One(dataset) => dataset.payload_error(ordinal, location, error),
@@ -340,7 +340,7 @@ impl Collection {
         }
     }
 
-    /// Datasets that this is made of, 1 or more.
+    /// The number of datasets, at least 1.
     pub fn member_count(&self) -> usize {
         match &self.0 {
             OneOrSeveral::One(_) => 1,
@@ -348,10 +348,10 @@ impl Collection {
         }
     }
 
-    /// A member, opened where that has not been done: for what it has of its own, such as columns and segments.
+    /// A member, opened if needed: for its own columns and segments.
     ///
     /// # Errors
-    /// Where there is no such member, it cannot be opened, or it has been replaced since it was first looked at.
+    /// If there is no such member, it cannot be opened, or it has been replaced since it was first opened.
     pub fn member(&self, member: usize) -> Result<&Dataset, StoreError> {
         match &self.0 {
             OneOrSeveral::One(dataset) if member == 0 => Ok(dataset),
@@ -360,12 +360,12 @@ impl Collection {
         }
     }
 
-    /// All members in order, each opened when its turn comes.
+    /// All members in order, each opened when the iterator reaches it.
     pub fn members(&self) -> impl Iterator<Item = Result<&Dataset, StoreError>> + '_ {
         (0..self.member_count()).map(|member| self.member(member))
     }
 
-    /// The ordinals of a member's samples; where there is no such member, none. No member is opened.
+    /// The ordinals of a member's samples; empty if there is no such member. No member is opened.
     pub fn member_ordinals(&self, member: usize) -> Range<u64> {
         match &self.0 {
             OneOrSeveral::One(dataset) if member == 0 => 0..dataset.sample_count(),
@@ -377,7 +377,7 @@ impl Collection {
     /// The member that has sample `ordinal`, and the sample's ordinal in it. No member is opened.
     ///
     /// # Errors
-    /// Where there is no such sample.
+    /// If there is no such sample.
     pub fn locate_member(&self, ordinal: u64) -> Result<(usize, u64), StoreError> {
         match &self.0 {
             OneOrSeveral::One(dataset) => dataset.check_ordinal(ordinal).map(|()| (0, ordinal)),
@@ -408,15 +408,15 @@ impl Collection {
         Self(OneOrSeveral::Several(Arc::new(several)))
     }
 
-    /// Asks the member that has a sample, with the ordinal that the sample has there.
-    fn ask<T>(
+    /// Calls `query` with the member that has a sample, and the sample's ordinal in it.
+    fn query_member<T>(
         &self,
         ordinal: u64,
-        question: impl FnOnce(&Dataset, u64) -> Result<T, StoreError>,
+        query: impl FnOnce(&Dataset, u64) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         match &self.0 {
-            OneOrSeveral::One(dataset) => question(dataset, ordinal),
-            OneOrSeveral::Several(several) => several.ask(ordinal, question),
+            OneOrSeveral::One(dataset) => query(dataset, ordinal),
+            OneOrSeveral::Several(several) => several.query_member(ordinal, query),
         }
     }
 }

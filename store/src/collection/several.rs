@@ -1,4 +1,4 @@
-//! Datasets end to end: which of them has an ordinal or a segment, and their answers in the numbers of all.
+//! Several datasets end to end: which of them has an ordinal or a segment, numbered across all of them.
 //! spec.md: PLN-8.
 
 use std::ops::Range;
@@ -26,16 +26,16 @@ pub(super) struct Several {
     pub(super) user_metadata: serde_json::Map<String, serde_json::Value>,
 }
 
-/// A sample, and the member that it is in.
+/// A sample, and its member.
 struct SampleOfMember<'a> {
     member: &'a MemberDataset,
     number: usize,
-    /// In the member.
+    /// The sample's ordinal in the member.
     ordinal: u64,
 }
 
 impl Several {
-    /// Looks at each dataset and closes it again. The first path is by itself, so that there is one.
+    /// Opens each dataset to read its facts, and closes it again. There is at least one path.
     pub(super) fn closed(first: &Path, others: &[impl AsRef<Path>], options: &OpenOptions) -> Result<Self, StoreError> {
         let open = |path: &Path| {
             let dataset = Dataset::open_with(path, options)?;
@@ -43,15 +43,19 @@ impl Several {
             Ok((dataset, member))
         };
         let mut several = Self::begin(open(first)?)?;
-        others.iter().try_for_each(|path| several.append(open(path.as_ref())?))?;
+        for path in others {
+            several.append(open(path.as_ref())?)?;
+        }
         Ok(several)
     }
 
-    /// Of datasets that stay open.
+    /// A collection of datasets that stay open.
     pub(super) fn open(first: Dataset, others: Vec<Dataset>) -> Result<Self, StoreError> {
         let open = |dataset: Dataset| Ok((dataset.clone(), MemberDataset::open(dataset)?));
         let mut several = Self::begin(open(first)?)?;
-        others.into_iter().try_for_each(|dataset| several.append(open(dataset)?))?;
+        for dataset in others {
+            several.append(open(dataset)?)?;
+        }
         Ok(several)
     }
 
@@ -75,7 +79,7 @@ impl Several {
         self.agreement.check(self.first_path(), &dataset)?;
         let facts = member.facts;
         let sample_count = self.sample_count().checked_add(facts.sample_count).ok_or_else(|| {
-            let what = format!("its {} samples and those before it are more than 2^64", facts.sample_count);
+            let what = format!("with its {} samples the collection has more than 2^64", facts.sample_count);
             StoreError::mismatch(member.path(), what)
         })?;
         self.first_ordinals.push(sample_count);
@@ -109,16 +113,16 @@ impl Several {
         self.members.get(member).ok_or(StoreError::NoSuchMember { member, member_count })?.dataset()
     }
 
-    /// A number of each member, added up; `whole` asks an opened member for it.
+    /// The sum of a number of each member; `compute` gets it from an opened member if it is not known.
     pub(super) fn sum(
         &self,
         known: impl Fn(&Sums) -> u64,
-        whole: impl Fn(&Dataset) -> Result<u64, StoreError>,
+        compute: impl Fn(&Dataset) -> Result<u64, StoreError>,
     ) -> Result<u64, StoreError> {
         self.members.iter().try_fold(0_u64, |sum, member| {
             let of_member = match &member.sums {
                 Some(sums) => known(sums),
-                None => whole(member.dataset()?)?,
+                None => compute(member.dataset()?)?,
             };
             Ok(sum.saturating_add(of_member))
         })
@@ -126,16 +130,16 @@ impl Several {
 
     /// The member that has a sample, and the sample's ordinal in it.
     pub(super) fn locate_member(&self, ordinal: u64) -> Result<(usize, u64), StoreError> {
-        self.place(ordinal).map(|place| (place.number, place.ordinal))
+        self.sample(ordinal).map(|sample| (sample.number, sample.ordinal))
     }
 
-    /// Ordinals of a member's samples.
+    /// The ordinals of a member's samples.
     pub(super) fn member_ordinals(&self, member: usize) -> Range<u64> {
-        let bound = |place| self.first_ordinals.get(place).copied().unwrap_or_else(|| self.sample_count());
+        let bound = |member| self.first_ordinals.get(member).copied().unwrap_or_else(|| self.sample_count());
         bound(member)..bound(member.saturating_add(1))
     }
 
-    fn place(&self, ordinal: u64) -> Result<SampleOfMember<'_>, StoreError> {
+    fn sample(&self, ordinal: u64) -> Result<SampleOfMember<'_>, StoreError> {
         let number = holder(&self.first_ordinals, &ordinal);
         let first = self.first_ordinals.get(number).copied().unwrap_or(0);
         match self.members.get(number) {
@@ -168,55 +172,58 @@ impl Several {
         Err(StoreError::mismatch(self.first_path(), what))
     }
 
-    /// Of the member that all others are like.
+    /// The path of the first member, whose schema all others have.
     fn first_path(&self) -> &Path {
         self.members.first().map_or(Path::new(""), MemberDataset::path)
     }
 
     pub(super) fn cached_attribute(&self, attribute: usize, ordinal: u64) -> Option<Option<AttributeValue>> {
-        let SampleOfMember { member, ordinal, .. } = self.place(ordinal).ok()?;
+        let SampleOfMember { member, ordinal, .. } = self.sample(ordinal).ok()?;
         member.opened()?.cached_attribute(attribute, ordinal)
     }
 
     pub(super) fn cached_location(&self, ordinal: u64) -> Option<Location> {
-        let SampleOfMember { member, number, ordinal } = self.place(ordinal).ok()?;
+        let SampleOfMember { member, number, ordinal } = self.sample(ordinal).ok()?;
         let location = member.opened()?.cached_location(ordinal)?;
         Some(Location { segment: location.segment + self.first_segment(number), ..location })
     }
 
     pub(super) fn locate(&self, ordinal: u64) -> Result<Location, StoreError> {
-        let SampleOfMember { member, number, ordinal } = self.place(ordinal)?;
+        let SampleOfMember { member, number, ordinal } = self.sample(ordinal)?;
         let location = member.dataset()?.locate(ordinal)?;
         Ok(Location { segment: location.segment + self.first_segment(number), ..location })
     }
 
-    /// Stretches of one member at a time, each as fast as the member is.
+    /// Consecutive samples of one member are located together, which is faster.
     pub(super) fn locate_batch(&self, ordinals: &[u64], out: &mut Vec<Location>) -> Result<(), StoreError> {
-        let (mut rest, mut in_member) = (ordinals, Vec::new());
+        let mut rest = ordinals;
+        let mut in_member = Vec::new();
         while let Some(&ordinal) = rest.first() {
-            let place = self.place(ordinal)?;
-            let all = self.member_ordinals(place.number);
-            let (stretch, others) = rest.split_at(rest.iter().take_while(|ordinal| all.contains(ordinal)).count());
+            let sample = self.sample(ordinal)?;
+            let all = self.member_ordinals(sample.number);
+            let (together, others) = rest.split_at(rest.iter().take_while(|ordinal| all.contains(ordinal)).count());
             in_member.clear();
-            in_member.extend(stretch.iter().map(|ordinal| ordinal - all.start));
+            in_member.extend(together.iter().map(|ordinal| ordinal - all.start));
             let from = out.len();
-            let located = place.member.dataset()?.locate_batch(&in_member, out);
-            let first_segment = self.first_segment(place.number);
-            out.iter_mut().skip(from).for_each(|location| location.segment += first_segment);
+            let located = sample.member.dataset()?.locate_batch(&in_member, out);
+            let first_segment = self.first_segment(sample.number);
+            for location in out.iter_mut().skip(from) {
+                location.segment += first_segment;
+            }
             located?;
             rest = others;
         }
         Ok(())
     }
 
-    /// Asks the member that has a sample, with the ordinal that the sample has there.
-    pub(super) fn ask<T>(
+    /// Calls `query` with the member that has a sample, and the sample's ordinal in it.
+    pub(super) fn query_member<T>(
         &self,
         ordinal: u64,
-        question: impl FnOnce(&Dataset, u64) -> Result<T, StoreError>,
+        query: impl FnOnce(&Dataset, u64) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let place = self.place(ordinal)?;
-        question(place.member.dataset()?, place.ordinal)
+        let sample = self.sample(ordinal)?;
+        query(sample.member.dataset()?, sample.ordinal)
     }
 
     pub(super) fn find(&self, key: &[u8]) -> Result<Option<u64>, StoreError> {
@@ -230,36 +237,37 @@ impl Several {
         Ok(None)
     }
 
-    /// Each member is asked for the keys that none before it has.
+    /// Each member is searched for the keys that no earlier member has.
     pub(super) fn find_batch(&self, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<u64>>, StoreError> {
         let mut found = vec![None; keys.len()];
         if self.agreement.is_keyed {
             for (member, first) in self.members.iter().zip(&self.first_ordinals) {
                 let missing = || keys.iter().zip(&found).filter(|(_, found)| found.is_none());
-                let asked: Vec<&[u8]> = missing().map(|(key, _)| key.as_ref()).collect();
-                if asked.is_empty() {
+                let keys: Vec<&[u8]> = missing().map(|(key, _)| key.as_ref()).collect();
+                if keys.is_empty() {
                     break;
                 }
-                let answers = member.dataset()?.find_batch(&asked)?;
-                let places = found.iter_mut().filter(|found| found.is_none());
-                places.zip(answers).for_each(|(place, answer)| *place = answer.map(|ordinal| first + ordinal));
+                let answers = member.dataset()?.find_batch(&keys)?;
+                for (found, answer) in found.iter_mut().filter(|found| found.is_none()).zip(answers) {
+                    *found = answer.map(|ordinal| first + ordinal);
+                }
             }
         }
         Ok(found)
     }
 
-    /// The member's own ordinal and segment stand beside its path: they are what it is asked for by itself.
+    /// The error has the member's path, with the ordinal and segment in that member.
     pub(super) fn payload_error(&self, ordinal: u64, location: &Location, error: &PayloadError) -> StoreError {
-        let told = self.place(ordinal).and_then(|place| {
-            let segment = location.segment.saturating_sub(self.first_segment(place.number));
+        let error = self.sample(ordinal).and_then(|sample| {
+            let segment = location.segment.saturating_sub(self.first_segment(sample.number));
             let location = Location { segment, ..*location };
-            Ok(place.member.dataset()?.payload_error(place.ordinal, &location, error))
+            Ok(sample.member.dataset()?.payload_error(sample.ordinal, &location, error))
         });
-        told.unwrap_or_else(|error| error)
+        error.unwrap_or_else(|error| error)
     }
 }
 
-/// The place of the last of ascending first numbers that is not above `number`: of the member that has it, or past all
+/// The index of the last of ascending first numbers that is not above `number`: the member that has it, or one past all
 /// members.
 fn holder<T: Ord>(firsts: &[T], number: &T) -> usize {
     firsts.partition_point(|first| first <= number).saturating_sub(1)

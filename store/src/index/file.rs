@@ -1,7 +1,7 @@
-//! A file that holds an index, read with `pread` or, where that is asked for, mapped. Every byte read is counted.
+//! A file that holds an index, read with `pread` or, if that is chosen, mapped. Every byte read is counted.
 //!
-//! The last 64 KiB are read when the file is opened and kept: they normally hold footer, directory and the small
-//! sections, so that opening costs one read. spec.md: FIL-1.
+//! The last 64 KiB are read and held when the file is opened: they normally hold footer, directory and the small
+//! sections, so that opening takes one read. spec.md: FIL-1.
 
 use std::fs::File;
 use std::ops::Range;
@@ -22,7 +22,7 @@ const MIN_FILE_LEN: u64 = 7 * BLOCK_LEN;
 
 /// Opens a regular file: its handle and its length in bytes.
 pub(crate) fn open_regular(path: &Path) -> Result<(File, u64), StoreError> {
-    // Asked by name first: opening a FIFO would wait for somebody to write to it.
+    // The path is checked first: opening a FIFO would wait for a writer.
     let by_name = std::fs::metadata(path).map_err(|error| StoreError::io(path, error))?;
     if !by_name.is_file() {
         return Err(StoreError::mismatch(path, "it is not a regular file"));
@@ -50,12 +50,13 @@ impl IndexFile {
     pub(crate) fn open(path: &Path, memory: IndexMemory) -> Result<Self, StoreError> {
         let (file, len) = open_regular(path)?;
         if len < MIN_FILE_LEN || !len.is_multiple_of(BLOCK_LEN) {
-            let what =
-                format!("{len} bytes are no whole file: expected a multiple of {BLOCK_LEN}, {MIN_FILE_LEN} or more");
+            let what = format!(
+                "{len} bytes are not a whole file: expected a multiple of {BLOCK_LEN}, at least {MIN_FILE_LEN}"
+            );
             return Err(StoreError::damaged(path, "file", what));
         }
-        let (tail, bytes_read) = (Vec::new(), AtomicU64::new(0));
-        let mut opened = Self { path: path.to_owned(), file, len, memory, tail, bytes_read };
+        let bytes_read = AtomicU64::new(0);
+        let mut opened = Self { path: path.to_owned(), file, len, memory, tail: Vec::new(), bytes_read };
         opened.tail = opened.read(len - len.min(TAIL_LEN)..len)?;
         opened.expect_short_reads();
         Ok(opened)
@@ -75,12 +76,12 @@ impl IndexFile {
         self.memory == IndexMemory::Mapped
     }
 
-    /// Bytes read from the disk so far, those of maps among them.
+    /// Bytes read from the disk so far, including bytes of maps.
     pub(crate) fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Ordering::Relaxed)
     }
 
-    /// The bytes of `range`, which is allocated only where it lies in the file.
+    /// The bytes of `range`. Memory is allocated only if the range is inside the file.
     pub(crate) fn read(&self, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
         if range.start > range.end || range.end > self.len {
             let what = format!("{}..{} is not inside the file's {} bytes", range.start, range.end, self.len);
@@ -91,25 +92,25 @@ impl IndexFile {
         Ok(bytes)
     }
 
-    /// Says that reads are short and anywhere: else the system fetches several times as much as each asks for.
+    /// Advises the system that reads are short and random: otherwise it reads several times more than requested.
     pub(crate) fn expect_short_reads(&self) {
         #[cfg(target_os = "linux")]
         let _ = fadvise(&self.file, 0, None, Advice::Random);
     }
 
-    /// Says that reads follow each other.
+    /// Advises the system that reads are sequential.
     pub(crate) fn expect_long_reads(&self) {
         #[cfg(target_os = "linux")]
         let _ = fadvise(&self.file, 0, None, Advice::Normal);
     }
 
-    /// A map of `range`, which must lie in the file now. Nothing of it is checked yet.
+    /// A map of `range`, which must be inside the file now. Its bytes have not been checked.
     pub(crate) fn map(&self, range: Range<u64>) -> Result<FileMapping, StoreError> {
         let wrong = |error| StoreError::io(&self.path, error);
-        // Cut short since it was opened, it would map, and end the process at the first look.
+        // A file truncated since it was opened would map, and end the process at the first access.
         let len = self.file.metadata().map_err(wrong)?.len();
         if len != self.len {
-            let what = format!("it has {len} bytes, {} when it was opened", self.len);
+            let what = format!("it has {len} bytes, it had {} when it was opened", self.len);
             return Err(StoreError::damaged(&self.path, "file", what));
         }
         self.bytes_read.fetch_add(range.end.saturating_sub(range.start), Ordering::Relaxed);
@@ -119,9 +120,9 @@ impl IndexFile {
     /// Fills `bytes` from `offset` on.
     pub(crate) fn read_into(&self, offset: u64, bytes: &mut [u8]) -> Result<(), StoreError> {
         let tail_offset = self.len - self.tail.len() as u64;
-        let kept = offset.checked_sub(tail_offset).and_then(|from| self.tail.get(to_usize(from)..)?.get(..bytes.len()));
-        if let Some(kept) = kept {
-            bytes.copy_from_slice(kept);
+        let held = offset.checked_sub(tail_offset).and_then(|from| self.tail.get(to_usize(from)..)?.get(..bytes.len()));
+        if let Some(held) = held {
+            bytes.copy_from_slice(held);
             return Ok(());
         }
         self.bytes_read.fetch_add(bytes.len() as u64, Ordering::Relaxed);

@@ -13,7 +13,7 @@ use crate::{IndexMemory, StoreError};
 
 const MAX_DIRECTORY_LEN: u64 = 64 + 32 * MAX_SECTIONS as u64;
 
-/// Footer and directory of a file, and its sections, unread.
+/// Footer and directory of an index file, and its sections, unread.
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) file: IndexFile,
@@ -21,11 +21,11 @@ pub(crate) struct Frame {
     pub(crate) directory: Directory,
     pub(crate) fingerprint: Fingerprint,
     sections: Vec<Section>,
-    places: Places,
+    positions: SectionPositions,
 }
 
-/// For each kind of section, where the one of item 0 stands among all. Lookups come by here several times a key.
-type Places = [Option<usize>; SectionKind::ALL.len() + 1];
+/// For each kind of section, the position of item 0 among all sections. A key lookup needs it several times.
+type SectionPositions = [Option<usize>; SectionKind::ALL.len() + 1];
 
 impl Frame {
     pub(crate) fn open(path: &Path, memory: IndexMemory) -> Result<Self, StoreError> {
@@ -34,15 +34,15 @@ impl Frame {
         let len = file.len();
         let footer = Footer::decode(&file.read(len - Footer::LEN as u64..len)?, len).map_err(wrong)?;
         let directory_len = u64::from(footer.directory_len());
-        // A longer one would be read before anything could say that it is too long.
+        // A longer one would be read before its own length could be checked.
         if directory_len > MAX_DIRECTORY_LEN {
             return Err(StoreError::damaged(path, "footer", format!("directory of {directory_len} bytes")));
         }
         let bytes = file.read(footer.directory_offset()..footer.directory_offset() + directory_len)?;
         let directory = Directory::decode(&bytes, &footer).map_err(wrong)?;
         let sections: Vec<Section> = directory.sections().iter().map(|record| Section::new(*record)).collect();
-        let places = places(&sections);
-        Ok(Self { file, footer, directory, fingerprint: Fingerprint::of_directory(&bytes), sections, places })
+        let positions = positions(&sections);
+        Ok(Self { file, footer, directory, fingerprint: Fingerprint::of_directory(&bytes), sections, positions })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -55,12 +55,12 @@ impl Frame {
 
     pub(crate) fn section(&self, kind: SectionKind, item: u16) -> Option<&Section> {
         if item == 0 {
-            let place = self.places.get(kind as usize).copied().flatten()?;
-            return self.sections.get(place);
+            let position = self.positions.get(kind as usize).copied().flatten()?;
+            return self.sections.get(position);
         }
         let key = |section: &Section| (section.record().kind, section.record().item);
-        let place = self.sections.binary_search_by_key(&(kind, item), key).ok()?;
-        self.sections.get(place)
+        let position = self.sections.binary_search_by_key(&(kind, item), key).ok()?;
+        self.sections.get(position)
     }
 
     pub(crate) fn geometry(&self) -> &Geometry {
@@ -77,12 +77,12 @@ impl Frame {
     }
 }
 
-fn places(sections: &[Section]) -> Places {
-    let mut places = Places::default();
-    for (place, section) in sections.iter().enumerate().filter(|(_, section)| section.record().item == 0) {
-        if let Some(slot) = places.get_mut(section.record().kind as usize) {
-            *slot = Some(place);
+fn positions(sections: &[Section]) -> SectionPositions {
+    let mut positions = SectionPositions::default();
+    for (position, section) in sections.iter().enumerate().filter(|(_, section)| section.record().item == 0) {
+        if let Some(of_kind) = positions.get_mut(section.record().kind as usize) {
+            *of_kind = Some(position);
         }
     }
-    places
+    positions
 }

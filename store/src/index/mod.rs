@@ -55,7 +55,7 @@ impl Index {
         let segments = frame.required(SectionKind::Segments, 0)?.whole(&frame.file)?;
         let table = SegmentTable::decode(segments, frame.sample_count(), frame.geometry().chunk_size).map_err(wrong)?;
         let metadata = frame.required(SectionKind::Metadata, 0)?;
-        // Not kept: the decoded form is.
+        // Not cached: the decoded form is held.
         let metadata = metadata.peek(&frame.file, 0..metadata.record().len)?;
         let metadata = Metadata::decode(&metadata).map_err(wrong)?;
         metadata.check_sections(&frame.directory).map_err(wrong)?;
@@ -74,48 +74,48 @@ impl Index {
         self.frame.section(kind, item)
     }
 
-    /// The record of a section, where it is there.
+    /// The record of a section, if the index has it.
     pub(crate) fn record(&self, kind: SectionKind, item: u16) -> Option<&SectionRecord> {
         self.section(kind, item).map(Section::record)
     }
 
-    /// Bytes of a section that must be there.
+    /// Bytes of a required section.
     pub(crate) fn read(&self, kind: SectionKind, item: u16, range: Range<u64>) -> Result<Cow<'_, [u8]>, StoreError> {
         self.frame.required(kind, item)?.read(&self.frame.file, range)
     }
 
-    /// The same, not kept in memory.
+    /// Bytes of a required section, not cached.
     pub(crate) fn peek(&self, kind: SectionKind, item: u16, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
         self.frame.required(kind, item)?.peek(&self.frame.file, range)
     }
 
-    /// A whole section that must be there.
+    /// A whole required section.
     pub(crate) fn whole(&self, kind: SectionKind, item: u16) -> Result<&[u8], StoreError> {
         self.frame.required(kind, item)?.whole(&self.frame.file)
     }
 
-    /// A little-endian number of at most 8 bytes.
-    pub(crate) fn number(&self, kind: SectionKind, item: u16, place: u64) -> Result<u64, StoreError> {
+    /// Element `index` of a section of little-endian numbers.
+    pub(crate) fn number(&self, kind: SectionKind, item: u16, index: u64) -> Result<u64, StoreError> {
         let section = self.frame.required(kind, item)?;
         let width = u64::from(section.record().width);
-        let from = place.saturating_mul(width);
+        let from = index.saturating_mul(width);
         Ok(little_endian(&section.read(&self.frame.file, from..from.saturating_add(width))?))
     }
 
-    /// A section that must be there, for several looks at it.
+    /// A required section, for several reads.
     #[inline]
     pub(crate) fn view(&self, kind: SectionKind) -> Result<View<'_>, StoreError> {
         self.frame.required(kind, 0).map(|section| View::new(section, &self.frame.file))
     }
 
-    /// Bit `place` of a bitmap; true where the section is absent (all samples have it).
-    pub(crate) fn bit(&self, kind: SectionKind, item: u16, place: u64) -> Result<bool, StoreError> {
+    /// Bit `index` of a bitmap; true if the section is absent (all samples have it).
+    pub(crate) fn bit(&self, kind: SectionKind, item: u16, index: u64) -> Result<bool, StoreError> {
         let Some(section) = self.section(kind, item) else { return Ok(true) };
-        let byte = section.read(&self.frame.file, place / 8..place / 8 + 1)?;
-        Ok(byte.first().is_some_and(|byte| byte >> (place % 8) & 1 == 1))
+        let byte = section.read(&self.frame.file, index / 8..index / 8 + 1)?;
+        Ok(byte.first().is_some_and(|byte| byte >> (index % 8) & 1 == 1))
     }
 
-    /// The table of long samples, empty where none is.
+    /// The table of long samples; empty if there is none.
     pub(crate) fn long(&self) -> Result<&LongTable, StoreError> {
         if let Some(table) = self.long.get() {
             return Ok(table);

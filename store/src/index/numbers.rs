@@ -5,7 +5,7 @@ use grainstore_format::to_usize;
 /// A little-endian number of up to 8 bytes.
 #[inline]
 pub(crate) fn little_endian(bytes: &[u8]) -> u64 {
-    // The usual widths in one step each.
+    // The usual widths take one step each.
     match (bytes.try_into(), bytes.try_into()) {
         (Ok(bytes), _) => u64::from_le_bytes(bytes),
         (_, Ok(bytes)) => u64::from(u32::from_le_bytes(bytes)),

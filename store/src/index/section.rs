@@ -1,8 +1,8 @@
-//! One section of an index: read piece by piece, or whole. No byte leaves unchecked. spec.md: DIR-6.
+//! One section of an index: read in pieces, or whole. Every byte is checked before it is returned. spec.md: DIR-6.
 //!
-//! A single question reads only the pieces of 64 KiB that cover the answer; the last ones are kept. Who asks often is
-//! served from memory: after `max(8, pieces / 8)` pieces the whole section is loaded, so that reading on costs at most
-//! an eighth more.
+//! A single query reads only the pieces of 64 KiB that cover the answer; the last ones are cached. After
+//! `max(8, pieces / 8)` pieces the whole section is loaded, so that many queries read at most an eighth more than the
+//! section.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,10 +18,10 @@ use super::section_bytes::{AllocatedBytes, SectionBytes};
 use crate::StoreError;
 use crate::threads::share_out;
 
-/// Bytes that one thread reads and checks at a time while a section is loaded.
+/// Bytes that one thread reads and checks at a time when a section is loaded.
 const SHARE_LEN: u64 = 16 * PIECE_LEN;
-/// Sections up to this many bytes are loaded by the calling thread: starting others takes longer.
-const ALONE_LEN: u64 = 8 * SHARE_LEN;
+/// Sections up to this many bytes are loaded by the calling thread: starting more threads takes longer.
+const SINGLE_THREAD_LEN: u64 = 8 * SHARE_LEN;
 
 #[derive(Debug)]
 pub(crate) struct Section {
@@ -33,11 +33,11 @@ pub(crate) struct Section {
     process: u32,
     pieces_read: AtomicU64,
     cache: PieceCache,
-    /// It could not be loaded: what is whole of it is read piece by piece.
+    /// It could not be loaded: its undamaged parts are read in pieces.
     is_broken: AtomicBool,
 }
 
-/// A section and its file. Whether it is loaded is asked once, not at every look.
+/// A section and its file. Whether it is loaded is checked once, not at every read.
 pub(crate) struct View<'a> {
     section: &'a Section,
     file: &'a IndexFile,
@@ -52,7 +52,7 @@ impl<'a> View<'a> {
         Self { section, file, whole, width: u64::from(section.record.width) }
     }
 
-    /// The bytes of `range`, from memory where the section is loaded.
+    /// The bytes of `range`, from memory if the section is loaded.
     #[inline]
     pub(crate) fn read(&self, range: Range<u64>) -> Result<Cow<'a, [u8]>, StoreError> {
         match self.whole.and_then(|whole| whole.get(to_usize(range.start)..to_usize(range.end))) {
@@ -61,31 +61,32 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The bytes of `range`, from memory where the section is loaded, else from the disk and not kept.
-    pub(crate) fn pass(&self, range: Range<u64>) -> Result<Cow<'a, [u8]>, StoreError> {
+    /// The bytes of `range`, from memory if the section is loaded, else from the disk and not cached.
+    pub(crate) fn read_once(&self, range: Range<u64>) -> Result<Cow<'a, [u8]>, StoreError> {
         match self.whole.and_then(|whole| whole.get(to_usize(range.start)..to_usize(range.end))) {
             Some(bytes) => Ok(Cow::Borrowed(bytes)),
             None => self.section.peek(self.file, range).map(Cow::Owned),
         }
     }
 
-    /// Two little-endian numbers that follow each other: where an item starts and where it ends.
+    /// Elements `index` and `index + 1`: where an item starts and where it ends.
     #[inline]
-    pub(crate) fn start_and_end(&self, place: u64) -> Result<(u64, u64), StoreError> {
-        let from = place.saturating_mul(self.width);
+    pub(crate) fn start_and_end(&self, index: u64) -> Result<(u64, u64), StoreError> {
+        let from = index.saturating_mul(self.width);
         let both = self.read(from..from.saturating_add(2 * self.width))?;
-        let (start, end) = both.split_at_checked(to_usize(self.width)).unwrap_or_default();
+        let Some((start, end)) = both.split_at_checked(to_usize(self.width)) else {
+            return Err(StoreError::bug("a section returned fewer bytes than were requested"));
+        };
         Ok((little_endian(start), little_endian(end)))
     }
 }
 
 impl Section {
     pub(crate) fn new(record: SectionRecord) -> Self {
-        let (checksums, whole) = (OnceLock::new(), OnceLock::new());
         Self {
             record,
-            checksums,
-            whole,
+            checksums: OnceLock::new(),
+            whole: OnceLock::new(),
             loading: Mutex::new(()),
             process: std::process::id(),
             pieces_read: AtomicU64::new(0),
@@ -98,7 +99,7 @@ impl Section {
         &self.record
     }
 
-    /// The bytes of `range` of the section, from memory where it is loaded.
+    /// The bytes of `range` of the section, from memory if it is loaded.
     #[inline]
     pub(crate) fn read(&self, file: &IndexFile, range: Range<u64>) -> Result<Cow<'_, [u8]>, StoreError> {
         let all = match self.whole.get() {
@@ -107,7 +108,7 @@ impl Section {
                 Some(bytes) => return Ok(Cow::Owned(bytes)),
                 None => match self.whole(file) {
                     Ok(whole) => whole,
-                    // Damage elsewhere is none of the caller's business.
+                    // Damage elsewhere in the section must not fail this read.
                     Err(_) => return self.peek(file, range).map(Cow::Owned),
                 },
             },
@@ -115,7 +116,7 @@ impl Section {
         all.get(to_usize(range.start)..to_usize(range.end)).map(Cow::Borrowed).ok_or_else(|| self.outside(file, &range))
     }
 
-    /// The bytes of `range`, where the section is loaded.
+    /// The bytes of `range`, if the section is loaded.
     pub(crate) fn loaded(&self, range: Range<u64>) -> Option<&[u8]> {
         self.whole.get()?.get(to_usize(range.start)..to_usize(range.end))
     }
@@ -142,7 +143,7 @@ impl Section {
         Ok(whole)
     }
 
-    /// The bytes of `range`, read from the disk and not kept.
+    /// The bytes of `range`, read from the disk and not cached.
     pub(crate) fn peek(&self, file: &IndexFile, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
         if range.start > range.end || range.end > self.record.len {
             return Err(self.outside(file, &range));
@@ -171,7 +172,7 @@ impl Section {
         Ok(self.checksums.get_or_init(|| list))
     }
 
-    /// The bytes of `range`; none where so many pieces were read that it is time to load all.
+    /// The bytes of `range`; `None` if so many pieces were read that the whole section should be loaded.
     fn read_pieces(&self, file: &IndexFile, range: &Range<u64>) -> Result<Option<Vec<u8>>, StoreError> {
         let piece = range.start / PIECE_LEN;
         let from = piece * PIECE_LEN;
@@ -187,9 +188,9 @@ impl Section {
             return self.peek(file, range.clone()).map(Some);
         }
         let bytes = self.peek(file, from..to)?;
-        let asked = bytes.get(within).map(<[u8]>::to_vec).ok_or_else(|| self.outside(file, range))?;
-        self.cache.keep(piece, bytes);
-        Ok(Some(asked))
+        let requested = bytes.get(within).map(<[u8]>::to_vec).ok_or_else(|| self.outside(file, range))?;
+        self.cache.insert(piece, bytes);
+        Ok(Some(requested))
     }
 
     fn is_worth_loading(&self, range: &Range<u64>) -> bool {
@@ -227,7 +228,7 @@ impl Section {
         Ok(SectionBytes::Mapped(map))
     }
 
-    /// Hands each share and where it starts in the section to `work`, in threads where that is worth it.
+    /// Calls `work` with each share and its start in the section, in threads if that is faster.
     fn for_each_share<S: Send>(
         &self,
         shares: impl Iterator<Item = S> + Send,
@@ -235,7 +236,7 @@ impl Section {
     ) -> Result<(), StoreError> {
         let mut shares = (0..).step_by(to_usize(SHARE_LEN)).zip(shares);
         let work = |(from, share)| work(from, share);
-        if self.record.len <= ALONE_LEN { shares.try_for_each(work) } else { share_out(shares, work) }
+        if self.record.len <= SINGLE_THREAD_LEN { shares.try_for_each(work) } else { share_out(shares, work) }
     }
 
     /// Checks whole pieces that start at `from`, a multiple of the piece's length.
@@ -247,11 +248,11 @@ impl Section {
     }
 
     fn outside(&self, file: &IndexFile, range: &Range<u64>) -> StoreError {
-        let detail = format!("bytes {}..{} are not inside its {}", range.start, range.end, self.record.len);
+        let detail = format!("bytes {}..{} are outside its {} bytes", range.start, range.end, self.record.len);
         StoreError::damaged(file.path(), self.record.kind.name(), detail)
     }
 
-    /// The same error, with the section's name in it.
+    /// Adds the section's name to an error.
     fn wrong(&self, file: &IndexFile, error: FormatError) -> StoreError {
         let detail = match error {
             FormatError::Damaged { detail, .. } => detail,

@@ -1,8 +1,7 @@
-//! The memory that a whole section lies in: of this process, or a map of the file.
+//! The bytes of a whole section: allocated by this process, or a map of the file.
 //!
-//! Large sections of the first kind take huge pages where the system has them. Lookups jump about in hundreds of
-//! megabytes; with pages of 4 KiB nearly every jump would wait for the page table too, and filling the memory would
-//! fault once a page.
+//! Large allocated sections use huge pages if the system has them. Lookups access hundreds of megabytes at random: with
+//! pages of 4 KiB nearly every access would wait for the page table too, and filling the memory would fault once per page.
 
 use std::io;
 use std::ops::Deref;
@@ -11,7 +10,7 @@ use memmap2::MmapMut;
 
 use super::mapping::FileMapping;
 
-/// From here on, memory is asked for in huge pages, 2 MiB each on most systems.
+/// Sections from this length on use huge pages, 2 MiB each on most systems.
 const HUGE_LEN: usize = 4 << 20;
 
 #[derive(Debug)]
@@ -20,7 +19,7 @@ pub(crate) enum SectionBytes {
     Mapped(FileMapping),
 }
 
-/// Memory of this process.
+/// Bytes allocated by this process.
 #[derive(Debug)]
 pub(crate) enum AllocatedBytes {
     Small(Vec<u8>),
@@ -28,13 +27,13 @@ pub(crate) enum AllocatedBytes {
 }
 
 impl AllocatedBytes {
-    /// Zeros, to be filled.
+    /// Zeroed bytes, for the caller to fill.
     pub(crate) fn zeroed(len: usize) -> io::Result<Self> {
         if len < HUGE_LEN {
             return Ok(Self::Small(vec![0; len]));
         }
         let pages = MmapMut::map_anon(len)?;
-        // Where the system has none, small pages do.
+        // If the system has none, it uses small pages.
         #[cfg(target_os = "linux")]
         let _ = pages.advise(memmap2::Advice::HugePage);
         Ok(Self::Huge(pages))

@@ -9,14 +9,14 @@ use crate::index::Index;
 use crate::index::section::View;
 use crate::{Dataset, StoreError};
 
-/// Keys of a group and their lengths, at most.
+/// The largest number of bytes of a group: its keys and their lengths.
 pub(crate) const MAX_GROUP_LEN: u64 = KeyGroups::GROUP_LEN * (MAX_KEY_LEN as u64 + 3);
 
 impl Dataset {
     /// The key of sample `ordinal`; none in a dataset without keys.
     ///
     /// # Errors
-    /// Where there is no such sample, or its key cannot be read.
+    /// If there is no such sample, or its key cannot be read.
     pub fn key(&self, ordinal: u64) -> Result<Option<Vec<u8>>, StoreError> {
         self.check_ordinal(ordinal)?;
         if !self.is_keyed() {
@@ -26,7 +26,7 @@ impl Dataset {
     }
 }
 
-/// Reads one key out of its group.
+/// Reads one key.
 pub(crate) fn read_key(index: &Index, ordinal: u64) -> Result<Vec<u8>, StoreError> {
     let list = KeyList::of(index)?;
     let group = list.group(list.bounds(ordinal)?)?;
@@ -42,7 +42,8 @@ pub(crate) struct KeyList<'a> {
 
 impl<'a> KeyList<'a> {
     pub(crate) fn of(index: &'a Index) -> Result<Self, StoreError> {
-        let (starts, keys) = (index.view(SectionKind::KeyGroups)?, index.view(SectionKind::Keys)?);
+        let starts = index.view(SectionKind::KeyGroups)?;
+        let keys = index.view(SectionKind::Keys)?;
         Ok(Self { index, starts, keys })
     }
 
@@ -51,22 +52,22 @@ impl<'a> KeyList<'a> {
     pub(crate) fn bounds(&self, ordinal: u64) -> Result<Range<u64>, StoreError> {
         let group = ordinal / KeyGroups::GROUP_LEN;
         let (from, to) = self.starts.start_and_end(group)?;
-        // A longer group would be read for nothing.
+        // A longer group would be read in vain.
         if from > to || to - from > MAX_GROUP_LEN {
             return Err(self.index.damaged("key groups", format!("group {group} has the bytes {from}..{to}")));
         }
         Ok(from..to)
     }
 
-    /// The keys of a group, each behind its length.
+    /// The keys of a group, each after its length.
     #[inline]
     pub(crate) fn group(&self, bounds: Range<u64>) -> Result<Cow<'a, [u8]>, StoreError> {
         self.keys.read(bounds)
     }
 
-    /// Bytes of the list, not kept unless all of it is.
-    pub(crate) fn pass(&self, range: Range<u64>) -> Result<Cow<'a, [u8]>, StoreError> {
-        self.keys.pass(range)
+    /// Bytes of the list, not cached unless all of it is loaded.
+    pub(crate) fn read_once(&self, range: Range<u64>) -> Result<Cow<'a, [u8]>, StoreError> {
+        self.keys.read_once(range)
     }
 
     pub(crate) fn wrong(&self, error: FormatError) -> StoreError {
@@ -77,16 +78,16 @@ impl<'a> KeyList<'a> {
 /// The key of `ordinal` in its group.
 #[inline]
 pub(crate) fn key_in_group<'g>(index: &Index, group: &'g [u8], ordinal: u64) -> Result<&'g [u8], StoreError> {
-    let place = ordinal % KeyGroups::GROUP_LEN;
-    let key = match after_short_keys(group, place) {
+    let position = ordinal % KeyGroups::GROUP_LEN;
+    let key = match after_short_keys(group, position) {
         Some(rest) => KeyGroups::key_in_group(rest, 0),
-        None => KeyGroups::key_in_group(group, place),
+        None => KeyGroups::key_in_group(group, position),
     };
     key.map_err(|error| index.wrong(error))
 }
 
-/// What follows the first `count` keys, where each of them is so short that its length takes one byte: nearly always,
-/// and a few times faster than any length takes. None: not so, or damaged.
+/// The bytes after the first `count` keys if the length of each of them takes one byte, which is nearly always so and
+/// several times faster. `None` if not, or if the group is damaged.
 #[inline]
 fn after_short_keys(group: &[u8], count: u64) -> Option<&[u8]> {
     let mut at = 0;

@@ -1,6 +1,6 @@
-//! All keys in ascending order of ordinals, for who asks for most of them once. spec.md: KEY-7.
+//! All keys in ascending order of ordinals, for callers that need most of them once. spec.md: KEY-7.
 //!
-//! They pass by: what is held is a part of the list, not all of it.
+//! Only a part of the list is in memory at a time.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,33 +18,38 @@ pub struct KeyScan<'a> {
     list: KeyList<'a>,
     sample_count: u64,
     list_len: u64,
-    /// Where the part lies in the list.
+    /// The byte range of `part` in the list.
     range: Range<u64>,
     part: Cow<'a, [u8]>,
 }
 
 impl Dataset {
-    /// Reads the keys in order; none in a dataset without keys.
+    /// Reads the keys in order; `None` in a dataset without keys.
     ///
     /// # Errors
-    /// Where the index has no list of keys.
+    /// If the index has no list of keys.
     pub fn key_scan(&self) -> Result<Option<KeyScan<'_>>, StoreError> {
         if !self.is_keyed() {
             return Ok(None);
         }
         let index = &self.0.index;
         let list_len = index.record(SectionKind::Keys, 0).map_or(0, |record| record.len);
-        let (list, sample_count) = (KeyList::of(index)?, self.sample_count());
-        Ok(Some(KeyScan { list, sample_count, list_len, range: 0..0, part: Cow::Borrowed(&[]) }))
+        Ok(Some(KeyScan {
+            list: KeyList::of(index)?,
+            sample_count: self.sample_count(),
+            list_len,
+            range: 0..0,
+            part: Cow::Borrowed(&[]),
+        }))
     }
 }
 
 impl KeyScan<'_> {
-    /// Hands the keys of the samples from `64 * group` on, 64 of them or those that are left, to `take`, in order.
-    /// Groups are asked for in ascending order, or the part that is held is of no use.
+    /// Calls `take` with the keys of the samples from `64 * group` on, in order: 64 keys, or those that are left. Groups
+    /// should be read in ascending order: otherwise a part is read for every group.
     ///
     /// # Errors
-    /// Where the keys cannot be read, or are none.
+    /// If the keys cannot be read, or are damaged.
     pub fn group(&mut self, group: u64, mut take: impl FnMut(&[u8])) -> Result<(), StoreError> {
         let first = group.saturating_mul(KeyGroups::GROUP_LEN);
         let count = self.sample_count.saturating_sub(first).min(KeyGroups::GROUP_LEN);
@@ -56,19 +61,21 @@ impl KeyScan<'_> {
             self.read(&bounds)?;
         }
         let from = to_usize(bounds.start - self.range.start);
-        let mut rest = self.part.get(from..to_usize(bounds.end - self.range.start)).unwrap_or_default();
+        let to = to_usize(bounds.end - self.range.start);
+        let bug = || StoreError::bug("the part of the key list does not hold the group that it was read for");
+        let mut rest = self.part.get(from..to).ok_or_else(bug)?;
         for _ in 0..count {
-            let (key, behind) = split_key(rest).map_err(|error| self.list.wrong(error))?;
+            let (key, later) = split_key(rest).map_err(|error| self.list.wrong(error))?;
             take(key);
-            rest = behind;
+            rest = later;
         }
         Ok(())
     }
 
-    /// Reads the part that begins with these bytes.
+    /// Reads the part that begins with the bytes `bounds`.
     fn read(&mut self, bounds: &Range<u64>) -> Result<(), StoreError> {
         let end = bounds.start.saturating_add(PART_LEN).min(self.list_len).max(bounds.end);
-        self.part = self.list.pass(bounds.start..end)?;
+        self.part = self.list.read_once(bounds.start..end)?;
         self.range = bounds.start..end;
         Ok(())
     }

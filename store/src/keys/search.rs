@@ -1,8 +1,9 @@
 //! From key to ordinal. spec.md: KEY-1 to KEY-7.
 //!
-//! Four places of the index are looked at, each far from the one before: the directory of buckets, the bucket's
-//! slots, the directory of key groups, the key. [`KeyLookup`] takes these steps one at a time, so that many searches
-//! can take each step together (`find_batch`).
+//! A lookup reads four parts of the index, each far from the one before: the directory of buckets, the bucket's slots,
+//! the directory of key groups, the key. [`KeyLookup`] takes these steps one at a time, so that many lookups can take
+//! each step together (`find_batch`). A lookup mostly waits for memory. The steps of one lookup depend on each other;
+//! those of different lookups do not, and the processor fetches for many of them at once.
 
 use std::borrow::Cow;
 use std::hint::black_box;
@@ -17,28 +18,28 @@ use crate::{Dataset, StoreError};
 
 /// Bytes that a processor fetches at once.
 const CACHE_LINE_LEN: usize = 64;
-/// More of a group than this is not fetched ahead: keys that long are better fetched one by one.
-const AHEAD_LEN: usize = 4096;
+/// The largest number of bytes of a group that are fetched ahead: longer keys are better fetched one by one.
+const FETCH_AHEAD_LEN: usize = 4096;
 
-/// Searches that go together. What they fetch (about 1 KiB each) stays in the nearest caches until it is used.
-const TOGETHER: usize = 64;
+/// Lookups that take each step together. What they fetch (about 1 KiB each) stays in the nearest caches until it is used.
+const GROUP_LEN: usize = 64;
 
 impl Dataset {
-    /// The ordinal of the sample with this key; none where no sample of the opened generation has it, or none has
-    /// a key at all.
+    /// The ordinal of the sample with this key; `None` if no sample of the opened generation has it, or the samples have
+    /// no keys.
     ///
     /// # Errors
-    /// Where the index cannot be read, or what was read of it breaks a rule of the format.
+    /// If the index cannot be read, or what was read of it breaks a rule of the format.
     pub fn find(&self, key: &[u8]) -> Result<Option<u64>, StoreError> {
         if !self.may_have(key) {
             return Ok(None);
         }
         let keys = KeyIndex::of(self)?;
-        let mut search = keys.begin(key);
-        let bounds = keys.bucket(&search)?;
-        search.slots = keys.slots(bounds)?;
-        fetch_ahead(&search.slots);
-        keys.go_on(&mut search)
+        let mut lookup = keys.begin(key);
+        let bounds = keys.bucket(&lookup)?;
+        lookup.slots = keys.slots(bounds)?;
+        fetch_ahead(&lookup.slots);
+        keys.finish(&mut lookup)
     }
 
     /// [`Dataset::find`] for each of `keys`, in their order.
@@ -49,7 +50,7 @@ impl Dataset {
         let mut found = vec![None; keys.len()];
         if self.is_keyed() {
             let index = KeyIndex::of(self)?;
-            for (keys, found) in keys.chunks(TOGETHER).zip(found.chunks_mut(TOGETHER)) {
+            for (keys, found) in keys.chunks(GROUP_LEN).zip(found.chunks_mut(GROUP_LEN)) {
                 let keys = keys.iter().map(AsRef::as_ref).zip(found).filter(|(key, _)| self.may_have(key));
                 find_together(&index, keys)?;
             }
@@ -57,13 +58,13 @@ impl Dataset {
         Ok(found)
     }
 
-    /// Whether a sample could have this key at all.
+    /// Whether a sample could have this key.
     fn may_have(&self, key: &[u8]) -> bool {
         self.is_keyed() && (1..=MAX_KEY_LEN).contains(&key.len())
     }
 }
 
-/// What all searches in a dataset have in common.
+/// What all lookups in a dataset share.
 struct KeyIndex<'a> {
     index: &'a Index,
     buckets: View<'a>,
@@ -71,20 +72,20 @@ struct KeyIndex<'a> {
     list: KeyList<'a>,
     geometry: KeyGeometry,
     hash_seed: u64,
-    /// Of the whole index: later generations' keys are in the buckets too.
+    /// Samples of the whole index: keys of later generations are in the buckets too.
     indexed_count: u64,
-    /// Of the opened generation.
+    /// Samples of the opened generation.
     sample_count: u64,
 }
 
-/// A key on its way to its ordinal.
+/// The lookup of one key.
 struct KeyLookup<'a, 'k> {
     key: &'k [u8],
     bucket: u64,
-    /// The key's slot, were its ordinal 0.
+    /// The key's slot if its ordinal were 0.
     slot: u64,
     slots: Cow<'a, [u8]>,
-    /// The slot to look at next, and the least value that it may have.
+    /// The position of the next slot, and the smallest value that it may have.
     next: usize,
     least: u64,
 }
@@ -104,18 +105,24 @@ impl<'a> KeyIndex<'a> {
         })
     }
 
-    /// Starts a search for `key`. Its slots are not there yet.
+    /// Starts a lookup of `key`. Its slots have not been read yet.
     #[inline]
     fn begin<'k>(&self, key: &'k [u8]) -> KeyLookup<'a, 'k> {
         let hash = hash48(key, self.hash_seed);
-        let (bucket, slot) = (self.geometry.bucket(hash), self.geometry.slot(hash, 0));
-        KeyLookup { key, bucket, slot, slots: Cow::Borrowed(&[]), next: 0, least: 0 }
+        KeyLookup {
+            key,
+            bucket: self.geometry.bucket(hash),
+            slot: self.geometry.slot(hash, 0),
+            slots: Cow::Borrowed(&[]),
+            next: 0,
+            least: 0,
+        }
     }
 
-    /// Where the slots of the key's bucket are. spec.md: KEY-5.
+    /// The positions of the slots of the key's bucket. spec.md: KEY-5.
     #[inline]
-    fn bucket(&self, search: &KeyLookup<'_, '_>) -> Result<Range<u64>, StoreError> {
-        let bucket = search.bucket;
+    fn bucket(&self, lookup: &KeyLookup<'_, '_>) -> Result<Range<u64>, StoreError> {
+        let bucket = lookup.bucket;
         let (from, to) = self.buckets.start_and_end(bucket)?;
         if from > to || to > self.indexed_count {
             return Err(self.index.damaged("buckets", format!("bucket {bucket} has the slots {from}..{to}")));
@@ -123,31 +130,32 @@ impl<'a> KeyIndex<'a> {
         Ok(from..to)
     }
 
-    /// These slots.
+    /// The bytes of slots.
     #[inline]
-    fn slots(&self, places: Range<u64>) -> Result<Cow<'a, [u8]>, StoreError> {
-        self.slots.read(places.start * SLOT_LEN as u64..places.end * SLOT_LEN as u64)
+    fn slots(&self, positions: Range<u64>) -> Result<Cow<'a, [u8]>, StoreError> {
+        self.slots.read(positions.start * SLOT_LEN as u64..positions.end * SLOT_LEN as u64)
     }
 
     /// The sample of the next slot with the key's hash.
     #[inline]
-    fn next_ordinal(&self, search: &mut KeyLookup<'_, '_>) -> Result<Option<u64>, StoreError> {
-        let (slots, _) = search.slots.as_chunks::<SLOT_LEN>();
-        let (first, mut least) = (search.next, search.least);
-        for (place, slot) in slots.iter().enumerate().skip(first) {
+    fn next_ordinal(&self, lookup: &mut KeyLookup<'_, '_>) -> Result<Option<u64>, StoreError> {
+        let (slots, _) = lookup.slots.as_chunks::<SLOT_LEN>();
+        let mut least = lookup.least;
+        for (position, slot) in slots.iter().enumerate().skip(lookup.next) {
             let slot = KeyGeometry::decode_slot(slot);
             let ordinal = self.geometry.ordinal(slot);
             if slot < least || ordinal >= self.indexed_count {
-                let what = format!("bucket {} has a slot that no writer writes", search.bucket);
+                let what = format!("bucket {} has an invalid slot", lookup.bucket);
                 return Err(self.index.damaged("slots", what));
             }
             least = slot + 1;
-            if slot - ordinal == search.slot {
-                (search.next, search.least) = (place + 1, least);
+            if slot - ordinal == lookup.slot {
+                lookup.next = position + 1;
+                lookup.least = least;
                 return Ok(Some(ordinal));
             }
         }
-        search.next = slots.len();
+        lookup.next = slots.len();
         Ok(None)
     }
 
@@ -157,24 +165,24 @@ impl<'a> KeyIndex<'a> {
         self.list.group(self.list.bounds(ordinal)?)
     }
 
-    /// Whether `ordinal`, whose key is in `group`, has the key itself, not only its hash. spec.md: KEY-6.
+    /// Whether sample `ordinal`, whose key is in `group`, has the key, not only its hash. spec.md: KEY-6.
     #[inline]
-    fn is_it(&self, search: &KeyLookup<'_, '_>, ordinal: u64, group: &[u8]) -> Result<bool, StoreError> {
-        Ok(key_in_group(self.index, group, ordinal)? == search.key)
+    fn has_key(&self, lookup: &KeyLookup<'_, '_>, ordinal: u64, group: &[u8]) -> Result<bool, StoreError> {
+        Ok(key_in_group(self.index, group, ordinal)? == lookup.key)
     }
 
-    /// The ordinal to answer with: a later generation's sample is not there.
+    /// The ordinal, unless its sample belongs to a later generation.
     #[inline]
     fn answer(&self, ordinal: u64) -> Option<u64> {
         Some(ordinal).filter(|&ordinal| ordinal < self.sample_count)
     }
 
-    /// Looks at slots until one leads to the key, or there is none.
-    fn go_on(&self, search: &mut KeyLookup<'_, '_>) -> Result<Option<u64>, StoreError> {
-        while let Some(ordinal) = self.next_ordinal(search)? {
+    /// Checks slots until one leads to the key, or none is left.
+    fn finish(&self, lookup: &mut KeyLookup<'_, '_>) -> Result<Option<u64>, StoreError> {
+        while let Some(ordinal) = self.next_ordinal(lookup)? {
             let group = self.group(ordinal)?;
             fetch_ahead(up_to_key(&group, ordinal));
-            if self.is_it(search, ordinal, &group)? {
+            if self.has_key(lookup, ordinal, &group)? {
                 return Ok(self.answer(ordinal));
             }
         }
@@ -182,29 +190,34 @@ impl<'a> KeyIndex<'a> {
     }
 }
 
-/// Looks for a few keys, and puts each answer into its place. Each loop takes one step of all searches; nothing in
-/// it depends on the search before.
+/// Looks up a few keys, and stores each answer. Each loop takes one step of all lookups; no lookup depends on another.
 fn find_together<'k>(
     index: &KeyIndex<'_>,
     keys: impl Iterator<Item = (&'k [u8], &'k mut Option<u64>)>,
 ) -> Result<(), StoreError> {
-    let (mut searches, places): (Vec<KeyLookup<'_, '_>>, Vec<&mut Option<u64>>) =
-        keys.map(|(key, place)| (index.begin(key), place)).unzip();
-    let buckets = each(&searches, |search| index.bucket(search))?;
-    for (search, bucket) in searches.iter_mut().zip(buckets) {
-        search.slots = index.slots(bucket)?;
+    let (mut lookups, answers): (Vec<KeyLookup<'_, '_>>, Vec<&mut Option<u64>>) =
+        keys.map(|(key, answer)| (index.begin(key), answer)).unzip();
+    let buckets = each(&lookups, |lookup| index.bucket(lookup))?;
+    for (lookup, bucket) in lookups.iter_mut().zip(buckets) {
+        lookup.slots = index.slots(bucket)?;
     }
-    searches.iter().for_each(|search| fetch_ahead(&search.slots));
-    let ordinals = each(&mut searches, |search| index.next_ordinal(search))?;
-    let groups = each(&ordinals, |ordinal| ordinal.map_or(Ok(Cow::Borrowed(&[][..])), |ordinal| index.group(ordinal)))?;
-    for (group, ordinal) in groups.iter().zip(&ordinals) {
-        fetch_ahead(up_to_key(group, ordinal.unwrap_or_default()));
+    for lookup in &lookups {
+        fetch_ahead(&lookup.slots);
     }
-    for (((search, place), ordinal), group) in searches.iter_mut().zip(places).zip(ordinals).zip(&groups) {
-        let Some(ordinal) = ordinal else { continue };
-        let is_it = index.is_it(search, ordinal, group)?;
-        // Another key with this hash is rare enough to go on alone.
-        *place = if is_it { index.answer(ordinal) } else { index.go_on(search)? };
+    let ordinals = each(&mut lookups, |lookup| index.next_ordinal(lookup))?;
+    let candidates = each(ordinals, |ordinal| match ordinal {
+        Some(ordinal) => Ok(Some((ordinal, index.group(ordinal)?))),
+        None => Ok(None),
+    })?;
+    for (ordinal, group) in candidates.iter().flatten() {
+        fetch_ahead(up_to_key(group, *ordinal));
+    }
+    for ((lookup, answer), candidate) in lookups.iter_mut().zip(answers).zip(&candidates) {
+        let Some((ordinal, group)) = candidate else { continue };
+        let ordinal = *ordinal;
+        let has_key = index.has_key(lookup, ordinal, group)?;
+        // Another key with this hash is rare enough to be handled one by one.
+        *answer = if has_key { index.answer(ordinal) } else { index.finish(lookup)? };
     }
     Ok(())
 }
@@ -217,20 +230,19 @@ fn each<I, O>(
     items.into_iter().map(step).collect()
 }
 
-/// The bytes of a group that are walked over to reach the key of `ordinal`, about: keys have about the same length.
+/// About the bytes of a group up to the end of the key of `ordinal`: keys have similar lengths.
 #[inline]
 fn up_to_key(group: &[u8], ordinal: u64) -> &[u8] {
-    let place = ordinal % KeyGroups::GROUP_LEN;
-    let end = to_usize(group.len() as u64 * (place + 1) / KeyGroups::GROUP_LEN);
-    group.get(..end).unwrap_or_default()
+    let position = ordinal % KeyGroups::GROUP_LEN;
+    let end = to_usize(group.len() as u64 * (position + 1) / KeyGroups::GROUP_LEN);
+    group.split_at(end).0
 }
 
-/// Looks at a byte of each cache line, so that the processor fetches all of them at the same time. What is looked at
-/// one after the other is fetched one after the other, where each place depends on the one before.
+/// Reads a byte of each cache line, so that the processor fetches all of them at the same time. Later reads, each of
+/// which depends on the one before, would fetch them one after the other.
 #[inline]
 fn fetch_ahead(bytes: &[u8]) {
-    let bytes = bytes.get(..bytes.len().min(AHEAD_LEN)).unwrap_or_default();
-    for byte in bytes.iter().step_by(CACHE_LINE_LEN) {
+    for byte in bytes.iter().take(FETCH_AHEAD_LEN).step_by(CACHE_LINE_LEN) {
         black_box(*byte);
     }
 }

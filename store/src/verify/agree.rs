@@ -1,4 +1,4 @@
-//! The merged index says the same of a segment as the segment's own. spec.md: FIL-2, FIL-3, HDR-2, MET-1, ENT-1.
+//! Checks that the merged index and a segment's own index agree. spec.md: FIL-2, FIL-3, HDR-2, MET-1, ENT-1.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::columns::field_ranges;
 use super::damage::FileReport;
-use super::slices::{Fault, KeyCursor, PART_LEN, bits, column, locations, parallel_parts};
+use super::slices::{Fault, KeyCursor, PART_LEN, bits, locations, parallel_parts, required_column};
 use crate::StoreError;
 use crate::columns::item_of;
 use crate::index::Index;
@@ -33,10 +33,10 @@ pub(super) fn check_agreement(report: &FileReport<'_>, own: &Index, merged: &Ind
         if report.is_stopped() {
             return;
         }
-        // What cannot be read was told of.
-        let _ = pair.entries(ordinals.clone());
-        let _ = pair.attributes(ordinals.clone());
-        let _ = pair.fields(ordinals.clone());
+        report.internal_error(pair.entries(ordinals.clone()));
+        report.internal_error(pair.attributes(ordinals.clone()));
+        report.internal_error(pair.fields(ordinals.clone()));
+        // Keys that cannot be read or are damaged have been reported.
         let _ = pair.keys(ordinals);
     });
 }
@@ -77,13 +77,12 @@ impl IndexPair<'_> {
 
     fn attributes(&self, ordinals: Range<u64>) -> Result<(), StoreError> {
         let shifted = self.shifted(&ordinals);
-        for (place, attribute) in self.own.metadata.schema.attributes().iter().enumerate() {
-            let item = item_of(place);
-            let values = |index, ordinals| column(index, SectionKind::Attribute, item, ordinals);
+        for (number, attribute) in self.own.metadata.schema.attributes().iter().enumerate() {
+            let item = item_of(number);
+            let values = |index, ordinals| required_column(index, SectionKind::Attribute, item, ordinals);
             let valid = |index, ordinals| bits(index, SectionKind::Validity, item, ordinals);
-            let own = values(self.own, &ordinals)?.unwrap_or_default().into_iter().zip(valid(self.own, &ordinals)?);
-            let merged =
-                values(self.merged, &shifted)?.unwrap_or_default().into_iter().zip(valid(self.merged, &shifted)?);
+            let own = values(self.own, &ordinals)?.into_iter().zip(valid(self.own, &ordinals)?);
+            let merged = values(self.merged, &shifted)?.into_iter().zip(valid(self.merged, &shifted)?);
             for ((ordinal, own), merged) in ordinals.clone().zip(own).zip(merged) {
                 if own != merged {
                     self.differs(ordinal, &format!("attribute \"{}\"", escape_bytes(attribute.name.as_bytes())));
@@ -94,9 +93,9 @@ impl IndexPair<'_> {
     }
 
     fn fields(&self, ordinals: Range<u64>) -> Result<(), StoreError> {
-        for (place, field) in self.own.metadata.schema.fields().iter().enumerate() {
-            let own = field_ranges(self.own, place, ordinals.clone())?;
-            let merged = field_ranges(self.merged, place, self.shifted(&ordinals))?;
+        for (number, field) in self.own.metadata.schema.fields().iter().enumerate() {
+            let own = field_ranges(self.own, number, ordinals.clone())?;
+            let merged = field_ranges(self.merged, number, self.shifted(&ordinals))?;
             for ((ordinal, own), merged) in ordinals.clone().zip(own).zip(merged) {
                 if own != merged {
                     self.differs(ordinal, &format!("field \"{}\"", escape_bytes(field.name.as_bytes())));

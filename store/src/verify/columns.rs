@@ -6,7 +6,7 @@ use grainstore_format::{AttributeType, FieldType, SectionKind, escape_bytes};
 use rayon::prelude::*;
 
 use super::damage::FileReport;
-use super::slices::{PART_LEN, bits, column, locations, parallel_parts};
+use super::slices::{PART_LEN, bits, locations, parallel_parts, required_column};
 use crate::StoreError;
 use crate::columns::{has_field_sections, item_of};
 use crate::index::Index;
@@ -14,21 +14,21 @@ use crate::index::Index;
 /// Checks all columns of an index.
 pub(super) fn check_columns(report: &FileReport<'_>, index: &Index) {
     let schema = &index.metadata.schema;
-    schema.attributes().par_iter().enumerate().for_each(|(place, attribute)| {
+    schema.attributes().par_iter().enumerate().for_each(|(number, attribute)| {
         let what = format!("attribute \"{}\"", escape_bytes(attribute.name.as_bytes()));
-        check_bitmap(report, index, SectionKind::Validity, item_of(place), &what);
+        check_bitmap(report, index, SectionKind::Validity, item_of(number), &what);
         parallel_parts(0..index.sample_count(), PART_LEN).for_each(|ordinals| {
             if report.is_stopped() {
                 return;
             }
-            // A piece that cannot be read was told of.
-            let _ = check_values(report, index, (place, attribute.kind, &what), ordinals);
+            report.internal_error(check_values(report, index, (number, attribute.kind, &what), ordinals));
         });
     });
     check_fields(report, index);
 }
 
-/// The tail is zero, and some sample lacks it, or there would be no bitmap. spec.md: ATR-2, FLD-3, CON-6.
+/// Checks that unused bits are zero, and that some bit is not set: otherwise there would be no bitmap.
+/// spec.md: ATR-2, FLD-3, CON-6.
 fn check_bitmap(report: &FileReport<'_>, index: &Index, kind: SectionKind, item: u16, what: &str) {
     let Some(record) = index.record(kind, item) else { return };
     let used = index.sample_count() % 8;
@@ -46,25 +46,25 @@ fn check_bitmap(report: &FileReport<'_>, index: &Index, kind: SectionKind, item:
     });
     let ones = sums.reduce(|| Some(0), |a, b| Some(a? + b?));
     if ones.is_some_and(|ones| ones >= index.sample_count()) {
-        report.damage(format!("{what}: section {} says that no sample lacks it", record.label()));
+        report.damage(format!("{what}: section {} is present, but all samples have a value", record.label()));
     }
 }
 
 fn check_values(
     report: &FileReport<'_>,
     index: &Index,
-    (place, kind, what): (usize, AttributeType, &str),
+    (number, kind, what): (usize, AttributeType, &str),
     ordinals: Range<u64>,
 ) -> Result<(), StoreError> {
-    let item = item_of(place);
-    let values = column(index, SectionKind::Attribute, item, &ordinals)?.unwrap_or_default();
+    let item = item_of(number);
+    let values = required_column(index, SectionKind::Attribute, item, &ordinals)?;
     let valid = bits(index, SectionKind::Validity, item, &ordinals)?;
     for ((ordinal, value), valid) in ordinals.zip(values).zip(valid) {
         if !valid && value != 0 {
-            report.sample(ordinal, None, None, format!("{what} is absent, yet its value is not 0"));
+            report.sample(ordinal, None, None, format!("{what} is absent, but its value is not 0"));
         }
         if kind == AttributeType::Bool && value > 1 {
-            report.sample(ordinal, None, None, format!("{what} is {value}, which is no bool"));
+            report.sample(ordinal, None, None, format!("{what} is {value}, which is not a bool"));
         }
     }
     Ok(())
@@ -73,21 +73,23 @@ fn check_values(
 /// spec.md: FLD-1 to FLD-4.
 fn check_fields(report: &FileReport<'_>, index: &Index) {
     let fields = index.metadata.schema.fields();
-    let largest = fields.par_iter().enumerate().map(|(place, field)| {
+    let largest = fields.par_iter().enumerate().map(|(number, field)| {
         let what = format!("field \"{}\"", escape_bytes(field.name.as_bytes()));
-        check_bitmap(report, index, SectionKind::FieldValidity, item_of(place), &what);
+        check_bitmap(report, index, SectionKind::FieldValidity, item_of(number), &what);
         let parts = parallel_parts(0..index.sample_count(), PART_LEN);
         parts
-            .map(|ordinals| match report.is_stopped() {
-                false => check_field(report, index, (place, &field.kind, &what), ordinals).ok(),
-                true => None,
+            .map(|ordinals| {
+                if report.is_stopped() {
+                    return None;
+                }
+                check_field(report, index, (number, &field.kind, &what), ordinals).ok()
             })
             .reduce(|| Some(0), |a, b| Some(a?.max(b?)))
     });
     let largest = largest.reduce(|| Some(0), |a, b| Some(a?.max(b?)));
     let width = index.record(SectionKind::FieldOffset, 0).map(|record| record.width);
     if width == Some(8) && largest.is_some_and(|largest| u32::try_from(largest).is_ok()) {
-        report.damage("the fields' sections have width 8, and all offsets and lengths fit 4 bytes");
+        report.damage("the sections of fields have width 8, but all offsets and lengths fit 4 bytes");
     }
 }
 
@@ -95,16 +97,16 @@ fn check_fields(report: &FileReport<'_>, index: &Index) {
 fn check_field(
     report: &FileReport<'_>,
     index: &Index,
-    (place, kind, what): (usize, &FieldType, &str),
+    (number, kind, what): (usize, &FieldType, &str),
     ordinals: Range<u64>,
 ) -> Result<u64, StoreError> {
-    let fields = field_ranges(index, place, ordinals.clone())?;
+    let fields = field_ranges(index, number, ordinals.clone())?;
     let mut largest = 0;
     for (ordinal, field) in ordinals.zip(fields) {
         let FieldRange { valid, offset, len, payload_len } = field;
         largest = largest.max(offset).max(len);
         if !valid && (offset, len) != (0, 0) {
-            report.sample(ordinal, None, None, format!("{what} is absent, yet is {len} bytes at {offset}"));
+            report.sample(ordinal, None, None, format!("{what} is absent, but has {len} bytes at {offset}"));
         }
         if valid && offset.checked_add(len).is_none_or(|end| end > payload_len) {
             let text = format!("{what} is {len} bytes at {offset}, the payload has {payload_len}");
@@ -120,7 +122,7 @@ fn check_field(
     Ok(largest)
 }
 
-/// A field of a sample, whether it has sections or is the whole payload.
+/// The range of a field in a sample's payload, with or without sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FieldRange {
     pub(super) valid: bool,
@@ -129,15 +131,15 @@ pub(super) struct FieldRange {
     pub(super) payload_len: u64,
 }
 
-/// A field of some samples. spec.md: FLD-1.
-pub(super) fn field_ranges(index: &Index, place: usize, ordinals: Range<u64>) -> Result<Vec<FieldRange>, StoreError> {
-    let item = item_of(place);
+/// The ranges of a field in some samples. spec.md: FLD-1.
+pub(super) fn field_ranges(index: &Index, number: usize, ordinals: Range<u64>) -> Result<Vec<FieldRange>, StoreError> {
+    let item = item_of(number);
     let payloads = locations(index, ordinals.clone())?.into_iter().map(|location| location.raw_len());
     if !has_field_sections(index) {
         return Ok(payloads.map(|len| FieldRange { valid: true, offset: 0, len, payload_len: len }).collect());
     }
-    let offsets = column(index, SectionKind::FieldOffset, item, &ordinals)?.unwrap_or_default();
-    let lens = column(index, SectionKind::FieldLen, item, &ordinals)?.unwrap_or_default();
+    let offsets = required_column(index, SectionKind::FieldOffset, item, &ordinals)?;
+    let lens = required_column(index, SectionKind::FieldLen, item, &ordinals)?;
     let valid = bits(index, SectionKind::FieldValidity, item, &ordinals)?;
     let all = payloads.zip(offsets).zip(lens).zip(valid);
     Ok(all.map(|(((payload_len, offset), len), valid)| FieldRange { valid, offset, len, payload_len }).collect())

@@ -1,4 +1,4 @@
-//! What `verify` tells: damage, one line each, and progress.
+//! What `verify` reports: damage, one line each, and progress.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use grainstore_format::{escape_bytes, shown_key};
 
+use crate::StoreError;
 use crate::segment::modified_since;
 
 /// One thing that is wrong with a dataset.
@@ -16,9 +17,9 @@ pub struct Damage {
     pub segment: Option<String>,
     /// The sample.
     pub ordinal: Option<u64>,
-    /// The sample's key, where it has one that can be read.
+    /// The sample's key, if it has one that can be read.
     pub key: Option<Vec<u8>>,
-    /// Where in the file, in bytes.
+    /// The position in the file, in bytes.
     pub offset: Option<u64>,
     /// Found and expected.
     pub what: String,
@@ -39,14 +40,14 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Takes damage and progress from all threads.
+/// Collects damage and progress from all threads.
 pub(super) struct Reporter<'a> {
     on_damage: &'a (dyn Fn(Damage) + Sync),
     on_progress: &'a (dyn Fn(u64) + Sync),
     stop: Option<&'a AtomicBool>,
     damaged: AtomicU64,
     checked_bytes: AtomicU64,
-    /// Files that were modified and are still what the manifest says.
+    /// Files that were modified, but have the content that the manifest records.
     modified: Mutex<BTreeSet<String>>,
 }
 
@@ -56,11 +57,17 @@ impl<'a> Reporter<'a> {
         on_progress: &'a (dyn Fn(u64) + Sync),
         stop: Option<&'a AtomicBool>,
     ) -> Self {
-        let (damaged, checked_bytes) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { on_damage, on_progress, stop, damaged, checked_bytes, modified: Mutex::default() }
+        Self {
+            on_damage,
+            on_progress,
+            stop,
+            damaged: AtomicU64::new(0),
+            checked_bytes: AtomicU64::new(0),
+            modified: Mutex::default(),
+        }
     }
 
-    /// Whether nobody wants to know any more.
+    /// Whether the caller has stopped the check.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
@@ -70,7 +77,7 @@ impl<'a> Reporter<'a> {
         (self.on_damage)(damage);
     }
 
-    /// So many more bytes were checked.
+    /// Adds to the number of checked bytes.
     pub(super) fn checked(&self, bytes: u64) {
         self.checked_bytes.fetch_add(bytes, Ordering::Relaxed);
         (self.on_progress)(bytes);
@@ -84,20 +91,23 @@ impl<'a> Reporter<'a> {
         self.checked_bytes.load(Ordering::Relaxed)
     }
 
-    /// What is no damage, once everything was checked.
+    /// Notices that are not damage, after everything was checked.
     pub(super) fn notices(&self) -> Vec<String> {
         let files = self.modified.lock().unwrap_or_else(PoisonError::into_inner);
         let first = files.first().map(|first| escape_bytes(first.as_bytes()));
-        first.map(|first| modified_since(&first, files.len() - 1)).into_iter().collect()
+        match first {
+            Some(first) => vec![modified_since(&first, files.len() - 1)],
+            None => Vec::new(),
+        }
     }
 
-    /// The same for one file.
+    /// A reporter for one file.
     pub(super) fn file<'r>(&'r self, name: &'r str, first_ordinal: u64) -> FileReport<'r> {
         FileReport { reporter: self, name, first_ordinal }
     }
 }
 
-/// Tells what is wrong with one file.
+/// Reports damage of one file.
 #[derive(Clone, Copy)]
 pub(super) struct FileReport<'a> {
     reporter: &'a Reporter<'a>,
@@ -107,20 +117,27 @@ pub(super) struct FileReport<'a> {
 }
 
 impl FileReport<'_> {
-    /// Something is wrong with the file as a whole, or a structure of it.
+    /// Reports damage of the whole file, or of a structure in it.
     pub(super) fn damage(&self, what: impl Into<String>) {
-        self.tell(Damage { what: what.into(), ..Damage::default() });
+        self.report(Damage { what: what.into(), ..Damage::default() });
     }
 
-    /// Something is wrong at `offset` of the file.
+    /// Reports damage at `offset` of the file.
     pub(super) fn at(&self, offset: u64, what: impl Into<String>) {
-        self.tell(Damage { offset: Some(offset), what: what.into(), ..Damage::default() });
+        self.report(Damage { offset: Some(offset), what: what.into(), ..Damage::default() });
     }
 
-    /// Something is wrong with a sample; `ordinal` counts from the file's first.
+    /// Reports damage of a sample; `ordinal` counts from the first sample of the file.
     pub(super) fn sample(&self, ordinal: u64, key: Option<Vec<u8>>, offset: Option<u64>, what: impl Into<String>) {
         let ordinal = Some(self.first_ordinal.saturating_add(ordinal));
-        self.tell(Damage { ordinal, key, offset, what: what.into(), segment: None });
+        self.report(Damage { ordinal, key, offset, what: what.into(), segment: None });
+    }
+
+    /// Reports an internal error. Other errors are pieces that cannot be read: the check of all pieces reports them.
+    pub(super) fn internal_error(&self, result: Result<(), StoreError>) {
+        if let Err(error @ StoreError::Bug { .. }) = result {
+            self.damage(error.to_string());
+        }
     }
 
     pub(super) fn checked(&self, bytes: u64) {
@@ -131,13 +148,13 @@ impl FileReport<'_> {
         self.reporter.is_stopped()
     }
 
-    /// The file was modified, and is still what the manifest says.
+    /// Notes that the file was modified, but has the content that the manifest records.
     pub(super) fn modified(&self) {
         let mut files = self.reporter.modified.lock().unwrap_or_else(PoisonError::into_inner);
         files.insert(self.name.to_owned());
     }
 
-    fn tell(&self, damage: Damage) {
+    fn report(&self, damage: Damage) {
         self.reporter.damage(Damage { segment: Some(self.name.to_owned()), ..damage });
     }
 }
@@ -147,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damage_is_one_line_whatever_the_names_hold() {
+    fn damage_is_printed_on_one_line_whatever_the_names_contain() {
         let damage = Damage {
             segment: Some("00003.seg".into()),
             ordinal: Some(12),

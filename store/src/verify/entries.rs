@@ -10,19 +10,23 @@ use crate::entry_rules::{EntryRules, EntrySlice, EntryTotals};
 use crate::index::Index;
 use crate::load::{check_totals, read_chunks};
 
-/// Checks every entry of an index.
+/// Checks all entries of an index.
 pub(super) fn check_entries(report: &FileReport<'_>, index: &Index, external: &[bool]) {
-    // Where a piece of these cannot be read, that was told; what they say wrongly is told here.
-    let told = |error: StoreError| {
-        if is_relation(&error) {
+    // A piece that cannot be read has been reported; a broken rule is reported here.
+    let report_broken_rule = |error: StoreError| {
+        if is_broken_rule(&error) {
             report.damage(error.without_path())
         }
     };
     let (chunks, long) = match (read_chunks(index), index.long()) {
         (Ok(chunks), Ok(long)) => (chunks, long),
         (chunks, long) => {
-            chunks.map_or_else(told, |_| ());
-            long.map_or_else(told, |_| ());
+            if let Err(error) = chunks {
+                report_broken_rule(error);
+            }
+            if let Err(error) = long {
+                report_broken_rule(error);
+            }
             return;
         }
     };
@@ -30,7 +34,7 @@ pub(super) fn check_entries(report: &FileReport<'_>, index: &Index, external: &[
     let rules = EntryRules { table: &index.table, external, chunks: &chunks, long, chunk_size };
     let sums =
         parallel_parts(0..index.sample_count(), PART_LEN).map(|ordinals| check_part(report, index, &rules, ordinals));
-    // A part that could not be read leaves the sums unknown.
+    // If a part could not be read, the totals are unknown.
     let sum = sums.reduce(|| Some(EntryTotals::default()), |a, b| Some(a?.plus(b?)));
     if let Some(totals) = sum
         && let Err(error) = check_totals(index, long, totals)
@@ -39,8 +43,8 @@ pub(super) fn check_entries(report: &FileReport<'_>, index: &Index, external: &[
     }
 }
 
-/// Whether an error says that a rule is broken, not that a piece cannot be read.
-fn is_relation(error: &StoreError) -> bool {
+/// Whether an error is a broken rule, not a piece that cannot be read.
+fn is_broken_rule(error: &StoreError) -> bool {
     use grainstore_format::FormatError::Damaged;
     matches!(error, StoreError::Format { source: Damaged { what, .. }, .. } if *what != "index")
 }
@@ -55,7 +59,7 @@ fn check_part(
         return None;
     }
     let width = Entry::LEN as u64;
-    // One more in front: samples must not overlap across the parts' borders.
+    // One more in front: samples must not overlap where two parts meet.
     let from = ordinals.start.saturating_sub(1);
     let bytes = index.peek(SectionKind::Entries, 0, from * width..ordinals.end * width).ok()?;
     let raw_len = match index.record(SectionKind::RawLen, 0) {
@@ -64,9 +68,9 @@ fn check_part(
     };
     let all = Entry::slice_of(&bytes);
     let (before, entries) = if from < ordinals.start { (all.first().copied(), all.get(1..)?) } else { (None, all) };
-    let part = EntrySlice { first: ordinals.start, entries, before, raw_len: raw_len.as_deref() };
+    let slice = EntrySlice::new(ordinals.start, entries, before, raw_len.as_deref())?;
     let mut wrong = |ordinal: u64, what: std::fmt::Arguments<'_>| {
         report.sample(ordinal, key_of(index, ordinal), None, what.to_string());
     };
-    Some(rules.check(&part, &mut wrong))
+    Some(rules.check(slice, &mut wrong))
 }

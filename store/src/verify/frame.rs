@@ -1,5 +1,5 @@
-//! What can be checked of a file without knowing what its sections mean: header, footer, directory, the checksums of
-//! all pieces, the zeros between. spec.md: FIL, HDR, FTR, DIR, CON-5.
+//! Checks what does not depend on the contents of the sections: header, footer, directory, the checksums of all pieces,
+//! the zeros in between. spec.md: FIL, HDR, FTR, DIR, CON-5.
 
 use grainstore_format::{
     BLOCK_LEN, ChecksumList, FileKind, Fingerprint, Footer, Header, PIECE_LEN, SectionRecord, to_usize,
@@ -17,7 +17,7 @@ const PIECES_AT_A_TIME: u64 = 16;
 /// Bytes 8 to 20 of header and footer: version and feature bits. spec.md: FTR-3.
 const FEATURES: std::ops::Range<usize> = 8..20;
 
-/// Opens a file and checks its frame; none where it cannot be opened, which is told.
+/// Opens a file and checks its frame; `None` if it cannot be opened, which is reported.
 pub(super) fn check_frame(report: &FileReport<'_>, path: &std::path::Path, kind: FileKind) -> Option<Frame> {
     let header = check_header(report, path, kind);
     let frame = match Frame::open(path, IndexMemory::Owned) {
@@ -43,17 +43,17 @@ pub(super) fn check_frame(report: &FileReport<'_>, path: &std::path::Path, kind:
     Some(frame)
 }
 
-/// The fingerprint that the manifest names. spec.md: FPR-1.
+/// Compares the fingerprint with the manifest. spec.md: FPR-1.
 pub(super) fn check_fingerprint(report: &FileReport<'_>, frame: &Frame, expected: Fingerprint) {
     if frame.fingerprint != expected {
-        report.damage(format!("its fingerprint is {}, the manifest says {expected}", frame.fingerprint));
+        report.damage(format!("its fingerprint is {}, the manifest has {expected}", frame.fingerprint));
     }
 }
 
 fn check_header(report: &FileReport<'_>, path: &std::path::Path, kind: FileKind) -> Option<(Vec<u8>, Header)> {
     let bytes = match read_header(path) {
         Ok(bytes) => bytes,
-        // Opening the frame meets the same error, and tells it.
+        // Opening the frame meets the same error, and reports it.
         Err(StoreError::NotFound { .. } | StoreError::Mismatch { .. }) => return None,
         Err(error) => {
             report.damage(error.without_path());
@@ -63,7 +63,7 @@ fn check_header(report: &FileReport<'_>, path: &std::path::Path, kind: FileKind)
     match Header::decode(&bytes) {
         Ok(header) => {
             if header.kind != kind {
-                report.at(0, "damaged header: a segment was expected and this is an index, or the other way round");
+                report.at(0, "damaged header: it is an index where a segment was expected, or the other way around");
             }
             Some((bytes, header))
         }
@@ -83,7 +83,7 @@ fn check_features(report: &FileReport<'_>, frame: &Frame, header: &[u8]) {
     }
 }
 
-/// Every piece against its checksum, and the zeros behind every section.
+/// Checks every piece against its checksum, and the zeros after every section.
 fn check_sections(report: &FileReport<'_>, frame: &Frame) {
     frame.sections().par_iter().for_each(|section| {
         if report.is_stopped() {
@@ -114,7 +114,7 @@ fn check_pieces(report: &FileReport<'_>, frame: &Frame, section: &Section, piece
         Ok(bytes) => bytes,
         Err(error) => return report.at(record.offset + range.start, error.without_path()),
     };
-    // Without a list, the list was told of.
+    // A damaged list has been reported.
     let Ok(list) = section.checksums(&frame.file) else { return };
     for (piece, bytes) in pieces.zip(bytes.chunks(to_usize(PIECE_LEN))) {
         check_piece(report, record, list, piece, bytes);
@@ -127,21 +127,21 @@ fn check_piece(report: &FileReport<'_>, record: &SectionRecord, list: &ChecksumL
     }
 }
 
-/// The bytes between a section and its checksums, and from there to the next block. spec.md: CON-5.
+/// Checks the bytes between a section and its checksums, and from there to the next block. spec.md: CON-5.
 fn check_padding(report: &FileReport<'_>, frame: &Frame, record: &SectionRecord) {
     check_zeros(report, frame, record.offset + record.len..record.checksums_offset());
     check_zeros(report, frame, record.offset + record.storage_len()..record.next_offset());
 }
 
-/// A short range of the file that must be zero.
+/// Checks that a short range of the file is zero.
 pub(super) fn check_zeros(report: &FileReport<'_>, frame: &Frame, range: std::ops::Range<u64>) {
     if range.is_empty() {
         return;
     }
     match frame.file.read(range.clone()) {
         Ok(bytes) => {
-            if let Some(place) = bytes.iter().position(|&byte| byte != 0) {
-                report.at(range.start + place as u64, "padding is not zero");
+            if let Some(position) = bytes.iter().position(|&byte| byte != 0) {
+                report.at(range.start + position as u64, "padding is not zero");
             }
         }
         Err(error) => report.at(range.start, error.without_path()),

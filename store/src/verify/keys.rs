@@ -1,8 +1,8 @@
-//! Keys, groups, buckets and slots against each other. spec.md: KEY-1 to KEY-7.
+//! Checks that keys, groups, buckets and slots agree. spec.md: KEY-1 to KEY-7.
 //!
-//! Slots stand in hash order, keys in ordinal order, and neither need fit into memory. So each side is summed up, for
-//! every block of ordinals: the sums of a mix of (hash, ordinal) are equal where both sides hold the same pairs. Only
-//! blocks whose sums differ are looked at again, pair by pair.
+//! Slots are in hash order, keys in ordinal order, and both may be larger than memory. So for every block of ordinals the
+//! hashes of (key hash, ordinal) are added up on both sides: the sums are equal if both sides hold the same pairs. Only
+//! blocks whose sums differ are compared pair by pair.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,11 +17,11 @@ use super::slices::{Fault, KeyCursor, PART_LEN, key_of, parallel_parts, parts};
 use crate::index::Index;
 use crate::index::numbers::numbers;
 
-/// Buckets that one thread looks at in one go: about as many slots as a part has samples.
+/// Buckets that one thread checks at a time: about as many slots as a part has samples.
 const BUCKETS_AT_A_TIME: u64 = PART_LEN / 32;
 
-/// Blocks that are looked at pair by pair: each costs a walk over all slots.
-const BLOCKS_TOLD_WHOLE: usize = 16;
+/// Blocks that are compared pair by pair: each needs a pass over all slots.
+const BLOCKS_COMPARED: usize = 16;
 
 /// Checks the four sections of keys.
 pub(super) fn check_keys(report: &FileReport<'_>, index: &Index) {
@@ -31,12 +31,14 @@ pub(super) fn check_keys(report: &FileReport<'_>, index: &Index) {
     let check = KeyCheck::new(report, index);
     check.ends();
     let keys_whole = parallel_parts(0..index.sample_count(), PART_LEN)
-        .map(|ordinals| check.tell(check.keys(ordinals)))
+        .map(|ordinals| check.report_fault(check.keys(ordinals)))
         .reduce(|| true, |a, b| a & b);
     let slots_whole = parallel_parts(0..check.geometry.bucket_count(), BUCKETS_AT_A_TIME)
-        .map(|buckets| check.tell(check.buckets(buckets, &|ordinal, hash| check.add(&check.slot_sums, ordinal, hash))))
+        .map(|buckets| {
+            check.report_fault(check.buckets(buckets, &|ordinal, hash| check.add(&check.slot_sums, ordinal, hash)))
+        })
         .reduce(|| true, |a, b| a & b);
-    // Sums of sides that could not be read to their end say nothing.
+    // Sums mean nothing if a side could not be read to its end.
     if keys_whole && slots_whole {
         check.compare_sums();
     }
@@ -65,8 +67,8 @@ impl<'a> KeyCheck<'a> {
         }
     }
 
-    /// Tells a broken rule; whether there was no fault.
-    fn tell(&self, result: Result<(), Fault>) -> bool {
+    /// Reports a broken rule. Returns whether there was no fault.
+    fn report_fault(&self, result: Result<(), Fault>) -> bool {
         if let Err(Fault::Wrong(what)) = &result {
             self.report.damage(what.as_str());
         }
@@ -79,7 +81,7 @@ impl<'a> KeyCheck<'a> {
         }
     }
 
-    /// First and last elements of BUCKETS and KEY_GROUPS. spec.md: KEY-5, KEY-7.
+    /// Checks the first and last elements of BUCKETS and KEY_GROUPS. spec.md: KEY-5, KEY-7.
     fn ends(&self) {
         let keys_len = self.index.record(SectionKind::Keys, 0).map_or(0, |record| record.len);
         let samples = self.index.sample_count();
@@ -89,17 +91,17 @@ impl<'a> KeyCheck<'a> {
             (SectionKind::KeyGroups, 0, 0),
             (SectionKind::KeyGroups, KeyGroups::count(samples) - 1, keys_len),
         ];
-        for (kind, place, expected) in expected {
-            match self.index.number(kind, 0, place) {
+        for (kind, element, expected) in expected {
+            match self.index.number(kind, 0, element) {
                 Ok(found) if found != expected => {
-                    self.report.damage(format!("element {place} of {} is {found}, not {expected}", kind.name()));
+                    self.report.damage(format!("element {element} of {} is {found}, not {expected}", kind.name()));
                 }
                 _ => {}
             }
         }
     }
 
-    /// Keys of a block of ordinals. spec.md: KEY-1, KEY-7.
+    /// Checks the keys of a block of ordinals. spec.md: KEY-1, KEY-7.
     fn keys(&self, ordinals: Range<u64>) -> Result<(), Fault> {
         if self.report.is_stopped() {
             return Err(Fault::Unreadable);
@@ -111,7 +113,7 @@ impl<'a> KeyCheck<'a> {
         Ok(())
     }
 
-    /// Slots of some buckets; `each` takes ordinal and hash. spec.md: KEY-1, KEY-3 to KEY-5.
+    /// Checks the slots of some buckets; `each` is called with ordinal and hash. spec.md: KEY-1, KEY-3 to KEY-5.
     fn buckets(&self, buckets: Range<u64>, each: &dyn Fn(u64, u64)) -> Result<(), Fault> {
         let width = self.index.record(SectionKind::Buckets, 0).map_or(4, |record| record.width);
         let range = buckets.start * u64::from(width)..(buckets.end + 1) * u64::from(width);
@@ -148,12 +150,12 @@ impl<'a> KeyCheck<'a> {
             .collect();
         for (number, block) in differing.into_iter().enumerate() {
             let ordinals = block * PART_LEN..((block + 1) * PART_LEN).min(self.index.sample_count());
-            if number >= BLOCKS_TOLD_WHOLE {
+            if number >= BLOCKS_COMPARED {
                 let Range { start, end } = ordinals;
                 self.report.damage(format!("keys and slots of samples {start}..{end} of this index disagree"));
                 continue;
             }
-            // Both sides were read a moment ago; a fault now would be the disk's, and was told if it was there.
+            // Both sides were read a moment ago without a fault.
             let _ = self.compare_block(ordinals);
         }
     }
@@ -172,8 +174,8 @@ impl<'a> KeyCheck<'a> {
             let what = match found.get(&ordinal).map(Vec::as_slice) {
                 Some([hash]) if *hash == hash48(key, self.hash_seed) => continue,
                 Some([_]) => "its slot has another hash than its key".to_owned(),
-                Some(slots) => format!("it stands in {} slots", slots.len()),
-                None => "it stands in no slot".to_owned(),
+                Some(slots) => format!("it is in {} slots", slots.len()),
+                None => "it is in no slot".to_owned(),
             };
             self.report.sample(ordinal, Some(key.to_vec()), None, what);
         }
@@ -181,19 +183,19 @@ impl<'a> KeyCheck<'a> {
     }
 }
 
-/// The slots of consecutive buckets as they go by.
+/// Checks the slots of consecutive buckets, in order.
 struct BucketWalk<'a> {
     check: &'a KeyCheck<'a>,
     bucket: u64,
     /// Where this and the following buckets end.
     ends: &'a [u64],
     before: Option<u64>,
-    /// Earlier samples of the bucket with the hash of the slot before.
+    /// Earlier samples of the bucket with the hash of the previous slot.
     equal: Vec<u64>,
 }
 
 impl BucketWalk<'_> {
-    /// Checks slot `number`; its ordinal and hash.
+    /// Checks slot `number`. Returns its ordinal and hash.
     fn take(&mut self, number: u64, slot: u64) -> Result<(u64, u64), Fault> {
         while let Some((&end, later)) = self.ends.split_first()
             && number >= end
@@ -203,7 +205,8 @@ impl BucketWalk<'_> {
             self.before = None;
         }
         let geometry = self.check.geometry;
-        let (bucket, ordinal) = (self.bucket, geometry.ordinal(slot));
+        let bucket = self.bucket;
+        let ordinal = geometry.ordinal(slot);
         if ordinal >= self.check.index.sample_count() {
             return Err(Fault::Wrong(format!("slot {number} names sample {ordinal}, which does not exist")));
         }
@@ -220,9 +223,10 @@ impl BucketWalk<'_> {
         Ok((ordinal, hash))
     }
 
-    /// Samples with one hash have different keys. spec.md: KEY-1.
+    /// Checks that samples with the same hash have different keys. spec.md: KEY-1.
     fn check_unequal(&self, ordinal: u64) {
-        let (index, report) = (self.check.index, self.check.report);
+        let index = self.check.index;
+        let report = self.check.report;
         for &other in &self.equal {
             if let (Some(a), Some(b)) = (key_of(index, other), key_of(index, ordinal))
                 && a == b

@@ -1,7 +1,7 @@
-//! Checks everything that a dataset says, and every byte of its samples.
+//! Checks all structures of a dataset, and every byte of its samples.
 //!
-//! Damage is told and the check goes on: a damaged piece hides no other, and a segment whose own index is lost is read
-//! through the merged one. Work is shared among threads; each needs a few megabytes, plus one LZ4 sample.
+//! Damage is reported and the check continues: a damaged piece hides no other, and a segment whose own index is lost is
+//! read through the merged one. Work is shared among threads; each needs a few megabytes, plus one LZ4 sample.
 
 mod agree;
 mod columns;
@@ -12,6 +12,7 @@ mod keys;
 mod samples;
 mod slices;
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -32,11 +33,11 @@ use samples::{SegmentData, SegmentIndex};
 /// How to verify.
 #[derive(Debug, Clone, Default)]
 pub struct VerifyOptions {
-    /// Threads that read; by default one for each core.
+    /// The number of threads; by default one per core.
     pub threads: Option<usize>,
     /// As in [`OpenOptions`](crate::OpenOptions).
     pub allow_external: bool,
-    /// Once another thread sets it, the check stops soon, and is an error.
+    /// When another thread sets it, the check stops soon with an error.
     pub stop: Option<Arc<AtomicBool>>,
 }
 
@@ -49,20 +50,20 @@ pub struct VerifyReport {
     pub segments: u64,
     /// Bytes of samples and indexes that were read and checked.
     pub checked_bytes: u64,
-    /// How often damage was told; 0 where all is well.
+    /// How many times damage was reported; 0 if there is none.
     pub damaged: u64,
-    /// What a user should be told that is no damage, as sentences.
+    /// Notices for the user that are not damage, as sentences.
     pub notices: Vec<String>,
 }
 
-/// Checks a dataset directory (all its segments, whatever generation), or a lone native segment.
+/// Checks a dataset directory (all segments of all generations), or a lone native segment.
 ///
-/// `on_damage` is told of everything that is wrong, `on_progress` of bytes checked since its last call; both are
-/// called from several threads.
+/// `on_damage` is called for everything that is wrong, `on_progress` with the number of bytes checked since its last
+/// call; both are called from several threads.
 ///
 /// # Errors
-/// Where `path` is no dataset at all, was written by a newer version or names files that may not be read, there are no
-/// threads, or it was stopped. Damage is no error.
+/// If `path` is not a dataset, was written by a newer version or names files that may not be read, if threads cannot be
+/// started, or the check was stopped. Damage is not an error.
 pub fn verify(
     path: &Path,
     options: &VerifyOptions,
@@ -70,28 +71,40 @@ pub fn verify(
     on_progress: &(dyn Fn(u64) + Sync),
 ) -> Result<VerifyReport, StoreError> {
     let reporter = Reporter::new(on_damage, on_progress, options.stop.as_deref());
-    let place = path_kind(path)?;
-    let (samples, segments) = pool(options.threads)?.install(|| match place {
+    let kind = path_kind(path)?;
+    let counts = pool(options.threads)?.install(|| match kind {
         PathKind::Directory => verify_directory(&reporter, path, AllowedPaths::new(options.allow_external)),
         PathKind::LoneFile => verify_lone(&reporter, path),
     })?;
     if reporter.is_stopped() {
         return Err(StoreError::Stopped { path: path.to_owned() });
     }
-    let (checked_bytes, damaged) = (reporter.checked_bytes(), reporter.damaged());
-    Ok(VerifyReport { samples, segments, checked_bytes, damaged, notices: reporter.notices() })
+    Ok(VerifyReport {
+        samples: counts.samples,
+        segments: counts.segments,
+        checked_bytes: reporter.checked_bytes(),
+        damaged: reporter.damaged(),
+        notices: reporter.notices(),
+    })
 }
 
-/// Samples and segments.
-type Counts = (u64, u64);
+/// Samples and segments that were checked.
+struct DatasetCounts {
+    samples: u64,
+    segments: u64,
+}
 
-fn verify_lone(reporter: &Reporter<'_>, path: &Path) -> Result<Counts, StoreError> {
+fn verify_lone(reporter: &Reporter<'_>, path: &Path) -> Result<DatasetCounts, StoreError> {
     check_is_ours(path)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    Ok((check_lone_segment(reporter, path, &name), 1))
+    Ok(DatasetCounts { samples: check_lone_segment(reporter, path, &name_of(path)), segments: 1 })
 }
 
-/// A native segment by itself; its samples, where they are known.
+/// The name of a file for messages.
+fn name_of(path: &Path) -> Cow<'_, str> {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy()
+}
+
+/// Checks a lone native segment. Returns its number of samples; 0 if it is not known.
 fn check_lone_segment(reporter: &Reporter<'_>, path: &Path, name: &str) -> u64 {
     let report = reporter.file(name, 0);
     let file_len = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
@@ -101,7 +114,7 @@ fn check_lone_segment(reporter: &Reporter<'_>, path: &Path, name: &str) -> u64 {
     own.map_or(0, |own| own.sample_count())
 }
 
-fn verify_directory(reporter: &Reporter<'_>, path: &Path, allowed: AllowedPaths) -> Result<Counts, StoreError> {
+fn verify_directory(reporter: &Reporter<'_>, path: &Path, allowed: AllowedPaths) -> Result<DatasetCounts, StoreError> {
     let manifest = match read_manifest(path) {
         Ok(manifest) => manifest,
         Err(
@@ -135,10 +148,10 @@ fn verify_directory(reporter: &Reporter<'_>, path: &Path, allowed: AllowedPaths)
         check_segment(report, path, (number, segment, data), merged.as_ref());
     });
     let samples = segments.iter().map(|(_, segment)| segment.sample_count).sum();
-    Ok((samples, segments.len() as u64))
+    Ok(DatasetCounts { samples, segments: segments.len() as u64 })
 }
 
-/// Nothing is opened outside the allowed. spec.md: EXT-1.
+/// Refuses segments whose files are not in an allowed place. spec.md: EXT-1.
 fn check_paths(path: &Path, manifest: &Manifest, allowed: AllowedPaths) -> Result<(), StoreError> {
     for segment in manifest.segments().iter().filter(|segment| segment.kind != SegmentKind::Native) {
         allowed.check(path, segment)?;
@@ -149,7 +162,7 @@ fn check_paths(path: &Path, manifest: &Manifest, allowed: AllowedPaths) -> Resul
     Ok(())
 }
 
-/// What may not be read is not damaged: it could not be checked.
+/// Refuses files that may not be read: they could not be checked, which is not damage.
 fn check_access(reporter: &Reporter<'_>, path: &Path, manifest: &Manifest) -> Result<(), StoreError> {
     let indexes = manifest.segments().iter().filter_map(|segment| match &segment.kind {
         SegmentKind::External { index_file, .. } => Some(index_file),
@@ -166,21 +179,19 @@ fn check_access(reporter: &Reporter<'_>, path: &Path, manifest: &Manifest) -> Re
     Ok(())
 }
 
-/// Without a manifest every native segment is checked by itself, with ordinals of its own.
-fn verify_without_manifest(reporter: &Reporter<'_>, path: &Path) -> Result<Counts, StoreError> {
+/// Without a manifest every native segment is checked as a lone one, with ordinals from 0.
+fn verify_without_manifest(reporter: &Reporter<'_>, path: &Path) -> Result<DatasetCounts, StoreError> {
     let files = std::fs::read_dir(path).map_err(|error| StoreError::io(path, error))?;
     let mut files: Vec<_> = files
         .filter_map(|file| Some(file.ok()?.path()))
         .filter(|file| file.extension().is_some_and(|extension| extension == "seg") && file.is_file())
         .collect();
     files.sort();
-    let check = |file: &std::path::PathBuf| {
-        check_lone_segment(reporter, file, &file.file_name().unwrap_or_default().to_string_lossy())
-    };
-    Ok((files.par_iter().map(check).sum(), files.len() as u64))
+    let check = |file: &std::path::PathBuf| check_lone_segment(reporter, file, &name_of(file));
+    Ok(DatasetCounts { samples: files.par_iter().map(check).sum(), segments: files.len() as u64 })
 }
 
-/// The index that the manifest names, unless it is the only segment's own.
+/// Checks the index that the manifest names, unless it is that of the only segment.
 fn check_merged(reporter: &Reporter<'_>, path: &Path, manifest: &Manifest) -> Option<Index> {
     let report = reporter.file(&manifest.index().file, 0);
     if let [only] = manifest.segments()
@@ -193,10 +204,10 @@ fn check_merged(reporter: &Reporter<'_>, path: &Path, manifest: &Manifest) -> Op
     }
     let frame = frame::check_frame(&report, &path.join(&manifest.index().file), FileKind::Index)?;
     frame::check_fingerprint(&report, &frame, manifest.index().fingerprint);
-    let index = told(&report, Index::from_frame(frame))?;
+    let index = or_report(&report, Index::from_frame(frame))?;
     let counts = manifest.segments().iter().map(|segment| segment.sample_count);
     if !counts.eq(index.table.records().iter().map(|record| record.sample_count)) {
-        report.damage("it and the manifest disagree on the samples of the segments");
+        report.damage("it and the manifest disagree on the number of samples of the segments");
         return None;
     }
     let external: Vec<bool> = manifest.segments().iter().map(|s| s.kind != SegmentKind::Native).collect();
@@ -222,8 +233,8 @@ fn check_segment(
         SegmentKind::External { index_file, .. } => path.join(index_file),
     };
     let external = data.is_some();
-    match told(&report, check_data_file(path, &data_path, segment.file_len, data.as_ref())) {
-        // A missing native segment has been told of; its index is gone with it.
+    match or_report(&report, check_data_file(path, &data_path, segment.file_len, data.as_ref())) {
+        // A missing native segment has been reported; its index is missing with it.
         None if !external && !data_path.is_file() => return,
         Some(FileTime::Other) => report.modified(),
         _ => {}
@@ -236,8 +247,8 @@ fn check_segment(
     job.check_data(own.as_ref());
 }
 
-/// Passes a value on, or tells the error.
-fn told<T>(report: &FileReport<'_>, result: Result<T, StoreError>) -> Option<T> {
+/// The value, or `None` after the error was reported.
+fn or_report<T>(report: &FileReport<'_>, result: Result<T, StoreError>) -> Option<T> {
     result.map_err(|error| report.damage(error.without_path())).ok()
 }
 
@@ -252,7 +263,7 @@ struct SegmentJob<'a> {
 }
 
 impl SegmentJob<'_> {
-    /// Checks the segment's own index; none where it cannot be used.
+    /// Checks the segment's own index; `None` if it cannot be used.
     fn check_own(&self, index_path: &Path, segment: Option<&SegmentRef>) -> Option<Index> {
         let report = &self.report;
         let kind = if self.external { FileKind::Index } else { FileKind::Segment };
@@ -261,26 +272,27 @@ impl SegmentJob<'_> {
             if let Some(segment) = segment {
                 frame::check_fingerprint(report, &frame, segment.fingerprint);
             }
-            told(report, Index::from_frame(frame))?
+            or_report(report, Index::from_frame(frame))?
         };
         if !self.external {
-            told(report, check_lone(&index));
+            or_report(report, check_lone(&index));
         }
         let expected = segment.map_or(index.sample_count(), |segment| segment.sample_count);
         let ([record], true) = (index.table.records(), index.sample_count() == expected) else {
             let (found, segments) = (index.sample_count(), index.table.len());
-            report
-                .damage(format!("its index has {found} samples in {segments} segments, the manifest says {expected}"));
+            report.damage(format!(
+                "its index has {found} samples in {segments} segments, the manifest has {expected} samples"
+            ));
             return None;
         };
         if !data_end_fits(!self.external, record.data_end, self.file_len) {
-            report.damage(format!("its data end at {}, the file has {} bytes", record.data_end, self.file_len));
+            report.damage(format!("its data ends at {}, the file has {} bytes", record.data_end, self.file_len));
         }
         check_relations(report, &index, &[self.external]);
         Some(index)
     }
 
-    /// Checks the samples, through whichever index knows them.
+    /// Checks the samples, located by its own index or the merged one.
     fn check_data(&self, own: Option<&Index>) {
         let merged = self.merged.map(|index| SegmentIndex { index, first: index.table.ordinals(self.number).start });
         let indexes: Vec<SegmentIndex<'_>> =
@@ -288,7 +300,7 @@ impl SegmentJob<'_> {
         let Some(source) = indexes.first() else { return };
         let number = if own.is_some() { 0 } else { self.number };
         let Some(record) = source.index.table.records().get(number) else { return };
-        // That it cannot be opened was told before.
+        // A file that cannot be opened has been reported.
         let Ok((file, file_len)) = crate::index::file::open_regular(self.path) else { return };
         let data = SegmentData {
             report: self.report,

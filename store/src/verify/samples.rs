@@ -1,4 +1,4 @@
-//! The samples themselves: every stored byte against its CRC, every LZ4 block decoded, the gaps zero.
+//! Checks the samples: the CRC of all stored bytes, every LZ4 block, the zeros in gaps.
 //!
 //! A segment is read from front to back in parts, each part by one thread with one buffer. Samples longer than the
 //! buffer stream through it. spec.md: ENT-5, RAW-2, SMP-2, CON-5.
@@ -13,21 +13,22 @@ use rayon::prelude::*;
 
 use super::damage::FileReport;
 use super::slices::{key_of, locations, parallel_parts, parts};
+use crate::StoreError;
 use crate::entry_rules::{min_offset, raw_len_fits};
 use crate::index::Index;
 use crate::location::{Encoding, Location};
 use crate::payload::{check_and_decode, check_stored, wrong_crc};
 
 /// Bytes that one thread holds of a segment.
-const WINDOW_LEN: u64 = 2 << 20;
-/// Stored bytes that a part has, about: enough to read on, few enough to share among threads.
+const BUFFER_LEN: u64 = 2 << 20;
+/// About the stored bytes of a part: enough for sequential reads, few enough to share among threads.
 const PART_BYTES: u64 = 32 << 20;
 
-/// An index that knows a segment's samples.
+/// An index that has a segment's samples: its own, or the merged one.
 #[derive(Clone, Copy)]
 pub(super) struct SegmentIndex<'a> {
     pub(super) index: &'a Index,
-    /// Its ordinal of the segment's first sample.
+    /// The ordinal of the segment's first sample in this index.
     pub(super) first: u64,
 }
 
@@ -41,7 +42,7 @@ impl SegmentIndex<'_> {
     }
 }
 
-/// A segment's data, and who knows where its samples are: its own index first, then the merged one.
+/// A segment's data, and the indexes that locate its samples: its own first, then the merged one.
 pub(super) struct SegmentData<'a> {
     pub(super) report: FileReport<'a>,
     pub(super) file: &'a File,
@@ -60,14 +61,14 @@ impl SegmentData<'_> {
         parallel_parts(0..self.sample_count, part_len).for_each(|ordinals| self.check_part(ordinals));
     }
 
-    /// Zeros from the end of the samples to the index. spec.md: CON-5.
+    /// Checks the zeros from the end of the samples to the index. spec.md: CON-5.
     pub(super) fn check_end(&self, data_end: u64, index_offset: u64) {
         let mut ahead = ReadAhead { data: self, start: 0, bytes: Vec::new(), limit: self.file_len };
         self.check_gap(&mut ahead, data_end..index_offset.min(self.file_len));
     }
 
     fn check_part(&self, ordinals: Range<u64>) {
-        // One sample more in front says where the part's first gap begins.
+        // One sample more in front: the first gap of the part begins at its end.
         let from = ordinals.start.saturating_sub(1);
         let Some(locations) = self.indexes.iter().find_map(|index| index.locations(&(from..ordinals.end))) else {
             return;
@@ -83,12 +84,12 @@ impl SegmentData<'_> {
             let end = location.offset.saturating_add(location.stored_len);
             if ordinals.contains(&ordinal) {
                 if end > self.file_len {
-                    self.wrong(ordinal, location, format!("it ends at {end}, the file at {}", self.file_len));
+                    self.wrong(ordinal, location, format!("it ends at {end}, the file ends at {}", self.file_len));
                     continue;
                 }
                 if !self.external {
                     self.check_gap(&mut ahead, at..location.offset);
-                    self.check_place(ordinal, location, at);
+                    self.check_alignment(ordinal, location, at);
                 }
                 self.check_sample(&mut ahead, ordinal, location, &mut raw);
             }
@@ -102,12 +103,12 @@ impl SegmentData<'_> {
     }
 
     /// spec.md: SMP-2.
-    fn check_place(&self, ordinal: u64, location: &Location, end_before: u64) {
+    fn check_alignment(&self, ordinal: u64, location: &Location, end_before: u64) {
         let Geometry { chunk_size, alignment, .. } = self.geometry;
         let expected = alignment.place(end_before, location.stored_len, chunk_size);
-        // Where samples overlap, the check of the entries tells it.
+        // Overlapping samples are reported by the check of the entries.
         if location.offset >= end_before && location.offset != expected {
-            let what = format!("alignment {alignment} places it at {expected}, it is at {}", location.offset);
+            let what = format!("with alignment {alignment} it belongs at {expected}, it is at {}", location.offset);
             self.wrong(ordinal, location, what);
         }
     }
@@ -116,9 +117,9 @@ impl SegmentData<'_> {
         self.report.checked(location.stored_len);
         let range = location.offset..location.offset + location.stored_len;
         let result = match location.encoding {
-            // A raw length that cannot be would be decoded for nothing; the check of the entries tells it.
+            // An impossible raw length is reported by the check of the entries.
             Encoding::Lz4 { raw_len } if !raw_len_fits(location.stored_len, raw_len) => return,
-            Encoding::Raw if location.stored_len > WINDOW_LEN => self.check_long(ahead, location),
+            Encoding::Raw if location.stored_len > BUFFER_LEN => self.check_long(ahead, location),
             Encoding::Raw => {
                 ahead.read(range).map(|stored| check_stored(location, stored).map_err(|error| error.to_string()))
             }
@@ -136,31 +137,33 @@ impl SegmentData<'_> {
 
     fn check_long(&self, ahead: &mut ReadAhead<'_>, location: &Location) -> io::Result<Result<(), String>> {
         let mut hasher = crc32fast::Hasher::new();
-        for range in parts(location.offset..location.offset + location.stored_len, WINDOW_LEN) {
+        for range in parts(location.offset..location.offset + location.stored_len, BUFFER_LEN) {
             if self.report.is_stopped() {
                 return Ok(Ok(()));
             }
             hasher.update(ahead.read(range)?);
         }
         let found = hasher.finalize();
-        let whole = found == location.crc;
-        Ok(if whole { Ok(()) } else { Err(wrong_crc(location, found).to_string()) })
+        if found == location.crc {
+            return Ok(Ok(()));
+        }
+        Ok(Err(wrong_crc(location, found).to_string()))
     }
 
-    /// Bytes that belong to no sample are zero.
+    /// Checks that bytes which belong to no sample are zero.
     fn check_gap(&self, ahead: &mut ReadAhead<'_>, gap: Range<u64>) {
         if gap.start >= gap.end {
             return;
         }
-        for range in parts(gap, WINDOW_LEN) {
+        for range in parts(gap, BUFFER_LEN) {
             if self.report.is_stopped() {
                 return;
             }
             let start = range.start;
             match ahead.read(range).map(|bytes| bytes.iter().position(|&byte| byte != 0)) {
                 Ok(None) => {}
-                Ok(Some(place)) => {
-                    return self.report.at(start + place as u64, "a byte between samples is not zero");
+                Ok(Some(position)) => {
+                    return self.report.at(start + position as u64, "a byte between samples is not zero");
                 }
                 Err(error) => return self.report.at(start, error.to_string()),
             }
@@ -168,7 +171,7 @@ impl SegmentData<'_> {
     }
 }
 
-/// Bytes of a segment's file, read ahead.
+/// A buffer that reads a segment's file ahead.
 struct ReadAhead<'a> {
     data: &'a SegmentData<'a>,
     start: u64,
@@ -182,7 +185,7 @@ impl ReadAhead<'_> {
     fn read(&mut self, range: Range<u64>) -> io::Result<&[u8]> {
         let held = self.start..self.start + self.bytes.len() as u64;
         if range.start < held.start || range.end > held.end {
-            let ahead = (range.start + WINDOW_LEN).min(self.limit);
+            let ahead = (range.start + BUFFER_LEN).min(self.limit);
             self.bytes.resize(to_usize(range.end.max(ahead) - range.start), 0);
             self.start = range.start;
             if let Err(error) = self.data.file.read_exact_at(&mut self.bytes, range.start) {
@@ -191,6 +194,7 @@ impl ReadAhead<'_> {
             }
         }
         let from = to_usize(range.start - self.start);
-        Ok(self.bytes.get(from..from + to_usize(range.end - range.start)).unwrap_or_default())
+        let bytes = self.bytes.get(from..from + to_usize(range.end - range.start));
+        bytes.ok_or_else(|| io::Error::other(StoreError::bug("the buffer does not hold the bytes that it has read")))
     }
 }

@@ -1,5 +1,5 @@
-//! Slices of an index's sections, read for a range of samples and not kept: `verify` needs a few megabytes a thread,
-//! however large the index is.
+//! Slices of an index's sections, read for a range of samples and not cached: `verify` needs a few megabytes per thread,
+//! for an index of any size.
 
 use std::ops::Range;
 
@@ -12,22 +12,25 @@ use crate::index::numbers::numbers;
 use crate::location::{Encoding, Location};
 use rayon::prelude::*;
 
-/// Samples that are looked at in one go.
+/// Samples that are checked at a time.
 pub(super) const PART_LEN: u64 = 65536;
-/// Bytes of keys that are read in one go, where a group is not longer.
+/// Bytes of keys that are read at a time, unless a group is longer.
 const KEYS_LEN: u64 = 16 * PIECE_LEN;
 
 /// Why a relation could not be checked to its end.
 pub(super) enum Fault {
-    /// A piece cannot be read. The pass over all pieces has told so. Or the check was stopped.
+    /// A piece cannot be read, which the check of all pieces has reported, or the check was stopped.
     Unreadable,
     /// A rule is broken.
     Wrong(String),
 }
 
 impl From<StoreError> for Fault {
-    fn from(_: StoreError) -> Self {
-        Self::Unreadable
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Bug { .. } => Self::Wrong(error.to_string()),
+            _ => Self::Unreadable,
+        }
     }
 }
 
@@ -36,7 +39,7 @@ pub(super) fn parts(range: Range<u64>, len: u64) -> impl Iterator<Item = Range<u
     (0..part_count(&range, len)).map(move |part| part_at(&range, len, part))
 }
 
-/// The same, for work in parallel.
+/// The same, in parallel.
 pub(super) fn parallel_parts(range: Range<u64>, len: u64) -> impl ParallelIterator<Item = Range<u64>> {
     (0..part_count(&range, len)).into_par_iter().map(move |part| part_at(&range, len, part))
 }
@@ -50,7 +53,7 @@ fn part_at(range: &Range<u64>, len: u64, part: u64) -> Range<u64> {
     start..(start + len).min(range.end)
 }
 
-/// The key of a sample, where it has one that can be read.
+/// The key of a sample, if it has one that can be read.
 pub(super) fn key_of(index: &Index, ordinal: u64) -> Option<Vec<u8>> {
     if !index.frame.directory.is_keyed() || ordinal >= index.sample_count() {
         return None;
@@ -59,20 +62,21 @@ pub(super) fn key_of(index: &Index, ordinal: u64) -> Option<Vec<u8>> {
     keys.next_key().ok().flatten().map(|(_, key)| key.to_vec())
 }
 
-/// The entries of some samples, as locations; `external` and the like are not judged here.
+/// The entries of some samples, as locations. No rule is checked.
 pub(super) fn locations(index: &Index, ordinals: Range<u64>) -> Result<Vec<Location>, StoreError> {
     let width = Entry::LEN as u64;
     let bytes = index.peek(SectionKind::Entries, 0, ordinals.start * width..ordinals.end * width)?;
     let raw_len = column(index, SectionKind::RawLen, 0, &ordinals)?;
     let long = index.long()?;
     let entries = ordinals.zip(Entry::slice_of(&bytes)).enumerate();
-    let locations = entries.map(|(place, (ordinal, entry))| Location {
+    let locations = entries.map(|(index, (ordinal, entry))| Location {
         segment: entry.segment() as usize,
         offset: entry.offset(),
+        // A long sample without a record is reported by the check of the entries; here it ends past any file.
         stored_len: stored_len(entry, ordinal, long).unwrap_or(u64::MAX),
         crc: entry.crc(),
         encoding: match (entry.is_lz4(), &raw_len) {
-            (true, Some(raw_len)) => Encoding::Lz4 { raw_len: raw_len.get(place).copied().unwrap_or(0) },
+            (true, Some(raw_len)) => Encoding::Lz4 { raw_len: raw_len.get(index).copied().unwrap_or(0) },
             (true, None) => Encoding::Lz4 { raw_len: 0 },
             (false, _) => Encoding::Raw,
         },
@@ -80,7 +84,7 @@ pub(super) fn locations(index: &Index, ordinals: Range<u64>) -> Result<Vec<Locat
     Ok(locations.collect())
 }
 
-/// The numbers of a column for some samples; none where the section is absent.
+/// The numbers of a column for some samples; `None` if the section is absent.
 pub(super) fn column(
     index: &Index,
     kind: SectionKind,
@@ -93,7 +97,18 @@ pub(super) fn column(
     Ok(Some(numbers(&bytes, record.width).collect()))
 }
 
-/// Which of some samples have an attribute or field; all of them where the section is absent.
+/// The numbers of a column that the schema requires.
+pub(super) fn required_column(
+    index: &Index,
+    kind: SectionKind,
+    item: u16,
+    ordinals: &Range<u64>,
+) -> Result<Vec<u64>, StoreError> {
+    let numbers = column(index, kind, item, ordinals)?;
+    numbers.ok_or_else(|| StoreError::bug("an index was opened without a section that its schema requires"))
+}
+
+/// Which of some samples have an attribute or field; all of them if the section is absent.
 pub(super) fn bits(
     index: &Index,
     kind: SectionKind,
@@ -110,15 +125,15 @@ pub(super) fn bits(
     Ok(ordinals.clone().map(bit).collect())
 }
 
-/// Walks over the keys of some samples, group by group. spec.md: KEY-7.
+/// Reads the keys of some samples, group by group. spec.md: KEY-7.
 pub(super) struct KeyCursor<'a> {
     index: &'a Index,
     ordinal: u64,
     end: u64,
-    /// Bytes of whole groups, and how far they are used up.
+    /// Bytes of whole groups, and how many of them have been read.
     buffer: Vec<u8>,
     used: usize,
-    /// Where the groups in the buffer end in it, the next one last.
+    /// Where the groups end in the buffer, the next one last.
     group_ends: Vec<usize>,
     next_group: u64,
 }
@@ -142,7 +157,7 @@ impl<'a> KeyCursor<'a> {
         Ok(cursor)
     }
 
-    /// The next sample's key; none after the last.
+    /// The next sample's key; `None` after the last.
     pub(super) fn next_key(&mut self) -> Result<Option<(u64, &[u8])>, Fault> {
         if self.ordinal >= self.end {
             return Ok(None);
@@ -150,8 +165,9 @@ impl<'a> KeyCursor<'a> {
         if self.ordinal.is_multiple_of(KeyGroups::GROUP_LEN) {
             self.begin_group()?;
         }
-        let end = self.group_ends.last().copied().unwrap_or_default();
-        let group = self.buffer.get(self.used..end).unwrap_or_default();
+        let group = self.group_ends.last().and_then(|end| self.buffer.get(self.used..*end));
+        let group = group.ok_or_else(|| StoreError::bug("the key cursor has no group for its next key"))?;
+        let end = self.used + group.len();
         let (key, rest) = split_key(group).map_err(|error| Fault::Wrong(format!("key {}: {error}", self.ordinal)))?;
         self.used = end - rest.len();
         let ordinal = self.ordinal;
@@ -159,7 +175,7 @@ impl<'a> KeyCursor<'a> {
         let last_of_group =
             self.ordinal.is_multiple_of(KeyGroups::GROUP_LEN) || self.ordinal == self.index.sample_count();
         if last_of_group && !rest.is_empty() {
-            return Err(Fault::Wrong(format!("{} bytes stand behind key {ordinal} in its group", rest.len())));
+            return Err(Fault::Wrong(format!("{} bytes follow key {ordinal}, the last of its group", rest.len())));
         }
         Ok(Some((ordinal, key)))
     }

@@ -1,4 +1,4 @@
-//! Every question that a dataset answers, on datasets whose answers are known.
+//! Every query of a dataset, on datasets with known contents.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop here")]
 #![allow(clippy::cast_possible_truncation, reason = "hosts of another width do not compile")]
@@ -6,11 +6,11 @@
 use grainstore_format::{Alignment, AttributeType, AttributeValue};
 use grainstore_store::{Dataset, Encoding, OpenOptions, StoreError};
 
-use crate::common::{Built, Model, ModelSample, assert_told, read, seen, use_all, verify};
+use crate::common::{Built, DatasetModel, ModelSample, assert_reported, read, seen, use_all, verify};
 
 /// Opens, reads everything with every accessor, verifies.
 #[track_caller]
-fn assert_whole(model: &Model, built: &Built) {
+fn assert_whole(model: &DatasetModel, built: &Built) {
     let all = use_all(&built.path).unwrap();
     let expected: Vec<_> = model.samples().into_iter().map(|sample| seen(model, sample)).collect();
     assert_eq!(all, expected);
@@ -25,8 +25,8 @@ fn one_segment_of_every_alignment_answers_as_its_model() {
     let alignments =
         [Alignment::Packed, Alignment::Bytes8, Alignment::Bytes64, Alignment::Bytes4096, Alignment::NoEdges];
     for alignment in alignments {
-        let mut model = Model::rich(&[23]);
-        model.geometry = Model::geometry(alignment);
+        let mut model = DatasetModel::rich(&[23]);
+        model.geometry = DatasetModel::geometry(alignment);
         assert_whole(&model, &model.write());
     }
 }
@@ -34,7 +34,7 @@ fn one_segment_of_every_alignment_answers_as_its_model() {
 /// FIL-3, ENT-1, SEG-1, MAN-4, EXT-1, EXT-2
 #[test]
 fn several_segments_native_and_external_are_one_dataset() {
-    let mut model = Model::rich(&[3, 130, 1, 40]);
+    let mut model = DatasetModel::rich(&[3, 130, 1, 40]);
     assert_whole(&model, &model.write());
     model.segments[1].1 = true;
     model.segments[3].1 = true;
@@ -50,15 +50,15 @@ fn several_segments_native_and_external_are_one_dataset() {
 /// FIL-3, EXT-1
 #[test]
 fn one_external_segment_is_a_dataset() {
-    let mut model = Model::rich(&[12]);
+    let mut model = DatasetModel::rich(&[12]);
     model.segments[0].1 = true;
     assert_whole(&model, &model.write());
 }
 
 /// FIL-2, FPR-2
 #[test]
-fn a_native_segment_opens_by_itself() {
-    let model = Model::rich(&[20]);
+fn a_lone_native_segment_opens() {
+    let model = DatasetModel::rich(&[20]);
     let built = model.write();
     let lone = built.path.join("00000.seg");
     assert_eq!(use_all(&lone).unwrap(), use_all(&built.path).unwrap());
@@ -72,7 +72,7 @@ fn a_native_segment_opens_by_itself() {
 /// FLD-1
 #[test]
 fn a_single_field_without_sections_is_the_whole_payload() {
-    let model = Model::plain(&[b"hello".to_vec(), vec![], vec![7; 9000]]);
+    let model = DatasetModel::plain(&[b"hello".to_vec(), vec![], vec![7; 9000]]);
     let built = model.write();
     assert_whole(&model, &built);
     let dataset = Dataset::open(&built.path).unwrap();
@@ -83,7 +83,7 @@ fn a_single_field_without_sections_is_the_whole_payload() {
 
 /// ATR-1
 #[test]
-fn attributes_of_every_type_come_back() {
+fn attributes_of_every_type_round_trip() {
     use AttributeValue::{Bool, Float32, Float64, Int, Uint};
     let kinds = [
         ("a", AttributeType::Bool, Bool(true)),
@@ -98,7 +98,7 @@ fn attributes_of_every_type_come_back() {
         ("j", AttributeType::Float32, Float32(0.5)),
         ("k", AttributeType::Float64, Float64(-0.25)),
     ];
-    let mut model = Model::plain(&[b"x".to_vec(), b"y".to_vec()]);
+    let mut model = DatasetModel::plain(&[b"x".to_vec(), b"y".to_vec()]);
     model.attributes = kinds.iter().map(|&(name, kind, _)| (name, kind)).collect();
     model.segments[0].0[0].attributes = kinds.iter().map(|kind| Some(kind.2)).collect();
     model.segments[0].0[1].attributes = vec![None; kinds.len()];
@@ -116,7 +116,7 @@ fn attributes_of_every_type_come_back() {
 /// GEN-1
 #[test]
 fn an_older_generation_sees_its_own_segments_only() {
-    let mut model = Model::rich(&[7, 13, 70]);
+    let mut model = DatasetModel::rich(&[7, 13, 70]);
     model.earlier = vec![1, 2];
     let built = model.write();
     assert_whole(&model, &built);
@@ -159,7 +159,7 @@ fn an_older_generation_sees_its_own_segments_only() {
 
 #[test]
 fn facts_add_up_to_the_files_on_disk() {
-    let mut model = Model::rich(&[30, 12]);
+    let mut model = DatasetModel::rich(&[30, 12]);
     model.segments[1].1 = true;
     let built = model.write();
     let facts = Dataset::open(&built.path).unwrap().facts().unwrap();
@@ -177,7 +177,7 @@ fn facts_add_up_to_the_files_on_disk() {
 
 #[test]
 fn after_load_nothing_is_read_to_locate_a_sample() {
-    let model = Model::rich(&[5000]);
+    let model = DatasetModel::rich(&[5000]);
     let built = model.write();
     let dataset = Dataset::open(&built.path).unwrap();
     let opened = dataset.index_bytes_read();
@@ -194,7 +194,7 @@ fn after_load_nothing_is_read_to_locate_a_sample() {
 
 #[test]
 fn a_clone_shares_what_was_loaded_and_works_in_other_threads() {
-    let built = Model::rich(&[100]).write();
+    let built = DatasetModel::rich(&[100]).write();
     let dataset = Dataset::open(&built.path).unwrap();
     dataset.load().unwrap();
     let read_before = dataset.index_bytes_read();
@@ -209,7 +209,7 @@ fn a_clone_shares_what_was_loaded_and_works_in_other_threads() {
 }
 
 #[test]
-fn what_is_no_dataset_is_refused_with_a_sentence() {
+fn a_path_that_is_not_a_dataset_is_refused_with_a_reason() {
     let root = tempfile::tempdir().unwrap();
     let at = |name: &str| root.path().join(name);
     assert!(matches!(Dataset::open(&at("nothing")), Err(StoreError::NotFound { .. })));
@@ -226,28 +226,28 @@ fn what_is_no_dataset_is_refused_with_a_sentence() {
         assert!(verify(&at(name)).is_err());
     }
     assert!(Dataset::open(&at("text")).is_err() && verify(&at("text")).is_err());
-    let built = Model::rich(&[2, 2]).write();
+    let built = DatasetModel::rich(&[2, 2]).write();
     let error = Dataset::open(&built.path.join("index.idx")).unwrap_err().to_string();
     assert!(error.contains("holds no samples"), "{error}");
 }
 
 #[test]
 fn a_missing_or_shorter_segment_is_named_when_it_is_used() {
-    let built = Model::rich(&[4, 4]).write();
+    let built = DatasetModel::rich(&[4, 4]).write();
     let segment = built.path.join("00001.seg");
     std::fs::remove_file(&segment).unwrap();
     let dataset = Dataset::open(&built.path).unwrap();
     assert!(dataset.segment_file(0).is_ok());
     assert!(matches!(dataset.segment_file(1), Err(StoreError::NotFound { path }) if path == segment));
     assert!(dataset.segment_file(2).is_err());
-    assert_told(&built.path, "00001.seg: no such file");
+    assert_reported(&built.path, "00001.seg: no such file");
     std::fs::write(&segment, "short").unwrap();
-    assert!(dataset.segment_file(1).unwrap_err().to_string().contains("5 bytes, the manifest says"));
+    assert!(dataset.segment_file(1).unwrap_err().to_string().contains("5 bytes, the manifest has"));
 }
 
 #[test]
 fn a_model_sample_without_fields_has_an_empty_payload() {
-    let mut model = Model::rich(&[3]);
+    let mut model = DatasetModel::rich(&[3]);
     model.segments[0].0[1] = ModelSample { fields: vec![None, None], ..model.segments[0].0[1].clone() };
     assert_whole(&model, &model.write());
 }
@@ -255,7 +255,7 @@ fn a_model_sample_without_fields_has_an_empty_payload() {
 /// ATR-1, ATR-2
 #[test]
 fn cached_attributes_are_those_that_are_read() {
-    let model = Model::rich(&[3, 130]);
+    let model = DatasetModel::rich(&[3, 130]);
     let built = model.write();
     let dataset = Dataset::open(&built.path).unwrap();
     let (samples, attributes) = (dataset.sample_count(), dataset.schema().attributes().len());

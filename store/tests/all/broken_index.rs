@@ -1,56 +1,56 @@
-//! Each rule of an index broken by itself, with all checksums right: only the rule can notice.
+//! One broken rule of an index at a time, with all checksums right: only the rule can detect it.
 //!
-//! "Refused" means that opening, loading or using the dataset fails, and that `verify` names it. "Told" means that
-//! only `verify` looks that closely.
+//! "Refused" means that opening, loading or using the dataset fails, and that `verify` reports it. "Reported" means that
+//! only `verify` checks it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop here")]
 #![allow(clippy::cast_possible_truncation, reason = "hosts of another width do not compile")]
 
 use grainstore_format::{Alignment, SectionKind as Kind};
 
-use crate::common::{self, Built, Model, RawIndex, assert_error, assert_refused, assert_told, use_all};
+use crate::common::{self, Built, DatasetModel, IndexParts, assert_error, assert_refused, assert_reported, use_all};
 
 /// One segment of 20 rich samples, its index changed.
-fn broken(change: impl FnOnce(&mut RawIndex)) -> Built {
-    let mut parts = Model::rich(&[20]).parts();
+fn broken(change: impl FnOnce(&mut IndexParts)) -> Built {
+    let mut parts = DatasetModel::rich(&[20]).parts();
     change(&mut parts.segments[0].index);
     parts.write()
 }
 
 #[track_caller]
-fn refused(what: &str, change: impl FnOnce(&mut RawIndex)) {
+fn refused(what: &str, change: impl FnOnce(&mut IndexParts)) {
     assert_refused(&broken(change).path, what);
 }
 
-/// Refused with one sentence and told with another: use and verification come from different sides.
+/// Refused with one error and reported with another: use and verification check in different orders.
 #[track_caller]
-fn refused_and_told(error: &str, what: &str, change: impl FnOnce(&mut RawIndex)) {
+fn refused_and_reported(error: &str, what: &str, change: impl FnOnce(&mut IndexParts)) {
     let built = broken(change);
     assert_error(&built.path, error);
-    assert_told(&built.path, what);
+    assert_reported(&built.path, what);
 }
 
 #[track_caller]
-fn told(what: &str, change: impl FnOnce(&mut RawIndex)) {
-    assert_told(&broken(change).path, what);
+fn reported(what: &str, change: impl FnOnce(&mut IndexParts)) {
+    assert_reported(&broken(change).path, what);
 }
 
 /// HDR-1, HDR-2, FTR-3: only verification reads the header of a dataset's segment.
 #[test]
-fn tells_a_header_that_disagrees_with_the_index() {
-    told("damaged header: kind is 3", |index| index.header_patches.push((20, vec![3])));
-    told("a segment was expected", |index| index.header_patches.push((20, vec![2])));
-    told("disagree on chunk size", |index| index.header_patches.push((21, vec![13])));
-    told("disagree on version or feature bits", |index| index.header_patches.push((16, vec![1])));
-    told("reserved bytes", |index| index.header_patches.push((2000, vec![1])));
-    told("alignment is 9", |index| index.header_patches.push((24, vec![9])));
+fn reports_a_header_that_disagrees_with_the_index() {
+    reported("damaged header: kind is 3", |index| index.header_patches.push((20, vec![3])));
+    reported("a segment was expected", |index| index.header_patches.push((20, vec![2])));
+    reported("disagree on chunk size", |index| index.header_patches.push((21, vec![13])));
+    reported("disagree on version or feature bits", |index| index.header_patches.push((16, vec![1])));
+    reported("reserved bytes", |index| index.header_patches.push((2000, vec![1])));
+    reported("alignment is 9", |index| index.header_patches.push((24, vec![9])));
 }
 
 /// HDR-1, FTR-1, VER-1, VER-2
 #[test]
 fn refuses_what_a_newer_version_has_written() {
-    told("format version 1 is unknown", |index| index.header_patches.push((8, vec![1])));
-    told("feature bit 3 is unknown", |index| index.header_patches.push((12, vec![8])));
+    reported("format version 1 is unknown", |index| index.header_patches.push((8, vec![1])));
+    reported("feature bit 3 is unknown", |index| index.header_patches.push((12, vec![8])));
     refused("format version 1 is unknown", |index| index.footer_patches.push((8, vec![1])));
     refused("feature bit 0 is unknown", |index| index.footer_patches.push((12, vec![1])));
 }
@@ -68,7 +68,7 @@ fn ignores_compatible_features_and_what_they_may_use() {
 
 /// FTR-1, FTR-2
 #[test]
-fn refuses_a_footer_whose_ranges_lie_elsewhere() {
+fn refuses_a_footer_with_wrong_ranges() {
     refused("reserved bytes", |index| index.footer_patches.push((52, vec![1])));
     refused("directory_offset", |index| index.footer_patches.push((24, vec![1])));
     refused("index_offset", |index| index.footer_patches.push((32, vec![1])));
@@ -78,7 +78,7 @@ fn refuses_a_footer_whose_ranges_lie_elsewhere() {
 /// FTR-4
 #[test]
 fn refuses_an_index_file_with_something_before_its_sections() {
-    let mut parts = Model::rich(&[4, 4]).parts();
+    let mut parts = DatasetModel::rich(&[4, 4]).parts();
     parts.segments[0].index_file = String::new();
     let built = parts.write();
     // The first segment's file, under the merged index's name: a whole file, but not an index.
@@ -126,41 +126,45 @@ fn refuses_a_segment_table_that_does_not_fit() {
     refused("segment 0 has no samples", |index| index.section(Kind::Segments, 0)[..8].fill(0));
     refused("its segments have 21 samples", |index| index.section(Kind::Segments, 0)[0] = 21);
     refused("past 2^44", |index| index.section(Kind::Segments, 0)[14] = 1);
-    refused_and_told("segment 0 ends at", "its data end at", |index| index.section(Kind::Segments, 0)[11] = 1);
-    refused_and_told("segment 0 ends at 0", "its data end at 0", |index| index.section(Kind::Segments, 0)[8..].fill(0));
+    refused_and_reported("segment 0 ends at", "its data ends at", |index| index.section(Kind::Segments, 0)[11] = 1);
+    refused_and_reported("segment 0 ends at 0", "its data ends at 0", |index| {
+        index.section(Kind::Segments, 0)[8..].fill(0)
+    });
     refused("data ends at 4096", |index| {
         index.section(Kind::Segments, 0)[8..].copy_from_slice(&4096_u64.to_le_bytes());
     });
 }
 
-/// SEG-2: a data end too high in the same block is seen by the last sample.
+/// SEG-2: a data end that is too high in the same block is detected at the last sample.
 #[test]
 fn refuses_a_data_end_that_is_not_the_last_samples_end() {
-    refused("it is its segment's last", |index| index.section(Kind::Segments, 0)[8] ^= 1);
+    refused("it is the last of its segment", |index| index.section(Kind::Segments, 0)[8] ^= 1);
 }
 
 /// ENT-1, ENT-2, ENT-4, ENT-6
 #[test]
-fn refuses_entries_that_lead_elsewhere() {
-    refused("entry says segment 1", |index| index.change_entry(3, |entry| entry.segment = 1));
+fn refuses_entries_that_break_a_rule() {
+    refused("its entry has segment 1", |index| index.change_entry(3, |entry| entry.segment = 1));
     refused("4095", |index| index.change_entry(0, |entry| entry.offset = 4095));
     // Sample 1 has no bytes, so only its place can be wrong.
-    refused("before 41", |index| index.change_entry(1, |entry| entry.offset -= 3));
-    refused_and_told("CRC-32", "where the one before ends", |index| index.change_entry(4, |entry| entry.offset -= 1));
+    refused("the previous sample ends at 41", |index| index.change_entry(1, |entry| entry.offset -= 3));
+    refused_and_reported("CRC-32", "the previous sample ends at", |index| {
+        index.change_entry(4, |entry| entry.offset -= 1)
+    });
     refused("the segment's data", |index| index.change_entry(19, |entry| entry.stored_len += 1));
-    refused("LZ4 cannot have", |index| index.change_entry(1, |entry| entry.lz4 = true));
-    refused("it is long and LZ4", |index| {
+    refused("LZ4 cannot hold", |index| index.change_entry(1, |entry| entry.lz4 = true));
+    refused("it is both long and LZ4", |index| {
         index.change_entry(3, |entry| entry.stored_len = grainstore_format::LONG_STORED_LEN);
     });
 }
 
 /// ENT-3, LNG-1
 #[test]
-fn refuses_long_samples_that_entries_and_table_do_not_agree_on() {
+fn refuses_long_samples_if_entries_and_table_disagree() {
     let long = grainstore_format::LONG_STORED_LEN;
     let record = |ordinal| grainstore_format::LongTable::encode_record(ordinal, 1 << 40).to_vec();
-    refused("the table of long samples does not know it", |index| index.change_entry(0, |e| e.stored_len = long));
-    refused("1 samples, 0 entries are long", |index| index.put(Kind::Long, 0, 16, record(2)));
+    refused("missing in the table of long samples", |index| index.change_entry(0, |e| e.stored_len = long));
+    refused("1 records, but 0 entries are long", |index| index.put(Kind::Long, 0, 16, record(2)));
     refused("ordinal 20 does not exist among 20 samples", |index| index.put(Kind::Long, 0, 16, record(20)));
     refused("the segment's data", |index| {
         index.change_entry(0, |entry| entry.stored_len = long);
@@ -178,7 +182,7 @@ fn a_sample_whose_crc_fails_is_refused_by_name() {
 /// CHK-1, CHK-2, CHK-3
 #[test]
 fn refuses_chunks_that_do_not_own_their_samples() {
-    refused_and_told("chunk", "which owns", |index| {
+    refused_and_reported("chunk", "which owns", |index| {
         let at = (0..).find(|&at| index.number(Kind::Chunks, 0, at + 1) > 0 && index.number(Kind::Chunks, 0, at) > 1);
         let (at, bytes) = (at.unwrap(), index.section(Kind::Chunks, 0));
         bytes[at] -= 1;
@@ -190,7 +194,7 @@ fn refuses_chunks_that_do_not_own_their_samples() {
         index.put(Kind::Chunks, 0, 2, wide);
     });
     refused("bits are set, the directory has", |index| index.edge_count += 1);
-    refused("the edge list says otherwise", |index| {
+    refused("the edge list disagrees", |index| {
         // One bit moves to another chunk that owns samples.
         let counts = index.section(Kind::Chunks, 0).clone();
         let edges = index.section(Kind::Edges, 0);
@@ -208,15 +212,15 @@ fn refuses_chunks_that_do_not_own_their_samples() {
 
 /// RAW-1, RAW-2
 #[test]
-fn refuses_raw_lengths_that_cannot_be() {
-    refused("it is stored raw, yet has the raw length 5", |index| index.set(Kind::RawLen, 0, 0, 5));
-    refused("cannot have 0 raw bytes", |index| index.set(Kind::RawLen, 0, 3, 0));
-    refused("cannot have 67108865 raw bytes", |index| index.set(Kind::RawLen, 0, 3, (64 << 20) + 1));
-    refused("LZ4 block yields", |index| index.set(Kind::RawLen, 0, 3, 1000));
-    refused_and_told("there are no raw lengths", "cannot have 0 raw bytes", |index| {
+fn refuses_impossible_raw_lengths() {
+    refused("it is stored raw, but has the raw length 5", |index| index.set(Kind::RawLen, 0, 0, 5));
+    refused("cannot hold 0 raw bytes", |index| index.set(Kind::RawLen, 0, 3, 0));
+    refused("cannot hold 67108865 raw bytes", |index| index.set(Kind::RawLen, 0, 3, (64 << 20) + 1));
+    refused("LZ4 block decodes to", |index| index.set(Kind::RawLen, 0, 3, 1000));
+    refused_and_reported("there is no section of raw lengths", "cannot hold 0 raw bytes", |index| {
         drop(index.sections.remove(&(Kind::RawLen, 0)));
     });
-    told("are LZ4, section raw_len says otherwise", |index| {
+    reported("are LZ4, the presence of section raw_len disagrees", |index| {
         for place in 0..20 {
             index.change_entry(place, |entry| entry.lz4 = false);
             index.set(Kind::RawLen, 0, place, 0);
@@ -224,16 +228,16 @@ fn refuses_raw_lengths_that_cannot_be() {
     });
 }
 
-/// DIR-1: what the directory counts is what the samples add up to.
+/// DIR-1: the totals of the directory are those of the samples.
 #[test]
 fn refuses_sums_that_do_not_add_up() {
-    refused("bytes, it says", |index| index.stored_bytes += 1);
-    refused("bytes, it says", |index| index.payload_bytes -= 1);
+    refused("raw bytes, it has", |index| index.stored_bytes += 1);
+    refused("raw bytes, it has", |index| index.payload_bytes -= 1);
 }
 
 /// MET-1, MET-2
 #[test]
-fn refuses_metadata_that_is_no_schema() {
+fn refuses_metadata_without_a_valid_schema() {
     refused("metadata", |index| *index.section(Kind::Metadata, 0) = b"{}".to_vec());
     refused("is used twice", |index| {
         let text = String::from_utf8(index.section(Kind::Metadata, 0).clone()).unwrap();
@@ -243,7 +247,7 @@ fn refuses_metadata_that_is_no_schema() {
 
 /// ATR-1, FLD-1, FLD-2
 #[test]
-fn refuses_sections_that_the_schema_does_not_ask_for() {
+fn refuses_sections_that_disagree_with_the_schema() {
     refused("attribute[1] does not agree with the schema", |index| drop(index.sections.remove(&(Kind::Attribute, 1))));
     refused("attribute[3] does not agree", |index| index.put(Kind::Attribute, 3, 1, vec![0; 20]));
     refused("field_len[1] does not agree", |index| drop(index.sections.remove(&(Kind::FieldLen, 1))));
@@ -253,22 +257,24 @@ fn refuses_sections_that_the_schema_does_not_ask_for() {
 /// ATR-1, ATR-2
 #[test]
 fn refuses_values_that_their_type_does_not_have() {
-    refused("no bool", |index| index.section(Kind::Attribute, 1)[4] = 2);
+    refused("not a bool", |index| index.section(Kind::Attribute, 1)[4] = 2);
     refused("unused bits", |index| index.section(Kind::Validity, 0)[2] |= 0x80);
-    told("attribute \"label\" is absent, yet its value is not 0", |index| index.set(Kind::Attribute, 0, 2, 9));
-    told("says that no sample lacks it", |index| index.section(Kind::Validity, 0).copy_from_slice(&[0xFF, 0xFF, 0x0F]));
+    reported("attribute \"label\" is absent, but its value is not 0", |index| index.set(Kind::Attribute, 0, 2, 9));
+    reported("is present, but all samples have a value", |index| {
+        index.section(Kind::Validity, 0).copy_from_slice(&[0xFF, 0xFF, 0x0F])
+    });
 }
 
 /// FLD-2, FLD-3
 #[test]
-fn refuses_fields_that_leave_their_payload() {
+fn refuses_fields_outside_their_payload() {
     refused("the payload has", |index| index.set(Kind::FieldOffset, 0, 0, 1 << 20));
     refused("the payload has", |index| index.set(Kind::FieldLen, 0, 0, u64::from(u32::MAX)));
-    told("field \"caption\" is absent, yet is 1 bytes", |index| index.set(Kind::FieldLen, 1, 1, 1));
-    told("says that no sample lacks it", |index| {
+    reported("field \"caption\" is absent, but has 1 bytes", |index| index.set(Kind::FieldLen, 1, 1, 1));
+    reported("is present, but all samples have a value", |index| {
         index.section(Kind::FieldValidity, 1).copy_from_slice(&[0xFF, 0xFF, 0x0F]);
     });
-    told("width 8, and all offsets and lengths fit 4", |index| {
+    reported("width 8, but all offsets and lengths fit 4", |index| {
         for kind in [Kind::FieldOffset, Kind::FieldLen] {
             for item in 0..2 {
                 let wide = index.section(kind, item).chunks(4).flat_map(|four| [four, &[0; 4]].concat()).collect();
@@ -280,8 +286,8 @@ fn refuses_fields_that_leave_their_payload() {
 
 /// FLD-4
 #[test]
-fn tells_an_array_that_has_not_the_length_of_its_type() {
-    told("field \"image\" is 5 bytes, its type is float32[3,2]", |index| {
+fn reports_an_array_whose_length_is_not_that_of_its_type() {
+    reported("field \"image\" is 5 bytes, its type is float32[3,2]", |index| {
         let text = String::from_utf8(index.section(Kind::Metadata, 0).clone()).unwrap();
         let text = text.replacen("\"bytes\"", "\"float32[3,2]\"", 1);
         *index.section(Kind::Metadata, 0) = text.into_bytes();
@@ -290,38 +296,38 @@ fn tells_an_array_that_has_not_the_length_of_its_type() {
 
 /// SMP-2
 #[test]
-fn tells_a_sample_that_a_writer_would_place_elsewhere() {
-    let mut model = Model::rich(&[20]);
-    model.geometry = Model::geometry(Alignment::Bytes64);
+fn reports_a_sample_at_another_offset_than_the_alignment_gives() {
+    let mut model = DatasetModel::rich(&[20]);
+    model.geometry = DatasetModel::geometry(Alignment::Bytes64);
     let mut parts = model.parts();
-    parts.segments[0].index.geometry = Model::geometry(Alignment::Bytes8);
-    assert_told(&parts.write().path, "alignment 8 places it at");
-    parts.segments[0].index.geometry = Model::geometry(Alignment::NoEdges);
-    assert_told(&parts.write().path, "alignment no-edges places it at");
+    parts.segments[0].index.geometry = DatasetModel::geometry(Alignment::Bytes8);
+    assert_reported(&parts.write().path, "with alignment 8 it belongs at");
+    parts.segments[0].index.geometry = DatasetModel::geometry(Alignment::NoEdges);
+    assert_reported(&parts.write().path, "with alignment no-edges it belongs at");
 }
 
 /// CON-5
 #[test]
-fn tells_bytes_between_samples_that_are_not_zero() {
-    let mut model = Model::rich(&[20]);
-    model.geometry = Model::geometry(Alignment::Bytes64);
+fn reports_bytes_between_samples_that_are_not_zero() {
+    let mut model = DatasetModel::rich(&[20]);
+    model.geometry = DatasetModel::geometry(Alignment::Bytes64);
     let mut parts = model.parts();
     parts.segments[0].data[4096 + 63] = 1;
-    assert_told(&parts.write().path, "00000.seg: at 4159: a byte between samples is not zero");
+    assert_reported(&parts.write().path, "00000.seg: at 4159: a byte between samples is not zero");
 }
 
 /// KEY-2, KEY-3, KEY-4
 #[test]
-fn refuses_slots_that_lead_to_no_key_or_the_wrong_one() {
-    refused_and_told("no writer writes", "does not ascend in bucket", |index| {
+fn refuses_slots_without_a_key_or_with_the_wrong_one() {
+    refused_and_reported("has an invalid slot", "does not ascend in bucket", |index| {
         let slots = index.section(Kind::Slots, 0);
         let first: Vec<u8> = slots[..7].to_vec();
         slots.copy_within(7..14, 0);
         slots[7..14].copy_from_slice(&first);
     });
-    refused_and_told("no writer writes", "names sample 200", |index| index.section(Kind::Slots, 0)[0] = 200);
-    told("its slot has another hash than its key", |index| index.section(Kind::Slots, 0)[1] ^= 1);
-    told("it stands in no slot", |index| {
+    refused_and_reported("has an invalid slot", "names sample 200", |index| index.section(Kind::Slots, 0)[0] = 200);
+    reported("its slot has another hash than its key", |index| index.section(Kind::Slots, 0)[1] ^= 1);
+    reported("it is in no slot", |index| {
         let ordinal = index.section(Kind::Slots, 0)[0];
         index.section(Kind::Slots, 0)[0] = (ordinal + 1) % 20;
     });
@@ -329,43 +335,43 @@ fn refuses_slots_that_lead_to_no_key_or_the_wrong_one() {
 
 /// KEY-5
 #[test]
-fn refuses_buckets_that_descend_or_end_elsewhere() {
+fn refuses_buckets_that_descend_or_end_at_another_slot() {
     let broken_at = |place: usize, value: u64| {
-        let mut parts = Model::rich(&[100]).parts();
+        let mut parts = DatasetModel::rich(&[100]).parts();
         parts.segments[0].index.set(Kind::Buckets, 0, place, value);
         parts.write()
     };
     assert_refused(&broken_at(2, 101).path, "has the slots");
     assert_refused(&broken_at(2, 0).path, "has the slots");
-    assert_told(&broken_at(0, 1).path, "element 0 of buckets is 1, not 0");
-    assert_told(&broken_at(4, 99).path, "element 4 of buckets is 99, not 100");
+    assert_reported(&broken_at(0, 1).path, "element 0 of buckets is 1, not 0");
+    assert_reported(&broken_at(4, 99).path, "element 4 of buckets is 99, not 100");
 }
 
 /// KEY-1, KEY-7
 #[test]
-fn refuses_keys_that_are_not_where_their_group_says() {
-    let broken = |change: &dyn Fn(&mut RawIndex)| {
-        let mut parts = Model::rich(&[100]).parts();
+fn refuses_keys_that_are_not_in_their_group() {
+    let broken = |change: &dyn Fn(&mut IndexParts)| {
+        let mut parts = DatasetModel::rich(&[100]).parts();
         change(&mut parts.segments[0].index);
         parts.write()
     };
     let groups = |place, value| broken(&move |index| index.set(Kind::KeyGroups, 0, place, value));
     assert_refused(&groups(1, u64::MAX).path, "group 0 has the bytes");
     assert_refused(&groups(1, 5).path, "list of keys");
-    assert_told(&groups(0, 1).path, "element 0 of key_groups is 1, not 0");
-    assert_told(&groups(2, 600).path, "element 2 of key_groups is 600");
+    assert_reported(&groups(0, 1).path, "element 0 of key_groups is 1, not 0");
+    assert_reported(&groups(2, 600).path, "element 2 of key_groups is 600");
     assert_refused(&broken(&|index| index.section(Kind::Keys, 0)[0] = 0).path, "a key has 0 bytes");
     let longer = broken(&|index| index.section(Kind::Keys, 0).extend(b"\x01x"));
-    assert_told(&longer.path, "of key_groups");
+    assert_reported(&longer.path, "of key_groups");
 }
 
 /// KEY-1
 #[test]
-fn tells_two_samples_with_one_key() {
-    let built = Model::with_keys(&["a", "b", "c", "b", "b"]).write();
-    assert_told(&built.path, "sample 3 (key \"b\"): its key is that of sample 1");
-    assert_told(&built.path, "sample 4 (key \"b\"): its key is that of sample 1");
-    let mut model = Model::rich(&[3, 3]);
+fn reports_two_samples_with_one_key() {
+    let built = DatasetModel::with_keys(&["a", "b", "c", "b", "b"]).write();
+    assert_reported(&built.path, "sample 3 (key \"b\"): its key is that of sample 1");
+    assert_reported(&built.path, "sample 4 (key \"b\"): its key is that of sample 1");
+    let mut model = DatasetModel::rich(&[3, 3]);
     model.segments[1].0[0].key = model.segments[0].0[2].key.clone();
-    assert_told(&model.write().path, "index.idx: sample 3 (key \"key/2\"): its key is that of sample 2");
+    assert_reported(&model.write().path, "index.idx: sample 3 (key \"key/2\"): its key is that of sample 2");
 }

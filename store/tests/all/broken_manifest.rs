@@ -1,20 +1,20 @@
-//! Each rule of a manifest, of external segments and of what ties files together, broken by itself.
+//! One broken rule at a time of manifests, of external segments and of the links between files.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop here")]
 #![allow(clippy::cast_possible_truncation, reason = "hosts of another width do not compile")]
 
 use grainstore_format::SectionKind as Kind;
 
-use crate::common::{self, Built, Model, assert_error, assert_refused, assert_told, use_all, verify};
+use crate::common::{self, Built, DatasetModel, assert_error, assert_refused, assert_reported, use_all, verify};
 
 fn two_segments() -> Built {
-    let mut model = Model::rich(&[4, 6]);
+    let mut model = DatasetModel::rich(&[4, 6]);
     model.earlier = vec![1];
     model.write()
 }
 
 fn external() -> (Built, std::path::PathBuf) {
-    let mut model = Model::rich(&[4, 6]);
+    let mut model = DatasetModel::rich(&[4, 6]);
     model.segments[1].1 = true;
     let built = model.write();
     let data = built.root.path().join("00001.tar");
@@ -37,7 +37,7 @@ fn replaced<'a>(from: &'a str, to: &'a str) -> impl FnOnce(String) -> String + '
 
 /// MAN-1
 #[test]
-fn refuses_a_manifest_whose_checksum_does_not_fit() {
+fn refuses_a_manifest_with_a_wrong_checksum() {
     let built = two_segments();
     let path = built.path.join("manifest.json");
     let text = std::fs::read_to_string(&path).unwrap();
@@ -49,7 +49,7 @@ fn refuses_a_manifest_whose_checksum_does_not_fit() {
 
 /// MAN-2, VER-1
 #[test]
-fn refuses_members_and_versions_that_it_does_not_know() {
+fn refuses_unknown_members_and_versions() {
     refused("unknown member \"colour\"", |text| text + ",\n  \"colour\": 1");
     refused("unknown field `colour`", replaced("\"kind\"", "\"colour\": 1, \"kind\""));
     refused("fingerprint", replaced("\"fingerprint\": \"", "\"fingerprint\": \"X"));
@@ -84,42 +84,45 @@ fn refuses_names_that_lead_out_of_the_directory() {
 #[test]
 fn refuses_counts_that_the_index_does_not_have() {
     refused("does not agree with its", replaced("\"sample_count\": 4", "\"sample_count\": 5"));
-    let parts = Model::rich(&[4, 6]).parts();
+    let parts = DatasetModel::rich(&[4, 6]).parts();
     let mut other = parts.clone();
-    other.merged = Model::rich(&[5, 5]).parts().merged;
+    other.merged = DatasetModel::rich(&[5, 5]).parts().merged;
     let built = other.write();
-    assert_error(&built.path, "segment 0 has 5 samples in it, 4 in the manifest");
-    assert_told(&built.path, "disagree on the samples");
-    other.merged = Model::rich(&[4, 4, 2]).parts().merged;
-    assert_error(&other.write().path, "it has 3 segments, the manifest 2");
+    assert_error(&built.path, "segment 0 has 5 samples in the index, 4 in the manifest");
+    assert_reported(&built.path, "disagree on the number of samples");
+    other.merged = DatasetModel::rich(&[4, 4, 2]).parts().merged;
+    assert_error(&other.write().path, "it has 3 segments, the manifest has 2");
 }
 
 /// MAN-4, FPR-1
 #[test]
 fn refuses_an_index_with_another_fingerprint() {
     let built = two_segments();
-    let other = Model::rich(&[4, 7]).parts().merged.unwrap();
+    let other = DatasetModel::rich(&[4, 7]).parts().merged.unwrap();
     std::fs::write(built.path.join("index.idx"), other.file(grainstore_format::FileKind::Index, &[])).unwrap();
     assert_refused(&built.path, "its fingerprint is");
     // A segment that was exchanged for another one is seen by verification, which reads its index.
     let built = two_segments();
-    let other = Model::rich(&[4, 6]).parts();
+    let other = DatasetModel::rich(&[4, 6]).parts();
     let mut index = other.segments[0].index.clone();
     index.set(Kind::Attribute, 0, 0, 77);
     let file = index.file(grainstore_format::FileKind::Segment, &other.segments[0].data);
     std::fs::write(built.path.join("00000.seg"), file).unwrap();
-    assert_told(&built.path, "00000.seg: its fingerprint is");
-    assert_told(&built.path, "sample 0: the segment's index and the merged one disagree on its attribute \"label\"");
+    assert_reported(&built.path, "00000.seg: its fingerprint is");
+    assert_reported(
+        &built.path,
+        "sample 0: the segment's index and the merged one disagree on its attribute \"label\"",
+    );
 }
 
 /// MAN-4
 #[test]
 fn refuses_another_index_than_its_only_segments() {
-    let built = Model::rich(&[4]).write();
+    let built = DatasetModel::rich(&[4]).write();
     std::fs::copy(built.path.join("00000.seg"), built.path.join("other")).unwrap();
     built.change_manifest(replaced("\"00000.seg\"", "\"other\""));
-    assert_error(&built.path, "it is not the dataset's only segment");
-    assert_told(&built.path, "the manifest names another index");
+    assert_error(&built.path, "it must be the dataset's only segment");
+    assert_reported(&built.path, "the manifest names another index");
 }
 
 /// FPR-2, GEN-1
@@ -137,7 +140,7 @@ fn refuses_generations_that_do_not_chain() {
 
 /// EXT-1
 #[test]
-fn refuses_external_paths_that_no_manifest_may_have() {
+fn refuses_invalid_external_paths() {
     for path in ["../a/../b", "", "..", "./a", "/", "/../a", "../../a/.."] {
         let (built, _) = external();
         built.change_manifest(replaced("\"../00001.tar\"", &format!("\"{path}\"")));
@@ -156,7 +159,7 @@ fn refuses_external_data_that_have_changed() {
     let mut longer = bytes.clone();
     longer.push(0);
     std::fs::write(&data, &longer).unwrap();
-    assert_refused(&built.path, "bytes, the manifest says");
+    assert_refused(&built.path, "bytes, the manifest has");
     let mut flipped = bytes.clone();
     // Between two samples: no checksum of ours covers it.
     let framing = bytes.windows(7).position(|window| window == b"framing").unwrap();
@@ -174,31 +177,31 @@ fn refuses_external_data_that_have_changed() {
 
 /// EXT-1, FIL-3: an external segment's index is verified too.
 #[test]
-fn tells_an_external_index_that_is_missing_or_of_another_kind() {
+fn reports_an_external_index_that_is_missing_or_of_another_kind() {
     let (built, _) = external();
     std::fs::copy(built.path.join("00000.seg"), built.path.join("00001.idx")).unwrap();
-    assert_told(&built.path, "../00001.tar: at 0: damaged header");
+    assert_reported(&built.path, "../00001.tar: at 0: damaged header");
     std::fs::remove_file(built.path.join("00001.idx")).unwrap();
-    assert_told(&built.path, "../00001.tar: no such file");
+    assert_reported(&built.path, "../00001.tar: no such file");
     assert_eq!(use_all(&built.path).unwrap().len(), 10, "the merged index is enough to read");
 }
 
 /// HDR-2, MET-1, FIL-2: what the merged index repeats.
 #[test]
-fn tells_segments_that_disagree_with_the_merged_index() {
-    let told = |change: &dyn Fn(&mut common::Parts), what: &str| {
-        let mut parts = Model::rich(&[5, 8]).parts();
+fn reports_segments_that_disagree_with_the_merged_index() {
+    let reported = |change: &dyn Fn(&mut common::DatasetParts), what: &str| {
+        let mut parts = DatasetModel::rich(&[5, 8]).parts();
         change(&mut parts);
-        assert_told(&parts.write().path, what);
+        assert_reported(&parts.write().path, what);
     };
-    let other_seed = |parts: &mut common::Parts| parts.segments[1].index.geometry.hash_seed = 8;
-    told(&other_seed, "disagree on chunk size, alignment or hash seed");
-    let other_name = |parts: &mut common::Parts| {
+    let other_seed = |parts: &mut common::DatasetParts| parts.segments[1].index.geometry.hash_seed = 8;
+    reported(&other_seed, "disagree on chunk size, alignment or hash seed");
+    let other_name = |parts: &mut common::DatasetParts| {
         let text = String::from_utf8(parts.segments[1].index.section(Kind::Metadata, 0).clone()).unwrap();
         *parts.segments[1].index.section(Kind::Metadata, 0) = text.replace("caption", "captain").into_bytes();
     };
-    told(&other_name, "different schemas");
-    told(
+    reported(&other_name, "different schemas");
+    reported(
         &|parts| {
             for kind in [Kind::Keys, Kind::KeyGroups, Kind::Buckets, Kind::Slots] {
                 parts.segments[1].index.sections.remove(&(kind, 0));
@@ -206,16 +209,19 @@ fn tells_segments_that_disagree_with_the_merged_index() {
         },
         "whether samples have keys",
     );
-    told(&|parts| parts.segments[1].index.change_entry(3, |e| e.crc ^= 1), "00001.seg: sample 8: the segment's index");
-    told(&|parts| parts.merged.as_mut().unwrap().set(Kind::FieldLen, 0, 12, 1), "disagree on its field \"image\"");
-    told(
+    reported(
+        &|parts| parts.segments[1].index.change_entry(3, |e| e.crc ^= 1),
+        "00001.seg: sample 8: the segment's index",
+    );
+    reported(&|parts| parts.merged.as_mut().unwrap().set(Kind::FieldLen, 0, 12, 1), "disagree on its field \"image\"");
+    reported(
         &|parts| {
             let keys = parts.merged.as_mut().unwrap().section(Kind::Keys, 0);
             *keys.last_mut().unwrap() ^= 1;
         },
         "sample 12: the segment's index and the merged one disagree on its key",
     );
-    told(
+    reported(
         &|parts| parts.merged.as_mut().unwrap().section(Kind::Segments, 0)[24] ^= 1,
         "disagree on samples or data end",
     );

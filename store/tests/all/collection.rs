@@ -1,5 +1,5 @@
-//! Several datasets read as one: they answer as the list of all their samples does, and stay closed until something of
-//! theirs is needed.
+//! Several datasets read as one: they give the same answers as a list of all their samples, and stay closed until they
+//! are needed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop here")]
 #![allow(clippy::cast_possible_truncation, reason = "hosts of another width do not compile")]
@@ -13,19 +13,19 @@ use grainstore_store::{Collection, Dataset, OpenOptions, PayloadError, StoreErro
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::common::{Built, Model, ModelSample, Seen, seen};
+use crate::common::{Built, DatasetModel, ModelSample, SampleContents, seen};
 
 /// Samples in segments of these counts. The first key is in every member, the others are in this one only.
-fn member(name: &str, counts: &[u64], chunk_size: u64) -> Model {
-    let mut model = Model::rich(counts);
+fn member(name: &str, counts: &[u64], chunk_size: u64) -> DatasetModel {
+    let mut model = DatasetModel::rich(counts);
     model.geometry.chunk_size = ChunkSize::new(chunk_size).unwrap();
     let samples = model.segments.iter_mut().flat_map(|(samples, _)| samples);
     samples.skip(1).for_each(|sample| sample.key.extend(name.as_bytes()));
     model
 }
 
-fn write(models: &[Model]) -> (Vec<Built>, Vec<PathBuf>) {
-    let built: Vec<Built> = models.iter().map(Model::write).collect();
+fn write(models: &[DatasetModel]) -> (Vec<Built>, Vec<PathBuf>) {
+    let built: Vec<Built> = models.iter().map(DatasetModel::write).collect();
     let paths = built.iter().map(|built| built.path.clone()).collect();
     (built, paths)
 }
@@ -34,7 +34,7 @@ fn open(paths: &[PathBuf]) -> Collection {
     Collection::open(paths, &OpenOptions::default()).unwrap()
 }
 
-fn read(collection: &Collection, ordinal: u64) -> Seen {
+fn read(collection: &Collection, ordinal: u64) -> SampleContents {
     let location = collection.locate(ordinal).unwrap();
     collection.segment_file(location.segment).unwrap();
     let file = std::fs::File::open(collection.segment_path(location.segment)).unwrap();
@@ -43,7 +43,7 @@ fn read(collection: &Collection, ordinal: u64) -> Seen {
     check_and_decode(&location, &stored, &mut payload).unwrap();
     let cut = |range: std::ops::Range<u64>| payload[range.start as usize..range.end as usize].to_vec();
     let fields = collection.fields(ordinal, payload.len() as u64).unwrap();
-    Seen {
+    SampleContents {
         key: collection.key(ordinal).unwrap(),
         attributes: collection.attributes(ordinal).unwrap(),
         fields: fields.into_iter().map(|range| range.map(cut)).collect(),
@@ -51,8 +51,8 @@ fn read(collection: &Collection, ordinal: u64) -> Seen {
 }
 
 /// Every answer of a collection is that of a list of samples.
-fn check(models: &[Model], collection: &Collection) {
-    let samples: Vec<&ModelSample> = models.iter().flat_map(Model::samples).collect();
+fn check(models: &[DatasetModel], collection: &Collection) {
+    let samples: Vec<&ModelSample> = models.iter().flat_map(DatasetModel::samples).collect();
     let count = samples.len() as u64;
     assert_eq!(collection.sample_count(), count);
     for (place, attribute) in collection.schema().attributes().iter().enumerate() {
@@ -103,7 +103,7 @@ proptest! {
         shapes in vec((vec(1_u64..9, 1..4), 12_u32..15), 1..5),
         load in any::<bool>(),
     ) {
-        let models: Vec<Model> = (0..).zip(&shapes).map(|(number, (counts, log2))| {
+        let models: Vec<DatasetModel> = (0..).zip(&shapes).map(|(number, (counts, log2))| {
             member(&format!(" of {number}"), counts, 1 << log2)
         }).collect();
         let (_built, paths) = write(&models);
@@ -132,7 +132,7 @@ proptest! {
 
 /// PLN-8
 #[test]
-fn a_dataset_may_be_there_twice() {
+fn a_dataset_may_be_given_twice() {
     let model = member("", &[3, 2], 4096);
     let (_built, paths) = write(std::slice::from_ref(&model));
     let twice = open(&[paths[0].clone(), paths[0].clone()]);
@@ -148,7 +148,7 @@ fn open_files(path: &Path) -> HashSet<PathBuf> {
 }
 
 #[test]
-fn a_member_is_opened_when_something_of_it_is_needed_and_no_sooner() {
+fn a_member_is_opened_when_it_is_first_needed() {
     let models = [member("a", &[4], 4096), member("b", &[3, 3], 4096), member("c", &[5], 4096)];
     let (built, paths) = write(&models);
     let collection = open(&paths);
@@ -172,8 +172,8 @@ fn a_member_is_opened_when_something_of_it_is_needed_and_no_sooner() {
     assert_eq!(open_members(), [true; 3]);
 }
 
-/// Puts a dataset where another one is.
-fn replace(path: &Path, model: &Model) {
+/// Replaces a dataset by another one.
+fn replace(path: &Path, model: &DatasetModel) {
     let built = model.write();
     std::fs::remove_dir_all(path).unwrap();
     std::fs::rename(&built.path, path).unwrap();
@@ -205,7 +205,7 @@ fn a_member_that_was_replaced_before_it_was_needed_is_refused_by_name() {
 #[test]
 fn a_member_that_grew_is_read_as_it_was_and_one_that_shrank_is_refused() {
     let (first, old) = (member("a", &[4], 4096), member("b", &[3], 4096));
-    let grown = Model { earlier: vec![1], ..member("b", &[3, 2], 4096) };
+    let grown = DatasetModel { earlier: vec![1], ..member("b", &[3, 2], 4096) };
     let (_built, paths) = write(&[first.clone(), old.clone()]);
     let before = open(&paths);
     replace(&paths[1], &grown);
@@ -221,7 +221,7 @@ fn a_member_that_grew_is_read_as_it_was_and_one_that_shrank_is_refused() {
 /// GEN-1
 #[test]
 fn sums_of_an_older_generation_are_those_of_its_samples() {
-    let grown = |name| Model { earlier: vec![1], ..member(name, &[3, 2], 4096) };
+    let grown = |name| DatasetModel { earlier: vec![1], ..member(name, &[3, 2], 4096) };
     let (_built, paths) = write(&[grown("a"), grown("b")]);
     let oldest = OpenOptions { generation: Some(0), ..OpenOptions::default() };
     let collection = Collection::open(&paths, &oldest).unwrap();
@@ -235,12 +235,12 @@ fn sums_of_an_older_generation_are_those_of_its_samples() {
 #[test]
 fn datasets_that_differ_are_refused_with_both_names_and_the_first_difference() {
     let like = member("a", &[2], 4096);
-    let changed = |change: &dyn Fn(&mut Model)| {
+    let changed = |change: &dyn Fn(&mut DatasetModel)| {
         let mut model = like.clone();
         change(&mut model);
         model
     };
-    let unlike: [(Model, &str); 6] = [
+    let unlike: [(DatasetModel, &str); 6] = [
         (
             changed(&|model| model.attributes[0].1 = AttributeType::Int32),
             "attribute 0 is \"label\" (int64) in the first, \"label\" (int32) in the second",
@@ -282,7 +282,7 @@ fn datasets_that_differ_are_refused_with_both_names_and_the_first_difference() {
 }
 
 #[test]
-fn no_dataset_a_missing_one_and_a_number_that_none_has_are_errors() {
+fn an_empty_collection_a_missing_dataset_and_unknown_numbers_are_errors() {
     let none = Collection::open(&[] as &[&Path], &OpenOptions::default()).unwrap_err().to_string();
     assert_eq!(none, "no dataset to read, expected 1 or more");
     assert_eq!(Collection::of(vec![]).unwrap_err().to_string(), none);
@@ -302,13 +302,14 @@ fn no_dataset_a_missing_one_and_a_number_that_none_has_are_errors() {
 }
 
 #[test]
-fn a_damaged_sample_is_told_with_its_members_file_and_the_ordinal_that_it_has_there() {
+fn a_damaged_sample_is_reported_with_its_members_file_and_its_ordinal_there() {
     let (_built, paths) = write(&[member("a", &[4], 4096), member("b", &[3, 3], 4096)]);
     let collection = open(&paths);
     let location = collection.locate(8).unwrap();
     assert_eq!(location.segment, 2);
     let error = collection.payload_error(8, &location, &PayloadError::Length { found: 1, expected: 2 });
-    let expected = format!("{}/00001.seg: sample 4 (key \"key/4b\"): 1 stored bytes, entry says 2", paths[1].display());
+    let expected =
+        format!("{}/00001.seg: sample 4 (key \"key/4b\"): 1 stored bytes, the entry has 2", paths[1].display());
     assert_eq!(error.to_string(), expected);
     assert!(matches!(error, StoreError::Sample { segment: 1, ordinal: 4, .. }));
 }

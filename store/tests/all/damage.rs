@@ -1,5 +1,5 @@
-//! Every byte flipped, every length cut: a read gives the right bytes or an error, never others, never a panic, and
-//! verification tells of every single byte.
+//! Every byte flipped, every length cut: a read returns the right bytes or an error, never other bytes or a panic, and
+//! verification reports every single byte.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop here")]
 #![allow(clippy::cast_possible_truncation, reason = "hosts of another width do not compile")]
@@ -10,12 +10,12 @@ use std::path::Path;
 use grainstore_format::Alignment;
 use grainstore_store::{Dataset, IndexMemory, OpenOptions};
 
-use crate::common::{Built, Model, Seen, read, verify};
+use crate::common::{Built, DatasetModel, SampleContents, read, verify};
 
 /// A small dataset of a native and an external segment.
 fn small() -> Built {
-    let mut model = Model::rich(&[4, 3]);
-    model.geometry = Model::geometry(Alignment::Bytes64);
+    let mut model = DatasetModel::rich(&[4, 3]);
+    model.geometry = DatasetModel::geometry(Alignment::Bytes64);
     model.segments[1].1 = true;
     // Back to back, so that every byte of the external file belongs to a sample.
     model.segments[1].0.truncate(1);
@@ -29,8 +29,8 @@ fn small() -> Built {
     model.write()
 }
 
-/// What is read of each sample that can be read; none: an error.
-fn readable(path: &Path, index_memory: IndexMemory) -> Vec<Option<Seen>> {
+/// The contents of each sample; `None`: an error.
+fn readable(path: &Path, index_memory: IndexMemory) -> Vec<Option<SampleContents>> {
     let options = OpenOptions { index_memory, ..OpenOptions::default() };
     let Ok(dataset) = Dataset::open_with(path, &options) else { return Vec::new() };
     let all = (0..dataset.sample_count()).map(|ordinal| read(&dataset, ordinal).ok()).collect();
@@ -41,7 +41,7 @@ fn readable(path: &Path, index_memory: IndexMemory) -> Vec<Option<Seen>> {
 }
 
 #[track_caller]
-fn assert_right_or_error(path: &Path, whole: &[Option<Seen>], place: usize, what: &str) {
+fn assert_right_or_error(path: &Path, whole: &[Option<SampleContents>], place: usize, what: &str) {
     // Both read by the same code; every seventh place, for time's sake.
     let mapped = place.is_multiple_of(7).then_some(IndexMemory::Mapped);
     for memory in [IndexMemory::Owned].into_iter().chain(mapped) {
@@ -76,7 +76,7 @@ fn flipped(bytes: &[u8], group: Range<usize>) -> Vec<u8> {
 
 /// RD-1, VER-1, CON-5, FIL-1, HDR-1, FTR-1, DIR-1, DIR-6, ENT-5, MAN-1
 #[test]
-fn a_flipped_byte_never_changes_what_is_read_and_is_always_told() {
+fn a_flipped_byte_never_changes_what_is_read_and_is_always_reported() {
     let built = small();
     let whole = readable(&built.path, IndexMemory::Owned);
     assert!(whole.iter().all(Option::is_some) && whole.len() == 5);
@@ -96,7 +96,7 @@ fn a_flipped_byte_never_changes_what_is_read_and_is_always_told() {
 
 /// RD-1, FIL-1, FTR-1
 #[test]
-fn a_flipped_byte_of_a_lone_segment_is_told() {
+fn a_flipped_byte_of_a_lone_segment_is_reported() {
     let built = small();
     let file = built.path.join("00000.seg");
     let whole = readable(&file, IndexMemory::Owned);
@@ -111,7 +111,7 @@ fn a_flipped_byte_of_a_lone_segment_is_told() {
 
 /// RD-1, FIL-1, FTR-2, MAN-1
 #[test]
-fn a_file_cut_at_any_length_is_refused_and_told() {
+fn a_file_cut_at_any_length_is_refused_and_reported() {
     let built = small();
     let whole = readable(&built.path, IndexMemory::Owned);
     for file in built.files() {

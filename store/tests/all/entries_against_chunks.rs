@@ -1,5 +1,5 @@
-//! Samples that are located one by one while the index is not loaded: once the chunk list is known, an entry has to
-//! agree with it, so that who reads a chunk's samples with one read never reads more than a chunk and what crosses.
+//! Samples located one by one while the index is not loaded: once the chunk list is known, an entry must agree with it,
+//! so that one read of a chunk's samples is never longer than the chunk and the sample that crosses its end.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop here")]
 #![allow(clippy::cast_possible_truncation, reason = "hosts of another width do not compile")]
@@ -8,24 +8,24 @@ use grainstore_format::SectionKind as Kind;
 use grainstore_store::{Dataset, Location, StoreError};
 use proptest::prelude::*;
 
-use crate::common::{Built, Model, Parts};
+use crate::common::{Built, DatasetModel, DatasetParts};
 
 /// Samples of 5, 0, 5000, 300 and 700 bytes, again and again, in chunks of 4096.
-fn parts() -> Parts {
-    Model::rich(&[20]).parts()
+fn parts() -> DatasetParts {
+    DatasetModel::rich(&[20]).parts()
 }
 
 /// What is wrong with sample `ordinal`, without and with the chunk list.
 fn wrong(built: &Built, ordinal: u64) -> (Option<String>, Option<String>) {
-    let told = |result: Result<Location, StoreError>| result.err().map(|error| error.to_string());
+    let message = |result: Result<Location, StoreError>| result.err().map(|error| error.to_string());
     let dataset = Dataset::open(&built.path).unwrap();
-    let without = told(dataset.locate(ordinal));
+    let without = message(dataset.locate(ordinal));
     dataset.chunks().unwrap();
-    (without, told(dataset.locate(ordinal)))
+    (without, message(dataset.locate(ordinal)))
 }
 
 #[track_caller]
-fn assert_wrong(parts: &Parts, ordinal: u64, what: &str) {
+fn assert_wrong(parts: &DatasetParts, ordinal: u64, what: &str) {
     let (without, with) = wrong(&parts.write(), ordinal);
     assert_eq!(without, None, "by itself it is right");
     let with = with.unwrap_or_default();
@@ -47,7 +47,7 @@ fn a_sample_that_its_chunk_does_not_own_is_refused() {
 
 /// CHK-3
 #[test]
-fn a_sample_that_crosses_without_an_edge_bit_is_refused_and_so_is_a_bit_without_one_that_crosses() {
+fn an_edge_bit_that_disagrees_with_its_sample_is_refused() {
     let mut parts = parts();
     let index = &mut parts.segments[0].index;
     let counts = index.section(Kind::Chunks, 0).clone();
@@ -58,8 +58,8 @@ fn a_sample_that_crosses_without_an_edge_bit_is_refused_and_so_is_a_bit_without_
     let clear = (0..counts.len()).find(|&at| counts[at] > 0 && !is_set(edges, at)).unwrap();
     edges[set / 8] ^= 1 << (set % 8);
     edges[clear / 8] ^= 1 << (clear % 8);
-    assert_wrong(&parts, last_of(set), "it does cross out of chunk");
-    assert_wrong(&parts, last_of(clear), "it does not cross out of chunk");
+    assert_wrong(&parts, last_of(set), "it does cross the end of chunk");
+    assert_wrong(&parts, last_of(clear), "it does not cross the end of chunk");
 }
 
 /// CHK-3, ENT-4
@@ -69,7 +69,7 @@ fn a_sample_that_reaches_over_the_start_of_others_is_refused() {
     // Sample 2 has 5000 bytes, and so many more that it ends where sample 12 does.
     parts.segments[0].index.change_entry(2, |entry| entry.stored_len = 16_000);
     assert_wrong(&parts, 2, "which own samples after it");
-    assert_wrong(&parts, 3, "where the one before ends");
+    assert_wrong(&parts, 3, "the previous sample ends at");
 }
 
 fn is_lone(dataset: &Dataset, location: &Location) -> bool {

@@ -1,17 +1,16 @@
-//! An index with any bytes at all, all checksums right: whatever it says, nothing panics and nothing is believed that
-//! the files cannot bear out.
+//! An index with arbitrary bytes and right checksums: nothing panics, and nothing is trusted that the files cannot hold.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop here")]
 
 use grainstore_format::SectionKind as Kind;
 use proptest::prelude::*;
 
-use crate::common::{Model, Parts, use_all, verify};
+use crate::common::{DatasetModel, DatasetParts, use_all, verify};
 
 /// A section, a place in it, what to put there; places and sections wrap round.
 type Change = (usize, usize, u64, bool);
 
-fn change(parts: &mut Parts, (section, place, value, word): Change) {
+fn change(parts: &mut DatasetParts, (section, place, value, word): Change) {
     let own = &mut parts.segments[section % 2].index;
     let index = if section % 3 == 0 { parts.merged.as_mut().unwrap_or(own) } else { own };
     let kinds: Vec<(Kind, u16)> = index.sections.keys().copied().collect();
@@ -37,7 +36,7 @@ proptest! {
     fn any_bytes_in_any_section_give_an_answer_or_an_error(
         changes in prop::collection::vec((0..10_000_usize, any::<usize>(), values(), any::<bool>()), 1..4),
     ) {
-        let mut model = Model::rich(&[70, 5]);
+        let mut model = DatasetModel::rich(&[70, 5]);
         model.segments[1].1 = true;
         let mut parts = model.parts();
         changes.into_iter().for_each(|each| change(&mut parts, each));
@@ -53,7 +52,7 @@ proptest! {
     fn any_bytes_in_directory_and_footer_give_an_answer_or_an_error(
         at in 0..400_usize, footer_at in 8..52_usize, value in values(), which in 0..3,
     ) {
-        let mut parts = Model::rich(&[20]).parts();
+        let mut parts = DatasetModel::rich(&[20]).parts();
         let index = &mut parts.segments[0].index;
         if which != 0 {
             index.directory_patches.push((at, value.to_le_bytes().to_vec()));

@@ -1,11 +1,11 @@
-//! Keys read in order, 64 at a time, are those that are read one by one.
+//! Keys read in order, 64 at a time, are the same as those read one by one.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop here")]
 
 use grainstore_format::SectionKind as Kind;
 use grainstore_store::{Dataset, OpenOptions};
 
-use crate::common::{Built, Model};
+use crate::common::{Built, DatasetModel};
 
 /// The keys of the groups, in this order.
 fn scanned(dataset: &Dataset, groups: impl IntoIterator<Item = u64>) -> Vec<Vec<u8>> {
@@ -21,12 +21,12 @@ fn one_by_one(dataset: &Dataset) -> Vec<Vec<u8>> {
 }
 
 fn keyed(keys: &[String]) -> Built {
-    Model::with_keys(&keys.iter().map(String::as_str).collect::<Vec<_>>()).write()
+    DatasetModel::with_keys(&keys.iter().map(String::as_str).collect::<Vec<_>>()).write()
 }
 
 /// KEY-7
 #[test]
-fn keys_in_order_are_those_one_by_one() {
+fn a_scan_returns_the_keys_that_are_read_one_by_one() {
     // The groups in the middle are longer than what is read at a time.
     let len = |ordinal: usize| if (100..180).contains(&ordinal) { 40_000 } else { 1 + ordinal % 200 };
     let keys: Vec<String> = (0..300).map(|ordinal| format!("{ordinal:03}{}", "k".repeat(len(ordinal)))).collect();
@@ -48,14 +48,14 @@ fn keys_in_order_are_those_one_by_one() {
 /// KEY-1
 #[test]
 fn a_dataset_without_keys_has_none_to_scan() {
-    let built = Model::plain(&[vec![1], vec![2]]).write();
+    let built = DatasetModel::plain(&[vec![1], vec![2]]).write();
     assert!(Dataset::open(&built.path).unwrap().key_scan().unwrap().is_none());
 }
 
 /// GEN-1
 #[test]
-fn keys_of_later_generations_are_not_seen() {
-    let mut model = Model::rich(&[70, 30]);
+fn keys_of_later_generations_are_not_returned() {
+    let mut model = DatasetModel::rich(&[70, 30]);
     model.earlier = vec![1];
     let built = model.write();
     let options = OpenOptions { generation: Some(0), ..OpenOptions::default() };
@@ -67,7 +67,7 @@ fn keys_of_later_generations_are_not_seen() {
 /// KEY-7, DIR-6
 #[test]
 fn damaged_keys_are_an_error() {
-    let mut parts = Model::with_keys(&["a", "b", "c"]).parts();
+    let mut parts = DatasetModel::with_keys(&["a", "b", "c"]).parts();
     let index = parts.merged.as_mut().unwrap_or(&mut parts.segments[0].index);
     // A key of more bytes than there are.
     index.section(Kind::Keys, 0)[0] = 120;

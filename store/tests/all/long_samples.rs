@@ -6,7 +6,9 @@
 use grainstore_format::{LONG_STORED_LEN, SectionKind as Kind};
 use grainstore_store::Dataset;
 
-use crate::common::{Model, ModelSample, Parts, Placed, RawIndex, SegmentParts, assert_told, verify};
+use crate::common::{
+    DatasetModel, DatasetParts, IndexParts, ModelSample, Placed, SegmentParts, assert_reported, verify,
+};
 
 const FILE_LEN: u64 = 3 << 30;
 const LONG_LEN: u64 = LONG_STORED_LEN + 5;
@@ -22,8 +24,8 @@ fn crc_of_zeros(len: u64) -> u32 {
     all.finalize()
 }
 
-fn parts(long_crc: u32) -> Parts {
-    let mut model = Model::plain(&[]);
+fn parts(long_crc: u32) -> DatasetParts {
+    let mut model = DatasetModel::plain(&[]);
     model.segments = vec![(vec![], true)];
     let placed = |offset: u64, len: u64, crc: u32| {
         let sample = ModelSample { fields: vec![None], ..Default::default() };
@@ -34,7 +36,7 @@ fn parts(long_crc: u32) -> Parts {
         placed(1000, LONG_LEN, long_crc),
         placed(FILE_LEN - 4096, 4096, crc_of_zeros(4096)),
     ];
-    let index = RawIndex::of(&model, &[(&placed, FILE_LEN)]);
+    let index = IndexParts::of(&model, &[(&placed, FILE_LEN)]);
     let segment = SegmentParts {
         name: "../hole.tar".into(),
         index_file: "00000.idx".into(),
@@ -42,7 +44,7 @@ fn parts(long_crc: u32) -> Parts {
         index: index.clone(),
         sparse_len: Some(FILE_LEN),
     };
-    Parts { segments: vec![segment], merged: Some(index), earlier: vec![] }
+    DatasetParts { segments: vec![segment], merged: Some(index), earlier: vec![] }
 }
 
 /// ENT-3, LNG-1, EXT-1, EXT-2
@@ -64,15 +66,15 @@ fn a_long_sample_is_located_and_verified_without_being_held_in_memory() {
 
 /// LNG-1, ENT-5
 #[test]
-fn a_damaged_long_sample_is_told() {
+fn a_damaged_long_sample_is_reported() {
     let mut broken = parts(0);
     let built = broken.write();
-    assert_told(&built.path, "sample 1: at 1000: CRC-32 of stored bytes 1000..");
+    assert_reported(&built.path, "sample 1: at 1000: CRC-32 of stored bytes 1000..");
     for index in [&mut broken.segments[0].index].into_iter().chain(broken.merged.as_mut()) {
         index.section(Kind::Long, 0)[0] = 0;
     }
     let built = broken.write();
-    assert_told(&built.path, "the table of long samples does not know it");
+    assert_reported(&built.path, "missing in the table of long samples");
     let dataset = Dataset::open(&built.path).unwrap();
     assert!(dataset.locate(1).unwrap_err().to_string().contains("the table of long samples"));
     assert!(dataset.load().is_err());

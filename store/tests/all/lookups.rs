@@ -1,4 +1,4 @@
-//! Keys that collide, and what a lookup costs in an index that is too large to be read for it.
+//! Keys with equal hashes, and the reads of a lookup in a large index.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop here")]
 #![allow(clippy::cast_possible_truncation, reason = "hosts of another width do not compile")]
@@ -7,7 +7,7 @@ use grainstore_format::{KeyGeometry, SectionKind as Kind, hash48};
 use grainstore_store::{Dataset, IndexMemory, OpenOptions};
 use proptest::prelude::*;
 
-use crate::common::{self, Built, Model, SEED};
+use crate::common::{self, Built, DatasetModel, SEED};
 
 /// Two keys with the same 48 bits under seed 7, found once by trying sixty million.
 const TWINS: [&str; 2] = ["k18586413", "k37635570"];
@@ -16,7 +16,7 @@ const TWINS: [&str; 2] = ["k18586413", "k37635570"];
 #[test]
 fn keys_with_equal_hashes_each_find_their_own_sample() {
     assert_eq!(hash48(TWINS[0].as_bytes(), SEED), hash48(TWINS[1].as_bytes(), SEED));
-    let built = Model::with_keys(&["a", TWINS[1], "b", TWINS[0]]).write();
+    let built = DatasetModel::with_keys(&["a", TWINS[1], "b", TWINS[0]]).write();
     let dataset = Dataset::open(&built.path).unwrap();
     let find = |key: &str| dataset.find(key.as_bytes()).unwrap();
     assert_eq!((find(TWINS[0]), find(TWINS[1])), (Some(3), Some(1)));
@@ -27,7 +27,7 @@ fn keys_with_equal_hashes_each_find_their_own_sample() {
 /// KEY-6
 #[test]
 fn a_key_with_the_hash_of_another_is_still_absent() {
-    let built = Model::with_keys(&["a", TWINS[1], "b"]).write();
+    let built = DatasetModel::with_keys(&["a", TWINS[1], "b"]).write();
     let dataset = Dataset::open(&built.path).unwrap();
     assert_eq!(dataset.find(TWINS[0].as_bytes()).unwrap(), None);
     assert_eq!(dataset.find(b"").unwrap(), None);
@@ -37,21 +37,21 @@ fn a_key_with_the_hash_of_another_is_still_absent() {
 /// KEY-6
 #[test]
 fn a_batch_of_keys_with_equal_hashes_finds_each_sample_and_no_absent_twin() {
-    let both = Dataset::open(&Model::with_keys(&["a", TWINS[1], "b", TWINS[0]]).write().path).unwrap();
+    let both = Dataset::open(&DatasetModel::with_keys(&["a", TWINS[1], "b", TWINS[0]]).write().path).unwrap();
     assert_eq!(both.find_batch(&[TWINS[0], "a", TWINS[1], TWINS[0]]).unwrap(), [Some(3), Some(0), Some(1), Some(3)]);
-    let one = Dataset::open(&Model::with_keys(&["a", TWINS[1], "b"]).write().path).unwrap();
+    let one = Dataset::open(&DatasetModel::with_keys(&["a", TWINS[1], "b"]).write().path).unwrap();
     assert_eq!(one.find_batch(&[TWINS[0], TWINS[1]]).unwrap(), [None, Some(1)]);
 }
 
 #[test]
 fn a_batch_in_a_dataset_without_keys_finds_nothing() {
-    let built = Model::plain(&[b"x".to_vec()]).write();
+    let built = DatasetModel::plain(&[b"x".to_vec()]).write();
     let dataset = Dataset::open(&built.path).unwrap();
     assert_eq!(dataset.find_batch(&["x", ""]).unwrap(), [None, None]);
 }
 
 /// The same samples in segments of `len`, each of them a generation.
-fn in_generations(mut model: Model, len: usize) -> Built {
+fn in_generations(mut model: DatasetModel, len: usize) -> Built {
     let samples = model.segments.remove(0).0;
     model.segments = samples.chunks(len).map(|samples| (samples.to_vec(), false)).collect();
     model.earlier = (1..model.segments.len() as u32).collect();
@@ -62,7 +62,7 @@ fn in_generations(mut model: Model, len: usize) -> Built {
 #[test]
 fn one_lookup_in_a_large_index_reads_less_than_a_mebibyte() {
     let count = 2_000_000_u64;
-    let mut model = Model::plain(&[b"x".to_vec()]);
+    let mut model = DatasetModel::plain(&[b"x".to_vec()]);
     let mut parts = model.parts();
     let index = &mut parts.segments[0].index;
     index.sample_count = count;
@@ -102,7 +102,7 @@ fn one_lookup_in_a_large_index_reads_less_than_a_mebibyte() {
     assert_eq!(dataset.stored_bytes().unwrap(), 1);
 }
 
-fn put_keys(index: &mut common::RawIndex, count: u64, key: &dyn Fn(u64) -> String) {
+fn put_keys(index: &mut common::IndexParts, count: u64, key: &dyn Fn(u64) -> String) {
     let geometry = KeyGeometry::new(count);
     let (mut keys, mut groups, mut slots) = (Vec::new(), Vec::new(), Vec::new());
     for ordinal in 0..count {
@@ -134,7 +134,7 @@ proptest! {
     #[test]
     fn every_key_is_found_and_no_other(keys in prop::collection::btree_set("[a-z]{1,6}", 1..300), absent in "[A-Z]{1,6}") {
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let built = Model::with_keys(&keys).write();
+        let built = DatasetModel::with_keys(&keys).write();
         let dataset = Dataset::open(&built.path).unwrap();
         for (ordinal, key) in (0..).zip(&keys) {
             prop_assert_eq!(dataset.find(key.as_bytes()).unwrap(), Some(ordinal));
@@ -153,7 +153,7 @@ proptest! {
     ) {
         let mut keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         keys.extend(TWINS);
-        let built = in_generations(Model::with_keys(&keys), segment_len);
+        let built = in_generations(DatasetModel::with_keys(&keys), segment_len);
         let asked: Vec<Vec<u8>> = asked.iter().map(|(which, how)| match *how {
             0 => vec![],
             1 => vec![b'x'; 70_000],

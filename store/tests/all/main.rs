@@ -1,4 +1,4 @@
-//! The tests of the store in one program, so that what they need is linked once.
+//! The tests of the store in one program, so that their dependencies are linked once.
 
 mod common;
 
@@ -8,11 +8,11 @@ mod broken_manifest;
 mod collection;
 mod damage;
 mod entries_against_chunks;
-mod external_bounds;
+mod external_paths;
 mod hostile_index;
 mod key_scan;
 mod long_samples;
 mod lookups;
 mod mapped_index;
-mod piece_by_piece;
-mod verification_goes_on;
+mod reads_in_pieces;
+mod verification_continues;

@@ -1,4 +1,4 @@
-//! An index that is mapped gives the answers of one that is loaded, and tells damage as it does.
+//! A mapped index gives the same answers as a loaded one, and reports the same damage.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop here")]
 #![allow(clippy::cast_possible_truncation, reason = "hosts of another width do not compile")]
@@ -8,7 +8,7 @@ use std::path::Path;
 use grainstore_format::SectionKind as Kind;
 use grainstore_store::{Dataset, IndexMemory, OpenOptions, StoreError};
 
-use crate::common::{self, Model, read};
+use crate::common::{self, DatasetModel, read};
 
 fn open(path: &Path, index_memory: IndexMemory) -> Dataset {
     Dataset::open_with(path, &OpenOptions { index_memory, ..OpenOptions::default() }).unwrap()
@@ -16,7 +16,7 @@ fn open(path: &Path, index_memory: IndexMemory) -> Dataset {
 
 #[test]
 fn a_mapped_index_answers_as_a_loaded_one() {
-    let built = Model::rich(&[40, 3, 90]).write();
+    let built = DatasetModel::rich(&[40, 3, 90]).write();
     let [loaded, mapped] = [IndexMemory::Owned, IndexMemory::Mapped].map(|memory| open(&built.path, memory));
     for dataset in [&loaded, &mapped] {
         dataset.load().unwrap();
@@ -34,12 +34,12 @@ fn a_mapped_index_answers_as_a_loaded_one() {
 
 /// Ten megabytes of entries: several threads load them, or check them in the map.
 fn large() -> common::Built {
-    Model::plain(&vec![vec![]; 700_000]).write()
+    DatasetModel::plain(&vec![vec![]; 700_000]).write()
 }
 
 /// DIR-6
 #[test]
-fn damage_in_a_large_section_is_told_the_same_way_mapped_or_loaded() {
+fn damage_in_a_large_section_is_reported_the_same_way_mapped_or_loaded() {
     let built = large();
     let file = built.path.join("00000.seg");
     let mut bytes = std::fs::read(&file).unwrap();

@@ -1,4 +1,4 @@
-//! An index made by hand, section by section, straight from spec.md.
+//! An index made section by section, directly from spec.md.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use grainstore_format::{
     Metadata, SectionKind, SegmentRecord, chunk_count, hash48, push_key,
 };
 
-use super::{Model, Placed};
+use super::{DatasetModel, Placed};
 
-/// An index whose sections can be changed at will; `file` makes the checksums right.
+/// An index whose sections tests can change; `file` computes the checksums.
 #[derive(Clone)]
-pub struct RawIndex {
+pub struct IndexParts {
     pub geometry: Geometry,
     pub sample_count: u64,
     pub segment_count: u32,
@@ -20,17 +20,17 @@ pub struct RawIndex {
     pub edge_count: u64,
     /// (width, bytes)
     pub sections: BTreeMap<(SectionKind, u16), (u32, Vec<u8>)>,
-    /// Bytes put over the directory's before its checksum is made.
+    /// Bytes of the directory that are replaced before its checksum is computed.
     pub directory_patches: Vec<(usize, Vec<u8>)>,
-    /// Bytes put over the footer's before its checksum is made.
+    /// Bytes of the footer that are replaced before its checksum is computed.
     pub footer_patches: Vec<(usize, Vec<u8>)>,
-    /// Bytes put over the header's before its checksum is made.
+    /// Bytes of the header that are replaced before its checksum is computed.
     pub header_patches: Vec<(usize, Vec<u8>)>,
 }
 
-impl RawIndex {
+impl IndexParts {
     /// Of these segments: their samples and where their data ends.
-    pub fn of(model: &Model, segments: &[(&[Placed], u64)]) -> Self {
+    pub fn of(model: &DatasetModel, segments: &[(&[Placed], u64)]) -> Self {
         let all: Vec<&Placed> = segments.iter().flat_map(|(placed, _)| placed.iter()).collect();
         let mut index = Self {
             geometry: model.geometry,
@@ -93,7 +93,7 @@ impl RawIndex {
             lz4: entry.is_lz4(),
         };
         change(&mut fields);
-        // Packed by hand: the writer's side would refuse what is to be broken.
+        // Packed by hand: `Entry::new` would refuse broken entries.
         let words = [
             u64::from(fields.segment) << 44 | fields.offset,
             u64::from(fields.crc) << 32 | u64::from(fields.lz4) << 31 | fields.stored_len.min(LONG_STORED_LEN),
@@ -177,7 +177,7 @@ impl RawIndex {
         self.put(SectionKind::KeyGroups, 0, 8, groups);
     }
 
-    fn add_attributes(&mut self, model: &Model, all: &[&Placed]) {
+    fn add_attributes(&mut self, model: &DatasetModel, all: &[&Placed]) {
         for (place, (_, kind)) in model.attributes.iter().enumerate() {
             let (item, width) = (place as u16, kind.width());
             let values = all.iter().flat_map(|p| {
@@ -192,7 +192,7 @@ impl RawIndex {
         }
     }
 
-    fn add_fields(&mut self, model: &Model, all: &[&Placed]) {
+    fn add_fields(&mut self, model: &DatasetModel, all: &[&Placed]) {
         if model.fields.len() == 1 {
             return;
         }
@@ -210,7 +210,7 @@ impl RawIndex {
         }
     }
 
-    /// The whole file: header, `data` (what stands at 0..4096 of it is replaced), sections, directory, footer.
+    /// The whole file: header, `data` (its first 4096 bytes are replaced), sections, directory, footer.
     pub fn file(&self, kind: FileKind, data: &[u8]) -> Vec<u8> {
         let mut header = Header { kind, geometry: self.geometry }.encode();
         patch(&mut header, &self.header_patches);
@@ -283,7 +283,7 @@ fn bitmap(bits: &[bool]) -> Vec<u8> {
     bits.chunks(8).map(|bits| bits.iter().enumerate().fold(0, |byte, (i, &bit)| byte | u8::from(bit) << i)).collect()
 }
 
-/// The fingerprint of a file of ours, from its footer on. FPR-1
+/// The fingerprint of a grainstore file, found from its footer. FPR-1
 pub fn fingerprint_of(file: &[u8]) -> Fingerprint {
     let footer = &file[file.len() - 64..];
     let len = u32::from_le_bytes(footer[20..24].try_into().unwrap()) as usize;

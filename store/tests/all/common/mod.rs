@@ -1,4 +1,4 @@
-//! The naive writer: datasets made in memory, straight from spec.md, for tests.
+//! The naive writer: datasets made in memory, directly from spec.md, for tests.
 //!
 //! It shares with the product only the small structures of `format`; directories and sections are put together by
 //! hand, so that a test can break any rule of them and still have every checksum right.
@@ -17,7 +17,7 @@ use grainstore_store::{Damage, Dataset, StoreError, VerifyOptions, VerifyReport,
 use tempfile::TempDir;
 
 mod index;
-pub use index::{RawIndex, fingerprint_of};
+pub use index::{IndexParts, fingerprint_of};
 
 pub const SEED: u64 = 7;
 
@@ -49,7 +49,7 @@ impl ModelSample {
 }
 
 #[derive(Clone)]
-pub struct Model {
+pub struct DatasetModel {
     pub geometry: Geometry,
     pub attributes: Vec<(&'static str, AttributeType)>,
     pub fields: Vec<&'static str>,
@@ -60,7 +60,7 @@ pub struct Model {
     pub earlier: Vec<u32>,
 }
 
-impl Model {
+impl DatasetModel {
     pub fn geometry(alignment: Alignment) -> Geometry {
         Geometry { chunk_size: ChunkSize::new(4096).unwrap(), alignment, hash_seed: SEED }
     }
@@ -122,12 +122,12 @@ impl Model {
         Schema::new(attributes.collect(), fields.collect()).unwrap()
     }
 
-    pub fn parts(&self) -> Parts {
+    pub fn parts(&self) -> DatasetParts {
         let mut segments = Vec::new();
         let mut all = Vec::new();
         for (number, (samples, external)) in self.segments.iter().enumerate() {
             let (data, placed) = place(samples, *external, &self.geometry);
-            let index = RawIndex::of(self, &[(&placed, data.len() as u64)]);
+            let index = IndexParts::of(self, &[(&placed, data.len() as u64)]);
             let stem = format!("{number:05}");
             let (name, index_file) = if *external {
                 (format!("../{stem}.tar"), format!("{stem}.idx"))
@@ -139,8 +139,8 @@ impl Model {
         }
         let merged: Vec<(&[Placed], u64)> = all.iter().map(|(placed, end)| (placed.as_slice(), *end)).collect();
         let alone = matches!(self.segments.as_slice(), [(_, false)]);
-        let merged = (!alone).then(|| RawIndex::of(self, &merged));
-        Parts { segments, merged, earlier: self.earlier.clone() }
+        let merged = (!alone).then(|| IndexParts::of(self, &merged));
+        DatasetParts { segments, merged, earlier: self.earlier.clone() }
     }
 
     pub fn write(&self) -> Built {
@@ -197,7 +197,7 @@ fn place(samples: &[ModelSample], external: bool, geometry: &Geometry) -> (Vec<u
     (data, placed)
 }
 
-/// SMP-2, as spec.md says it.
+/// SMP-2, as in spec.md.
 fn place_of(end: u64, stored_len: u64, geometry: &Geometry) -> u64 {
     let chunk = geometry.chunk_size.bytes();
     match geometry.alignment {
@@ -216,20 +216,20 @@ pub struct SegmentParts {
     pub index_file: String,
     /// From the start of the file to the end of its last sample.
     pub data: Vec<u8>,
-    pub index: RawIndex,
+    pub index: IndexParts,
     /// An external file is made this long, with a hole.
     pub sparse_len: Option<u64>,
 }
 
-/// A dataset in memory, to be broken.
+/// A dataset in memory that tests can break.
 #[derive(Clone)]
-pub struct Parts {
+pub struct DatasetParts {
     pub segments: Vec<SegmentParts>,
-    pub merged: Option<RawIndex>,
+    pub merged: Option<IndexParts>,
     pub earlier: Vec<u32>,
 }
 
-impl Parts {
+impl DatasetParts {
     pub fn write(&self) -> Built {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("d.grain");
@@ -290,7 +290,7 @@ pub struct Built {
 }
 
 impl Built {
-    /// Puts the manifest's text through `change`, and makes its checksum right.
+    /// Changes the manifest's text, and updates its checksum.
     pub fn change_manifest(&self, change: impl FnOnce(String) -> String) {
         let path = self.path.join(Manifest::FILE_NAME);
         let text = std::fs::read_to_string(&path).unwrap();
@@ -310,16 +310,16 @@ impl Built {
     }
 }
 
-/// What a dataset says of one sample.
+/// All that a dataset returns about one sample.
 #[derive(Debug, PartialEq, Clone)]
-pub struct Seen {
+pub struct SampleContents {
     pub key: Option<Vec<u8>>,
     pub attributes: Vec<Option<AttributeValue>>,
     pub fields: Vec<Option<Vec<u8>>>,
 }
 
-/// Reads a sample with every accessor that there is.
-pub fn read(dataset: &Dataset, ordinal: u64) -> Result<Seen, StoreError> {
+/// Reads a sample with every accessor.
+pub fn read(dataset: &Dataset, ordinal: u64) -> Result<SampleContents, StoreError> {
     let location = dataset.locate(ordinal)?;
     dataset.segment_file(location.segment)?;
     let path = dataset.segments()[location.segment].path();
@@ -346,25 +346,25 @@ pub fn read(dataset: &Dataset, ordinal: u64) -> Result<Seen, StoreError> {
         let (of_column, of_row) = (format!("{:?}", column.get(ordinal)), format!("{:?}", attributes[place]));
         assert_eq!(of_column, of_row, "column and row agree");
     }
-    Ok(Seen { key, attributes, fields: fields.into_iter().map(|range| range.map(cut)).collect() })
+    Ok(SampleContents { key, attributes, fields: fields.into_iter().map(|range| range.map(cut)).collect() })
 }
 
-pub fn seen(model: &Model, sample: &ModelSample) -> Seen {
+pub fn seen(model: &DatasetModel, sample: &ModelSample) -> SampleContents {
     let key = model.keyed.then(|| sample.key.clone());
-    Seen { key, attributes: sample.attributes.clone(), fields: sample.fields.clone() }
+    SampleContents { key, attributes: sample.attributes.clone(), fields: sample.fields.clone() }
 }
 
-/// Opens, loads, and reads everything; the first error.
-pub fn use_all(path: &Path) -> Result<Vec<Seen>, StoreError> {
+/// Opens, loads, and reads everything. Returns the first error.
+pub fn use_all(path: &Path) -> Result<Vec<SampleContents>, StoreError> {
     let dataset = Dataset::open(path)?;
-    let all: Result<Vec<Seen>, StoreError> =
+    let all: Result<Vec<SampleContents>, StoreError> =
         (0..dataset.sample_count()).map(|ordinal| read(&dataset, ordinal)).collect();
     let loaded = dataset.load();
     let all = all?;
     loaded.map(|()| all)
 }
 
-/// Verifies; the report, and all damage as text.
+/// Verifies. Returns the report and all damage.
 pub fn verify(path: &Path) -> Result<(VerifyReport, Vec<Damage>), StoreError> {
     let list = std::sync::Mutex::new(Vec::new());
     let progress = std::sync::atomic::AtomicU64::new(0);
@@ -382,9 +382,9 @@ pub fn verify(path: &Path) -> Result<(VerifyReport, Vec<Damage>), StoreError> {
     Ok((report, list))
 }
 
-/// Verification tells something that contains `what`.
+/// Verification reports damage that contains `what`.
 #[track_caller]
-pub fn assert_told(path: &Path, what: &str) {
+pub fn assert_reported(path: &Path, what: &str) {
     let (_, damage) = verify(path).unwrap();
     let lines: Vec<String> = damage.iter().map(Damage::to_string).collect();
     assert!(lines.iter().any(|line| line.contains(what)), "\"{what}\" is not in {lines:#?}");
@@ -397,9 +397,9 @@ pub fn assert_error(path: &Path, what: &str) {
     assert!(error.contains(what), "\"{what}\" is not in \"{error}\"");
 }
 
-/// The same, and verification tells it too.
+/// The same, and verification reports it too.
 #[track_caller]
 pub fn assert_refused(path: &Path, what: &str) {
     assert_error(path, what);
-    assert_told(path, what);
+    assert_reported(path, what);
 }

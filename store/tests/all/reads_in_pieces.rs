@@ -1,12 +1,12 @@
-//! A large index that is not loaded: it is read in pieces of 64 KiB, neighbours are answered from the same piece, and
-//! what cannot be loaded whole is still read piece by piece.
+//! A large index that is not loaded: it is read in pieces of 64 KiB, neighbours are read from the same piece, and a
+//! section that cannot be loaded is still read in pieces.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop here")]
 #![allow(clippy::cast_possible_truncation, reason = "hosts of another width do not compile")]
 
 use grainstore_store::Dataset;
 
-use crate::common::{Built, Model};
+use crate::common::{Built, DatasetModel};
 
 /// 171 pieces of entries, and a little.
 const COUNT: u64 = 700_000;
@@ -15,7 +15,7 @@ const PIECE_LEN: u64 = 64 << 10;
 const STEP: u64 = PIECE_LEN / 16;
 
 fn large() -> Built {
-    Model::plain(&vec![vec![]; COUNT as usize]).write()
+    DatasetModel::plain(&vec![vec![]; COUNT as usize]).write()
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn neighbours_are_answered_from_the_piece_that_was_read() {
 
 /// DIR-6
 #[test]
-fn a_section_that_cannot_be_loaded_is_tried_once_and_then_read_piece_by_piece() {
+fn a_section_that_cannot_be_loaded_is_tried_once_and_then_read_in_pieces() {
     let built = large();
     let file = built.path.join("00000.seg");
     let mut bytes = std::fs::read(&file).unwrap();
@@ -52,7 +52,7 @@ fn a_section_that_cannot_be_loaded_is_tried_once_and_then_read_piece_by_piece() 
 }
 
 #[test]
-fn load_ahead_of_a_large_index_returns_before_it_and_load_waits_for_it() {
+fn load_ahead_of_a_large_index_returns_at_once_and_load_waits_for_it() {
     let built = large();
     let dataset = Dataset::open(&built.path).unwrap();
     for _ in 0..3 {
@@ -69,12 +69,12 @@ fn load_ahead_of_a_large_index_returns_before_it_and_load_waits_for_it() {
 /// DIR-6
 #[test]
 fn load_ahead_of_a_small_index_that_is_damaged_is_refused_at_once() {
-    let mut parts = Model::rich(&[20]).parts();
+    let mut parts = DatasetModel::rich(&[20]).parts();
     parts.segments[0].index.stored_bytes += 1;
     let built = parts.write();
     let dataset = Dataset::open(&built.path).unwrap();
     dataset.check_load().unwrap();
     let told = dataset.load_ahead().unwrap_err().to_string();
-    assert!(told.contains("bytes, it says"), "{told}");
+    assert!(told.contains("raw bytes, it has"), "{told}");
     assert_eq!(dataset.check_load().unwrap_err().to_string(), told);
 }

@@ -1,5 +1,5 @@
-//! Data files of external segments: outside the dataset's parent directory they are read only where the user allows it,
-//! whatever way leads there, and nothing of them is touched else. One that was merely touched is told of and read.
+//! Data files of external segments: outside the dataset's parent directory they are read only if the caller allows it,
+//! by whatever path or link, and are not opened otherwise. A file that was only touched is read, with a notice.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop here")]
 
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use std::time::{Duration, SystemTime};
 use grainstore_store::{Collection, Dataset, OpenOptions, StoreError, VerifyOptions, VerifyReport};
 use tempfile::TempDir;
 
-use crate::common::{self, Built, Model, use_all, verify};
+use crate::common::{self, Built, DatasetModel, use_all, verify};
 
 const ALLOWED: OpenOptions =
     OpenOptions { generation: None, index_memory: grainstore_store::IndexMemory::Owned, allow_external: true };
 
 /// A dataset whose last segment is external, and the file that it names.
 fn external() -> (Built, PathBuf) {
-    let mut model = Model::rich(&[4, 6]);
+    let mut model = DatasetModel::rich(&[4, 6]);
     model.segments[1].1 = true;
     let built = model.write();
     let data = built.root.path().join("00001.tar");
@@ -105,13 +105,13 @@ fn what_is_allowed_is_still_a_regular_file_with_the_length_and_fingerprint_that_
     assert!(allowed_error(&built).contains("it is not a regular file"));
     let (built, _elsewhere, data) = moved(absolute);
     std::fs::write(&data, b"short").unwrap();
-    assert!(allowed_error(&built).contains("it has 5 bytes, the manifest says"));
+    assert!(allowed_error(&built).contains("it has 5 bytes, the manifest has"));
 }
 
-/// EXT-1: a generation without the segment needs no leave.
+/// EXT-1: a generation without the segment needs no permission.
 #[test]
 fn a_generation_before_the_outside_segment_is_opened() {
-    let mut model = Model::rich(&[4, 6]);
+    let mut model = DatasetModel::rich(&[4, 6]);
     model.segments[1].1 = true;
     model.earlier = vec![1];
     let built = model.write();
@@ -123,7 +123,7 @@ fn a_generation_before_the_outside_segment_is_opened() {
 
 /// EXT-1, PLN-8
 #[test]
-fn members_of_a_collection_are_opened_again_with_the_same_leave() {
+fn members_of_a_collection_are_opened_again_with_the_same_permission() {
     let (built, _elsewhere, data) = moved(absolute);
     let paths = [&built.path, &built.path];
     assert_outside(Collection::open(&paths, &OpenOptions::default()), &data);
@@ -134,7 +134,7 @@ fn members_of_a_collection_are_opened_again_with_the_same_leave() {
 
 /// EXT-3
 #[test]
-fn a_file_that_was_touched_is_read_and_told_of_once() {
+fn a_file_that_was_touched_is_read_and_noted_once() {
     let (built, data) = external();
     assert_eq!(verify(&built.path).unwrap().0.notices, [""; 0]);
     set_modified(&data, SystemTime::UNIX_EPOCH - Duration::from_secs(5));
@@ -152,8 +152,8 @@ fn a_file_that_was_touched_is_read_and_told_of_once() {
 
 /// EXT-3
 #[test]
-fn verification_sums_up_the_files_that_were_touched() {
-    let mut model = Model::rich(&[3, 3, 3]);
+fn verification_notes_all_touched_files_in_one_line() {
+    let mut model = DatasetModel::rich(&[3, 3, 3]);
     model.segments.iter_mut().for_each(|segment| segment.1 = true);
     let built = model.write();
     for number in 0..3 {

@@ -1,4 +1,4 @@
-//! One damaged piece hides no other: verification tells all, and reads samples through whichever index is whole.
+//! One damaged piece hides no other: verification reports all, and reads samples through the index that is whole.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop here")]
 #![allow(clippy::cast_possible_truncation, reason = "hosts of another width do not compile")]
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use grainstore_store::{StoreError, VerifyOptions};
 
-use crate::common::{Model, assert_told, verify};
+use crate::common::{DatasetModel, assert_reported, verify};
 
 fn flip(path: &Path, at: u64) {
     let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
@@ -25,8 +25,8 @@ fn lines(path: &Path) -> Vec<String> {
 
 /// ENT-5, DIR-6
 #[test]
-fn a_damaged_sample_is_told_through_the_merged_index_where_its_own_is_lost() {
-    let built = Model::rich(&[6, 9]).write();
+fn a_damaged_sample_is_reported_through_the_merged_index_where_its_own_is_lost() {
+    let built = DatasetModel::rich(&[6, 9]).write();
     let segment = built.path.join("00001.seg");
     flip(&segment, std::fs::metadata(&segment).unwrap().len() - 10);
     flip(&segment, 4096);
@@ -41,7 +41,7 @@ fn a_damaged_sample_is_told_through_the_merged_index_where_its_own_is_lost() {
 
 #[test]
 fn samples_are_checked_through_their_own_index_where_the_merged_one_is_lost() {
-    let built = Model::rich(&[6, 9]).write();
+    let built = DatasetModel::rich(&[6, 9]).write();
     std::fs::remove_file(built.path.join("index.idx")).unwrap();
     flip(&built.path.join("00000.seg"), 4097);
     flip(&built.path.join("00001.seg"), 4097);
@@ -54,7 +54,7 @@ fn samples_are_checked_through_their_own_index_where_the_merged_one_is_lost() {
 
 #[test]
 fn native_segments_are_checked_where_the_manifest_is_lost() {
-    let built = Model::rich(&[6, 9]).write();
+    let built = DatasetModel::rich(&[6, 9]).write();
     flip(&built.path.join("manifest.json"), 30);
     flip(&built.path.join("00001.seg"), 4097);
     let (report, damage) = verify(&built.path).unwrap();
@@ -64,10 +64,10 @@ fn native_segments_are_checked_where_the_manifest_is_lost() {
     assert!(lines.iter().any(|line| line.starts_with("00001.seg: sample 1 ")), "{lines:#?}");
 }
 
-/// Many damaged samples are many lines; the whole ones between them are silent.
+/// Each damaged sample has a line; undamaged samples have none.
 #[test]
-fn every_damaged_sample_is_told_and_no_other() {
-    let mut parts = Model::rich(&[500]).parts();
+fn every_damaged_sample_is_reported_and_no_other() {
+    let mut parts = DatasetModel::rich(&[500]).parts();
     for place in (0..500).step_by(7) {
         parts.segments[0].index.change_entry(place, |entry| entry.crc ^= 1);
     }
@@ -78,17 +78,17 @@ fn every_damaged_sample_is_told_and_no_other() {
     assert_eq!(ordinals, (0..500).step_by(7).collect::<Vec<u64>>());
 }
 
-/// KEY-3: a hash seed that is not the keys' makes every slot wrong; the list says so, and ends.
+/// KEY-3: another hash seed makes every slot wrong; the report says so with a limited number of lines.
 #[test]
-fn slots_under_another_seed_are_told() {
-    let mut parts = Model::rich(&[300]).parts();
+fn slots_under_another_seed_are_reported() {
+    let mut parts = DatasetModel::rich(&[300]).parts();
     parts.segments[0].index.geometry.hash_seed = 8;
-    assert_told(&parts.write().path, "its slot has another hash than its key");
+    assert_reported(&parts.write().path, "its slot has another hash than its key");
 }
 
 #[test]
-fn one_thread_finds_what_many_find() {
-    let built = Model::rich(&[6, 9, 200]).write();
+fn one_thread_and_many_report_the_same_damage() {
+    let built = DatasetModel::rich(&[6, 9, 200]).write();
     flip(&built.path.join("00002.seg"), 5000);
     let count = |threads| {
         let options = VerifyOptions { threads, allow_external: false, stop: None };
@@ -98,10 +98,10 @@ fn one_thread_finds_what_many_find() {
     assert_eq!(count(Some(1)).damaged, 1);
 }
 
-/// Whoever stops it hears so, and little more is read.
+/// A stopped check is an error, and little more is read.
 #[test]
-fn a_check_that_is_stopped_ends_at_once_and_is_no_report() {
-    let built = Model::rich(&[6, 9, 2000]).write();
+fn a_stopped_check_ends_at_once_without_a_report() {
+    let built = DatasetModel::rich(&[6, 9, 2000]).write();
     flip(&built.path.join("00002.seg"), 5000);
     let stop = Arc::new(AtomicBool::new(false));
     let options = VerifyOptions { threads: Some(1), stop: Some(Arc::clone(&stop)), ..VerifyOptions::default() };
