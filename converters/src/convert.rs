@@ -30,19 +30,19 @@ pub enum OnBad {
     /// End the conversion.
     #[default]
     Stop,
-    /// Go on without it and list it.
+    /// Skip it and list it.
     Skip,
 }
 
 /// What to do about the finished segments that an interrupted conversion left in `destination.partial`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnKept {
-    /// Refuse to begin: they may be the work of hours.
+    /// Refuse to start: they may be the work of hours.
     #[default]
     Refuse,
-    /// Go on behind them, where source and options are the same. Where there are none, begin.
+    /// Resume after them, where source and options are the same. Where there are none, start.
     Resume,
-    /// Throw them away and begin anew.
+    /// Remove them and start over.
     Restart,
 }
 
@@ -51,7 +51,7 @@ pub enum OnKept {
 pub struct ConvertOptions {
     /// The order in which samples are stored.
     pub order: Order,
-    /// Only so many samples: the first of the order.
+    /// Number of samples at most: the first of the order.
     pub limit: Option<u64>,
     /// What to do about a sample that cannot be read or understood.
     pub on_bad: OnBad,
@@ -120,9 +120,9 @@ impl ConvertOptions {
 pub struct ConvertSummary {
     /// What the writer wrote.
     pub written: Summary,
-    /// What was left out because it cannot be read, in the order of the conversion.
+    /// Samples that cannot be read and were skipped, in the order of the conversion.
     pub skipped: Vec<Skipped>,
-    /// Samples that were left out because another one has their key.
+    /// Samples that were skipped because another one has their key.
     pub duplicate_count: u64,
     /// Samples that an interrupted conversion had packed already.
     pub resumed_count: u64,
@@ -211,7 +211,8 @@ pub(crate) fn pack(
         Some(point) => Account::restored(&point.note, point.samples).ok_or_else(|| unknown_note(source))?,
         None => Account::default(),
     };
-    let (bad_places, noted) = (account.bad_places(), account.clone());
+    let bad_places = account.bad_places();
+    let noted = account.clone();
     writer.set_notes(move |samples| noted.note(samples));
     let dealt_with = resumed_count + bad_places.len() as u64;
     let entries_max = options.limit.unwrap_or(u64::MAX);
@@ -253,7 +254,8 @@ pub(crate) fn pack(
 /// Those that decide their bytes are the writer's. One that stopped at a bad sample may go on without it.
 fn stamp_of(source: &dyn Source, options: &ConvertOptions) -> String {
     let ConvertOptions { order, limit, on_duplicate, source_words, .. } = options;
-    let (kind, data) = (source.description().kind, source.stamp());
+    let kind = source.description().kind;
+    let data = source.stamp();
     let source = format!("source: {kind}, names and lengths and times {data:016x}, {source_words}");
     let order = match order {
         Order::Shuffled { seed } => format!("order: shuffled by seed {seed}"),

@@ -20,10 +20,11 @@ pub fn check_destination(source: &Path, destination: &Path, overwrite: bool) -> 
     let place = DatasetPaths::of(destination)?;
     let origin_place = match fs::canonicalize(source) {
         Ok(path) => path,
-        // Whoever reads the source says what is wrong with it, in words that fit the kind of source.
+        // Opening the source reports the error, in words that fit its format.
         Err(_) => return Ok(()),
     };
-    let (destination_path, origin) = (destination.to_path_buf(), source.to_path_buf());
+    let destination_path = destination.to_path_buf();
+    let origin = source.to_path_buf();
     if place.path.starts_with(&origin_place) {
         return Err(ConvertError::DestinationInsideSource { destination: destination_path, origin });
     }

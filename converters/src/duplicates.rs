@@ -1,4 +1,4 @@
-//! Which samples are left out because another one has their key.
+//! Finds the samples to skip because another one has their key.
 //!
 //! The source is read once before it is packed, for its keys: a hash and a place, 24 bytes a sample, are held of each.
 //! Where they would take more than 384 MiB, they are held of one half of the hashes, then of the other, and so on, for a
@@ -28,7 +28,7 @@ pub enum OnDuplicate {
     Last,
 }
 
-/// Samples that are left out, in source order.
+/// Samples to skip, in source order.
 #[derive(Debug, Default)]
 pub(crate) struct Drops {
     ids: Vec<Id>,
@@ -93,7 +93,8 @@ struct Pass<'a> {
 impl Pass<'_> {
     /// Samples whose hash another one has too.
     fn alike(&self) -> Result<HashSet<Id>, ConvertError> {
-        let (mut round, mut rounds) = (0, 1_u64);
+        let mut round = 0;
+        let mut rounds = 1_u64;
         let mut alike = HashSet::new();
         while round < rounds {
             let (mut held, mut held_max): (Vec<(u64, Id)>, _) = (Vec::new(), HELD_MAX);

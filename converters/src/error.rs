@@ -16,7 +16,7 @@ pub enum ConvertError {
     /// The source cannot be opened, read or understood.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The source cannot be taken at all.
+    /// The source cannot be used.
     #[error("{}: {why}", shown_path(path))]
     Refused {
         /// The file or folder.
@@ -38,10 +38,10 @@ pub enum ConvertError {
          way round: what follows it would not be what followed then; begin anew, with --restart"
     )]
     Changed {
-        /// Number among all that were taken or left out, from 0.
+        /// Number among all that were packed or skipped, from 0.
         number: u64,
     },
-    /// An interrupted conversion left finished segments, and the new one was not told what to do about them.
+    /// An interrupted conversion left finished segments, and the options do not say whether to resume or to restart.
     #[error("{}: segments that an interrupted conversion finished lie here", shown_path(path))]
     KeptWork {
         /// The directory.
@@ -55,12 +55,12 @@ pub enum ConvertError {
         /// What is wrong with them.
         source: WriteError,
     },
-    /// Every sample was left out because it cannot be read.
+    /// No sample could be read.
     #[error("{}: none of its {count} samples could be read", shown_path(path))]
     NothingReadable {
         /// The source.
         path: PathBuf,
-        /// Number of samples that were left out.
+        /// Number of samples that were skipped.
         count: u64,
     },
     /// The dataset would lie inside the data that it is made of.

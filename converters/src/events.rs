@@ -1,4 +1,4 @@
-//! What the caller of a conversion is told while it runs, and how the caller stops it.
+//! Progress of a conversion for its caller, and a way to stop it.
 
 use grainstore_sources::Source;
 

@@ -1,4 +1,4 @@
-//! Takes the entries of a feed into the writer, and keeps account of what was left out.
+//! Writes the entries of a feed, and records the ones that were skipped.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -20,13 +20,13 @@ pub(crate) struct Packer<'a> {
     pub(crate) events: &'a dyn Events,
     pub(crate) on_bad: OnBad,
     pub(crate) drops: &'a Drops,
-    /// Entries to take or skip, those dealt with before included.
+    /// Entries to pack or skip, those of an interrupted conversion included.
     pub(crate) entries_max: u64,
     pub(crate) account: Account,
     pub(crate) progress: Progress,
 }
 
-/// What a conversion has left out so far, shared with the writer's journal, so that a resumed one goes on with it.
+/// The samples a conversion has skipped so far, shared with the writer's journal, so that a resumed one keeps the list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Account {
     bad: Arc<Mutex<Vec<BadNote>>>,

@@ -80,7 +80,9 @@ impl<T> OrderedWindow<T> {
             waiting_for_room: 0,
             closed: false,
         };
-        let (positions, room, ready) = (Condvar::new(), Condvar::new(), Condvar::new());
+        let positions = Condvar::new();
+        let room = Condvar::new();
+        let ready = Condvar::new();
         Self { bounds, state: Mutex::new(state), positions, room, ready }
     }
 
@@ -206,7 +208,8 @@ mod tests {
 
     #[test]
     fn items_of_many_threads_come_in_order_and_within_the_bounds() {
-        let (window, held_max) = (window(5000), AtomicU64::new(0));
+        let window = window(5000);
+        let held_max = AtomicU64::new(0);
         let make = |maker: Maker<'_, usize>| {
             while let Some(position) = maker.begin() {
                 // Every eleventh item is larger than the window.

@@ -19,7 +19,7 @@ pub enum SourceError {
     /// A sample, or what is left of a file, cannot be read or understood.
     #[error("{0}")]
     Bad(Box<Bad>),
-    /// The source cannot be taken at all.
+    /// The source cannot be used.
     #[error("{}: {why}", shown_path(path))]
     Refused {
         /// The file or folder.

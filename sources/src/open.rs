@@ -79,7 +79,8 @@ pub fn open_source(named: &[PathBuf], options: &SourceOptions) -> Result<Box<dyn
 }
 
 fn open_recognised(found: &Recognised, options: &SourceOptions) -> Result<Box<dyn Source>, SourceError> {
-    let (paths, map) = (found.paths.as_slice(), options.map.clone());
+    let paths = found.paths.as_slice();
+    let map = options.map.clone();
     Ok(match found.format {
         Format::Folder => Box::new(FolderSource::open_all(paths, &options.for_folder())?),
         Format::TfRecord => Box::new(TfRecordSource::open(paths, &TfRecordOptions { map, raw: options.raw })?),
@@ -87,7 +88,8 @@ fn open_recognised(found: &Recognised, options: &SourceOptions) -> Result<Box<dy
         Format::Parquet => Box::new(ParquetSource::open(paths, &ParquetOptions { map })?),
         Format::List => Box::new(ListSource::open(paths)?),
         Format::Lmdb => {
-            let (database, values) = (options.database.clone(), options.values);
+            let database = options.database.clone();
+            let values = options.values;
             Box::new(LmdbSource::open(paths, &LmdbOptions { map, database, values, ..LmdbOptions::default() })?)
         }
     })

@@ -160,7 +160,8 @@ fn recognise_folder(path: &Path) -> Result<Recognised, SourceError> {
         let one = formats.iter().position(|format| *format == Some(first)).unwrap_or(0);
         return Err(mixed(&files[other], formats[other].unwrap_or(first), &files[one], first));
     }
-    let (mut paths, mut ignored) = (Vec::new(), Vec::new());
+    let mut paths = Vec::new();
+    let mut ignored = Vec::new();
     for (file, format) in files.into_iter().zip(formats) {
         if format.is_some() { paths.push(file) } else { ignored.push(file) }
     }
@@ -178,7 +179,8 @@ fn has_folders(path: &Path) -> Result<bool, SourceError> {
 }
 
 fn mixed(path: &Path, format: Format, other: &Path, other_format: Format) -> SourceError {
-    let (name, other_name) = (format.name(), other_format.name());
+    let name = format.name();
+    let other_name = other_format.name();
     let why = format!("it is {name}, but {} is {other_name}: name data of one kind, or say --from", shown_path(other));
     refused(path, &why)
 }

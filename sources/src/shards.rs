@@ -16,7 +16,7 @@ const BRACE_MAX: usize = 1_000_000;
 /// range in braces (`train-{00000..00127}.tar`), in the order given; what a glob finds is sorted by name.
 ///
 /// # Errors
-/// Where one stands for nothing.
+/// Where one matches nothing.
 pub fn expand(named: &[PathBuf]) -> Result<Vec<PathBuf>, SourceError> {
     let mut found = Vec::new();
     for path in named {

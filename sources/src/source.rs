@@ -2,7 +2,7 @@
 //!
 //! A [`Source`] is a list of parts (shards, key ranges, row groups) that can be read independently, and each part a
 //! stream of samples. A source that can begin anywhere also says where its samples lie ([`Blocks`]): then they are read
-//! in any order, by many threads, and an interrupted conversion goes on without reading what it has.
+//! in any order, by many threads, and an interrupted conversion resumes without reading what it has.
 //!
 //! A source knows one format and nothing of orders, threads, resuming and writing: `pump` and `convert` do that.
 
@@ -154,7 +154,7 @@ pub enum SourceSample {
     },
 }
 
-/// What a sample's payload is made of.
+/// How the bytes of a payload are arranged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// Its fields, one after the other, in the order of the schema, and nothing else.
@@ -201,7 +201,7 @@ pub struct BlockBuilder {
     blocks: Vec<SourceBlock>,
 }
 
-/// A reason why a sample, or the rest of a part, cannot be had.
+/// Why a sample, or the rest of a part, cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bad {
     /// The file.
@@ -234,7 +234,7 @@ pub enum Reach {
     Rest,
 }
 
-/// What was left out.
+/// Something that was skipped, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
     /// The file.
@@ -243,22 +243,25 @@ pub struct Skipped {
     pub why: String,
 }
 
-/// A hash of a file's path, length, times and inode. Whoever writes to it cannot leave all of them as they were.
+/// A hash of a file's path, length, times and inode. A write to the file changes one of them.
 pub(crate) fn file_stamp(path: &Path) -> u64 {
     let mut hash = Xxh64::new(0);
     hash.update(path.as_os_str().as_encoded_bytes());
     if let Ok(metadata) = std::fs::metadata(path) {
-        let times = [metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec()];
-        times.iter().for_each(|time| hash.update(&time.to_le_bytes()));
-        [metadata.len(), metadata.ino(), metadata.dev()].iter().for_each(|number| hash.update(&number.to_le_bytes()));
+        for time in [metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec()] {
+            hash.update(&time.to_le_bytes());
+        }
+        for number in [metadata.len(), metadata.ino(), metadata.dev()] {
+            hash.update(&number.to_le_bytes());
+        }
     }
     hash.digest()
 }
 
 impl BlockBuilder {
-    /// A block grows to so many bytes.
+    /// Bytes at which a block takes no more samples.
     pub const RUN_LEN: u64 = 1 << 20;
-    /// A sample of so many bytes is a block of its own.
+    /// Bytes from which a sample is a block of its own.
     pub const ALONE_LEN: u64 = 64 << 10;
 
     /// Adds the next sample, which begins at `position` and has about `len` bytes.

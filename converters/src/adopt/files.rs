@@ -19,7 +19,7 @@ pub(super) struct OwnFile {
     pub(super) parts: Vec<usize>,
 }
 
-/// The files of a source, and those that are not there and may be left out.
+/// The files of a source, and the missing ones that may be skipped.
 pub(super) struct AdoptedFiles {
     pub(super) files: Vec<OwnFile>,
     pub(super) skipped: Vec<Skipped>,

@@ -58,7 +58,7 @@ impl Default for AdoptOptions {
 pub struct AdoptSummary {
     /// What the writer wrote.
     pub written: Summary,
-    /// Samples that were left out because they cannot be read, in the order of the source.
+    /// Samples that cannot be read and were skipped, in the order of the source.
     pub skipped: Vec<Skipped>,
 }
 

@@ -10,10 +10,10 @@ use grainstore_writer::{
 use crate::{ConvertError, OnBad};
 use grainstore_sources::{Bad, Reach, RecordLocation, Skipped};
 
-/// A long sample is read in pieces of so many bytes.
+/// Bytes of a long sample that are read at once.
 const PIECE_LEN: usize = 1 << 20;
 
-/// What came of a file: its index, unless it has no samples, and what was left out.
+/// The result of a file: its index, unless it has no samples, and what was skipped.
 pub(super) type Adopted = (Option<FinishedExternal>, Vec<Skipped>);
 
 /// Hears how many bytes of a long sample were read, and may stop it.
@@ -58,7 +58,9 @@ impl<'a> IndexRows<'a> {
             };
             Bad::new(self.path, place, why, Reach::Sample)
         };
-        let (mut hasher, mut read_len, mut piece) = (crc32fast::Hasher::new(), 0_u64, vec![0; PIECE_LEN]);
+        let mut hasher = crc32fast::Hasher::new();
+        let mut read_len = 0_u64;
+        let mut piece = vec![0; PIECE_LEN];
         loop {
             watch(read_len)?;
             match payload.read(&mut piece) {
@@ -82,7 +84,7 @@ impl<'a> IndexRows<'a> {
         Ok(len)
     }
 
-    /// Leaves a sample out, where that is wanted.
+    /// Skips a bad sample, or returns its error, as the options say.
     pub(super) fn bad(&mut self, bad: Bad) -> Result<(), ConvertError> {
         if self.on_bad == OnBad::Stop {
             return Err(bad.into());

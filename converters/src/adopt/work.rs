@@ -25,7 +25,7 @@ pub(super) struct Adoption<'a> {
     source: &'a dyn Source,
     writer: &'a ExternalWriter,
     options: &'a AdoptOptions,
-    /// Bytes and samples taken so far, samples that were left out included.
+    /// Bytes and samples read so far, skipped samples included.
     read_len: AtomicU64,
     samples: AtomicU64,
     stop: AtomicBool,
@@ -35,7 +35,9 @@ pub(super) struct Adoption<'a> {
 
 impl<'a> Adoption<'a> {
     pub(super) fn new(source: &'a dyn Source, writer: &'a ExternalWriter, options: &'a AdoptOptions) -> Self {
-        let (read_len, samples, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+        let read_len = AtomicU64::new(0);
+        let samples = AtomicU64::new(0);
+        let stop = AtomicBool::new(false);
         Self { source, writer, options, begun: Progress::begin(source, None), read_len, samples, stop }
     }
 
@@ -176,7 +178,8 @@ impl<'a> Adoption<'a> {
     }
 
     fn progress(&self, samples_total: Option<u64>) -> Progress {
-        let (samples, bytes) = (self.samples.load(Relaxed), self.read_len.load(Relaxed));
+        let samples = self.samples.load(Relaxed);
+        let bytes = self.read_len.load(Relaxed);
         Progress { samples, samples_total, bytes, ..self.begun }
     }
 }

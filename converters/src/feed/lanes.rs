@@ -14,7 +14,7 @@ use super::{Entry, EntryContent, Id, LongSample, PATIENCE, check, memory_len};
 use crate::{ConvertError, Events};
 use grainstore_sources::{Bad, Layout, Reach, SampleReader, Source, SourceSample};
 
-/// Samples are handed over in batches of about so many bytes.
+/// Bytes of a batch of samples that is sent to the other thread, about.
 const BATCH_LEN: u64 = 1 << 20;
 /// Pieces of a long sample that wait to be taken, each of at most [`BATCH_LEN`] bytes.
 const PIECES: usize = 4;
@@ -26,7 +26,7 @@ pub(super) struct PartStream {
     room: Arc<Room>,
 }
 
-/// Bytes that are on their way from one end to the other.
+/// Bytes in flight from one end to the other.
 struct Room {
     held: Mutex<u64>,
     freed: Condvar,
@@ -58,7 +58,9 @@ impl PartStream {
         scope: &'scope thread::Scope<'scope, '_>,
     ) -> Result<Self, ConvertError> {
         let (sender, batches) = channel();
-        let (held, freed, gone) = (Mutex::default(), Condvar::new(), AtomicBool::new(false));
+        let held = Mutex::default();
+        let freed = Condvar::new();
+        let gone = AtomicBool::new(false);
         let room = Arc::new(Room { held, freed, len_max: ahead_len, gone });
         let making = Arc::clone(&room);
         let thread = thread::Builder::new().name(format!("part-{part}"));
@@ -94,7 +96,7 @@ impl Drop for PartStream {
 }
 
 impl Room {
-    /// Waits until `len` bytes fit, or nothing is on its way.
+    /// Waits until `len` bytes fit, or nothing is in flight.
     fn reserve(&self, len: u64) -> Result<(), Gone> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let full = |held: &mut u64| !self.gone.load(Relaxed) && *held > 0 && *held + len > self.len_max;
@@ -135,7 +137,8 @@ impl Maker<'_> {
                 }
                 Ok(Some(SourceSample::Long { sample, offset })) => self.pass_on(sample, offset)?,
                 Err(bad) => {
-                    let (last, len) = (bad.reach == Reach::Rest, said_len(&bad));
+                    let last = bad.reach == Reach::Rest;
+                    let len = said_len(&bad);
                     self.push(EntryContent::Bad(bad), len)?;
                     if last {
                         return self.send();
@@ -198,7 +201,7 @@ fn said_len(bad: &Bad) -> u64 {
         as u64
 }
 
-/// The payload of a long sample on its way from one thread to another.
+/// The payload of a long sample, sent from one thread to another in pieces.
 struct StreamedPayload {
     taken: Receiver<io::Result<Vec<u8>>>,
     piece: Vec<u8>,

@@ -55,11 +55,11 @@ pub(crate) enum EntryContent {
 pub(crate) enum LongSample {
     /// To be opened again.
     At(At),
-    /// On its way.
+    /// Being streamed; the payload must be read before the part continues.
     Streaming { sample: StreamedSample, offset: u64, payload: Box<dyn Read + Send> },
 }
 
-/// Where a long sample lies: so many samples behind a position.
+/// The location of a long sample: a position, and the number of samples to skip from there.
 #[derive(Clone, Copy)]
 pub(crate) struct At {
     pub(crate) part: usize,
@@ -76,7 +76,7 @@ impl At {
     ) -> Result<(StreamedSample, u64, Box<dyn SampleReader + 'a>), Bad> {
         let mut samples = source.open(self.part, self.position, layout)?;
         for _ in 0..self.behind {
-            // What is wrong with a neighbour is told where it stands.
+            // An error in a neighbour is reported with that neighbour.
             match samples.next() {
                 Err(bad) if bad.reach == Reach::Rest => return Err(bad),
                 _ => {}
@@ -146,13 +146,13 @@ pub(crate) struct How {
 }
 
 impl How {
-    /// By so many threads, or as many as pay.
+    /// With `jobs` threads, or the default number.
     pub(crate) fn new(layout: Layout, jobs: Option<NonZeroUsize>) -> Self {
         Self { layout, readers: jobs.map_or(READERS, NonZeroUsize::get) }
     }
 }
 
-/// Entries that were dealt with before.
+/// Entries that an interrupted conversion has already packed or skipped.
 #[derive(Clone, Copy)]
 pub(crate) struct Skip<'a> {
     pub(crate) count: u64,

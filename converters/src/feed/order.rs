@@ -17,7 +17,7 @@ use super::{Id, Mixing, check, seed_of, warm};
 use crate::{ConvertError, Events, Order, Progress, random};
 use grainstore_sources::{Bad, Blocks, Source, SourceBlock};
 
-/// How often the caller is asked whether to stop while a source is looked through.
+/// How often the caller is asked whether to stop during a scan of the source.
 const SCAN_PATIENCE: Duration = Duration::from_millis(20);
 
 /// Bytes of units whose samples are shuffled together. Twice as much is held: one group is gathered while the next is
@@ -110,15 +110,17 @@ impl PackingOrder {
     }
 }
 
-/// A part that cannot be looked through is one bad sample: whoever reads it learns why.
+/// A part that cannot be scanned is one bad sample: reading it reports the error.
 fn unreadable() -> Option<Blocks> {
     Some(Blocks::Runs(vec![SourceBlock { position: 0, len: 0, sample_count: 1 }]))
 }
 
 /// The blocks of all parts; `None` where one can only be streamed.
 fn scan(source: &dyn Source, events: &dyn Events) -> Result<Option<Vec<Blocks>>, ConvertError> {
-    let (stop, seen_len) = (AtomicBool::new(false), AtomicU64::new(0));
-    let (fits, begun) = (warm::fits(source), Progress::begin(source, None));
+    let stop = AtomicBool::new(false);
+    let seen_len = AtomicU64::new(0);
+    let fits = warm::fits(source);
+    let begun = Progress::begin(source, None);
     let look = |part: usize| {
         if stop.load(Relaxed) {
             return Ok(None);
@@ -175,7 +177,8 @@ impl UnitOrder {
         if self.grouped.is_none() {
             return start..start + 1;
         }
-        let (mut end, mut len) = (start, 0);
+        let mut end = start;
+        let mut len = 0;
         while end < self.unit_count && (end == start || len < GROUP_LEN) {
             len += self.unit(end).memory_len().unwrap_or(0);
             end += 1;

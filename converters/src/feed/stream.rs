@@ -168,11 +168,11 @@ impl<F: Fn(usize) -> Result<PartStream, ConvertError>> Feed for Mixed<'_, F> {
     }
 }
 
-/// A feed without the entries that were dealt with before: a stream has to be read to be passed over.
+/// A feed without the entries that an interrupted conversion packed or skipped; a stream must be read to skip them.
 struct Skipping<'a, F> {
     feed: F,
     skip: Skip<'a>,
-    /// Counted entries that were passed over.
+    /// Counted entries that were skipped.
     passed: u64,
 }
 

@@ -41,14 +41,15 @@ pub(super) fn feed<R>(
 struct Start {
     /// The first unit of a group.
     unit: usize,
-    /// Entries of that group that were dealt with.
+    /// Entries of that group to skip.
     drop: u64,
 }
 
 impl Start {
-    /// Passes over whole groups, unread.
+    /// Skips whole groups without reading them.
     fn after(plan: &UnitOrder, skip: Skip<'_>) -> Self {
-        let (mut unit, mut left) = (0, skip.count);
+        let mut unit = 0;
+        let mut left = skip.count;
         while left > 0 && unit < plan.unit_count() {
             let group = plan.group(unit);
             let counted: u64 = group.clone().map(|number| counted_in(plan.unit(number), skip)).sum();
@@ -157,7 +158,7 @@ struct UnitFeed<'a> {
     window: &'a OrderedWindow<Vec<Entry>>,
     /// The unit that comes next out of the window; the start of a group whenever the queue is empty.
     next: usize,
-    /// Entries that were dealt with before and are still to come.
+    /// Entries still to skip.
     drop: u64,
     skip: Skip<'a>,
     queue: VecDeque<Entry>,

@@ -21,7 +21,7 @@ pub(super) fn fits(source: &dyn Source) -> bool {
     !source.description().is_listed && FreeMemory::now().usable().is_some_and(|usable| len <= usable / 2)
 }
 
-/// Asks for the file, unless it is told to stop. Whether it comes shows when it is read.
+/// Reads the file ahead until `stop` is set. Errors show when the file is read.
 pub(super) fn warm(path: &Path, stop: &AtomicBool) {
     let Ok((file, len)) = grainstore_host::open_regular(path) else { return };
     let mut offset = 0;

@@ -48,7 +48,8 @@ impl Labels {
     /// # Errors
     /// Where one has no other: names the first and counts them.
     pub(super) fn check(&self, keys: impl Iterator<Item = Vec<u8>>) -> Result<(), SourceError> {
-        let (mut rowless, mut fileless) = (Strays::default(), Strays::default());
+        let mut rowless = Strays::default();
+        let mut fileless = Strays::default();
         let mut row = 0;
         let mut keys = keys.peekable();
         loop {

@@ -153,7 +153,8 @@ impl Listing {
     pub(super) fn remove(&mut self, relative_path: &[u8]) -> Result<(), ListingError> {
         let found = (0..self.len()).find(|&file| self.relative_path(file) == relative_path);
         if let Some(file) = found {
-            let (start, end) = (self.starts[file], self.starts[file + 1]);
+            let start = self.starts[file];
+            let end = self.starts[file + 1];
             self.arena.drain(start..end);
             self.starts.remove(file);
             self.starts[file..].iter_mut().for_each(|later| *later -= end - start);

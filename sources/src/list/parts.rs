@@ -60,8 +60,9 @@ impl ListedRows {
 
     pub(super) fn extent(&self, row: usize) -> Extent {
         let number = |column| self.table.cell(row, column).and_then(number);
-        // Checked when the list was opened.
-        let (offset, len) = (number(self.places.offset), number(self.places.length));
+        let offset = number(self.places.offset);
+        let len = number(self.places.length);
+        debug_assert!(offset.is_some() && len.is_some(), "`check` has seen every row");
         Extent { offset: offset.unwrap_or_default(), len: len.unwrap_or_default() }
     }
 

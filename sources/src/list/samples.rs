@@ -34,10 +34,13 @@ impl<'a> Listed<'a> {
         let Extent { offset, len } = self.rows.extent(row);
         let end = offset.saturating_add(len);
         if end > self.file_len {
-            let (row, file_len) = (self.rows.shown(row), self.file_len);
+            let row = self.rows.shown(row);
+            let file_len = self.file_len;
             return Err(self.bad(offset, format!("{row} says {offset}..{end}, the file has {file_len} bytes")));
         }
-        let (key, attributes, fields) = (self.rows.key(row), self.rows.attributes(row), Vec::new());
+        let key = self.rows.key(row);
+        let attributes = self.rows.attributes(row);
+        let fields = Vec::new();
         let unread = |error: io::Error| self.bad(offset, format!("{}: {error}", self.rows.shown(row)));
         let place = if self.layout == Layout::InPlace { offset } else { 0 };
         if len > WHOLE_LEN_MAX {

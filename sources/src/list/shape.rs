@@ -32,7 +32,9 @@ impl ListColumns {
 
 /// The schema and the user metadata, and what the user should know of the columns.
 pub(super) fn metadata(table: &Table, list: &Path) -> Result<(Metadata, Vec<String>), SourceError> {
-    let (mut attributes, mut user, mut notes) = (Vec::new(), Map::new(), Vec::new());
+    let mut attributes = Vec::new();
+    let mut user = Map::new();
+    let mut notes = Vec::new();
     for Column { name, values } in table.columns() {
         let shown = quoted(name.as_bytes());
         let mut add = |kind| attributes.push(Attribute { name: name.clone(), kind });

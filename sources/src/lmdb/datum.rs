@@ -30,7 +30,8 @@ struct Wire<'a> {
 impl Datum {
     /// The `Datum` in `value`. A field that it has not is an error: then it is something else.
     pub(super) fn decode(value: &[u8]) -> Result<Self, String> {
-        let (mut datum, mut wire) = (Self::default(), Wire { value, at: 0 });
+        let mut datum = Self::default();
+        let mut wire = Wire { value, at: 0 };
         while wire.at < value.len() {
             let at = wire.at;
             let tag = wire.varint().ok_or_else(|| ends_early(at))?;

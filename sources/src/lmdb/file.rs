@@ -92,7 +92,8 @@ impl DataFile {
     /// Fails where a transaction was added since the file was opened: what was read before may be half new.
     pub(super) fn check_unwritten(&self) -> Result<(), Fault> {
         let now = newest(&self.file, Some(self.meta.page_len)).map_err(|why| Fault::rest(0, why))?;
-        let (now, then) = (now.transaction, self.meta.transaction);
+        let now = now.transaction;
+        let then = self.meta.transaction;
         if now == then {
             return Ok(());
         }
@@ -155,11 +156,13 @@ impl DataFile {
     }
 
     fn overflow(&self, page: u64, len: u64) -> Result<StoredValue, Fault> {
-        let (offset, mut header) = (self.offset_of(page)?, [0; HEADER_LEN]);
+        let offset = self.offset_of(page)?;
+        let mut header = [0; HEADER_LEN];
         self.read(offset, &mut header)?;
         self.check_number(page, &header)?;
         let count = overflow_page_count(&header).map_err(|why| self.fault(page, why))?;
-        let (room, rest) = (count * self.page_len(), self.page_count.saturating_sub(page));
+        let room = count * self.page_len();
+        let rest = self.page_count.saturating_sub(page);
         if count > rest || room < len + HEADER_LEN as u64 {
             let why = format!("a value of {len} bytes lies on {count} overflow pages, and {rest} pages are left");
             return Err(self.fault(page, why));

@@ -53,7 +53,8 @@ pub(super) struct Record {
 /// Whether the first bytes of a file are those of an LMDB environment, be it one that is read here or not.
 pub fn recognises(head: &[u8]) -> bool {
     let is_meta = |flags_at, magic_at| {
-        let (flags, magic) = (u16_at(head, flags_at).unwrap_or(0), u32_at(head, magic_at));
+        let flags = u16_at(head, flags_at).unwrap_or(0);
+        let magic = u32_at(head, magic_at);
         let little = flags & META_FLAG != 0 && magic == Some(MAGIC);
         let big = flags.swap_bytes() & META_FLAG != 0 && magic == Some(MAGIC.swap_bytes());
         little || big

@@ -27,7 +27,7 @@
 //! - Keys `image-000000001`, `label-000000001`, `num-samples`, as used for reading text: the mapping
 //!   `image=image-*,label=label-*` makes one sample of the keys in which `*` stands for the same bytes. They are its
 //!   key, the values its fields. The first pattern says which samples there are; a field whose key is missing is
-//!   absent; keys that match no pattern are passed over.
+//!   absent; keys that match no pattern are ignored.
 //!
 //! # While another process writes
 //! LMDB never overwrites a page of the newest transaction, but the transaction after the next may. So the meta pages

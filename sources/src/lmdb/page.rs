@@ -79,7 +79,8 @@ impl<'a> Page<'a> {
             return Err(format!("page flags are {flags:04x}, expected those of {name} page ({kind:04x})"));
         }
         let bound = |at| usize::from(u16_at(bytes, at).unwrap_or(0));
-        let (lower, upper) = (bound(12), bound(14));
+        let lower = bound(12);
+        let upper = bound(14);
         if lower < HEADER_LEN || !lower.is_multiple_of(2) || lower > upper || upper > bytes.len() {
             return Err(format!("free space of a page of {} bytes is {lower}..{upper}", bytes.len()));
         }
@@ -119,11 +120,13 @@ impl<'a> Page<'a> {
 
     /// A node of a leaf page.
     pub(super) fn entry(&self, index: usize) -> Result<Node<'a>, String> {
-        let (node, key) = (self.node(index)?, self.key(index)?);
+        let node = self.node(index)?;
+        let key = self.key(index)?;
         if key.is_empty() {
             return Err(format!("the key of node {index} is empty"));
         }
-        let (len, flags) = (u32_at(node, 0).unwrap_or(0), u16_at(node, 4).unwrap_or(0));
+        let len = u32_at(node, 0).unwrap_or(0);
+        let flags = u16_at(node, 4).unwrap_or(0);
         let start = self.bytes.len() - node.len() + NODE_LEN + key.len();
         let content = match flags {
             0 => NodeContent::Inline(self.value(index, start, len)?),

@@ -9,7 +9,7 @@ use super::tree::{Spot, Tree};
 
 /// Most parts of a database.
 const PARTS_MAX: u64 = 64;
-/// A part has so many leaf pages at least.
+/// Leaf pages of a part, at least.
 const LEAVES_MIN: u64 = 16;
 /// With more twigs than this, they are not opened to count their leaf pages: cuts between twigs are fine enough.
 const TWIGS_COUNTED_MAX: u32 = 1024;
@@ -65,7 +65,8 @@ fn leaf_count(file: &DataFile, tree: &Tree, twig: u32) -> u64 {
 /// The free pages past the file's end. A list of them is a value: how many there are, then their numbers.
 fn free_pages(file: &DataFile) -> Result<BTreeSet<u64>, Fault> {
     let tree = Tree::open(file, file.meta().free)?;
-    let (mut entries, mut free) = (tree.entries(file, tree.whole()), BTreeSet::new());
+    let mut entries = tree.entries(file, tree.whole());
+    let mut free = BTreeSet::new();
     while let Some((_, found)) = entries.next() {
         let mut list = found?.value()?;
         while list.len > 0 {

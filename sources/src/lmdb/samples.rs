@@ -39,7 +39,8 @@ impl<'a> LmdbSamples<'a> {
     }
 
     fn read_next(&mut self) -> Result<Option<Streamed<'a>>, Bad> {
-        let (database, path) = (self.database, self.database.file.path());
+        let database = self.database;
+        let path = self.database.file.path();
         while let Some((_, found)) = self.entries.next() {
             let found = found.map_err(|fault| fault.into_bad(path, None))?;
             let Some(key) = self.source.sample_key(&found.node) else { continue };
@@ -83,7 +84,8 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn datum(&self, shape: &DatumShape, value: StoredValue) -> Result<Streamed<'a>, Fault> {
-        let (offset, len) = (value.offset, value.len);
+        let offset = value.offset;
+        let len = value.len;
         if len > WHOLE_LEN_MAX {
             let why = format!("a Datum of {len} bytes, expected {WHOLE_LEN_MAX} at most; read its values raw");
             return Err(Fault::new(offset, why));
@@ -92,19 +94,22 @@ impl<'a> Reader<'a, '_> {
         let not_legal = |why| Fault::new(offset, format!("not a Datum that can be taken: {why}"));
         let decoded = shape.decode(&bytes).map_err(not_legal)?;
         let payload = decoded.payload(bytes, self.layout).map_err(not_legal)?;
-        let (attributes, fields) = (decoded.attributes, payload.fields);
+        let attributes = decoded.attributes;
+        let fields = payload.fields;
         let sample = Sample { key: self.key.to_vec(), attributes, payload: payload.bytes, fields };
         let offset = self.offset(offset + payload.start);
         Ok((SourceSample::Whole { sample, offset }, Box::new(io::empty())))
     }
 
-    /// The values of all keys that `*` stands for the same in. The first pattern's is at hand, and its stem the key.
+    /// The values of all keys with the same bytes for `*`. The first pattern's value is known, and its stem is the key.
     fn joined(&self, database: &Database, patterns: &[Pattern], first: StoredValue) -> Result<Streamed<'a>, Fault> {
         let offset = self.offset(first.offset);
         if patterns.len() == 1 {
             return self.fetch(vec![first], Vec::new(), offset);
         }
-        let (mut end, mut fields, mut values) = (first.len, vec![Some(0..first.len)], vec![first]);
+        let mut end = first.len;
+        let mut fields = vec![Some(0..first.len)];
+        let mut values = vec![first];
         for pattern in patterns.iter().skip(1) {
             let found = database.tree.find(&database.file, &pattern.key(self.key))?;
             let value =

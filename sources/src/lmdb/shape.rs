@@ -128,7 +128,8 @@ impl LmdbShape {
     fn of_datums(map: &Mapping, datums: &[Datum]) -> Result<Self, String> {
         let chosen = if map.is_empty() { all_of(datums) } else { map.targets().to_vec() };
         let mut shape = DatumShape { numbers: Vec::new(), blobs: Vec::new(), keeps_all: map.is_empty() };
-        let (mut attributes, mut fields) = (Vec::new(), Vec::new());
+        let mut attributes = Vec::new();
+        let mut fields = Vec::new();
         for (name, source) in &chosen {
             if let Some((_, number)) = Number::NAMES.iter().find(|(known, _)| known == source) {
                 shape.numbers.push(*number);

@@ -145,7 +145,8 @@ impl Source for LmdbSource {
     /// Reads leaf pages only: they say how long values on overflow pages are.
     fn blocks(&self, part: usize) -> Result<Option<Blocks>, Bad> {
         let (database, range) = self.range(part, 0)?;
-        let (mut entries, mut blocks) = (database.tree.entries(&database.file, range), BlockBuilder::default());
+        let mut entries = database.tree.entries(&database.file, range);
+        let mut blocks = BlockBuilder::default();
         let path = database.file.path();
         while let Some((spot, found)) = entries.next() {
             match found {
@@ -210,12 +211,13 @@ impl Database {
 
     /// Looks at the first keys, and at the first values.
     fn look(&self, options: &LmdbOptions) -> Result<SeenNodes, Bad> {
-        let (mut seen, mut bytes_seen) = (SeenNodes::default(), 0);
+        let mut seen = SeenNodes::default();
+        let mut bytes_seen = 0;
         let mut entries = self.tree.entries(&self.file, self.tree.whole());
         let bad = |fault: Fault| fault.into_bad(self.file.path(), None);
         for _ in 0..KEYS_SEEN_MAX {
             let Some((_, found)) = entries.next() else { break };
-            // What is bad is told by whoever reads it.
+            // Errors are reported when the samples are read.
             let Ok(found) = found else { continue };
             if matches!(found.node.content, NodeContent::Database(_)) {
                 seen.names.push(escape_bytes(found.node.key));

@@ -110,7 +110,8 @@ impl Tree {
         if self.record.is_empty() {
             return Ok(None);
         }
-        let (mut page, mut bytes) = (self.record.root, Vec::new());
+        let mut page = self.record.root;
+        let mut bytes = Vec::new();
         for _ in 1..self.record.depth {
             file.read_page(page, &mut bytes)?;
             page =
@@ -156,7 +157,9 @@ impl Entries<'_> {
         match self.advance()? {
             (spot, Ok(())) => {
                 let node = Page::leaf(&self.leaf).and_then(|leaf| leaf.entry(spot.node.into()));
-                let (file, page, leaf) = (self.file, self.page, self.leaf.as_slice());
+                let file = self.file;
+                let page = self.page;
+                let leaf = self.leaf.as_slice();
                 let found = node.map(|node| FoundNode { node, file, page, leaf });
                 Some((spot, found.map_err(|why| file.fault(page, why))))
             }
@@ -225,7 +228,9 @@ impl Entries<'_> {
 
 /// All children of a row of branch pages, none of them twice.
 fn level_below(file: &DataFile, level: &[u64]) -> Result<Vec<u64>, Fault> {
-    let (mut below, mut seen, mut bytes) = (Vec::new(), HashSet::new(), Vec::new());
+    let mut below = Vec::new();
+    let mut seen = HashSet::new();
+    let mut bytes = Vec::new();
     for &page in level {
         for child in children(file, page, &mut bytes)? {
             if child >= file.page_count() || !seen.insert(child) {
@@ -244,7 +249,8 @@ fn children(file: &DataFile, page: u64, bytes: &mut Vec<u8>) -> Result<Vec<u64>,
 
 /// The child that `key` is below. The first one's key is not looked at: it stands for all that is smaller.
 fn child_for(branch: &Page<'_>, key: &[u8]) -> Result<u64, String> {
-    let (mut low, mut high) = (0, branch.node_count().saturating_sub(1));
+    let mut low = 0;
+    let mut high = branch.node_count().saturating_sub(1);
     while low < high {
         let middle = (low + high).div_ceil(2);
         if branch.key(middle)? <= key { low = middle } else { high = middle - 1 }
@@ -253,7 +259,8 @@ fn child_for(branch: &Page<'_>, key: &[u8]) -> Result<u64, String> {
 }
 
 fn node_of<'a>(leaf: &Page<'a>, key: &[u8]) -> Result<Option<Node<'a>>, String> {
-    let (mut low, mut high) = (0, leaf.node_count());
+    let mut low = 0;
+    let mut high = leaf.node_count();
     while low < high {
         let middle = (low + high) / 2;
         match leaf.key(middle)?.cmp(key) {

@@ -11,7 +11,7 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use super::guard::{Guarded, entry_len_min};
 use super::pages::{FileAt, PagesAt, contained};
 
-/// Numbers are decoded so many at a time.
+/// Numbers that are decoded at a time.
 const NUMBERS_AT_ONCE: usize = 1024;
 
 /// Bytes are decoded one at a time: some encodings let one long value stand for many in the file.
@@ -137,7 +137,8 @@ impl<T: DataType> Cells for Typed<T> {
 
 impl<T: DataType> Typed<T> {
     fn fill(&mut self) -> Result<(), String> {
-        let (mut levels, mut values) = (Vec::new(), Vec::new());
+        let mut levels = Vec::new();
+        let mut values = Vec::new();
         contained(|| {
             let levels = (self.max_level > 0).then_some(&mut levels);
             self.reader.read_records(self.at_once, levels, None, &mut values)

@@ -21,7 +21,7 @@ const STRUCT: u8 = 12;
 
 /// Whether the columns that a footer describes can be built.
 ///
-/// Anything else that is wrong with it is found by whoever reads it.
+/// Other damage is found by the parser of the footer.
 pub(super) fn is_buildable(footer: &[u8]) -> bool {
     let mut thrift = Thrift { bytes: footer };
     thrift.fields(0, |thrift, id, kind| match (id, kind) {
@@ -171,7 +171,7 @@ impl Thrift<'_> {
 mod tests {
     use super::*;
 
-    /// A footer of nothing but a schema whose elements have so many children.
+    /// A footer of a schema alone, whose elements have this many children.
     fn footer(children: &[u32]) -> Vec<u8> {
         let mut footer = vec![0x15, 2, 0x19, 0xfc];
         push(&mut footer, u64::try_from(children.len()).unwrap());

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
-/// Any page may have so many bytes.
+/// Bytes that any page may have.
 const PAGE_LEN: u64 = 16 << 20;
 
 /// And so many more for each byte that it is stored in: what deflate yields at best.
@@ -136,7 +136,7 @@ impl Read for FileReader {
 
 /// How often one may ask for what lies behind the end.
 const ENDS_MAX: u32 = 64;
-/// Three small fields lie in so many bytes.
+/// Bytes that hold three small fields.
 const HEAD_LEN: u64 = 24;
 
 /// Lengths of a page, as it is and as it is stored: fields 2 and 3 of its header, which all writers write in order.

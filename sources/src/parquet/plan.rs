@@ -7,7 +7,7 @@ use super::file::ParquetFile;
 use super::kind::{ColumnKind, time_unit};
 use crate::{Mapping, SourceError};
 
-/// So many columns are named in a message.
+/// Columns that are named in a message.
 const NAMES_SHOWN: usize = 20;
 
 /// The columns that are read, by their dotted names, and where their cells go. The same for all files.
@@ -177,8 +177,10 @@ impl Planner<'_> {
         };
         let key = self.key.map(|leaf| column_of(&self, leaf)).transpose()?;
         let numbers = self.targets.iter().map(|(_, leaf)| column_of(&self, *leaf)).collect::<Result<Vec<_>, _>>()?;
-        let (mut attributes, mut fields) = (Vec::new(), Vec::new());
-        let (mut attribute_columns, mut field_columns) = (Vec::new(), Vec::new());
+        let mut attributes = Vec::new();
+        let mut fields = Vec::new();
+        let mut attribute_columns = Vec::new();
+        let mut field_columns = Vec::new();
         for ((target, leaf), column) in self.targets.iter().zip(numbers) {
             let name = target.clone();
             match (columns[column].kind, columns[column].kind.field()) {
@@ -207,7 +209,8 @@ impl Planner<'_> {
         }
         let user = self.class_names();
         let metadata = Metadata { schema: Schema::new(attributes, fields)?, user };
-        let (attributes, fields) = (attribute_columns, field_columns);
+        let attributes = attribute_columns;
+        let fields = field_columns;
         Ok(ColumnPlan { columns, attributes, fields, key, metadata, notes: self.notes })
     }
 

@@ -16,7 +16,7 @@ use crate::{
     stamp_of_parts,
 };
 
-/// So many rows are looked at to see whether a column can be the key.
+/// Rows that are read to see whether a column can be the key.
 const ROWS_LOOKED_AT: usize = 1000;
 
 /// How Parquet files are read.
@@ -130,7 +130,8 @@ impl Source for ParquetSource {
 
 /// A part for each row group that has rows.
 fn parts(files: &[OpenedFile]) -> Result<(Vec<SourcePart>, Vec<Group>), SourceError> {
-    let (mut parts, mut groups) = (Vec::new(), Vec::new());
+    let mut parts = Vec::new();
+    let mut groups = Vec::new();
     for (number, OpenedFile { file, leaves }) in files.iter().enumerate() {
         let mut first_row = 0_u64;
         for (group, metadata) in file.metadata.row_groups().iter().enumerate() {

@@ -69,7 +69,7 @@ impl<'a> Records<'a> {
         Ok(Some(Ok(SourceSample::Whole { sample: Sample::new(key, payload), offset: 0 })))
     }
 
-    /// Passes over what was not read of a long payload.
+    /// Skips the unread rest of a long payload.
     fn skip_long(&mut self) -> Result<(), String> {
         let skipped = io::copy(&mut self.stream.by_ref().take(self.long_len), &mut io::sink()).map_err(unreadable)?;
         match std::mem::take(&mut self.long_len) - skipped {

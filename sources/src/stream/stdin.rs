@@ -1,4 +1,4 @@
-//! Standard input, read by a thread of its own: whoever waits for it can be stopped while nothing comes.
+//! Standard input, read by a thread of its own, so that a wait for input can be stopped.
 
 use std::io::{self, ErrorKind, Read};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};

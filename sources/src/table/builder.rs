@@ -35,7 +35,9 @@ pub(super) struct ReadCell<'a> {
 
 impl<'a> Builder<'a> {
     pub(super) fn new(files: &'a [PathBuf], wanted: Wanted) -> Self {
-        let (rows, columns, numbers) = (TableRows::default(), Vec::new(), HashMap::new());
+        let rows = TableRows::default();
+        let columns = Vec::new();
+        let numbers = HashMap::new();
         Self { files, file: 0, prefix: Vec::new(), wanted, rows, columns, numbers }
     }
 

@@ -7,7 +7,7 @@ use grainstore_format::{AttributeType, AttributeValue};
 use super::cell::CellKind;
 use super::rows::TableRows;
 
-/// A column of text named `label` has at most so many classes; with more it is a text like any other.
+/// Classes of a text column named `label`, at most; with more it is a text like any other.
 const CLASS_COUNT_MAX: usize = 65_536;
 
 /// A column of the table.
@@ -26,7 +26,7 @@ pub(crate) enum ColumnUse {
     Classes(Vec<Box<str>>),
     /// A field of text.
     Text,
-    /// What whoever reads the table makes of it; see [`Wanted::plain`](super::Wanted::plain).
+    /// Used by the reader of the table; see [`Wanted::plain`](super::Wanted::plain).
     Plain,
     /// Nothing: all of its cells are empty.
     Nothing,

@@ -55,7 +55,8 @@ fn read_row(
     builder: &mut Builder<'_>,
 ) -> Result<(), SourceError> {
     if record.len() != header.columns.len() {
-        let (found, expected) = (record.len(), header.columns.len());
+        let found = record.len();
+        let expected = header.columns.len();
         let why = format!("{found} cells, {expected} expected, as many as the first line names");
         return Err(builder.refused(line, &why));
     }

@@ -72,7 +72,8 @@ impl Table {
                 continue;
             }
             let kind = evidence.kind().map_err(|(line, text)| {
-                let (text, name) = (quoted(text.as_bytes()), quoted(name.as_bytes()));
+                let text = quoted(text.as_bytes());
+                let name = quoted(name.as_bytes());
                 table.refused(
                     line,
                     format!("{text} of column {name} does not fit an int64, as the column's other cells do"),
@@ -156,7 +157,8 @@ impl Table {
 
 /// What stands before the paths of a file so that they count from the folder of the first one.
 fn prefix(file: &Path, first: &Path) -> Result<Vec<u8>, SourceError> {
-    let (folder, home) = (file.parent(), first.parent());
+    let folder = file.parent();
+    let home = first.parent();
     let Some(folder) = folder.filter(|_| folder != home) else { return Ok(Vec::new()) };
     let failed = |source| SourceError::Path { path: file.to_owned(), source };
     let folder = std::path::absolute(folder.join(".")).map_err(failed)?;

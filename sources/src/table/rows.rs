@@ -133,7 +133,8 @@ fn path_at(arena: &[u8], mut at: usize) -> &[u8] {
 }
 
 fn number(arena: &[u8], at: &mut usize) -> u64 {
-    let (mut number, mut shift) = (0, 0);
+    let mut number = 0;
+    let mut shift = 0;
     loop {
         let byte = arena[*at];
         *at += 1;

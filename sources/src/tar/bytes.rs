@@ -35,7 +35,7 @@ impl FileBytes {
     const STEP_LEN_MAX: usize = 256 << 10;
     /// Asked for elsewhere: a header behind a large payload.
     const FAR_LEN: usize = 4 << 10;
-    /// Passed over to go on, rather than to begin elsewhere.
+    /// Bytes that are read and skipped rather than sought over.
     const GAP_LEN: u64 = 16 << 10;
     /// Kept of a window that moves on.
     const KEPT_LEN: usize = 64 << 10;

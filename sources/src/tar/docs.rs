@@ -104,7 +104,8 @@ pub(super) fn values(
     let value = |attribute: &Attribute| match object.get(&attribute.name) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => fitting(value, attribute.kind).map(Some).ok_or_else(|| {
-            let (name, kind) = (quoted(&attribute.name), attribute.kind.name());
+            let name = quoted(&attribute.name);
+            let kind = attribute.kind.name();
             format!("its .json has a {} as {name}, where the first samples have {kind}; {HINT}", described(value))
         }),
     };

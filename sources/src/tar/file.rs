@@ -15,7 +15,7 @@ use super::members::unreadable;
 use super::shape::TarShape;
 use crate::{Bad, BlockBuilder, Blocks, Layout, Reach, RecordLocation, SampleReader, SourceSample, WHOLE_LEN_MAX};
 
-/// Where the samples of an archive lie. Payloads are passed over.
+/// The locations of the samples of an archive. Payloads are skipped.
 pub(super) fn blocks(shape: &TarShape, bytes: FileBytes) -> Blocks {
     let mut builder = BlockBuilder::default();
     let mut groups = Groups::new(shape, bytes, 0);
@@ -44,7 +44,7 @@ struct RangesReader {
     current: ByteRange,
 }
 
-/// What a sample's payload is made of.
+/// How the bytes of a payload are arranged.
 struct PayloadLayout {
     runs: Vec<ByteRange>,
     fields: Vec<Option<std::ops::Range<u64>>>,
@@ -66,7 +66,8 @@ impl<'a> FileSamples<'a> {
             Layout::Packed => self.packed(&fields),
             Layout::InPlace => self.in_place(&fields, group),
         };
-        let (key, offset) = (group.key.clone(), plan.offset);
+        let key = group.key.clone();
+        let offset = plan.offset;
         if plan.len > WHOLE_LEN_MAX {
             let sample = StreamedSample { key, attributes, fields: plan.fields, len: plan.len };
             self.long.runs = plan.runs.into_iter();

@@ -17,7 +17,7 @@ pub(super) struct Group {
     pub(super) end: u64,
     /// The payload of each slot's member.
     pub(super) runs: Vec<Option<ByteRange>>,
-    /// Why it cannot be had.
+    /// Why it cannot be read.
     pub(super) bad: Option<Spoilt>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct ByteRange {
     pub(super) len: u64,
 }
 
-/// Why a sample cannot be had.
+/// Why a sample cannot be read.
 #[derive(Debug)]
 pub(super) struct Spoilt {
     place: RecordLocation,
@@ -36,11 +36,11 @@ pub(super) struct Spoilt {
     pub(super) reach: Reach,
 }
 
-/// What whoever looks at each member of a group makes of it.
+/// What a visitor of a group's members returns for each.
 pub(super) enum Take {
     /// Goes on.
     On,
-    /// The sample cannot be had.
+    /// The sample cannot be read.
     Spoil(String),
     /// The group is whole with it.
     Last,
@@ -81,7 +81,8 @@ impl Group {
         self.end = member.data.saturating_add(member.len);
         match self.runs.get_mut(slot) {
             Some(Some(first)) => {
-                let (first, second) = (first.offset, member.data);
+                let first = first.offset;
+                let second = member.data;
                 let why = format!("its sample has two members of this kind, at bytes {first} and {second}");
                 self.spoil(member, why, Reach::Sample);
             }
@@ -124,7 +125,7 @@ impl<'a, B: Bytes> Groups<'a, B> {
                 Err(damage) => return Some(self.stop(group, damage)),
             };
             let (key, slot) = match self.shape.place(&member.name) {
-                Placed::PassedOver => continue,
+                Placed::Ignored => continue,
                 Placed::In { key, slot } => (key, Ok(slot)),
                 Placed::Stray { key, why } => (key, Err(why)),
             };
@@ -183,7 +184,7 @@ impl<'a, B: Bytes> Groups<'a, B> {
         self.shape.grouping == Grouping::Stems && group.key == key
     }
 
-    /// The group before a damage, if that is whole, or else one that cannot be had.
+    /// The group before a damage, if that is whole, or else one that cannot be read.
     fn stop(&mut self, group: Option<Group>, damage: Damage) -> Group {
         match group {
             Some(group) if !self.cuts(&damage, &group) => {
@@ -205,7 +206,7 @@ impl<'a, B: Bytes> Groups<'a, B> {
         }
         match damage.name.as_ref().map(|name| self.shape.place(name)) {
             Some(Placed::In { key, .. } | Placed::Stray { key, .. }) => self.joins(group, key),
-            Some(Placed::PassedOver) => false,
+            Some(Placed::Ignored) => false,
             None => self.shape.grouping == Grouping::Stems && !group.is_full(),
         }
     }

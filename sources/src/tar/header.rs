@@ -33,7 +33,7 @@ pub(super) enum MemberKind {
     File,
     Folder,
     /// A volume's label, a global PAX header: no member, and nothing of a sample.
-    PassedOver,
+    Ignored,
     /// GNU: the payload is the next member's name.
     LongName,
     /// GNU: the payload is where the next member, a link, leads.
@@ -79,7 +79,7 @@ impl MemberKind {
         match flag {
             0 | b'0' | b'7' => Self::File,
             b'5' | b'D' => Self::Folder,
-            b'V' | b'g' => Self::PassedOver,
+            b'V' | b'g' => Self::Ignored,
             b'L' => Self::LongName,
             b'K' => Self::LongLink,
             b'x' | b'X' => Self::Pax,

@@ -247,7 +247,9 @@ impl Looking {
         let is_label = |extensions: &[Vec<u8>]| {
             *extensions == [b"cls".to_vec()] && self.are_labels && self.extensions.contains(&extensions[0])
         };
-        let (mut fields, mut slots, mut attributes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut fields = Vec::new();
+        let mut slots = Vec::new();
+        let mut attributes = Vec::new();
         for (target, extensions) in &self.mapped {
             let takes = Takes::Extensions(extensions.clone());
             if is_label(extensions) && self.mapped.len() > 1 {

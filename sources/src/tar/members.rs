@@ -9,7 +9,7 @@ use super::header::{BLOCK_LEN, HeaderBlock, MemberKind, Pax, TarHeader, strip_ro
 
 /// An extension header of more bytes is not looked into: no name is that long.
 const EXTENSION_LEN_MAX: u64 = 1 << 20;
-/// Zeros behind the end of an archive that are looked through for another one.
+/// Zeros after the end of an archive that are searched for another archive.
 const PADDING_LEN_MAX: u64 = 64 << 20;
 
 /// A member that may be part of a sample.
@@ -46,9 +46,9 @@ pub(super) struct TarMembers<B> {
 
 #[derive(Clone, Copy, Debug)]
 enum MemberState {
-    /// The next header, or the end, stands here.
+    /// The next header, or the end, is here.
     At(u64),
-    /// Zeros stand here.
+    /// Zeros are here.
     Zeros(u64),
     Done,
 }
@@ -114,7 +114,7 @@ impl<B: Bytes> TarMembers<B> {
                     return Ok(Some(member));
                 }
                 MemberKind::Folder => said = Said::default(),
-                MemberKind::PassedOver => {}
+                MemberKind::Ignored => {}
                 MemberKind::LongName | MemberKind::LongLink | MemberKind::Pax => {
                     said.start = Some(position);
                     self.listen(kind, &member, &mut said)?;
@@ -229,7 +229,7 @@ impl<B: Bytes> TarMembers<B> {
     }
 }
 
-/// Why a payload cannot be had.
+/// Why a payload cannot be read.
 pub(super) fn unreadable(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => "the archive ends inside it".into(),

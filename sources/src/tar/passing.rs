@@ -2,7 +2,7 @@
 //!
 //! A sample's members are held until its last one has come, 64 MiB of them at most. A longer member can be streamed on
 //! only where nothing of its sample is missing any more, since its attributes and the length of all its fields stand
-//! before its bytes in what is written. Any other such sample cannot be had.
+//! before its bytes in what is written. Any other such sample cannot be read.
 
 use std::io::{self, Cursor, Read};
 use std::path::Path;
@@ -84,7 +84,9 @@ impl<'a> Passing<'a> {
         let mut slots: Vec<usize> = (0..held.contents.len()).collect();
         slots.retain(|&slot| self.shape.slots.get(slot).is_some_and(|slot| slot.field.is_some()));
         slots.sort_by_key(|&slot| self.shape.slots.get(slot).and_then(|slot| slot.field));
-        let (mut before, mut behind, mut is_behind) = (Vec::new(), Vec::new(), false);
+        let mut before = Vec::new();
+        let mut behind = Vec::new();
+        let mut is_behind = false;
         for slot in slots {
             is_behind |= held.passing == Some(slot);
             let content = held.contents.get_mut(slot).and_then(Option::take).unwrap_or_default();

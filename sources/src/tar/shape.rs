@@ -14,7 +14,7 @@ pub(crate) struct TarShape {
     pub(super) grouping: Grouping,
     /// The first that takes a member has it.
     pub(super) slots: Vec<MemberSlot>,
-    /// Whether the user named the extensions that matter; members of others are passed over.
+    /// Whether the user named the extensions that matter; members of others are ignored.
     pub(super) is_mapped: bool,
     pub(super) notes: Vec<String>,
 }
@@ -61,7 +61,7 @@ pub(super) enum SlotAttributes {
 /// Where a member belongs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Placed<'a> {
-    PassedOver,
+    Ignored,
     In {
         key: &'a [u8],
         slot: usize,
@@ -125,12 +125,12 @@ impl TarShape {
         let extension = split.map(|(_, extension)| extension);
         let slot = self.slots.iter().position(|slot| slot.takes.takes(extension.as_deref()));
         match slot {
-            _ if is_meta(name) => Placed::PassedOver,
+            _ if is_meta(name) => Placed::Ignored,
             _ if key.is_empty() || key.len() > MAX_KEY_LEN => {
                 Placed::Stray { key, why: format!("its key has {} bytes; keys have 1 to {MAX_KEY_LEN}", key.len()) }
             }
             Some(slot) => Placed::In { key, slot },
-            None if self.is_mapped => Placed::PassedOver,
+            None if self.is_mapped => Placed::Ignored,
             None => Placed::Stray { key, why: self.stray(extension) },
         }
     }
@@ -191,7 +191,7 @@ impl SlotAttributes {
         *self != Self::None
     }
 
-    /// Whether a member of so many bytes can be taken apart.
+    /// Whether a member of this many bytes can be parsed.
     pub(super) fn check_len(&self, len: u64) -> Result<(), String> {
         let (what, len_max) = match self {
             Self::Label if len > labels::LEN_MAX => (".cls", labels::LEN_MAX),
@@ -206,7 +206,8 @@ impl SlotAttributes {
 pub(super) fn split(name: &[u8]) -> Option<(&[u8], Vec<u8>)> {
     let component = name.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
     let dot = component + name[component..].iter().position(|&byte| byte == b'.')?;
-    let (stem, extension) = (&name[..dot], &name[dot + 1..]);
+    let stem = &name[..dot];
+    let extension = &name[dot + 1..];
     let extension = match std::str::from_utf8(extension) {
         Ok(text) => text.to_lowercase().into_bytes(),
         Err(_) => extension.to_ascii_lowercase(),

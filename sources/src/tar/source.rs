@@ -25,7 +25,7 @@ pub(crate) const LOOK_LEN_MAX: u64 = 64 << 20;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TarOptions {
     /// The extensions to take, several for one name with `;` between them, and what they are called; members of others
-    /// are passed over. All, by their own names, where nothing is said.
+    /// are ignored. By default all, by their own names.
     pub map: Mapping,
 }
 
@@ -43,7 +43,8 @@ impl TarSource {
     /// # Errors
     /// Where one cannot be opened, or none holds a file.
     pub fn open(files: &[PathBuf], options: &TarOptions) -> Result<Self, SourceError> {
-        let (mut compressions, mut parts) = (Vec::new(), Vec::new());
+        let mut compressions = Vec::new();
+        let mut parts = Vec::new();
         let path = files.first().cloned().unwrap_or_default();
         let refused = |why: String| SourceError::Refused { path: path.clone(), why };
         let mut looking = Looking::new(&options.map).map_err(refused)?;
@@ -129,6 +130,7 @@ impl Source for TarSource {
 fn not_adoptable(parts: &[SourcePart], compressions: &[Compression]) -> Option<String> {
     let is_compressed = |(_, compression): &(&SourcePart, &Compression)| **compression != Compression::None;
     let (part, compression) = parts.iter().zip(compressions).find(is_compressed)?;
-    let (path, name) = (shown_path(&part.path), compression.name());
+    let path = shown_path(&part.path);
+    let name = compression.name();
     Some(format!("{path} is {name}-compressed: decompress it, or pack it with `convert`"))
 }

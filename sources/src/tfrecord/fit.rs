@@ -56,7 +56,8 @@ impl TfRecordShape {
 
     /// Where the features that are wanted lie.
     fn find(&self, record: &mut dyn RecordBytes) -> Result<Vec<Option<Range<u64>>>, Misfit> {
-        let (mut found, mut stranger) = (vec![None; self.wanted.len()], None);
+        let mut found = vec![None; self.wanted.len()];
+        let mut stranger = None;
         wire::for_each_feature(record, &mut |name, feature| match self.by_name.get(name) {
             Some(&at) => found[at] = Some(feature),
             None if self.left_out.as_ref().is_some_and(|left_out| !left_out.contains(name)) => {

@@ -51,7 +51,8 @@ pub(super) struct WrongCrc {
 
 /// The length of the data that this header announces.
 pub(super) fn data_len(header: &[u8; HEADER_LEN]) -> Result<u64, WrongCrc> {
-    let (mut len, mut stored) = ([0; 8], [0; 4]);
+    let mut len = [0; 8];
+    let mut stored = [0; 4];
     len.copy_from_slice(&header[..8]);
     stored.copy_from_slice(&header[8..]);
     check(masked_crc(&len), stored).map(|()| u64::from_le_bytes(len))

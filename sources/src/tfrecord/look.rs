@@ -1,4 +1,4 @@
-//! What features the first records have: the schema is made of that.
+//! The features of the first records, from which the schema is made.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -8,9 +8,9 @@ use super::wire::{self, Kind, RecordBytes, WireError};
 use crate::compressed::Compression;
 use crate::{Bad, Reach, SourceError, SourcePart, WHOLE_LEN_MAX};
 
-/// So many records are looked at,
+/// Records that are read to find the schema,
 const RECORDS_MAX: u64 = 1000;
-/// but no more than so many bytes: pictures have been seen after fewer.
+/// and their bytes at most: pictures have been seen after fewer.
 const LEN_MAX: u64 = 128 << 20;
 /// More names are no schema; a dataset has 1024 fields and 1024 attributes at most.
 const NAMES_MAX: usize = 1 << 16;
@@ -26,7 +26,7 @@ pub(super) struct Looked {
     pub(super) path: PathBuf,
     /// Number of records.
     pub(super) record_count: u64,
-    /// Their features, those without a list left out.
+    /// Their features, except those without a list.
     pub(super) features: BTreeMap<String, SeenFeature>,
     /// The different values in [`FILENAME`] and [`KEY`] that are not empty.
     names: BTreeMap<&'static str, BTreeSet<Vec<u8>>>,
@@ -87,7 +87,8 @@ impl Looked {
                 return Ok(());
             }
         };
-        let (mut data, mut number) = (Vec::new(), 0);
+        let mut data = Vec::new();
+        let mut number = 0;
         while budget.records > 0 && budget.len > 0 {
             match self.look_at_next(&mut records, &mut data, number, budget) {
                 Ok(true) => {}

@@ -210,7 +210,8 @@ impl<'a> Records<'a> {
         if found < want {
             return Err(self.short(&head));
         }
-        let (left, crc) = (left - found as u64, crc32c::crc32c_append(crc, into));
+        let left = left - found as u64;
+        let crc = crc32c::crc32c_append(crc, into);
         self.long = Some(LongRecord { head, left, crc, footer_is_read: left == 0 });
         if left == 0 {
             self.check_data(&head, mask(crc))?;

@@ -1,6 +1,6 @@
 //! What becomes of each feature: the key, an attribute, a field, or nothing.
 //!
-//! One number is an attribute; bytes are a field; so many numbers in every record are an array; a list whose length
+//! One number is an attribute; bytes are a field; a fixed count of numbers is an array; a list whose length
 //! differs is a field of bytes, little-endian. Without `--map`, ImageNet's layout is recognised, and of other records
 //! every feature is taken.
 
@@ -16,10 +16,10 @@ use crate::Mapping;
 
 const ENCODED: &str = "image/encoded";
 const LABEL: &str = "image/class/label";
-/// A sentence has room for so many names.
+/// Names that are listed in a message.
 const SHOWN_MAX: usize = 30;
 
-/// The schema, and what it is made of.
+/// The schema, and the feature of each attribute and field.
 #[derive(Debug)]
 pub(super) struct TfRecordShape {
     pub(super) metadata: Metadata,
@@ -52,7 +52,7 @@ pub(super) enum Use {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FieldForm {
     Bytes,
-    /// So many numbers, or any number of them.
+    /// A fixed count of numbers, or any count.
     Numbers(Kind, Option<u64>),
 }
 
@@ -215,7 +215,8 @@ enum Taken {
 impl Taken {
     fn of(name: &str, seen: &SeenFeature) -> Result<Self, String> {
         if let Some((other, [first, second])) = seen.other {
-            let (kind, other) = (seen.kind.name(), other.name());
+            let kind = seen.kind.name();
+            let other = other.name();
             return Err(format!(
                 "feature \"{}\" is {kind} in record {first} and {other} in record {second}: {HINT}",
                 shown(name)
@@ -324,7 +325,8 @@ fn is_imagenet(looked: &Looked) -> bool {
 
 fn known<'a>(looked: &'a Looked, name: &str) -> Result<&'a SeenFeature, String> {
     looked.features.get(name).ok_or_else(|| {
-        let (count, names) = (looked.record_count, looked.names());
+        let count = looked.record_count;
+        let names = looked.names();
         format!("none of the first {count} records has a feature \"{}\"; they have {names}", shown(name))
     })
 }

@@ -131,7 +131,8 @@ impl Source for TfRecordSource {
 fn not_adoptable(parts: &[SourcePart], compressions: &[Compression]) -> Option<String> {
     let is_compressed = |(_, compression): &(&SourcePart, &Compression)| **compression != Compression::None;
     let (part, compression) = parts.iter().zip(compressions).find(is_compressed)?;
-    let (path, name) = (shown_path(&part.path), compression.name());
+    let path = shown_path(&part.path);
+    let name = compression.name();
     Some(format!("{path} is compressed ({name}), so its records do not lie in the file as they are"))
 }
 

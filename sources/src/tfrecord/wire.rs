@@ -135,7 +135,8 @@ pub(super) fn for_each_feature(
     record: &mut dyn RecordBytes,
     visit: &mut dyn FnMut(&str, Range<u64>),
 ) -> Result<(), WireError> {
-    let (mut example, mut is_empty) = (ProtoFields::of(0..record.len()), true);
+    let mut example = ProtoFields::of(0..record.len());
+    let mut is_empty = true;
     while let Some(item) = example.next(record)? {
         match item.number {
             1 => is_empty &= !for_each_entry(record, item.message()?, visit)?,
@@ -152,7 +153,8 @@ fn for_each_entry(
     features: Range<u64>,
     visit: &mut dyn FnMut(&str, Range<u64>),
 ) -> Result<bool, WireError> {
-    let (mut features, mut found) = (ProtoFields::of(features), false);
+    let mut features = ProtoFields::of(features);
+    let mut found = false;
     while let Some(item) = features.next(record)? {
         if item.number != 1 {
             continue;
@@ -172,7 +174,8 @@ fn for_each_entry(
 
 fn entry(record: &mut dyn RecordBytes, entry: Range<u64>) -> Result<(Range<u64>, Range<u64>), WireError> {
     let nothing = entry.start..entry.start;
-    let (mut name, mut feature) = (None, None);
+    let mut name = None;
+    let mut feature = None;
     let mut items = ProtoFields::of(entry);
     while let Some(item) = items.next(record)? {
         let part = match item.number {
@@ -382,7 +385,8 @@ mod tests {
 
     /// Every feature that has a list, with its values.
     fn found(mut record: &[u8]) -> Result<FoundFeatures, WireError> {
-        let (mut features, mut found) = (BTreeMap::new(), FoundFeatures::new());
+        let mut features = BTreeMap::new();
+        let mut found = FoundFeatures::new();
         for_each_feature(&mut record, &mut |name, feature| {
             features.insert(name.to_owned(), feature);
         })?;

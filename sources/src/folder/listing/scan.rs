@@ -214,7 +214,7 @@ impl Folder {
     fn add(&mut self, name: &OsStr, is_folder: bool) -> io::Result<()> {
         let start = self.names.len();
         let slash: &[u8] = if is_folder { b"/" } else { b"" };
-        // Names end at 255 bytes on Linux; a file system that goes past 65,535 is told so.
+        // Names end at 255 bytes on Linux; one of more than 65,535 bytes is an error.
         let len = u16::try_from(name.len() + slash.len()).map_err(|_| io::ErrorKind::InvalidFilename)?;
         self.names.extend_from_slice(name.as_bytes());
         self.names.extend_from_slice(slash);
