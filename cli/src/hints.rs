@@ -1,14 +1,17 @@
 //! The one `hint:` line below an error: a flag or a command to try.
 //!
-//! A command attaches its own hint with [`WithHint::hint`]; errors of the libraries get theirs here.
+//! An error of a library carries a [`Remedy`], and [`hint`] is what the command line calls each of them. A command that
+//! knows more attaches a hint of its own with [`WithHint::hint`].
 
+use std::error::Error;
 use std::fmt;
 
-use grainstore_format::FormatError;
-use grainstore_reader::engine::{self, EngineError};
-use grainstore_reader::plan::PlanError;
+use grainstore_export::ExportError;
+use grainstore_format::{FormatError, Remedy, SourceSetting};
+use grainstore_reader::engine::EngineError;
 use grainstore_reader::{ReadError, SelectError, StateError};
 use grainstore_store::StoreError;
+use grainstore_writer::WriteError;
 
 use crate::printer::on_one_line;
 
@@ -44,123 +47,129 @@ impl<T, E: Into<anyhow::Error>> WithHint<T> for Result<T, E> {
 
 /// The hint for an error, if there is one.
 pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
-    error.chain().find_map(|link| {
-        if let Some(hinted) = link.downcast_ref::<Hinted>() {
-            return Some(hinted.hint.clone());
-        }
-        if let Some(FormatError::TooNew { .. } | FormatError::UnknownFeature { .. }) = link.downcast_ref() {
-            return Some("upgrade grainstore".to_owned());
-        }
-        // A transparent error hides what it wraps from the chain, so it is unwrapped here.
-        match link.downcast_ref() {
-            Some(ReadError::Store(store)) => hint_of_store(store),
-            Some(ReadError::Engine(engine)) => hint_of_engine(engine),
-            Some(ReadError::Plan(plan)) => hint_of_plan(plan),
-            Some(ReadError::State(state)) => hint_of_state(state),
-            Some(read) => hint_of_read(read),
-            None => (link.downcast_ref().and_then(hint_of_store))
-                .or_else(|| link.downcast_ref().and_then(hint_of_select))
-                .or_else(|| link.downcast_ref().and_then(hint_of_engine))
-                .or_else(|| link.downcast_ref().and_then(hint_of_state)),
-        }
+    error.chain().find_map(|link| match link.downcast_ref::<Hinted>() {
+        Some(hinted) => Some(hinted.hint.clone()),
+        None => remedy_of(link).map(|remedy| hint(&remedy)),
     })
 }
 
-fn hint_of_read(error: &ReadError) -> Option<String> {
-    let hint = match error {
-        ReadError::NoMemory { .. } => "a smaller `--window` or `--batch-size` needs less",
-        ReadError::Option { what } => return hint_of_option(what),
-        ReadError::Stalled { .. } => {
+/// What an error of a library carries.
+fn remedy_of(error: &(dyn Error + 'static)) -> Option<Remedy> {
+    None.or_else(|| error.downcast_ref().and_then(FormatError::remedy))
+        .or_else(|| error.downcast_ref().and_then(StoreError::remedy))
+        .or_else(|| error.downcast_ref().and_then(EngineError::remedy))
+        .or_else(|| error.downcast_ref().and_then(StateError::remedy))
+        .or_else(|| error.downcast_ref().and_then(SelectError::remedy))
+        .or_else(|| error.downcast_ref().and_then(ReadError::remedy))
+        .or_else(|| error.downcast_ref().and_then(WriteError::remedy))
+        .or_else(|| error.downcast_ref().and_then(ExportError::remedy))
+}
+
+/// What the caller can do, in the words of the command line.
+pub(crate) fn hint(remedy: &Remedy) -> String {
+    let hint = match remedy {
+        Remedy::Upgrade => "upgrade grainstore",
+        Remedy::AllowExternal => {
+            "`--allow-external`, or GRAINSTORE_ALLOW_EXTERNAL=1, reads such files; a dataset can name any file, so allow \
+             it only where you trust this one"
+        }
+        Remedy::ListDamage => "`grainstore verify` lists everything that is damaged",
+        Remedy::RebuildIndex => "`grainstore rebuild-index` writes the index again from the segments",
+        Remedy::UseOrdinalBelow(count) => return format!("ordinals go from 0 to {}", count.saturating_sub(1)),
+
+        Remedy::UseLessMemory => "a smaller `--window` or `--batch-size` needs less",
+        Remedy::UseLargerWindow => "the default of `--window` is 256M; `--order full` needs none",
+        Remedy::UseLargerQueue => "the default of `--queue` is 8M",
+        Remedy::UseLongerTimeout => {
             "if the device or the network is only slow, a longer `--timeout` waits for it; the system's log (`dmesg`) \
-             tells of one that fails"
+             shows whether a device fails"
         }
-        ReadError::Closed { source: engine::FileError::Map { .. } } => "`--io auto` reads without mapping files",
-        ReadError::Unreadable { source: engine::FileError::EndOfFile { .. }, .. } => {
-            "the file has been cut short: `grainstore verify` lists everything that is damaged"
-        }
-        _ => return None,
-    };
-    Some(hint.to_owned())
-}
-
-/// An option that cannot be is named by the first word.
-fn hint_of_option(what: &str) -> Option<String> {
-    let hint = match what.split(' ').next() {
-        Some("window") => "`--window` is 256M where it is not given; `--order full` needs none",
-        Some("queue") => "`--queue` is 8M where it is not given",
-        _ => return None,
-    };
-    Some(hint.to_owned())
-}
-
-fn hint_of_plan(error: &PlanError) -> Option<String> {
-    let hint = match error {
-        PlanError::NoRanks => "`--world` is 1 where it is not given: one rank that reads everything",
-        PlanError::RankOutOfRange { .. } => "`--world` is the number of ranks, `--rank` counts them from 0",
-        PlanError::LanesOutOfRange { .. } => "without `--lanes` their number follows from `--window`",
-        PlanError::EmptySubset => {
+        Remedy::ReadUnmapped => "`--io auto` reads without mapping files",
+        Remedy::UseAnyEngine => "`--engine auto` reads with threads instead",
+        Remedy::UseOneRank => "the default of `--world` is 1: one rank that reads everything",
+        Remedy::UseRankBelowWorld => "`--world` is the number of ranks, `--rank` counts them from 0",
+        Remedy::UseDefaultLanes => "without `--lanes`, their number follows from `--window`",
+        Remedy::UseTailWithoutPadding => "`--tail short` and `--tail drop` repeat nothing",
+        Remedy::ListSamples => {
             "`grainstore ls` lists the ordinal, key and attributes of every sample, which `--subset` chooses by"
         }
-        PlanError::PaddingTooLong { .. } => "`--tail short` and `--tail drop` repeat nothing",
-        _ => return None,
+        Remedy::ListClassNames => "`grainstore inspect --json` lists all class names",
+        Remedy::ListAttributes => "`grainstore inspect` lists the attributes and their types",
+        Remedy::UseKeyHashFraction => "'key_hash < 0.9' is nine tenths of the samples",
+
+        Remedy::DiscardState => {
+            "the file is cut short, or not a state: delete it to start the epoch over, or name another"
+        }
+        Remedy::UseOtherState => START_OVER,
+        Remedy::ResumeWithoutSubset => return format!("without `--subset` the epoch resumes; {START_OVER}"),
+        Remedy::ResumeWithSameSubset => {
+            return format!("the `--subset` that the epoch was started with resumes it; {START_OVER}");
+        }
+        Remedy::ResumeWith { setting, value } => {
+            return format!("`--{setting} {value}` resumes the epoch; {START_OVER}");
+        }
+
+        Remedy::Resume => "the same conversion with `--resume` continues it",
+        Remedy::Restart => "`--restart` discards what the interrupted conversion finished and starts over",
+        Remedy::ResumeOrRestart => {
+            "the same command with --resume continues with them; --restart discards them and starts over"
+        }
+        Remedy::ResumeAsStarted => {
+            "the command that it was started with resumes it; --restart discards it and starts over"
+        }
+        Remedy::SkipBad => "--skip-bad continues without what cannot be read, and lists it",
+        Remedy::FreeSpace => "the disk is full: free space or choose a destination on another disk",
+        Remedy::Overwrite => "--overwrite replaces it, once the new dataset is complete",
+        Remedy::ChooseDuplicate => "--on-duplicate first keeps the first sample of a key, last the last one",
+        Remedy::WaitForOther => "wait for the other conversion, or choose another DST",
+        Remedy::UseOtherDestination => "choose another destination",
+        Remedy::UseDestinationOutside => "choose a DST outside SRC",
+        Remedy::CreateFolder => "create the folder first",
+        Remedy::AdoptBesideFiles => {
+            "put the dataset beside its files, or let it refer to files elsewhere with --allow-external"
+        }
+        Remedy::SkipDamaged => "--skip-damaged continues without what cannot be read, and lists it",
+        Remedy::UseFittingName => "--to names the format, the end of OUT must not name another one",
+        Remedy::ExportOtherKeys => {
+            "`--to tfrecord` and `--to parquet` hold any key, `--to lmdb` any of up to 511 bytes, `--to tar` parts of any \
+             length; --subset can leave samples out"
+        }
+        Remedy::ExportOtherTypes => "`--to parquet` holds every type of attribute; --subset can leave samples out",
+
+        Remedy::Export => "`grainstore export` writes its samples as files",
+        Remedy::Convert => "`grainstore convert` packs it",
+        Remedy::NameFormat => "--from names the format",
+        Remedy::StreamRecords => "--from stream reads records of key and payload",
+        Remedy::NameFolderOfFiles => {
+            "SRC is a folder with files in it; links to folders are not followed, name the folder they lead to"
+        }
+        Remedy::NamePlainFolder => "SRC is a folder of plain files",
+        Remedy::ChooseDatabase => "--database chooses one of them",
+        Remedy::MapOtherKey => "--map chooses another key, or none",
+        Remedy::MapMore => "--map takes them too",
+        Remedy::MapExtension(extension) => {
+            return format!("`--map NAME={extension},...` names the extensions to take and ignores others");
+        }
+        Remedy::MapDocuments => "`--map json=json,...` keeps the documents as they are",
+        Remedy::MapColumns => "--map takes only the columns that it names, such as --map image=image.bytes,label",
+        Remedy::MapFeature => "--map names one, such as --map image=image/encoded",
+        Remedy::MapOrKeepWhole => "choose features with --map, or keep records whole with --raw",
+        Remedy::KeepWhole => "--raw keeps records whole",
+        Remedy::MapOrKeepWholeNotBoth => "use --raw or --map, not both",
+        Remedy::LeaveOut(setting) => return format!("leave out {}", flag(*setting)),
     };
-    Some(hint.to_owned())
+    hint.to_owned()
 }
 
-fn hint_of_select(error: &SelectError) -> Option<String> {
-    match error {
-        SelectError::Unfit { what, .. } if what.starts_with("no class ") => {
-            Some("`grainstore inspect --json` lists all class names".to_owned())
-        }
-        SelectError::Unfit { what, .. } if what.ends_with(" from 0 to 1") => {
-            Some("'key_hash < 0.9' is nine tenths of the samples".to_owned())
-        }
-        SelectError::Unfit { .. } => Some("`grainstore inspect` lists the attributes and their types".to_owned()),
-        SelectError::Store(store) => hint_of_store(store),
-        _ => None,
-    }
-}
+const START_OVER: &str = "another `--state` file starts over";
 
-fn hint_of_state(error: &StateError) -> Option<String> {
-    const ANEW: &str = "another `--state` file begins anew";
-    match error {
-        StateError::Malformed { .. } => {
-            Some("the file is cut short, or not a state: delete it to begin the epoch anew, or name another".to_owned())
-        }
-        StateError::TooNew { .. } => Some("upgrade grainstore".to_owned()),
-        StateError::OfOther { what: "dataset", .. } => Some(ANEW.to_owned()),
-        StateError::OfOther { what: "subset", found, .. } if found == "all samples" => {
-            Some(format!("run it without `--subset` to go on with it; {ANEW}"))
-        }
-        StateError::OfOther { what: "subset", .. } => {
-            Some(format!("the `--subset` that it was begun with goes on with it; {ANEW}"))
-        }
-        StateError::OfOther { what, found, .. } => Some(format!("`--{what} {found}` goes on with it; {ANEW}")),
-        _ => None,
-    }
-}
-
-fn hint_of_engine(error: &EngineError) -> Option<String> {
-    matches!(error, EngineError::Refused { .. }).then(|| "`--engine auto` reads with threads instead".to_owned())
-}
-
-fn hint_of_store(error: &StoreError) -> Option<String> {
-    match error {
-        StoreError::NoSuchOrdinal { sample_count, .. } if *sample_count > 0 => {
-            Some(format!("ordinals go from 0 to {}", sample_count - 1))
-        }
-        StoreError::NotFound { path } | StoreError::Format { path, .. } | StoreError::Mismatch { path, .. }
-            if path.extension().is_some_and(|end| end == "idx") =>
-        {
-            Some("`grainstore rebuild-index` makes the index again from the segments".to_owned())
-        }
-        StoreError::Outside { .. } => Some(
-            "`--allow-external`, or GRAINSTORE_ALLOW_EXTERNAL=1, reads such files; a dataset can name any, so allow it \
-             only where you trust this one"
-                .to_owned(),
-        ),
-        StoreError::Sample { .. } => Some("`grainstore verify` lists everything that is damaged".to_owned()),
-        _ => None,
+fn flag(setting: SourceSetting) -> &'static str {
+    match setting {
+        SourceSetting::Map => "--map",
+        SourceSetting::KeepWhole => "--raw",
+        SourceSetting::Database => "--database",
+        SourceSetting::Values => "--values",
+        SourceSetting::Labels => "--labels",
     }
 }
 
@@ -172,6 +181,8 @@ mod tests {
     use std::time::Duration;
 
     use anyhow::{Context, anyhow};
+    use grainstore_format::{EpochSetting, Fingerprint};
+    use grainstore_reader::engine;
 
     use super::*;
 
@@ -198,11 +209,10 @@ mod tests {
     }
 
     #[test]
-    fn an_option_that_cannot_be_is_answered_with_its_flag() {
-        let hint = |what: &str| hint_of(&ReadError::Option { what: what.to_owned() }.into());
-        assert!(hint("window is 1 bytes, expected 9 or more").is_some_and(|hint| hint.starts_with("`--window` ")));
-        assert!(hint("queue is 0 bytes, expected 1 or more").is_some_and(|hint| hint.starts_with("`--queue` ")));
-        assert_eq!(hint("colour is red, expected blue"), None);
+    fn an_invalid_option_is_answered_with_its_flag() {
+        let small = ReadError::SmallWindow { window_len: 1, extent_len: 9 };
+        assert!(hint_of(&small.into()).is_some_and(|hint| hint.contains("`--window` ")));
+        assert!(hint_of(&ReadError::NoQueue.into()).is_some_and(|hint| hint.contains("`--queue` ")));
     }
 
     #[test]
@@ -230,31 +240,35 @@ mod tests {
     }
 
     #[test]
-    fn a_state_of_another_epoch_is_answered_by_the_flag_that_goes_on_with_it() {
-        let of = |what, found: &str| StateError::OfOther { what, found: found.to_owned(), expected: String::new() };
+    fn a_state_of_another_epoch_is_answered_by_the_flag_that_resumes_it() {
         let hint = |error: StateError| hint_of(&ReadError::from(error).into()).unwrap();
-        assert_eq!(hint(of("lanes", "24")), "`--lanes 24` goes on with it; another `--state` file begins anew");
-        assert_eq!(hint(of("dataset", "ab")), "another `--state` file begins anew");
+        let (setting, found, expected) = (EpochSetting::Lanes, "24".to_owned(), String::new());
+        let lanes = StateError::OfOtherEpoch { setting, found, expected };
+        assert_eq!(hint(lanes), "`--lanes 24` resumes the epoch; another `--state` file starts over");
+
+        let dataset = StateError::OfOtherDataset { found: Fingerprint(1), expected: Fingerprint(2) };
+        assert_eq!(hint(dataset), "another `--state` file starts over");
         assert_eq!(hint(StateError::TooNew { found: 2 }), "upgrade grainstore");
         assert!(
             hint(StateError::Malformed { why: String::new() }).starts_with("the file is cut short, or not a state")
         );
-        let all = of("subset", "all samples");
-        assert!(hint(all).starts_with("run it without `--subset`"));
-        assert!(hint(of("subset", "ab")).starts_with("the `--subset` that it was begun with"));
+        let subset = |found| StateError::OfOtherSubset { found, expected: Some(9) };
+        assert!(hint(subset(None)).starts_with("without `--subset`"));
+        assert!(hint(subset(Some(7))).starts_with("the `--subset` that the epoch was started with"));
     }
 
     #[test]
-    fn a_class_that_there_is_not_is_answered_by_where_all_are() {
-        let unfit = |what: &str| SelectError::Unfit {
+    fn an_unknown_class_is_answered_by_where_all_are() {
+        let unfit = |remedy| SelectError::Unfit {
             path: "a.grain".into(),
             name: "label".into(),
             column: 1,
-            what: what.to_owned(),
+            what: String::new(),
+            remedy,
         };
-        let hint = |what: &str| hint_of(&unfit(what).into()).unwrap();
-        assert!(hint("no class \"catt\" among the 4 class_names").starts_with("`grainstore inspect --json`"));
-        assert!(hint("no such attribute").starts_with("`grainstore inspect` "));
+        let hint = |remedy| hint_of(&unfit(remedy).into()).unwrap();
+        assert!(hint(Remedy::ListClassNames).starts_with("`grainstore inspect --json`"));
+        assert!(hint(Remedy::ListAttributes).starts_with("`grainstore inspect` "));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod choices;
 mod clock;
 mod cold;
 mod commands;

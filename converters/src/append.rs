@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use grainstore_sources::Source;
 use grainstore_store::{Dataset, OpenOptions};
 use grainstore_writer::{AppendOptions, DatasetWriter, existing};
 
@@ -10,7 +11,6 @@ use crate::duplicates::Drops;
 use crate::feed::PackingOrder;
 use crate::relabelled::Relabelled;
 use crate::{ConvertError, ConvertOptions, ConvertSummary, Events, OnDuplicate, check_destination};
-use grainstore_sources::Source;
 
 /// Adds all samples of `source` to `dataset`. Chunk size, alignment and hash seed are the dataset's; `options` say the
 /// rest. Class names that the dataset does not have are added behind its own; labels are renumbered to match, and
@@ -25,7 +25,7 @@ pub fn append(
     options: &ConvertOptions,
     events: &dyn Events,
 ) -> Result<ConvertSummary, ConvertError> {
-    let refused = |why: String| ConvertError::Refused { path: dataset.to_owned(), why };
+    let refused = |why: String| ConvertError::Refused { path: dataset.to_owned(), why: why.into() };
     let present = existing(dataset)?;
     for origin in &source.description().origins {
         check_destination(origin, dataset, true)?;

@@ -1,16 +1,18 @@
 //! Packs a source into a dataset.
 
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::str::FromStr;
 
-use grainstore_format::{Alignment, ChunkSize, Geometry};
+use grainstore_format::{Alignment, ChunkSize, Geometry, Remedy, UnknownName, choice_of};
+use grainstore_sources::{Layout, Remark, Skipped, Source};
 use grainstore_writer::{Compression, DatasetWriter, ResumePoint, Summary, WriterOptions, abandoned};
 
 use crate::duplicates::Drops;
 use crate::feed::{How, PackingOrder, Skip};
 use crate::packer::{Account, Packer};
 use crate::{ConvertError, Events, Mixing, OnDuplicate, Progress, check_destination, hash_seed};
-use grainstore_sources::{Layout, Skipped, Source};
 
 /// The order in which samples are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,39 @@ pub enum Order {
     },
     /// That of the source.
     Source,
+}
+
+impl Order {
+    /// The names of the orders.
+    pub const NAMES: [&'static str; 2] = ["shuffled", "source"];
+    const ALL: [Self; 2] = [Self::Shuffled { seed: 0 }, Self::Source];
+
+    /// The same order, drawn from `seed` where it is drawn.
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        match self {
+            Self::Shuffled { .. } => Self::Shuffled { seed },
+            Self::Source => Self::Source,
+        }
+    }
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Shuffled { .. } => Self::NAMES[0],
+            Self::Source => Self::NAMES[1],
+        })
+    }
+}
+
+/// An order by its name; one that is drawn is drawn from seed 0.
+impl FromStr for Order {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        choice_of(name, &Self::NAMES, Self::ALL)
+    }
 }
 
 /// What to do about a sample that cannot be read or understood.
@@ -174,15 +209,15 @@ pub fn check_kept(destination: &Path, on_kept: OnKept) -> Result<(), ConvertErro
 
 fn changed(source: &dyn Source) -> ConvertError {
     let path = source.description().first_path();
-    let why = "it, or another file of the source, was written to while it was packed: begin anew when it is still";
+    let why =
+        "it, or another file of the source, was written to while it was packed: start over when nothing writes to it";
     ConvertError::Refused { path, why: why.into() }
 }
 
 fn unknown_note(source: &dyn Source) -> ConvertError {
     let path = source.description().first_path();
-    let why =
-        "the interrupted conversion left out samples, and which they were cannot be read: begin anew, with --restart";
-    ConvertError::Refused { path, why: why.into() }
+    let why = "the interrupted conversion skipped samples, and which they were cannot be read";
+    ConvertError::Refused { path, why: Remark::new(why, Remedy::Restart) }
 }
 
 fn not_resumable(source: &dyn Source) -> ConvertError {
@@ -242,8 +277,8 @@ pub(crate) fn pack(
     }
     if writer.taken() == 0 && drops.len() > 0 {
         let path = source.description().first_path();
-        let why = "there is nothing to pack: every sample has a key that is taken already".to_owned();
-        return Err(ConvertError::Refused { path, why });
+        let why = "there is nothing to pack: every sample has a key that is taken already";
+        return Err(ConvertError::Refused { path, why: why.into() });
     }
     events.on_finish();
     let written = writer.finish()?;
@@ -262,10 +297,6 @@ fn stamp_of(source: &dyn Source, options: &ConvertOptions) -> String {
         Order::Source => "order: that of the source".to_owned(),
     };
     let limit = limit.map_or("limit: none".to_owned(), |limit| format!("limit: {limit}"));
-    let duplicates = match on_duplicate {
-        OnDuplicate::Error => "duplicate keys: error",
-        OnDuplicate::First => "duplicate keys: first",
-        OnDuplicate::Last => "duplicate keys: last",
-    };
-    [source.as_str(), &order, &limit, duplicates].join("; ")
+    let duplicates = format!("duplicate keys: {on_duplicate}");
+    [source, order, limit, duplicates].join("; ")
 }

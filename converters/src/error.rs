@@ -3,9 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use grainstore_format::{FormatError, shown_path};
-use grainstore_sources::folder::listing::ListingError;
-use grainstore_sources::{Bad, SourceError};
+use grainstore_format::{FormatError, Remedy, shown_path};
+use grainstore_sources::{Bad, Remark, SourceError};
 use grainstore_store::StoreError;
 use grainstore_writer::WriteError;
 
@@ -22,7 +21,7 @@ pub enum ConvertError {
         /// The file or folder.
         path: PathBuf,
         /// What was found, and what was expected.
-        why: String,
+        why: Remark,
     },
     /// A file that is to be adopted lies where the dataset may not point.
     #[error("{}: {why}", shown_path(path))]
@@ -35,7 +34,7 @@ pub enum ConvertError {
     /// A source does not give what it gave when its conversion was interrupted.
     #[error(
         "sample {number} of the order can be read now and could not when the conversion was interrupted, or the other \
-         way round: what follows it would not be what followed then; begin anew, with --restart"
+         way round: what follows it would not be what followed then"
     )]
     Changed {
         /// Number among all that were packed or skipped, from 0.
@@ -105,15 +104,28 @@ pub enum ConvertError {
 }
 
 impl ConvertError {
-    /// Whether the disk that the dataset is written to is full, or the user's share of it.
-    pub fn is_disk_full(&self) -> bool {
-        let Self::Write(WriteError::Io { source, .. }) = self else { return false };
-        matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    /// What the caller can do about it. Where [`ConvertError::is_skippable`], skipping it is another way.
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Source(source) => source.remedy(),
+            Self::Refused { why, .. } => why.remedy.clone(),
+            Self::Outside { .. } => Some(Remedy::AdoptBesideFiles),
+            Self::Changed { .. } => Some(Remedy::Restart),
+            Self::KeptWork { .. } => Some(Remedy::ResumeOrRestart),
+            Self::DestinationInsideSource { .. } => Some(Remedy::UseDestinationOutside),
+            Self::SourceInsideDestination { .. } => Some(Remedy::UseOtherDestination),
+            Self::NoParent { .. } => Some(Remedy::CreateFolder),
+            Self::Format(error) => error.remedy(),
+            Self::Write(error) => error.remedy(),
+            Self::InFile { source, .. } => source.remedy(),
+            Self::Store(error) => error.remedy(),
+            Self::NothingReadable { .. } | Self::Threads(_) | Self::Interrupted => None,
+        }
     }
 
-    /// Whether leaving out what cannot be read would have avoided it.
+    /// Whether skipping what cannot be read would have avoided it.
     pub fn is_skippable(&self) -> bool {
-        matches!(self, Self::Source(SourceError::Bad(_) | SourceError::Listing(ListingError::Unreadable { .. })))
+        matches!(self, Self::Source(source) if source.is_skippable())
     }
 }
 
@@ -129,12 +141,12 @@ mod tests {
 
     #[test]
     fn only_a_full_disk_is_a_full_disk() {
-        let error = |kind: io::ErrorKind| {
-            ConvertError::from(WriteError::Io { operation: "write", path: "x".into(), source: kind.into() })
+        let remedy = |kind: io::ErrorKind| {
+            ConvertError::from(WriteError::Io { operation: "write", path: "x".into(), source: kind.into() }).remedy()
         };
-        assert!(error(io::ErrorKind::StorageFull).is_disk_full());
-        assert!(error(io::ErrorKind::QuotaExceeded).is_disk_full());
-        assert!(!error(io::ErrorKind::PermissionDenied).is_disk_full());
-        assert!(!ConvertError::Interrupted.is_disk_full());
+        assert_eq!(remedy(io::ErrorKind::StorageFull), Some(Remedy::FreeSpace));
+        assert_eq!(remedy(io::ErrorKind::QuotaExceeded), Some(Remedy::FreeSpace));
+        assert_eq!(remedy(io::ErrorKind::PermissionDenied), None);
+        assert_eq!(ConvertError::Interrupted.remedy(), None);
     }
 }

@@ -4,6 +4,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use grainstore_format::Remedy;
+use grainstore_sources::{Bad, Layout, Reach, RecordLocation, Remark, Skipped, Source};
 use grainstore_writer::{DatasetWriter, StreamError, StreamedSample};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,7 +13,6 @@ use serde_json::Value;
 use crate::duplicates::Drops;
 use crate::feed::{Entry, EntryContent, Feed, LongSample, check};
 use crate::{ConvertError, Events, OnBad, Progress};
-use grainstore_sources::{Bad, Layout, Reach, RecordLocation, Skipped, Source};
 
 /// One conversion's account.
 pub(crate) struct Packer<'a> {
@@ -38,6 +39,9 @@ struct BadNote {
     before: u64,
     path: String,
     why: String,
+    /// Not part of the journal.
+    #[serde(skip)]
+    remedy: Option<Remedy>,
 }
 
 impl Account {
@@ -61,7 +65,10 @@ impl Account {
     }
 
     pub(crate) fn skipped(&self) -> Vec<Skipped> {
-        let skipped = |bad: &BadNote| Skipped { path: PathBuf::from(&bad.path), why: bad.why.clone() };
+        let skipped = |bad: &BadNote| Skipped {
+            path: PathBuf::from(&bad.path),
+            why: Remark { text: bad.why.clone(), remedy: bad.remedy.clone() },
+        };
         self.lock().iter().map(skipped).collect()
     }
 
@@ -147,7 +154,8 @@ impl Packer<'_> {
         }
         let Skipped { path, why } = bad.into();
         let path = path.to_string_lossy().into_owned();
-        self.account.lock().push(BadNote { before: self.writer.taken(), path, why });
+        let Remark { text: why, remedy } = why;
+        self.account.lock().push(BadNote { before: self.writer.taken(), path, why, remedy });
         Ok(())
     }
 }

@@ -13,10 +13,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use grainstore_format::{AttributeValue, Metadata};
+use grainstore_sources::{Bad, Blocks, Description, Layout, Reach, RecordLocation, SampleReader, Source, SourceSample};
 use grainstore_writer::StreamedSample;
 use serde_json::Value;
-
-use grainstore_sources::{Bad, Blocks, Description, Layout, Reach, RecordLocation, SampleReader, Source, SourceSample};
 
 /// Attributes that are numbers of names, and the user metadata that holds those.
 const NUMBERED: [(&str, &str); 2] = [("label", "class_names"), ("split", "split_names")];

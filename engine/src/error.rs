@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use grainstore_format::shown_path;
+use grainstore_format::{Remedy, shown_path};
 
 /// Why a file, or bytes of it, could not be read. The cause is the error's `source()`, not part of its text.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +20,7 @@ pub enum FileError {
         source: io::Error,
     },
     /// The file cannot be mapped: its file system, or the process's limit of memory, does not allow it.
-    #[error("{}: cannot map the file into memory; it can be read with io direct or buffered", shown_path(path))]
+    #[error("{}: cannot map the file into memory", shown_path(path))]
     Map {
         /// The file.
         path: Arc<Path>,
@@ -72,6 +72,16 @@ pub enum FileError {
 }
 
 impl FileError {
+    /// What the caller can do about it.
+    #[must_use]
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Map { .. } => Some(Remedy::ReadUnmapped),
+            Self::EndOfFile { .. } => Some(Remedy::ListDamage),
+            _ => None,
+        }
+    }
+
     /// The file.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -144,5 +154,11 @@ impl EngineError {
     /// Refuses to work in a process that was forked from the one that made the engine.
     pub(crate) fn check_home(home: grainstore_host::Home, engine: &'static str) -> Result<(), Self> {
         if home.is_here() { Ok(()) } else { Err(Self::Forked { engine }) }
+    }
+
+    /// What the caller can do about it.
+    #[must_use]
+    pub fn remedy(&self) -> Option<Remedy> {
+        matches!(self, Self::Refused { .. }).then_some(Remedy::UseAnyEngine)
     }
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::{escape_bytes, shown_key, shown_path};
+use grainstore_format::{Remedy, escape_bytes, shown_key, shown_path};
 use grainstore_reader::ReadError;
 use grainstore_store::StoreError;
 
@@ -99,6 +99,22 @@ pub enum ExportError {
 pub(crate) struct Stopped;
 
 impl ExportError {
+    /// What the caller can do about it.
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            error if error.is_disk_full() => Some(Remedy::FreeSpace),
+            Self::Exists { .. } => Some(Remedy::UseOtherDestination),
+            Self::BadDestination { .. } => Some(Remedy::UseFittingName),
+            Self::BadName { .. } => Some(Remedy::ExportOtherKeys),
+            Self::BadSample { .. } | Self::Unfit { .. } => Some(Remedy::ExportOtherTypes),
+            Self::Read(ReadError::Unreadable { .. } | ReadError::Store(StoreError::Sample { .. })) => {
+                Some(Remedy::SkipDamaged)
+            }
+            Self::Read(read) => read.remedy(),
+            _ => None,
+        }
+    }
+
     /// Whether the disk is full, or the user's share of it.
     pub fn is_disk_full(&self) -> bool {
         let mut next = match self {

@@ -1,5 +1,7 @@
 //! What can be wrong with bytes that claim to be a grainstore structure.
 
+use crate::Remedy;
+
 /// Why bytes were refused. The texts give what, found and expected; the caller adds the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -60,6 +62,14 @@ pub enum FormatError {
 }
 
 impl FormatError {
+    /// What the caller can do about it.
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::TooNew { .. } | Self::UnknownFeature { .. } => Some(Remedy::Upgrade),
+            _ => None,
+        }
+    }
+
     pub(crate) fn damaged(what: &'static str, detail: impl Into<String>) -> Self {
         Self::Damaged { what, detail: detail.into() }
     }

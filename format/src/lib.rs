@@ -19,6 +19,7 @@ compile_error!("grainstore runs on 64-bit little-endian hosts only (x86-64, aarc
 
 mod bitmap;
 mod checksums;
+mod choice;
 mod chunks;
 mod directory;
 mod entry;
@@ -33,6 +34,7 @@ mod keys;
 mod long;
 mod manifest;
 mod metadata;
+mod remedy;
 mod schema;
 mod section;
 mod segments;
@@ -40,6 +42,7 @@ mod text;
 
 pub use bitmap::{Bitmap, BitmapBuilder};
 pub use checksums::{ChecksumBuilder, ChecksumList, PIECE_LEN};
+pub use choice::{UnknownName, choice_of};
 pub use chunks::{ChunkList, width_of_count};
 pub use directory::{Directory, DirectoryCounts};
 pub use entry::{Entry, EntryFields, LONG_STORED_LEN, MAX_OFFSET, StoredLen};
@@ -53,6 +56,7 @@ pub use keys::{KeyGeometry, KeyGroups, MAX_KEY_LEN, SLOT_LEN, hash48, push_key, 
 pub use long::LongTable;
 pub use manifest::{Generation, IndexRef, Manifest, SegmentKind, SegmentRef};
 pub use metadata::Metadata;
+pub use remedy::{EpochSetting, Remedy, SourceSetting};
 pub use schema::{Attribute, AttributeType, AttributeValue, Field, FieldType, Schema};
 pub use section::{MAX_SECTIONS, SectionKind, SectionRecord};
 pub use segments::{SegmentRecord, SegmentTable};

@@ -53,6 +53,8 @@
 
 use std::sync::Arc;
 
+use grainstore_format::Remedy;
+
 mod budget;
 mod extents;
 mod lanes;
@@ -178,6 +180,21 @@ pub enum PlanError {
         /// Extents so far.
         count: u64,
     },
+}
+
+impl PlanError {
+    /// What the caller can do about it.
+    #[must_use]
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::NoRanks => Some(Remedy::UseOneRank),
+            Self::RankOutOfRange { .. } => Some(Remedy::UseRankBelowWorld),
+            Self::LanesOutOfRange { .. } => Some(Remedy::UseDefaultLanes),
+            Self::EmptySubset => Some(Remedy::ListSamples),
+            Self::PaddingTooLong { .. } => Some(Remedy::UseTailWithoutPadding),
+            _ => None,
+        }
+    }
 }
 
 impl Plan {

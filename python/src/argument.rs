@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use grainstore_format::UnknownName;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -98,7 +99,12 @@ fn path(given: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     }
 }
 
-/// A choice by its name.
-pub(crate) fn choice<T: FromStr<Err: std::fmt::Display>>(name: &str) -> Result<T, Raised> {
-    name.parse().map_err(|error: T::Err| Raised::option(error.to_string()))
+/// A value that a library parses; its error names the option.
+pub(crate) fn parsed<T: FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, Raised> {
+    text.parse().map_err(|error: T::Err| Raised::option(error.to_string()))
+}
+
+/// One of a library's named choices, given as `argument`.
+pub(crate) fn choice<T: FromStr<Err = UnknownName>>(argument: &str, name: &str) -> Result<T, Raised> {
+    name.parse().map_err(|error: UnknownName| Raised::option(error.about(argument)))
 }

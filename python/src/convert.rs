@@ -6,18 +6,18 @@ use std::str::FromStr;
 use std::sync::Once;
 
 use grainstore_converters::{
-    AdoptOptions, ConvertOptions, Events, OnBad, OnDuplicate, OnKept, Order, Progress, check_destination, check_kept,
+    AdoptOptions, ConvertOptions, Events, OnBad, OnKept, Order, Progress, check_destination, check_kept,
 };
 use grainstore_format::{Alignment, ChunkSize};
 use grainstore_sources::folder::listing::OnUnreadable;
-use grainstore_sources::lmdb::LmdbValues;
-use grainstore_sources::{Description, Format, From, Mapping, Skipped, Source, SourceOptions, open_source};
+use grainstore_sources::{Description, From, Mapping, Remark, Skipped, Source, SourceOptions, open_source};
 use grainstore_writer::{Compression, Summary};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::argument::{choice, paths as paths_of};
-use crate::error::{Raised, in_python};
+use crate::argument::{choice, parsed, paths as paths_of};
+use crate::error::Raised;
+use crate::hint::with_hint;
 use crate::progress::{Job, News, run};
 
 /// Tells a job of a conversion.
@@ -63,28 +63,16 @@ pub(crate) struct SourceArguments {
 impl SourceArguments {
     fn options(&self, skip_bad: bool) -> Result<SourceOptions, Raised> {
         Ok(SourceOptions {
-            from: match self.format.as_str() {
-                "auto" => From::Auto,
-                "folder" => From::Format(Format::Folder),
-                "tfrecord" => From::Format(Format::TfRecord),
-                "lmdb" => From::Format(Format::Lmdb),
-                "tar" => From::Format(Format::Tar),
-                "parquet" => From::Format(Format::Parquet),
-                "list" => From::Format(Format::List),
-                other => {
-                    let known = "auto, folder, tfrecord, lmdb, tar, parquet or list";
-                    return Err(Raised::option(format!("format is {other:?}, expected {known}")));
+            from: match choice("format", &self.format)? {
+                From::Stream => {
+                    return Err(Raised::option("format is \"stream\": the command alone reads standard input"));
                 }
+                from => from,
             },
-            map: self.map.as_deref().map(choice::<Mapping>).transpose()?.unwrap_or_default(),
+            map: self.map.as_deref().map(parsed::<Mapping>).transpose()?.unwrap_or_default(),
             raw: self.raw,
             database: self.database.clone(),
-            values: match self.values.as_str() {
-                "auto" => LmdbValues::Auto,
-                "raw" => LmdbValues::Raw,
-                "datum" => LmdbValues::Datum,
-                other => return Err(Raised::option(format!("values is {other:?}, expected auto, raw or datum"))),
-            },
+            values: choice("values", &self.values)?,
             labels: self.labels.clone(),
             on_unreadable: if skip_bad { OnUnreadable::Skip } else { OnUnreadable::Stop },
             jobs: None,
@@ -110,21 +98,10 @@ pub(crate) struct PackArguments {
 impl PackArguments {
     fn options(&self) -> Result<ConvertOptions, Raised> {
         Ok(ConvertOptions {
-            order: match self.order.as_str() {
-                "shuffled" => Order::Shuffled { seed: self.seed },
-                "source" => Order::Source,
-                other => return Err(Raised::option(format!("order is {other:?}, expected shuffled or source"))),
-            },
+            order: choice::<Order>("order", &self.order)?.with_seed(self.seed),
             limit: self.limit,
             on_bad: if self.skip_bad { OnBad::Skip } else { OnBad::Stop },
-            on_duplicate: match self.on_duplicate.as_str() {
-                "error" => OnDuplicate::Error,
-                "first" => OnDuplicate::First,
-                "last" => OnDuplicate::Last,
-                other => {
-                    return Err(Raised::option(format!("on_duplicate is {other:?}, expected error, first or last")));
-                }
-            },
+            on_duplicate: choice("on_duplicate", &self.on_duplicate)?,
             seed: self.seed,
             segment_size: self.segment_bytes,
             compression: compression(self.compress.as_deref())?,
@@ -135,10 +112,10 @@ impl PackArguments {
 }
 
 pub(crate) fn compression(name: Option<&str>) -> Result<Compression, Raised> {
-    match name {
-        None => Ok(Compression::None),
-        Some("lz4") => Ok(Compression::Lz4),
-        Some(other) => Err(Raised::option(format!("compress is {other:?}, expected None or \"lz4\""))),
+    let Some(name) = name else { return Ok(Compression::None) };
+    match choice("compress", name)? {
+        Compression::None => Err(Raised::option("compress is \"none\", expected None or \"lz4\"")),
+        compression => Ok(compression),
     }
 }
 
@@ -162,13 +139,17 @@ struct Made {
     duplicates: u64,
     resumed: u64,
     kind: String,
-    notes: Vec<String>,
-    warnings: Vec<String>,
+    notes: Vec<Remark>,
+    warnings: Vec<Remark>,
 }
 
-/// What a source notes, where it names options of the command.
-fn said(notes: &[String]) -> Vec<String> {
-    notes.iter().map(|note| in_python(note)).collect()
+/// What a source reports, in the words of Python.
+fn texts(remarks: Vec<Remark>) -> Vec<String> {
+    remarks.into_iter().map(text).collect()
+}
+
+fn text(remark: Remark) -> String {
+    with_hint(remark.text, remark.remedy.as_ref())
 }
 
 impl Made {
@@ -186,12 +167,12 @@ impl Made {
         summary.set_item("payload_bytes", self.written.payload_bytes)?;
         summary.set_item("stored_bytes", self.written.stored_bytes)?;
         summary.set_item("fingerprint", self.written.fingerprint.to_string())?;
-        let skipped = self.skipped.into_iter().map(|one| (one.path.to_string_lossy().into_owned(), one.why));
+        let skipped = self.skipped.into_iter().map(|one| (one.path.to_string_lossy().into_owned(), text(one.why)));
         summary.set_item("skipped", PyList::new(py, skipped.collect::<Vec<_>>())?)?;
         summary.set_item("duplicates", self.duplicates)?;
         summary.set_item("resumed_samples", self.resumed)?;
-        summary.set_item("notes", said(&self.notes))?;
-        summary.set_item("warnings", said(&self.warnings))?;
+        summary.set_item("notes", texts(self.notes))?;
+        summary.set_item("warnings", texts(self.warnings))?;
         Ok(summary)
     }
 }

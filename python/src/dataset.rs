@@ -10,7 +10,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PySlice, PyString, PyTuple};
 
-use crate::argument::{choice, indices, integer, paths as paths_of, shown};
+use crate::argument::{indices, integer, parsed, paths as paths_of, shown};
 use crate::batch::{Batch, gather};
 use crate::epoch::{Epoch, EpochArguments};
 use crate::error::Raised;
@@ -57,7 +57,7 @@ pub(crate) fn open(
     let paths = paths_of(paths)?;
     let numbers = Numbers { threads, queue_bytes, cache_bytes, generation, allow_external, timeout_s };
     let options = numbers.options(io, engine)?;
-    let how = How { paths, io: io.into(), engine: engine.into(), options, payloads: choice(payload)?, keys };
+    let how = How { paths, io: io.into(), engine: engine.into(), options, payloads: parsed(payload)?, keys };
     let opened = py.detach(|| Opened::open(how))?;
     let selection = Selection::Range(0..opened.reader.collection().sample_count());
     Ok(Dataset { shared: Shared::new(opened), selection })

@@ -8,7 +8,7 @@ use grainstore_reader::{EpochOptions, EpochPlan, EpochState, OnDamage};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::argument::choice;
+use crate::argument::parsed;
 use crate::batch::{Batch, BatchParts};
 use crate::error::Raised;
 use crate::home::{Home, release};
@@ -45,7 +45,7 @@ impl EpochArguments<'_> {
         };
         let resume = self.state.map(str::parse::<EpochState>).transpose()?;
         Ok(EpochOptions {
-            order: choice(self.order)?,
+            order: parsed(self.order)?,
             seed: self.seed,
             epoch: self.epoch,
             window_len: self.window_bytes.unwrap_or(EpochOptions::DEFAULT_WINDOW_LEN),
@@ -53,7 +53,7 @@ impl EpochArguments<'_> {
             batch_size,
             rank: self.rank,
             world: self.world_size,
-            tail: choice(self.tail)?,
+            tail: parsed(self.tail)?,
             subset: selection.for_epoch(opened.reader.collection().sample_count())?,
             resume,
             on_damage,

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use grainstore_converters::ConvertError;
 use grainstore_export::ExportError;
-use grainstore_format::FormatError;
+use grainstore_format::{FormatError, Remedy};
 use grainstore_reader::plan::PlanError;
 use grainstore_reader::{ExpressionError, ReadError, SelectError, StateError, engine};
 use grainstore_sources::SourceError;
@@ -17,6 +17,8 @@ use grainstore_store::StoreError;
 use grainstore_writer::WriteError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+
+use crate::hint::with_hint;
 
 /// An exception to be raised; made while no lock of Python's is held.
 #[derive(Debug)]
@@ -68,9 +70,9 @@ impl Raised {
         self
     }
 
-    /// An error of the libraries, and what caused it.
-    fn told(kind: &'static str, error: &(dyn Error + 'static)) -> Self {
-        let mut raised = Self::new(kind, grainstore_format::escape_controls(&chain(error)));
+    /// An error of the libraries, what caused it, and what the caller can do about it.
+    fn of_error(kind: &'static str, error: &(dyn Error + 'static), remedy: Option<Remedy>) -> Self {
+        let mut raised = Self::new(kind, grainstore_format::escape_controls(&with_hint(chain(error), remedy.as_ref())));
         raised.place.errno = errno(error);
         raised
     }
@@ -91,15 +93,6 @@ impl Raised {
         self
     }
 
-    /// The same, with what is an option of the command as the argument that it is here. A path in front stays as it is.
-    fn in_python(mut self) -> Self {
-        let path = self.place.path.as_ref().map(|path| grainstore_format::escape_bytes(path.as_encoded_bytes()));
-        let kept = path.filter(|path| self.message.starts_with(path.as_str())).map_or(0, |path| path.len());
-        let rest = self.message.split_off(kept);
-        self.message.push_str(&in_python(&rest));
-        self
-    }
-
     fn raised(self, py: Python<'_>) -> PyResult<PyErr> {
         let class = py.import("grainstore._errors")?.getattr(self.kind)?;
         let facts = PyDict::new(py);
@@ -117,42 +110,6 @@ impl From<Raised> for PyErr {
     fn from(raised: Raised) -> Self {
         Python::attach(|py| raised.raised(py).unwrap_or_else(|error| error))
     }
-}
-
-/// Options of the command that messages name, and what they are in Python.
-const ARGUMENTS: [(&str, &str); 10] = [
-    ("--restart", "restart=True"),
-    ("--resume", "resume=True"),
-    ("--from", "format="),
-    ("--map", "map="),
-    ("--raw", "raw=True"),
-    ("--database", "database="),
-    ("--values", "values="),
-    ("--labels", "labels="),
-    ("--skip-bad", "skip_bad=True"),
-    ("--allow-external", "allow_external=True"),
-];
-
-/// Words that are options of the command, as the arguments that they are here.
-pub(crate) fn in_python(text: &str) -> String {
-    let is_border = |around: Option<char>| around.is_none_or(|one| !one.is_alphanumeric() && !"-_/.".contains(one));
-    let mut said = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(place) = rest.find("--") {
-        let (before, from) = rest.split_at(place);
-        said.push_str(before);
-        let known = ARGUMENTS.iter().find(|(option, _)| {
-            from.strip_prefix(option).is_some_and(|behind| is_border(behind.chars().next().filter(|&one| one != '.')))
-        });
-        let (taken, put) = match known {
-            Some((option, argument)) if is_border(before.chars().last()) => (option.len(), *argument),
-            _ => (2, "--"),
-        };
-        said.push_str(put);
-        rest = &from[taken..];
-    }
-    said.push_str(rest);
-    said
 }
 
 /// The number of the system's error that caused it.
@@ -183,17 +140,14 @@ fn chain(error: &dyn Error) -> String {
 
 impl From<StoreError> for Raised {
     fn from(error: StoreError) -> Self {
-        let of = |kind| Self::told(kind, &error);
+        let of = |kind| Self::of_error(kind, &error, error.remedy());
         match &error {
             StoreError::NotFound { path } => of("DatasetNotFound").at(path),
             StoreError::Io { path, .. } => of("ReadFailed").at(path),
             StoreError::Format { path, source } => of(kind_of_format(source)).at(path),
-            StoreError::NotADataset { path, .. } => of("NotADataset").at(path).in_python(),
+            StoreError::NotADataset { path, .. } | StoreError::Unfinished { path, .. } => of("NotADataset").at(path),
             StoreError::Mismatch { path, .. } => of("Damaged").at(path),
-            StoreError::Outside { path, .. } => {
-                let message = format!("{} (allow_external=True allows it)", chain(&error));
-                Self::new("InvalidOption", message).at(path)
-            }
+            StoreError::Outside { path, .. } => of("InvalidOption").at(path),
             StoreError::NoSuchOrdinal { ordinal, .. } => of("NoSuchOrdinal").of(Some(*ordinal), None),
             StoreError::NoSuchAttribute { .. } => of("NoSuchName"),
             StoreError::NoSuchGeneration { path, .. } => of("InvalidOption").at(path),
@@ -217,7 +171,7 @@ fn kind_of_format(error: &FormatError) -> &'static str {
 
 impl From<ReadError> for Raised {
     fn from(error: ReadError) -> Self {
-        let of = |kind| Self::told(kind, &error);
+        let of = |kind| Self::of_error(kind, &error, error.remedy());
         match &error {
             ReadError::Unreadable { ordinal, key, source } => {
                 let raised = of("UnreadableSample").of(Some(*ordinal), key.clone());
@@ -228,12 +182,14 @@ impl From<ReadError> for Raised {
             ReadError::Engine(_) => of("ReadFailed"),
             ReadError::Stalled { path, .. } => of("ReadFailed").at(path),
             ReadError::State(_) | ReadError::Plan(PlanError::PositionOutOfRange { .. }) => of("InvalidState"),
-            ReadError::Option { .. } | ReadError::Plan(_) => of("InvalidOption"),
+            ReadError::SmallWindow { .. } | ReadError::NoQueue | ReadError::NoTimeout | ReadError::Plan(_) => {
+                of("InvalidOption")
+            }
             ReadError::NoSuchField { .. } => of("NoSuchName"),
             ReadError::NoMemory { .. } => of("OutOfMemory"),
             _ => match error {
                 ReadError::Store(error) => error.into(),
-                error => Self::told("Error", &error),
+                error => Self::of_error("Error", &error, error.remedy()),
             },
         }
     }
@@ -241,13 +197,13 @@ impl From<ReadError> for Raised {
 
 impl From<StateError> for Raised {
     fn from(error: StateError) -> Self {
-        Self::told("InvalidState", &error)
+        Self::of_error("InvalidState", &error, error.remedy())
     }
 }
 
 impl From<ExpressionError> for Raised {
     fn from(error: ExpressionError) -> Self {
-        Self::told("InvalidExpression", &error)
+        Self::of_error("InvalidExpression", &error, None)
     }
 }
 
@@ -255,20 +211,18 @@ impl From<SelectError> for Raised {
     fn from(error: SelectError) -> Self {
         match error {
             SelectError::Store(error) => error.into(),
-            error => Self::told("InvalidExpression", &error),
+            error => Self::of_error("InvalidExpression", &error, error.remedy()),
         }
     }
 }
 
 impl From<WriteError> for Raised {
     fn from(error: WriteError) -> Self {
-        let of = |kind| Self::told(kind, &error);
+        let of = |kind| Self::of_error(kind, &error, error.remedy());
         match &error {
-            WriteError::DestinationExists { path } => {
-                let message = format!("{} (overwrite=True replaces a dataset)", chain(&error));
-                Self::new("AlreadyExists", message).at(path)
+            WriteError::DestinationExists { path } | WriteError::NotReplaceable { path, .. } => {
+                of("AlreadyExists").at(path)
             }
-            WriteError::NotReplaceable { path, .. } => of("AlreadyExists").at(path),
             WriteError::Locked { path }
             | WriteError::Io { path, .. }
             | WriteError::ResumeMismatch { path, .. }
@@ -289,7 +243,7 @@ impl From<SourceError> for Raised {
 
 impl From<ConvertError> for Raised {
     fn from(error: ConvertError) -> Self {
-        let of = |path| Self::told("ConvertFailed", &error).at(path).in_python();
+        let of = |path| Self::of_error("ConvertFailed", &error, error.remedy()).at(path);
         match &error {
             ConvertError::Source(SourceError::Listing(
                 ListingError::MissingRoot { path }
@@ -298,11 +252,8 @@ impl From<ConvertError> for Raised {
                 | ListingError::NoFiles { path, .. },
             )) => of(path),
             ConvertError::Source(SourceError::Bad(bad)) => of(&bad.path),
-            ConvertError::KeptWork { path } => {
-                let ways = "resume=True goes on with them, restart=True throws them away";
-                Self::new("ConvertFailed", format!("{} ({ways})", chain(&error))).at(path)
-            }
-            ConvertError::Refused { path, .. }
+            ConvertError::KeptWork { path }
+            | ConvertError::Refused { path, .. }
             | ConvertError::Outside { path, .. }
             | ConvertError::InFile { path, .. }
             | ConvertError::Source(
@@ -315,9 +266,9 @@ impl From<ConvertError> for Raised {
             ConvertError::DestinationInsideSource { destination, .. } => of(destination),
             ConvertError::SourceInsideDestination { origin, .. } => of(origin),
             _ => match error {
-                ConvertError::Write(error) => Self::from(error).in_python(),
+                ConvertError::Write(error) => error.into(),
                 ConvertError::Store(error) => error.into(),
-                error => Self::told("ConvertFailed", &error).in_python(),
+                error => Self::of_error("ConvertFailed", &error, error.remedy()),
             },
         }
     }
@@ -325,7 +276,7 @@ impl From<ConvertError> for Raised {
 
 impl From<ExportError> for Raised {
     fn from(error: ExportError) -> Self {
-        let of = |kind| Self::told(kind, &error);
+        let of = |kind| Self::of_error(kind, &error, error.remedy());
         match &error {
             ExportError::Exists { path } | ExportError::PartialExists { path } => of("AlreadyExists").at(path),
             ExportError::BadDestination { path, .. }
@@ -335,7 +286,7 @@ impl From<ExportError> for Raised {
             ExportError::BadSample { ordinal, key, .. } => of("ExportFailed").of(Some(*ordinal), key.clone()),
             _ => match error {
                 ExportError::Read(error) => error.into(),
-                error => Self::told("ExportFailed", &error),
+                error => Self::of_error("ExportFailed", &error, error.remedy()),
             },
         }
     }

@@ -7,7 +7,7 @@ use grainstore_reader::OnDamage;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::argument::choice;
+use crate::argument::parsed;
 use crate::convert::jobs as jobs_of;
 use crate::dataset::Dataset;
 use crate::error::Raised;
@@ -49,7 +49,7 @@ pub(crate) fn export<'py>(
         shard_len: shard_bytes.unwrap_or(ExportOptions::DEFAULT_SHARD_LEN),
         jobs: jobs_of(jobs)?,
         on_damage: if skip_damaged { OnDamage::Skip } else { OnDamage::Fail },
-        ..ExportOptions::to(choice::<Format>(to)?)
+        ..ExportOptions::to(parsed::<Format>(to)?)
     };
     let summary = run(py, progress, |job| {
         let subset = selection.for_epoch(opened.reader.collection().sample_count())?;

@@ -14,6 +14,7 @@ mod epoch;
 mod error;
 mod export;
 mod given;
+mod hint;
 mod home;
 mod key;
 mod keys;

@@ -10,7 +10,7 @@ use grainstore_reader::{Reader, ReaderOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::argument::choice;
+use crate::argument::parsed;
 use crate::error::Raised;
 use crate::home::release;
 use crate::schema::{Name, Names};
@@ -93,8 +93,8 @@ impl Numbers {
         let timeout = Duration::try_from_secs_f64(self.timeout_s)
             .map_err(|_| Raised::option(format!("timeout_s is {}, expected seconds above 0", self.timeout_s)))?;
         Ok(ReaderOptions {
-            io: choice(io)?,
-            engine: choice(engine)?,
+            io: parsed(io)?,
+            engine: parsed(engine)?,
             threads: self.threads,
             queue_len: self.queue_bytes,
             cache_bytes: self.cache_bytes,

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use grainstore_format::{escape_bytes, shown_key, shown_names, shown_path};
+use grainstore_format::{Remedy, escape_bytes, shown_key, shown_names, shown_path};
 use grainstore_store::{Collection, Location, PayloadError, StoreError};
 
 use crate::engine::{self, EngineError};
@@ -44,12 +44,20 @@ pub enum ReadError {
         /// How long the caller waited.
         timeout: Duration,
     },
-    /// An invalid option.
-    #[error("{what}")]
-    Option {
-        /// Which option, what it is and what was expected.
-        what: String,
+    /// The window of the chunked order holds less than an extent.
+    #[error("window is {window_len} bytes, expected {extent_len} or more: the length of an extent")]
+    SmallWindow {
+        /// Bytes of the window in the options.
+        window_len: u64,
+        /// Bytes of an extent of the dataset.
+        extent_len: u64,
     },
+    /// The queue holds nothing.
+    #[error("queue is 0 bytes, expected 1 or more: nothing would ever be read")]
+    NoQueue,
+    /// The timeout is zero.
+    #[error("timeout is 0 s, expected more: no read would ever be in time")]
+    NoTimeout,
     /// The epoch was begun by the process that this one was forked from.
     #[error("the epoch belongs to the process that this one was forked from: begin one here")]
     Forked,
@@ -90,6 +98,23 @@ impl ReadError {
     pub(crate) fn bug(what: &'static str) -> Self {
         debug_assert!(false, "{what}");
         Self::Bug { what }
+    }
+
+    /// What the caller can do about it.
+    #[must_use]
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Store(store) => store.remedy(),
+            Self::Engine(engine) => engine.remedy(),
+            Self::Plan(plan) => plan.remedy(),
+            Self::State(state) => state.remedy(),
+            Self::Unreadable { source, .. } | Self::Closed { source } => source.remedy(),
+            Self::NoMemory { .. } => Some(Remedy::UseLessMemory),
+            Self::SmallWindow { .. } => Some(Remedy::UseLargerWindow),
+            Self::NoQueue => Some(Remedy::UseLargerQueue),
+            Self::NoTimeout | Self::Stalled { .. } => Some(Remedy::UseLongerTimeout),
+            Self::Forked | Self::Bug { .. } | Self::NoSuchField { .. } => None,
+        }
     }
 
     /// A sample whose stored bytes do not match its entry.

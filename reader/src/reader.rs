@@ -130,12 +130,10 @@ impl Reader {
     pub fn new(dataset: impl Into<Collection>, options: ReaderOptions) -> Result<Self, ReadError> {
         let dataset = dataset.into();
         if options.queue_len == 0 {
-            let what = "queue is 0 bytes, expected 1 or more: nothing would ever be read".into();
-            return Err(ReadError::Option { what });
+            return Err(ReadError::NoQueue);
         }
         if options.timeout.is_zero() {
-            let what = "timeout is 0 s, expected more: no read would ever be in time".into();
-            return Err(ReadError::Option { what });
+            return Err(ReadError::NoTimeout);
         }
         let io = Io::decide(options.io, dataset.segment_bytes(), FreeMemory::now);
         let opening = Opening { mode: io.mode, dont_cache: options.dont_cache };

@@ -1,6 +1,6 @@
 //! The state of an epoch: a line of text from which another process resumes. spec.md: STA-1 to STA-3.
 
-use grainstore_format::Fingerprint;
+use grainstore_format::{EpochSetting, Fingerprint, Remedy};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Order;
@@ -49,14 +49,30 @@ pub enum StateError {
         /// The version of the state.
         found: u64,
     },
-    /// The state belongs to another epoch.
-    #[error("state is of {what} {found}, not of {expected}")]
-    OfOther {
+    /// The state is of another dataset.
+    #[error("state is of dataset {found}, not of {expected}")]
+    OfOtherDataset {
+        /// The dataset's fingerprint in the state.
+        found: Fingerprint,
+        /// The fingerprint of the dataset that is open.
+        expected: Fingerprint,
+    },
+    /// The state is of another subset.
+    #[error("state is of subset {}, not of {}", shown_subset(*found), shown_subset(*expected))]
+    OfOtherSubset {
+        /// The hash of the subset in the state; `None` for all samples.
+        found: Option<u64>,
+        /// The hash of the subset of the epoch; `None` for all samples.
+        expected: Option<u64>,
+    },
+    /// The state is of an epoch with another order, seed, number or number of lanes.
+    #[error("state is of {setting} {found}, not of {expected}")]
+    OfOtherEpoch {
         /// What differs.
-        what: &'static str,
-        /// The value in the state.
+        setting: EpochSetting,
+        /// Its value in the state.
         found: String,
-        /// The value of the epoch.
+        /// Its value in the options.
         expected: String,
     },
     /// The state is of the same dataset, before or after samples were added.
@@ -67,6 +83,27 @@ pub enum StateError {
         /// The generation that is open.
         opened: usize,
     },
+}
+
+impl StateError {
+    /// What the caller can do about it.
+    #[must_use]
+    pub fn remedy(&self) -> Option<Remedy> {
+        Some(match self {
+            Self::Malformed { .. } => Remedy::DiscardState,
+            Self::TooNew { .. } => Remedy::Upgrade,
+            Self::OfOtherDataset { .. } => Remedy::UseOtherState,
+            Self::OfOtherSubset { found: None, .. } => Remedy::ResumeWithoutSubset,
+            Self::OfOtherSubset { .. } => Remedy::ResumeWithSameSubset,
+            Self::OfOtherEpoch { setting, found, .. } => Remedy::ResumeWith { setting: *setting, value: found.clone() },
+            Self::OfGeneration { .. } => return None,
+        })
+    }
+}
+
+/// A subset's hash in a message.
+fn shown_subset(hash: Option<u64>) -> String {
+    hash.map_or("all samples".into(), |hash| format!("{hash:016x}"))
 }
 
 /// The JSON document of a state.
@@ -136,17 +173,20 @@ impl EpochState {
 
     /// Checks that both states are of the same epoch, at any position.
     pub(crate) fn check(&self, other: &Self) -> Result<(), StateError> {
-        let differs = |what, found: String, expected: String| {
-            if found == expected { Ok(()) } else { Err(StateError::OfOther { what, found, expected }) }
+        if self.fingerprint != other.fingerprint {
+            return Err(StateError::OfOtherDataset { found: self.fingerprint, expected: other.fingerprint });
+        }
+        if self.subset != other.subset {
+            return Err(StateError::OfOtherSubset { found: self.subset, expected: other.subset });
+        }
+        let check = |setting, found: String, expected: String| {
+            if found == expected { Ok(()) } else { Err(StateError::OfOtherEpoch { setting, found, expected }) }
         };
-        let shown_subset = |state: &Self| state.subset.map_or("all samples".into(), |hash| format!("{hash:016x}"));
         let shown_lanes = |state: &Self| state.lanes.map_or("none".into(), |lanes| lanes.to_string());
-        differs("dataset", self.fingerprint.to_string(), other.fingerprint.to_string())?;
-        differs("subset", shown_subset(self), shown_subset(other))?;
-        differs("order", self.order.to_string(), other.order.to_string())?;
-        differs("seed", self.seed.to_string(), other.seed.to_string())?;
-        differs("epoch", self.epoch.to_string(), other.epoch.to_string())?;
-        differs("lanes", shown_lanes(self), shown_lanes(other))
+        check(EpochSetting::Order, self.order.to_string(), other.order.to_string())?;
+        check(EpochSetting::Seed, self.seed.to_string(), other.seed.to_string())?;
+        check(EpochSetting::Epoch, self.epoch.to_string(), other.epoch.to_string())?;
+        check(EpochSetting::Lanes, shown_lanes(self), shown_lanes(other))
     }
 }
 

@@ -48,8 +48,9 @@ fn a_window_smaller_than_an_extent_is_refused_in_the_chunked_order_and_no_other(
         for order in ORDERS {
             let epoch = reader.epoch(&EpochOptions { window_len, ..options(order, 10) });
             match (order, epoch) {
-                (Order::Chunked, Err(ReadError::Option { what })) => {
-                    assert!(what.starts_with(&format!("window is {window_len} bytes, expected ")), "{what}");
+                (Order::Chunked, Err(error @ ReadError::SmallWindow { .. })) => {
+                    let text = error.to_string();
+                    assert!(text.starts_with(&format!("window is {window_len} bytes, expected ")), "{text}");
                 }
                 (Order::Full | Order::Sequential, Ok(epoch)) => {
                     assert_eq!(epoch.map(|batch| batch.unwrap().len()).sum::<usize>(), 300);
@@ -74,7 +75,7 @@ fn lanes_that_the_dataset_has_no_samples_for_are_refused() {
 fn a_queue_of_no_bytes_is_refused() {
     let made = small();
     let result = Reader::open(made.path(), ReaderOptions { queue_len: 0, ..ReaderOptions::default() });
-    assert!(matches!(result, Err(ReadError::Option { what }) if what.starts_with("queue is 0 bytes")));
+    assert!(matches!(result, Err(error @ ReadError::NoQueue) if error.to_string().starts_with("queue is 0 bytes")));
 }
 
 #[test]

@@ -4,10 +4,10 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::{FormatError, MAX_KEY_LEN, escape_bytes, shown_path};
+use grainstore_format::{FormatError, MAX_KEY_LEN, Remedy, escape_bytes, shown_path};
 
-use crate::Bad;
 use crate::folder::listing::ListingError;
+use crate::{Bad, Remark};
 
 /// Why a source cannot be opened or read.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub enum SourceError {
         /// The file or folder.
         path: PathBuf,
         /// What was found, and what was expected.
-        why: String,
+        why: Remark,
     },
     /// A path cannot be looked at.
     #[error("{}: cannot be looked at: {source}", shown_path(path))]
@@ -49,6 +49,28 @@ pub enum SourceError {
     /// The schema of the data is not legal.
     #[error(transparent)]
     Format(#[from] FormatError),
+}
+
+impl SourceError {
+    /// What the caller can do about it.
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Listing(listing) => listing.remedy(),
+            Self::Bad(bad) => bad.why.remedy.clone(),
+            Self::Refused { why, .. } => why.remedy.clone(),
+            Self::Format(error) => error.remedy(),
+            Self::Path { .. } | Self::KeyTooLong { .. } | Self::Threads(_) => None,
+        }
+    }
+
+    /// Whether skipping what cannot be read would have avoided it.
+    pub fn is_skippable(&self) -> bool {
+        matches!(self, Self::Bad(_) | Self::Listing(ListingError::Unreadable { .. }))
+    }
+
+    pub(crate) fn refused(path: &Path, why: impl Into<Remark>) -> Self {
+        Self::Refused { path: path.to_owned(), why: why.into() }
+    }
 }
 
 /// The first bytes of a path that is too long to be read.

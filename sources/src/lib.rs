@@ -29,6 +29,7 @@ mod mapping;
 mod open;
 pub mod parquet;
 mod recognise;
+mod remark;
 pub mod shards;
 mod source;
 pub mod stream;
@@ -40,6 +41,7 @@ pub use error::SourceError;
 pub use mapping::{Mapping, MappingError};
 pub use open::{From, SourceOptions, open_source};
 pub use recognise::{Format, Recognised, recognise};
+pub use remark::Remark;
 pub use source::{
     Bad, BlockBuilder, Blocks, Description, Layout, Reach, RecordLocation, SampleReader, Skipped, Source, SourceBlock,
     SourcePart, SourceSample, WHOLE_LEN_MAX, stamp_of_parts,

@@ -3,6 +3,9 @@
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use grainstore_format::{Remedy, SourceSetting, UnknownName, choice_of};
 
 use crate::folder::listing::OnUnreadable;
 use crate::folder::{FolderOptions, FolderSource};
@@ -16,7 +19,7 @@ use crate::source::file_stamp;
 use crate::stream::{Stoppable, StreamFormat, StreamSource};
 use crate::tar::{TarOptions, TarSource};
 use crate::tfrecord::{TfRecordOptions, TfRecordSource};
-use crate::{Mapping, Source, SourceError};
+use crate::{Mapping, Remark, Source, SourceError};
 
 /// What the data are said to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +31,29 @@ pub enum From {
     Format(Format),
     /// Records of key and payload, each behind its length, on standard input.
     Stream,
+}
+
+impl From {
+    /// The names of the kinds.
+    pub const NAMES: [&'static str; 8] = ["auto", "folder", "tfrecord", "lmdb", "tar", "parquet", "list", "stream"];
+    const ALL: [Self; 8] = [
+        Self::Auto,
+        Self::Format(Format::Folder),
+        Self::Format(Format::TfRecord),
+        Self::Format(Format::Lmdb),
+        Self::Format(Format::Tar),
+        Self::Format(Format::Parquet),
+        Self::Format(Format::List),
+        Self::Stream,
+    ];
+}
+
+impl FromStr for From {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        choice_of(name, &Self::NAMES, Self::ALL)
+    }
 }
 
 /// How somebody's data are read; what does not concern their format is refused or has no effect, as each says.
@@ -65,14 +91,14 @@ pub fn open_source(named: &[PathBuf], options: &SourceOptions) -> Result<Box<dyn
         return from_stdin(options);
     }
     if let Some(dash) = named.iter().find(|path| *path == Path::new("-")) {
-        return Err(refused(dash, "standard input is a source by itself"));
+        return Err(SourceError::refused(dash, "standard input is a source by itself"));
     }
     let paths = expand(named)?;
     let found = match options.from {
         From::Auto if options.labels.is_some() => shards_of(&paths, Format::Folder)?,
         From::Auto => recognise(&paths)?,
         From::Format(format) => shards_of(&paths, format)?,
-        From::Stream => return Err(refused(&paths[0], "a stream is read from standard input: name `-`")),
+        From::Stream => return Err(SourceError::refused(&paths[0], "a stream is read from standard input: name `-`")),
     };
     options.check(found.format, &found.paths[0])?;
     Ok(with_ignored(open_recognised(&found, options)?, &found.ignored))
@@ -100,12 +126,11 @@ fn from_stdin(options: &SourceOptions) -> Result<Box<dyn Source>, SourceError> {
         From::Stream => StreamFormat::Records,
         From::Auto | From::Format(Format::Tar) => StreamFormat::Tar,
         From::Format(other) => {
-            let why =
-                format!("{} cannot be read from a stream, only tar and, with --from stream, records", other.name());
-            return Err(refused(Path::new("-"), &why));
+            let why = format!("{} cannot be read from a stream, only tar and records", other.name());
+            return Err(SourceError::refused(Path::new("-"), Remark::new(why, Remedy::StreamRecords)));
         }
     };
-    let unreadable = |error: io::Error| refused(Path::new("-"), &format!("cannot be read: {error}"));
+    let unreadable = |error: io::Error| SourceError::refused(Path::new("-"), format!("cannot be read: {error}"));
     let stdin = Box::new(Stoppable::new(io::stdin(), options.stopped.unwrap_or(|| false)).map_err(unreadable)?);
     Ok(Box::new(StreamSource::open(stdin, format, &TarOptions { map: options.map.clone() })?))
 }
@@ -122,25 +147,27 @@ impl SourceOptions {
         FolderOptions { on_unreadable: self.on_unreadable, jobs: self.jobs, labels: self.labels.clone() }
     }
 
-    /// What has no meaning for a format is a misunderstanding, and said.
+    /// Refuses a setting that means nothing for the format.
     fn check(&self, format: Format, path: &Path) -> Result<(), SourceError> {
-        let meaningless = [
-            (self.raw && format != Format::TfRecord, "--raw is for TFRecord"),
-            (self.database.is_some() && format != Format::Lmdb, "--database is for LMDB"),
-            (self.values != LmdbValues::Auto && format != Format::Lmdb, "--values is for LMDB"),
-            (self.labels.is_some() && format != Format::Folder, "--labels is for folders"),
-            (!self.map.is_empty() && format == Format::Folder, "--map is not for folders"),
-            (!self.map.is_empty() && format == Format::List, "--map is not for lists, whose columns have names"),
+        use SourceSetting::{Database, KeepWhole, Labels, Map, Values};
+        let settings = [
+            (KeepWhole, self.raw, format == Format::TfRecord, "only TFRecord records can be kept whole"),
+            (Database, self.database.is_some(), format == Format::Lmdb, "only LMDB has named databases"),
+            (Values, self.values != LmdbValues::Auto, format == Format::Lmdb, "only LMDB has kinds of values"),
+            (Labels, self.labels.is_some(), format == Format::Folder, "only folders take a table of labels"),
+            (Map, !self.map.is_empty(), format != Format::Folder, "the files of a folder have no names to map"),
+            (Map, !self.map.is_empty(), format != Format::List, "the columns of a list have names already"),
         ];
-        let wrong = meaningless.into_iter().find(|(is_wrong, _)| *is_wrong);
-        wrong.map_or(Ok(()), |(_, what)| Err(refused(path, &format!("it is {}, and {what}", described(format)))))
+        for (setting, is_given, has_meaning, why) in settings {
+            if is_given && !has_meaning {
+                let why = format!("it is {}, and {why}", described(format));
+                return Err(SourceError::refused(path, Remark::new(why, Remedy::LeaveOut(setting))));
+            }
+        }
+        Ok(())
     }
 }
 
 fn described(format: Format) -> &'static str {
     if format == Format::Folder { "a folder of files" } else { format.name() }
-}
-
-fn refused(path: &Path, why: &str) -> SourceError {
-    SourceError::Refused { path: path.to_owned(), why: why.to_owned() }
 }

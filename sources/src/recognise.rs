@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use grainstore_format::shown_path;
+use grainstore_format::{Remedy, shown_path};
 
 use crate::compressed::{Compression, content_head, detect, head_of};
 use crate::shards::files_in;
-use crate::{SourceError, lmdb, parquet, tar, tfrecord};
+use crate::{Remark, SourceError, lmdb, parquet, tar, tfrecord};
 
 /// Formats that data come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ pub fn recognise(paths: &[PathBuf]) -> Result<Recognised, SourceError> {
             Some(all) => return Err(mixed(path, found.format, &all.paths[0], all.format)),
         }
     }
-    all.ok_or_else(|| refused(Path::new(""), "nothing was named"))
+    all.ok_or_else(|| SourceError::refused(Path::new(""), "nothing was named"))
 }
 
 /// The shards of a format that was named by the user, in folders and among files.
@@ -117,7 +117,7 @@ pub(crate) fn shards_of(paths: &[PathBuf], format: Format) -> Result<Recognised,
     }
     if found.paths.is_empty() {
         let path = paths.first().map_or(Path::new(""), PathBuf::as_path);
-        return Err(refused(path, &format!("no {} file in it", format.name())));
+        return Err(SourceError::refused(path, format!("no {} file in it", format.name())));
     }
     Ok(found)
 }
@@ -125,17 +125,18 @@ pub(crate) fn shards_of(paths: &[PathBuf], format: Format) -> Result<Recognised,
 fn recognise_one(path: &Path) -> Result<Recognised, SourceError> {
     let whole = |format| Recognised { format, paths: vec![path.to_owned()], ignored: Vec::new() };
     if grainstore_writer::existing(path).is_ok() {
-        return Err(refused(path, "it is a grainstore dataset, which need not be packed; `export` makes files of it"));
+        let why = "it is a grainstore dataset, which need not be converted";
+        return Err(SourceError::refused(path, Remark::new(why, Remedy::Export)));
     }
     if path.is_dir() {
         return if path.join("data.mdb").is_file() { Ok(whole(Format::Lmdb)) } else { recognise_folder(path) };
     }
     match Format::of_file(path)? {
         Some(format) => Ok(whole(format)),
-        None => Err(refused(
-            path,
-            "it is no tar, TFRecord, LMDB or Parquet file, compressed or not, and no folder; --from says what it is",
-        )),
+        None => {
+            let why = "it is no tar, TFRecord, LMDB or Parquet file, compressed or not, and no folder";
+            Err(SourceError::refused(path, Remark::new(why, Remedy::NameFormat)))
+        }
     }
 }
 
@@ -181,10 +182,6 @@ fn has_folders(path: &Path) -> Result<bool, SourceError> {
 fn mixed(path: &Path, format: Format, other: &Path, other_format: Format) -> SourceError {
     let name = format.name();
     let other_name = other_format.name();
-    let why = format!("it is {name}, but {} is {other_name}: name data of one kind, or say --from", shown_path(other));
-    refused(path, &why)
-}
-
-fn refused(path: &Path, why: &str) -> SourceError {
-    SourceError::Refused { path: path.to_owned(), why: why.to_owned() }
+    let why = format!("it is {name}, but {} is {other_name}: name data of one kind", shown_path(other));
+    SourceError::refused(path, Remark::new(why, Remedy::NameFormat))
 }

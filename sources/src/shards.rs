@@ -113,7 +113,7 @@ fn split_brace(text: &str) -> Option<(&str, &str, &str)> {
 }
 
 fn refused(path: &Path, why: &str) -> SourceError {
-    SourceError::Refused { path: path.to_owned(), why: why.to_owned() }
+    SourceError::Refused { path: path.to_owned(), why: why.into() }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use grainstore_format::{Metadata, escape_bytes, shown_path};
 use grainstore_writer::{Sample, StreamedSample};
 use xxhash_rust::xxh64::Xxh64;
 
-use crate::SourceError;
+use crate::{Remark, SourceError};
 
 /// A sample of more bytes is not held in memory but streamed: 64 MiB.
 pub const WHOLE_LEN_MAX: u64 = 64 << 20;
@@ -69,11 +69,11 @@ pub struct Description {
     /// Whether the samples of every part come in the order of their bytes in its file.
     pub ascends: bool,
     /// Why its files cannot be adopted, in words that end a sentence; `None` where they can.
-    pub not_adoptable: Option<String>,
+    pub not_adoptable: Option<Remark>,
     /// What the user should know about how the data were understood, a sentence each.
-    pub notes: Vec<String>,
+    pub notes: Vec<Remark>,
     /// What the user should not overlook, such as links that were not followed; a sentence each.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Remark>,
     /// What was skipped before any sample was read, such as a folder that cannot be listed.
     pub skipped: Vec<Skipped>,
 }
@@ -209,7 +209,7 @@ pub struct Bad {
     /// Where in it.
     pub location: RecordLocation,
     /// What was found, and what was expected.
-    pub why: String,
+    pub why: Remark,
     /// How much is lost.
     pub reach: Reach,
 }
@@ -240,7 +240,7 @@ pub struct Skipped {
     /// The file.
     pub path: PathBuf,
     /// Where in it, and why.
-    pub why: String,
+    pub why: Remark,
 }
 
 /// A hash of a file's path, length, times and inode. A write to the file changes one of them.
@@ -288,7 +288,7 @@ impl BlockBuilder {
 
 impl Bad {
     /// A bad place in a file.
-    pub fn new(path: &Path, location: RecordLocation, why: impl Into<String>, reach: Reach) -> Self {
+    pub fn new(path: &Path, location: RecordLocation, why: impl Into<Remark>, reach: Reach) -> Self {
         Self { path: path.to_owned(), location, why: why.into(), reach }
     }
 
@@ -318,7 +318,7 @@ impl fmt::Display for RecordLocation {
 
 impl From<Bad> for Skipped {
     fn from(bad: Bad) -> Self {
-        Self { why: format!("{}{}", bad.location, bad.why), path: bad.path }
+        Self { path: bad.path, why: bad.why.after(&bad.location) }
     }
 }
 

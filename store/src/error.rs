@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::{FormatError, escape_bytes, shown_key, shown_names, shown_path};
+use grainstore_format::{FormatError, Remedy, escape_bytes, shown_key, shown_names, shown_path};
 
 /// Why a dataset could not be opened, or a query failed.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +38,16 @@ pub enum StoreError {
         path: PathBuf,
         /// What was found instead.
         why: String,
+    },
+    /// The path names a dataset that an interrupted conversion did not finish.
+    #[error("{}: not a dataset: {why}; \"{}\" is an interrupted conversion", shown_path(.path), shown_name(.partial))]
+    Unfinished {
+        /// The path given.
+        path: PathBuf,
+        /// What was found instead.
+        why: String,
+        /// The directory that the interrupted conversion left.
+        partial: PathBuf,
     },
     /// A file is whole, but not the one that the dataset expects.
     #[error("{}: {what}", shown_path(.path))]
@@ -136,6 +146,25 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// What the caller can do about it.
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::NoSuchOrdinal { sample_count, .. } if *sample_count > 0 => {
+                Some(Remedy::UseOrdinalBelow(*sample_count))
+            }
+            Self::Format { source, .. } if source.remedy().is_some() => source.remedy(),
+            Self::NotFound { path } | Self::Format { path, .. } | Self::Mismatch { path, .. }
+                if path.extension().is_some_and(|extension| extension == "idx") =>
+            {
+                Some(Remedy::RebuildIndex)
+            }
+            Self::Unfinished { .. } => Some(Remedy::Resume),
+            Self::Outside { .. } => Some(Remedy::AllowExternal),
+            Self::Sample { .. } => Some(Remedy::ListDamage),
+            _ => None,
+        }
+    }
+
     pub(crate) fn io(path: &Path, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::NotFound => Self::NotFound { path: path.to_owned() },
@@ -176,13 +205,18 @@ impl StoreError {
             Self::Io { source, .. } => source.to_string(),
             Self::Format { source, .. } => source.to_string(),
             Self::Mismatch { what, .. } | Self::Sample { what, .. } => what.clone(),
-            Self::NotADataset { why, .. } => why.clone(),
+            Self::NotADataset { why, .. } | Self::Unfinished { why, .. } => why.clone(),
             Self::Outside { target, .. } => {
                 format!("it would read {}, outside the dataset's parent directory", shown_path(target))
             }
             other => other.to_string(),
         }
     }
+}
+
+/// The last part of a path, made safe for a terminal.
+fn shown_name(path: &Path) -> String {
+    escape_bytes(path.file_name().unwrap_or_default().as_encoded_bytes())
 }
 
 #[cfg(test)]

@@ -37,17 +37,20 @@ pub(crate) enum PathKind {
 
 /// Checks the path before anything is opened.
 pub(crate) fn path_kind(path: &Path) -> Result<PathKind, StoreError> {
-    let not = |why: String| Err(StoreError::NotADataset { path: path.to_owned(), why });
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(PathKind::LoneFile),
         Ok(metadata) if metadata.is_dir() => match path.join(Manifest::FILE_NAME).try_exists() {
             Ok(true) => Ok(PathKind::Directory),
-            Ok(false) => not(why_no_manifest(path)),
+            Ok(false) => Err(no_manifest(path)),
             Err(error) => Err(StoreError::io(&path.join(Manifest::FILE_NAME), error)),
         },
-        Ok(_) => not("it is neither a directory nor a regular file".into()),
+        Ok(_) => Err(StoreError::NotADataset {
+            path: path.to_owned(),
+            why: "it is neither a directory nor a regular file".into(),
+        }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && partial_of(path).is_dir() => {
-            not(format!("it is not finished; {}", interrupted(&partial_of(path))))
+            let why = "it is not finished".into();
+            Err(StoreError::Unfinished { path: path.to_owned(), why, partial: partial_of(path) })
         }
         Err(error) => Err(StoreError::io(path, error)),
     }
@@ -241,19 +244,16 @@ fn partial_of(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn why_no_manifest(path: &Path) -> String {
-    let missing = format!("the directory has no {}", Manifest::FILE_NAME);
-    if path.extension().is_some_and(|extension| extension == "partial") {
-        return format!("{missing}; {}", interrupted(path));
+/// Why a directory without a manifest is no dataset.
+fn no_manifest(path: &Path) -> StoreError {
+    let why = format!("the directory has no {}", Manifest::FILE_NAME);
+    let partial = if path.extension().is_some_and(|extension| extension == "partial") {
+        path.to_owned()
+    } else {
+        partial_of(path)
+    };
+    if partial.is_dir() {
+        return StoreError::Unfinished { path: path.to_owned(), why, partial };
     }
-    if partial_of(path).is_dir() {
-        return format!("{missing}; {}", interrupted(&partial_of(path)));
-    }
-    missing
-}
-
-fn interrupted(partial: &Path) -> String {
-    let name = partial.file_name().unwrap_or_default();
-    let name = grainstore_format::escape_bytes(name.as_encoded_bytes());
-    format!("\"{name}\" is an interrupted conversion: the same conversion with --resume goes on with it")
+    StoreError::NotADataset { path: path.to_owned(), why }
 }

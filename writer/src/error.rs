@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use grainstore_format::{FormatError, escape_bytes, shown_path};
+use grainstore_format::{FormatError, Remedy, escape_bytes, shown_path};
 
 /// Why a dataset could not be written. Nothing stands under the final name that was not there before.
 #[derive(Debug, thiserror::Error)]
@@ -106,10 +106,29 @@ pub enum WriteError {
 }
 
 impl WriteError {
+    /// What the caller can do about it.
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::DestinationExists { .. } => Some(Remedy::Overwrite),
+            Self::Locked { .. } => Some(Remedy::WaitForOther),
+            Self::ResumeMismatch { .. } => Some(Remedy::ResumeAsStarted),
+            Self::DuplicateKey { .. } => Some(Remedy::ChooseDuplicate),
+            Self::Io { source, .. } if is_disk_full(source) => Some(Remedy::FreeSpace),
+            Self::Format(error) => error.remedy(),
+            Self::Damaged { source, .. } => source.remedy().or(Some(Remedy::ListDamage)),
+            _ => None,
+        }
+    }
+
     pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { operation, path, source }
     }
+}
+
+/// Whether the disk is full, or the user's share of it.
+fn is_disk_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Why a streamed sample was not written.

@@ -1,10 +1,13 @@
 //! What a caller hands to the writer: options and samples.
 
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::ops::Range;
+use std::str::FromStr;
 
 use grainstore_format::{
-    Alignment, AttributeValue, ChunkSize, Field, FieldType, FormatError, Geometry, Metadata, Schema,
+    Alignment, AttributeValue, ChunkSize, Field, FieldType, FormatError, Geometry, Metadata, Schema, UnknownName,
+    choice_of,
 };
 
 /// Whether samples are compressed.
@@ -15,6 +18,26 @@ pub enum Compression {
     None,
     /// LZ4, where a sample shrinks by a sixteenth or more and has at most 64 MiB.
     Lz4,
+}
+
+impl Compression {
+    /// The names of the methods.
+    pub const NAMES: [&'static str; 2] = ["none", "lz4"];
+    const ALL: [Self; 2] = [Self::None, Self::Lz4];
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(Self::NAMES[*self as usize])
+    }
+}
+
+impl FromStr for Compression {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        choice_of(name, &Self::NAMES, Self::ALL)
+    }
 }
 
 /// How a dataset is written.

@@ -131,8 +131,8 @@ impl AdoptArgs {
                 fingerprint: written.fingerprint.to_string(),
                 skipped: summary.skipped.len(),
                 skipped_samples: left_out::listed(&summary.skipped),
-                notes: source.description().notes.clone(),
-                warnings: source.description().warnings.clone(),
+                notes: left_out::texts(&source.description().notes),
+                warnings: left_out::texts(&source.description().warnings),
                 elapsed_s,
                 mb_per_s: written.payload_bytes as f64 / 1e6 / elapsed_s.max(1e-9),
             });
@@ -143,7 +143,7 @@ impl AdoptArgs {
         let (destination, size) = (shown_path(destination), shown_size(written.payload_bytes));
         printer.line(format!("{destination}: {samples} in {files} that stay where they are, {size}{left}"))?;
         left_out::warn_of(&summary.skipped, printer);
-        left_out::say_notes(source, printer);
+        left_out::print_notes(source, printer);
         if let Some(leftover) = &written.leftover {
             printer.warn(format!("{}: the replaced dataset could not be removed", shown_path(leftover)));
         }

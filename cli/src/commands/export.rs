@@ -9,15 +9,15 @@ use clap::ValueEnum;
 use grainstore_export::{
     Events, ExportError, ExportOptions, ExportSummary, Format, Progress, Selection, SkippedSample, export,
 };
-use grainstore_format::shown_path;
-use grainstore_reader::{Expression, IoChoice, OnDamage, ReadError, Reader, ReaderOptions};
+use grainstore_format::{Remedy, shown_path};
+use grainstore_reader::{Expression, IoChoice, OnDamage, Reader, ReaderOptions};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::counted;
 use crate::Exit;
 use crate::external::External;
-use crate::hints::WithHint;
+use crate::hints::{WithHint, hint};
 use crate::interrupt;
 use crate::printer::{Counted, Printer, on_one_line};
 use crate::sizes::{parse_jobs, parse_size, per_second, shown_size};
@@ -198,23 +198,14 @@ impl Events for Bar {
 
 /// The error with the flag or the action that helps.
 fn with_hint(error: ExportError) -> anyhow::Result<Exit> {
-    let hint = match &error {
-        error if error.is_disk_full() => {
+    let hint = match error.remedy() {
+        Some(Remedy::FreeSpace) => {
             "the disk is full: free space or choose an OUT on another disk; what was written has been removed"
+                .to_owned()
         }
-        ExportError::Exists { .. } => "choose another OUT",
-        ExportError::BadDestination { .. } => "--to names the format, the end of OUT must not name another one",
-        ExportError::BadName { .. } => {
-            "`--to tfrecord` and `--to parquet` hold any key, `--to lmdb` any of up to 511 bytes, `--to tar` parts of any \
-             length; --subset leaves samples out"
-        }
-        ExportError::BadSample { .. } | ExportError::Unfit { .. } => {
-            "`--to parquet` holds every type of attribute; --subset leaves samples out"
-        }
-        ExportError::Read(
-            ReadError::Unreadable { .. } | ReadError::Store(grainstore_store::StoreError::Sample { .. }),
-        ) => "--skip-damaged goes on without what cannot be read, and lists it",
-        _ => return Err(error.into()),
+        Some(Remedy::UseOtherDestination) => "choose another OUT".to_owned(),
+        Some(remedy) => hint(&remedy),
+        None => return Err(error.into()),
     };
     // All but the reader's errors say their cause themselves: shown as a chain, it would stand there twice.
     let error = match error {

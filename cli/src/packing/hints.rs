@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use grainstore_converters::ConvertError;
-use grainstore_format::{Manifest, shown_path};
+use grainstore_format::{Manifest, Remedy, shown_path};
 use grainstore_sources::SourceError;
-use grainstore_sources::folder::listing::ListingError;
 use grainstore_writer::{WriteError, resumable};
 
-use crate::hints::WithHint;
+use crate::hints::{WithHint, hint};
 use crate::printer::Printer;
 use crate::{Exit, interrupt};
 
@@ -26,17 +25,17 @@ pub(crate) enum Work {
 impl Work {
     /// What to exit with where the work was interrupted or failed; the error has its hint.
     pub(crate) fn ended(self, error: ConvertError, destination: &Path, printer: &Printer) -> anyhow::Result<Exit> {
-        // Only a conversion is continued; what else stands under its name is none of ours.
+        // Only a conversion is resumed; anything else under that name is not ours.
         let kept = (self == Self::Packing && resumable(destination).is_some()).then_some(destination);
-        // Whoever gives up waiting for a stream says that it cannot be read.
+        // A stream that is not waited for any longer is reported as unreadable.
         if matches!(error, ConvertError::Interrupted) || interrupt::requested() {
             let Some(kept) = kept else { return Ok(Exit::Interrupted) };
             printer.warn("interrupted");
-            printer.hint(go_on(kept));
+            printer.hint(resume(kept));
             return Ok(Exit::Kept);
         }
         let Some(hint) = self.hint_of(&error, kept) else { return Err(error.into()) };
-        // All but the listing's errors say their cause themselves: shown as a chain, it would stand there twice.
+        // All but the listing's errors include their cause: shown as a chain, it would be printed twice.
         let error = match error {
             ConvertError::Source(SourceError::Listing(error)) => error.into(),
             error => anyhow::Error::msg(error.to_string()),
@@ -45,47 +44,34 @@ impl Work {
     }
 
     fn hint_of(self, error: &ConvertError, kept: Option<&Path>) -> Option<String> {
-        let hint = match error {
-            error if error.is_disk_full() => return Some(self.room(kept)),
-            error if error.is_skippable() && kept.is_some() => {
-                "--resume --skip-bad goes on without what cannot be read, and lists it; what is done is kept until then"
+        let remedy = error.remedy();
+        if error.is_skippable() {
+            let skip = if kept.is_some() {
+                "--resume --skip-bad continues without what cannot be read, and lists it; what is done is kept until then"
+                    .to_owned()
+            } else {
+                hint(&Remedy::SkipBad)
+            };
+            return Some(match remedy {
+                None | Some(Remedy::SkipBad) => skip,
+                Some(remedy) => format!("{}; {skip}", hint(&remedy)),
+            });
+        }
+        let Some(remedy) = remedy else { return kept.map(resume) };
+        Some(match &remedy {
+            Remedy::FreeSpace => self.free_space(kept),
+            Remedy::Overwrite if !is_dataset(error) => {
+                "the last path is DST, the dataset to be made; this is not a dataset: is DST missing?".to_owned()
             }
-            error if error.is_skippable() => "--skip-bad goes on without what cannot be read, and lists it",
-            ConvertError::Write(WriteError::DestinationExists { path }) if !path.join(Manifest::FILE_NAME).exists() => {
-                "the last path is DST, the dataset to be made; this is none: is DST missing?"
-            }
-            ConvertError::Write(WriteError::DestinationExists { .. }) => {
-                "--overwrite replaces it, once the new dataset is whole"
-            }
-            ConvertError::Write(WriteError::DuplicateKey { .. }) => self.duplicates(),
-            ConvertError::Write(WriteError::Locked { .. }) => "wait for the other conversion, or choose another DST",
-            ConvertError::Write(WriteError::ResumeMismatch { .. }) => {
-                "the command that it was begun with goes on with it; --restart throws it away and begins anew"
-            }
-            ConvertError::KeptWork { .. } => {
-                "the same command with --resume goes on with them; --restart throws them away and begins anew"
-            }
-            ConvertError::DestinationInsideSource { .. } => "choose a DST outside SRC",
-            ConvertError::SourceInsideDestination { .. } => "choose another DST",
-            ConvertError::Outside { .. } => {
-                "put the dataset beside its files, or let it point elsewhere with --allow-external"
-            }
-            ConvertError::NoParent { .. } => "make the folder first",
-            ConvertError::Source(SourceError::Listing(ListingError::NoFiles { .. })) => {
-                "SRC is a folder with files in it; links to folders are not followed, name the folder they lead to"
-            }
-            ConvertError::Source(SourceError::Listing(ListingError::NotAFolder { .. })) => {
-                "SRC is a folder of plain files"
-            }
-            _ => return kept.map(go_on),
-        };
-        Some(hint.to_owned())
+            Remedy::ChooseDuplicate => self.choose_duplicate(),
+            _ => hint(&remedy),
+        })
     }
 
-    fn room(self, kept: Option<&Path>) -> String {
+    fn free_space(self, kept: Option<&Path>) -> String {
         match (kept, self) {
-            (Some(destination), _) => format!("the disk is full: free space; then {}", go_on(destination)),
-            (None, Self::Adding) => "the disk is full: free space; the dataset is what it was".to_owned(),
+            (Some(destination), _) => format!("the disk is full: free space; then {}", resume(destination)),
+            (None, Self::Adding) => "the disk is full: free space; the dataset is unchanged".to_owned(),
             (None, _) => {
                 "the disk is full: free space or choose a DST on another disk; what was written has been removed"
                     .to_owned()
@@ -93,16 +79,24 @@ impl Work {
         }
     }
 
-    fn duplicates(self) -> &'static str {
+    fn choose_duplicate(self) -> String {
         match self {
-            Self::Packing => "--on-duplicate first keeps the first sample of a key, last the last one",
-            Self::Adding => "--on-duplicate first leaves out samples whose key is taken",
-            Self::Adopting => "`convert` packs such data: --on-duplicate says which sample of a key is kept",
+            Self::Packing => hint(&Remedy::ChooseDuplicate),
+            Self::Adding => "--on-duplicate first skips samples whose key is taken".to_owned(),
+            Self::Adopting => {
+                "`convert` packs such data: --on-duplicate decides which sample of a key is kept".to_owned()
+            }
         }
     }
 }
 
-fn go_on(destination: &Path) -> String {
+/// Whether what exists under the destination's name is a dataset.
+fn is_dataset(error: &ConvertError) -> bool {
+    let ConvertError::Write(WriteError::DestinationExists { path }) = error else { return true };
+    path.join(Manifest::FILE_NAME).exists()
+}
+
+fn resume(destination: &Path) -> String {
     let shown = shown_path(destination);
-    format!("the same command with --resume goes on; what is done is kept in {shown}.partial until then")
+    format!("the same command with --resume continues; what is done is kept in {shown}.partial until then")
 }

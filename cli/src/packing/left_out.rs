@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use grainstore_format::shown_path;
-use grainstore_sources::{Skipped, Source};
+use grainstore_sources::{Remark, Skipped, Source};
 
+use crate::hints::hint;
 use crate::printer::Printer;
 
 /// Samples that were left out and are named on stderr; `--json` names all.
@@ -13,7 +14,7 @@ const SHOWN_MAX: usize = 10;
 /// Names what was skipped.
 pub(crate) fn warn_of(skipped: &[Skipped], printer: &Printer) {
     for skipped in skipped.iter().take(SHOWN_MAX) {
-        printer.warn(format!("skipped {}: {}", shown_path(&skipped.path), skipped.why));
+        printer.warn(format!("skipped {}: {}", shown_path(&skipped.path), shown(&skipped.why)));
     }
     if skipped.len() > SHOWN_MAX {
         printer.warn(format!("skipped {} more; --json lists them all", skipped.len() - SHOWN_MAX));
@@ -21,19 +22,32 @@ pub(crate) fn warn_of(skipped: &[Skipped], printer: &Printer) {
 }
 
 /// Prints the notes and warnings of a source.
-pub(crate) fn say_notes(source: &dyn Source, printer: &Printer) {
+pub(crate) fn print_notes(source: &dyn Source, printer: &Printer) {
     let description = source.description();
     for note in &description.notes {
-        printer.note(note);
+        printer.note(shown(note));
     }
     for warning in &description.warnings {
-        printer.warn(warning);
+        printer.warn(shown(warning));
     }
+}
+
+/// A remark with its remedy in the words of the command line.
+fn shown(remark: &Remark) -> String {
+    match &remark.remedy {
+        Some(remedy) => format!("{remark}; {}", hint(remedy)),
+        None => remark.to_string(),
+    }
+}
+
+/// `--json`: notes or warnings.
+pub(crate) fn texts(remarks: &[Remark]) -> Vec<String> {
+    remarks.iter().map(shown).collect()
 }
 
 /// `--json`: each with its path and the reason.
 pub(crate) fn listed(skipped: &[Skipped]) -> Vec<serde_json::Value> {
-    let one = |skipped: &Skipped| serde_json::json!({"path": text_of(&skipped.path), "why": skipped.why});
+    let one = |skipped: &Skipped| serde_json::json!({"path": text_of(&skipped.path), "why": shown(&skipped.why)});
     skipped.iter().map(one).collect()
 }
 

@@ -2,24 +2,25 @@
 
 use std::num::NonZeroUsize;
 
-use clap::ValueEnum;
 use grainstore_converters::{ConvertOptions, Mixing, OnBad, OnDuplicate, Order};
 use grainstore_format::MAX_OFFSET;
 use grainstore_writer::Compression;
 
+use crate::choices::named;
 use crate::sizes::{parse_jobs, parse_size, shown_size};
 
 #[derive(clap::Args)]
 pub(crate) struct PackArgs {
-    /// Order in which samples are stored; shuffled makes chunked epochs mix classes better
-    #[arg(long, value_enum, value_name = "ORDER", default_value_t = StoredOrder::Shuffled)]
-    order: StoredOrder,
+    /// Order in which samples are stored: shuffled (drawn from --seed) makes chunked epochs mix classes better, source
+    /// keeps that of SRC, which for the files of a folder is by path
+    #[arg(long, value_name = "ORDER", default_value = Order::NAMES[0], value_parser = named::<Order>(&Order::NAMES))]
+    order: Order,
     /// Bytes of a segment file; a sample that is larger gets a segment of its own
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_segment_size)]
     segment_size: u64,
     /// Compression of samples up to 64 MiB; pictures, sound and video do not shrink
-    #[arg(long, value_enum, value_name = "METHOD", default_value_t = Method::None)]
-    compress: Method,
+    #[arg(long, value_name = "METHOD", default_value_t, value_parser = named::<Compression>(&Compression::NAMES))]
+    compress: Compression,
     /// Threads that read, and that checksum and compress (default: 16, and one for each core)
     #[arg(long, value_name = "N", value_parser = parse_jobs)]
     jobs: Option<NonZeroUsize>,
@@ -28,56 +29,25 @@ pub(crate) struct PackArgs {
     limit: Option<u64>,
     /// Which of several samples with one key is packed: none of them, and the conversion fails, or the first or the
     /// last of SRC (which reads SRC once more, before)
-    #[arg(long, value_enum, value_name = "WHICH", default_value_t = Duplicate::Error)]
-    on_duplicate: Duplicate,
+    #[arg(long, value_name = "WHICH", default_value_t, value_parser = named::<OnDuplicate>(&OnDuplicate::NAMES))]
+    on_duplicate: OnDuplicate,
     /// Leave out what cannot be read or understood, and files that change while they are read; they are counted and
     /// listed
     #[arg(long, visible_alias = "skip-unreadable")]
     pub(crate) skip_bad: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum StoredOrder {
-    /// Drawn from --seed
-    Shuffled,
-    /// As SRC has them; files of a folder by path
-    Source,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Method {
-    None,
-    Lz4,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Duplicate {
-    Error,
-    First,
-    Last,
-}
-
 impl PackArgs {
     /// The options, with `seed` for the order.
     pub(crate) fn options(&self, seed: u64) -> ConvertOptions {
         ConvertOptions {
-            order: match self.order {
-                StoredOrder::Shuffled => Order::Shuffled { seed },
-                StoredOrder::Source => Order::Source,
-            },
+            order: self.order.with_seed(seed),
             limit: self.limit,
             on_bad: if self.skip_bad { OnBad::Skip } else { OnBad::Stop },
-            on_duplicate: match self.on_duplicate {
-                Duplicate::Error => OnDuplicate::Error,
-                Duplicate::First => OnDuplicate::First,
-                Duplicate::Last => OnDuplicate::Last,
-            },
+            on_duplicate: self.on_duplicate,
             seed,
             segment_size: self.segment_size,
-            compression: match self.compress {
-                Method::None => Compression::None,
-                Method::Lz4 => Compression::Lz4,
-            },
+            compression: self.compress,
             jobs: self.jobs,
             ..ConvertOptions::default()
         }

@@ -75,7 +75,7 @@ impl Made<'_> {
         if summary.duplicate_count > 0 {
             printer.warn(format!("left out for a key that another sample has: {}", summary.duplicate_count));
         }
-        left_out::say_notes(self.source, printer);
+        left_out::print_notes(self.source, printer);
         mixing_note(summary.mixing).into_iter().for_each(|note| printer.note(note));
         if summary.resumed_count > 0 {
             printer.note(format!("{} were packed before", counted(summary.resumed_count, "sample")));
@@ -108,8 +108,8 @@ impl Made<'_> {
             skipped_samples: left_out::listed(&summary.skipped),
             duplicates: summary.duplicate_count,
             resumed_samples: summary.resumed_count,
-            notes: described.notes.clone(),
-            warnings: described.warnings.clone(),
+            notes: left_out::texts(&described.notes),
+            warnings: left_out::texts(&described.warnings),
             elapsed_s,
             mb_per_s: written.payload_bytes as f64 / 1e6 / elapsed_s.max(1e-9),
         })

@@ -3,20 +3,32 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
-use clap::ValueEnum;
 use grainstore_converters::ConvertError;
 use grainstore_sources::folder::listing::OnUnreadable;
 use grainstore_sources::lmdb::LmdbValues;
-use grainstore_sources::{Format, From, Mapping, Source, SourceOptions, open_source};
+use grainstore_sources::{From, Mapping, Source, SourceOptions, open_source};
 
+use crate::choices::named;
 use crate::interrupt;
 use crate::printer::{Counted, Printer};
 
 #[derive(clap::Args)]
 pub(crate) struct SourceArgs {
-    /// What SRC is
-    #[arg(long, value_enum, value_name = "KIND", default_value_t = Kind::Auto, help_heading = "Source")]
-    from: Kind,
+    /// What SRC is; auto looks at its content
+    ///
+    /// folder: plain files, in one folder or several; tfrecord: gzip and zlib too; tar: WebDataset's too, gzip and zstd
+    /// too; lmdb, parquet; list: CSV, TSV or JSON Lines with a row for each sample, in files of any kind: path (from the
+    /// list's folder), offset, length and, if wanted, key, and other columns of numbers become attributes; stream:
+    /// records on standard input (SRC is `-`), each key length (4 bytes), key, payload length (8 bytes), payload,
+    /// little-endian.
+    #[arg(
+        long,
+        value_name = "KIND",
+        default_value = From::NAMES[0],
+        value_parser = named::<From>(&From::NAMES),
+        help_heading = "Source"
+    )]
+    from: From,
     /// Which names of the source become which of the dataset: NAME=SOURCE,... with `key` for the key, such as
     /// key=image/filename,image=image/encoded,label=image/class/label (TFRecord features, Parquet columns, tar
     /// extensions, LMDB key patterns)
@@ -28,45 +40,19 @@ pub(crate) struct SourceArgs {
     /// LMDB: read this named database
     #[arg(long, value_name = "NAME", help_heading = "Source")]
     database: Option<String>,
-    /// LMDB: what the values are
-    #[arg(long, value_enum, value_name = "VALUES", default_value_t = Values::Auto, help_heading = "Source")]
-    values: Values,
+    /// LMDB: what the values are: bytes as they are (raw), Caffe's Datum, or what the first ones look like (auto)
+    #[arg(
+        long,
+        value_name = "VALUES",
+        default_value_t,
+        value_parser = named::<LmdbValues>(&LmdbValues::NAMES),
+        help_heading = "Source"
+    )]
+    values: LmdbValues,
     /// Folder: a CSV, TSV or JSON Lines table with a row for each file; its first column, or the one called `path`, is
     /// the path below SRC, numbers become attributes, text becomes fields
     #[arg(long, value_name = "FILE", help_heading = "Source")]
     labels: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    /// Found out from its content
-    Auto,
-    /// A folder of plain files, or several
-    Folder,
-    /// TFRecord files, gzip and zlib too
-    Tfrecord,
-    /// An LMDB database
-    Lmdb,
-    /// tar files, WebDataset's too, gzip and zstd too
-    Tar,
-    /// Parquet files
-    Parquet,
-    /// CSV, TSV or JSON Lines with a row for each sample, in files of any kind: path (from the list's folder), offset,
-    /// length and, if wanted, key; other columns of numbers become attributes
-    List,
-    /// Records on standard input (SRC is `-`): key length (4 bytes), key, payload length (8 bytes), payload,
-    /// little-endian
-    Stream,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Values {
-    /// What the first ones look like
-    Auto,
-    /// Bytes, as they are
-    Raw,
-    /// Caffe's Datum
-    Datum,
 }
 
 impl SourceArgs {
@@ -89,24 +75,11 @@ impl SourceArgs {
 
     fn options(&self, skip_bad: bool) -> SourceOptions {
         SourceOptions {
-            from: match self.from {
-                Kind::Auto => From::Auto,
-                Kind::Folder => From::Format(Format::Folder),
-                Kind::Tfrecord => From::Format(Format::TfRecord),
-                Kind::Lmdb => From::Format(Format::Lmdb),
-                Kind::Tar => From::Format(Format::Tar),
-                Kind::Parquet => From::Format(Format::Parquet),
-                Kind::List => From::Format(Format::List),
-                Kind::Stream => From::Stream,
-            },
+            from: self.from,
             map: self.map.clone().unwrap_or_default(),
             raw: self.raw,
             database: self.database.clone(),
-            values: match self.values {
-                Values::Auto => LmdbValues::Auto,
-                Values::Raw => LmdbValues::Raw,
-                Values::Datum => LmdbValues::Datum,
-            },
+            values: self.values,
             labels: self.labels.clone(),
             on_unreadable: if skip_bad { OnUnreadable::Skip } else { OnUnreadable::Stop },
             jobs: None,

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use grainstore_format::shown_path;
+use grainstore_sources::{Bad, Skipped, Source};
 
 use super::AdoptOptions;
 use crate::{ConvertError, OnBad};
-use grainstore_sources::{Bad, Skipped, Source};
 
 /// A file and its parts.
 pub(super) struct OwnFile {

@@ -14,13 +14,13 @@ mod work;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+use files::AdoptedFiles;
 use grainstore_format::{Alignment, ChunkSize, Geometry};
+use grainstore_sources::{Skipped, Source};
 use grainstore_writer::{ExternalWriter, FinishedExternal, Summary, WriterOptions};
+use work::Adoption;
 
 use crate::{ConvertError, Events, OnBad, check_destination, hash_seed};
-use files::AdoptedFiles;
-use grainstore_sources::{Skipped, Source};
-use work::Adoption;
 
 /// How files are adopted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub fn adopt(
     }
     let first = source.description().first_path();
     if let Some(why) = source.description().not_adoptable.clone() {
-        return Err(ConvertError::Refused { path: first, why: format!("it cannot be adopted: {why}") });
+        return Err(ConvertError::Refused { path: first, why: why.after("it cannot be adopted: ") });
     }
     let AdoptedFiles { files, mut skipped } = AdoptedFiles::of(source, destination, options)?;
     let writer = ExternalWriter::create(destination, options.for_writer(source))?;

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use grainstore_sources::{Bad, Layout, Reach, Source, SourceSample};
 use grainstore_writer::{ExternalFile, ExternalWriter};
 
 use super::AdoptOptions;
@@ -16,7 +17,6 @@ use super::files::OwnFile;
 use super::rows::{Adopted, IndexRows, Watch};
 use crate::feed::{EntryContent, Feed, How, LongSample, PackingOrder, Skip, check};
 use crate::{ConvertError, Events, OnBad, Order, Progress};
-use grainstore_sources::{Bad, Layout, Reach, Source, SourceSample};
 
 /// How often the caller hears of the work, and is asked whether to stop.
 const PATIENCE: Duration = Duration::from_millis(50);

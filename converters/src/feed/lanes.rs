@@ -8,11 +8,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
+use grainstore_sources::{Bad, Layout, Reach, SampleReader, Source, SourceSample};
 use grainstore_writer::StreamedSample;
 
 use super::{Entry, EntryContent, Id, LongSample, PATIENCE, check, memory_len};
 use crate::{ConvertError, Events};
-use grainstore_sources::{Bad, Layout, Reach, SampleReader, Source, SourceSample};
 
 /// Bytes of a batch of samples that is sent to the other thread, about.
 const BATCH_LEN: u64 = 1 << 20;
@@ -197,8 +197,10 @@ fn hand_over(payload: &mut dyn Read, pieces: &SyncSender<io::Result<Vec<u8>>>, g
 
 /// Bytes of memory that a bad place takes, about.
 fn said_len(bad: &Bad) -> u64 {
-    (size_of::<Entry>() + bad.why.len() + bad.path.as_os_str().len() + bad.location.name.as_ref().map_or(0, Vec::len))
-        as u64
+    (size_of::<Entry>()
+        + bad.why.text.len()
+        + bad.path.as_os_str().len()
+        + bad.location.name.as_ref().map_or(0, Vec::len)) as u64
 }
 
 /// The payload of a long sample, sent from one thread to another in pieces.

@@ -18,10 +18,11 @@ use std::io::Read;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use grainstore_sources::{Bad, Layout, Reach, RecordLocation, SampleReader, Source, SourceSample};
 use grainstore_writer::{Sample, StreamedSample};
 
 use crate::{ConvertError, Events, Order};
-use grainstore_sources::{Bad, Layout, Reach, RecordLocation, SampleReader, Source, SourceSample};
+
 pub(crate) use order::PackingOrder;
 
 /// Threads that read where nothing else was asked for. They wait for the device most of the time, so their number

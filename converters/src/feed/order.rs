@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
 use std::time::Duration;
 
+use grainstore_sources::{Bad, Blocks, Source, SourceBlock};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::{Id, Mixing, check, seed_of, warm};
 use crate::{ConvertError, Events, Order, Progress, random};
-use grainstore_sources::{Bad, Blocks, Source, SourceBlock};
 
 /// How often the caller is asked whether to stop during a scan of the source.
 const SCAN_PATIENCE: Duration = Duration::from_millis(20);

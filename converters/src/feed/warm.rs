@@ -7,10 +7,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
+use grainstore_sources::Source;
 use grainstore_store::FreeMemory;
 use rustix::fs::Advice;
-
-use grainstore_sources::Source;
 
 /// Asked of the kernel at once.
 const STEP_LEN: u64 = 8 << 20;

@@ -343,7 +343,9 @@ fn a_damaged_record_is_named_with_its_place_or_left_out_and_listed() {
         let summary = try_adopt(&source, &shelf, &skipping()).unwrap();
         let total = ranges.last().unwrap().end as u64;
         assert_eq!((summary.written.samples, summary.skipped.len()), (total - 1, 1));
-        assert!(summary.skipped[0].path == paths[0] && summary.skipped[0].why.contains(&format!("at byte {offset}")));
+        assert!(
+            summary.skipped[0].path == paths[0] && summary.skipped[0].why.text.contains(&format!("at byte {offset}"))
+        );
         let keys = stored::keys(&shelf.path("adopted.grain"));
         assert!(!keys.contains(&"id-0007".into()) && keys.contains(&"id-0008".into()));
         check_all(&shelf.path("adopted.grain"));
@@ -383,7 +385,11 @@ fn a_file_that_is_not_there_is_left_out_only_where_that_is_wanted() {
     let summary = try_adopt(&source, &shelf, &skipping()).unwrap();
     assert_eq!((summary.written.samples, summary.skipped.len()), (1, 2));
     assert!(summary.skipped[0].path.ends_with("gone.bin"));
-    assert!(summary.skipped[1].why.contains("list.csv says 6..56, the file has 11 bytes"), "{:?}", summary.skipped);
+    assert!(
+        summary.skipped[1].why.text.contains("list.csv says 6..56, the file has 11 bytes"),
+        "{:?}",
+        summary.skipped
+    );
     fs::remove_file(shelf.path("a.bin")).unwrap();
     let error = adopt(&source, &shelf.path("other.grain"), &skipping(), &NoEvents).unwrap_err();
     assert!(matches!(error, ConvertError::NothingReadable { count: 2, .. }), "{error}");

@@ -111,7 +111,7 @@ fn numbers_without_names_are_those_of_the_dataset_and_others_are_bad() {
     assert!(why.contains("\"d\": its label is 2, and there are 2 names"), "{why}");
     let summary = append(&numbered, &dataset, &SKIPPING(in_order()), &NoEvents).unwrap();
     assert_eq!((summary.written.samples, summary.skipped.len()), (4, 2));
-    assert!(summary.skipped[1].why.contains("\"h\": its label is -2"), "{:?}", summary.skipped);
+    assert!(summary.skipped[1].why.text.contains("\"h\": its label is -2"), "{:?}", summary.skipped);
     let expected = [("c", Some(Int(1))), ("e", Some(Int(-1))), ("f", None), ("g", Some(Int(0)))];
     assert_eq!(labels(&stored(&dataset)[2..]), expected);
     assert_eq!(user(&dataset, "class_names"), serde_json::json!(["cat", "dog"]));

@@ -98,7 +98,7 @@ fn check_dataset(dataset: &Collection, state: &EpochState) -> Result<(), ReadErr
     };
     Err(match generations {
         Some((found, opened)) => StateError::OfGeneration { found, opened },
-        None => StateError::OfOther { what: "dataset", found: found.to_string(), expected: expected.to_string() },
+        None => StateError::OfOtherDataset { found, expected },
     }
     .into())
 }
@@ -141,8 +141,7 @@ impl OrderQuestion<'_> {
         // Samples that are extents by themselves are outside the window, so a mean above the chunk means nothing.
         let extent_len = chunk_size.min(stored_bytes / u64::from(extent_count.max(1)));
         if window_len < extent_len {
-            let what = format!("window is {window_len} bytes, expected {extent_len} or more: the length of an extent");
-            return Err(ReadError::Option { what });
+            return Err(ReadError::SmallWindow { window_len, extent_len });
         }
         let visited_count = self.extents.count();
         Ok(default_lanes(LaneBudget { window_len, chunk_size, stored_bytes, extent_count, visited_count }))

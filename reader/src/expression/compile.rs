@@ -4,7 +4,7 @@
 
 use std::ops::RangeInclusive;
 
-use grainstore_format::{AttributeType, Schema, escape_bytes};
+use grainstore_format::{AttributeType, Remedy, Schema, escape_bytes};
 use grainstore_store::Dataset;
 
 use super::SelectError;
@@ -59,6 +59,24 @@ struct Compiler<'a> {
     attributes: Vec<String>,
 }
 
+/// Why a test does not fit the dataset.
+struct Misfit {
+    what: String,
+    remedy: Remedy,
+}
+
+impl From<String> for Misfit {
+    fn from(what: String) -> Self {
+        Self { what, remedy: Remedy::ListAttributes }
+    }
+}
+
+impl From<&str> for Misfit {
+    fn from(what: &str) -> Self {
+        what.to_owned().into()
+    }
+}
+
 impl Compiler<'_> {
     fn node(&mut self, node: &Node) -> Result<CompiledNode, SelectError> {
         Ok(match node {
@@ -74,11 +92,12 @@ impl Compiler<'_> {
     }
 
     fn test(&mut self, test: &Test) -> Result<CompiledNode, SelectError> {
-        let leaf = self.leaf(&test.name, &test.predicate).map_err(|what| SelectError::Unfit {
+        let leaf = self.leaf(&test.name, &test.predicate).map_err(|misfit| SelectError::Unfit {
             path: self.dataset.path().to_owned(),
             name: test.name.to_string(),
             column: test.column.0,
-            what,
+            what: misfit.what,
+            remedy: misfit.remedy,
         })?;
         let negated = match test.predicate {
             Predicate::Among { negated, .. } | Predicate::Present { negated } => negated,
@@ -89,21 +108,21 @@ impl Compiler<'_> {
     }
 
     /// The set of a test, before it is negated.
-    fn leaf(&mut self, name: &Name, predicate: &Predicate) -> Result<Leaf, String> {
-        let no_classes = |_: &[u8]| Err("compared with a string, expected a number".to_owned());
+    fn leaf(&mut self, name: &Name, predicate: &Predicate) -> Result<Leaf, Misfit> {
+        let no_classes = |_: &[u8]| Err("compared with a string, expected a number".into());
         match name {
             Name::Attribute(name) => self.attribute(name, predicate),
             Name::Ordinal => integers(predicate, Base::Zero, Number::cut, no_classes).map(Leaf::Ordinal),
-            Name::Key | Name::KeyHash if !self.dataset.is_keyed() => Err("the dataset has no keys".to_owned()),
+            Name::Key | Name::KeyHash if !self.dataset.is_keyed() => Err("the dataset has no keys".into()),
             Name::KeyHash => {
                 check_fractions(predicate)?;
                 integers(predicate, Base::Zero, Number::cut_of_fraction, no_classes).map(Leaf::KeyHash)
             }
-            Name::Key => keys(predicate),
+            Name::Key => Ok(keys(predicate)?),
         }
     }
 
-    fn attribute(&mut self, name: &str, predicate: &Predicate) -> Result<Leaf, String> {
+    fn attribute(&mut self, name: &str, predicate: &Predicate) -> Result<Leaf, Misfit> {
         let schema = self.dataset.schema();
         let attribute = schema.attributes().iter().find(|attribute| attribute.name == name);
         let attribute = attribute.ok_or_else(|| no_such_attribute(schema))?;
@@ -112,15 +131,15 @@ impl Compiler<'_> {
             return Ok(Leaf::Present(index));
         }
         let base = match attribute.kind {
-            AttributeType::Bool => return bools(predicate).map(|set| Leaf::Integers(index, set)),
+            AttributeType::Bool => return Ok(Leaf::Integers(index, bools(predicate)?)),
             AttributeType::Float32 => {
                 // So that 0.1 equals what a float32 column stores for 0.1.
                 #[expect(clippy::cast_possible_truncation, reason = "the nearest one is wanted")]
                 let nearest = |number: &Number| f64::from(number.nearest() as f32);
-                return floats(predicate, nearest).map(|set| Leaf::Floats(index, set));
+                return Ok(Leaf::Floats(index, floats(predicate, nearest)?));
             }
             AttributeType::Float64 => {
-                return floats(predicate, Number::nearest).map(|set| Leaf::Floats(index, set));
+                return Ok(Leaf::Floats(index, floats(predicate, Number::nearest)?));
             }
             AttributeType::Uint8 | AttributeType::Uint16 | AttributeType::Uint32 | AttributeType::Uint64 => Base::Zero,
             AttributeType::Int8 | AttributeType::Int16 | AttributeType::Int32 | AttributeType::Int64 => Base::Lowest,
@@ -150,8 +169,8 @@ fn integers(
     predicate: &Predicate,
     base: Base,
     cut: impl Fn(&Number) -> IntegerCut,
-    named: impl Fn(&[u8]) -> Result<Vec<i128>, String>,
-) -> Result<IntegerSet, String> {
+    named: impl Fn(&[u8]) -> Result<Vec<i128>, Misfit>,
+) -> Result<IntegerSet, Misfit> {
     let mut ranges = Vec::new();
     match predicate {
         Predicate::Side(side, number) => ranges.push(on_side(*side, cut(number))),
@@ -165,19 +184,17 @@ fn integers(
                     ListItem::Literal(Literal::Text(text)) => {
                         ranges.extend(named(text)?.into_iter().map(|value| value..=value))
                     }
-                    ListItem::Literal(Literal::Bool(_)) => {
-                        return Err("compared with a bool, expected a number".to_owned());
-                    }
+                    ListItem::Literal(Literal::Bool(_)) => return Err("compared with a bool, expected a number".into()),
                 }
             }
         }
-        Predicate::StartsWith(_) | Predicate::Present { .. } => return Err("expected a comparison".to_owned()),
+        Predicate::StartsWith(_) | Predicate::Present { .. } => return Err("expected a comparison".into()),
     }
     Ok(IntegerSet::new(&ranges, base))
 }
 
 /// Checks that a hash is compared with numbers from 0 to 1: a user who writes 90 means 0.9. spec.md: SUB-9.
-fn check_fractions(predicate: &Predicate) -> Result<(), String> {
+fn check_fractions(predicate: &Predicate) -> Result<(), Misfit> {
     let outside = |number: &&Number| number.cut().last_at_most() < 0 || number.cut().first_at_least() > 1;
     let numbers: Vec<&Number> = match predicate {
         Predicate::Side(_, number) => vec![number],
@@ -185,7 +202,10 @@ fn check_fractions(predicate: &Predicate) -> Result<(), String> {
         Predicate::StartsWith(_) | Predicate::Present { .. } => Vec::new(),
     };
     match numbers.into_iter().find(outside) {
-        Some(number) => Err(format!("compared with {number}, expected a number from 0 to 1")),
+        Some(number) => {
+            let what = format!("compared with {number}, expected a number from 0 to 1");
+            Err(Misfit { what, remedy: Remedy::UseKeyHashFraction })
+        }
         None => Ok(()),
     }
 }
@@ -208,11 +228,11 @@ fn on_side(side: Side, cut: IntegerCut) -> RangeInclusive<i128> {
 }
 
 /// The labels of the classes of this name.
-fn classes(dataset: &Dataset, attribute: &str, name: &[u8]) -> Result<Vec<i128>, String> {
+fn classes(dataset: &Dataset, attribute: &str, name: &[u8]) -> Result<Vec<i128>, Misfit> {
     let names = dataset.user_metadata().get(CLASS_NAMES).and_then(|names| names.as_array());
     let Some(names) = names.filter(|_| attribute == CLASS_ATTRIBUTE) else {
         return Err(
-            "compared with a string, expected a number: only label can have names, if there are class_names".to_owned()
+            "compared with a string, expected a number: only label can have names, if there are class_names".into()
         );
     };
     let labels: Vec<i128> = (0..)
@@ -221,7 +241,8 @@ fn classes(dataset: &Dataset, attribute: &str, name: &[u8]) -> Result<Vec<i128>,
         .map(|(label, _)| label)
         .collect();
     if labels.is_empty() {
-        return Err(format!("no class \"{}\" among the {} class_names", escape_bytes(name), names.len()));
+        let what = format!("no class \"{}\" among the {} class_names", escape_bytes(name), names.len());
+        return Err(Misfit { what, remedy: Remedy::ListClassNames });
     }
     Ok(labels)
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use grainstore_format::shown_path;
+use grainstore_format::{Remedy, shown_path};
 use grainstore_store::StoreError;
 
 use super::{MAX_DEPTH, MAX_LEN};
@@ -59,6 +59,8 @@ pub enum SelectError {
         column: usize,
         /// Found and expected.
         what: String,
+        /// What the caller can do about it.
+        remedy: Remedy,
     },
     /// A value that a sample does not have was compared.
     #[error("{}: sample {ordinal} has no {attribute}: write `{attribute} is present and ...` before what compares it", shown_path(.path))]
@@ -76,4 +78,16 @@ pub enum SelectError {
     /// The subset cannot be made.
     #[error(transparent)]
     Subset(#[from] SubsetError),
+}
+
+impl SelectError {
+    /// What the caller can do about it.
+    #[must_use]
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Unfit { remedy, .. } => Some(remedy.clone()),
+            Self::Store(store) => store.remedy(),
+            Self::Missing { .. } | Self::Subset(_) => None,
+        }
+    }
 }

@@ -121,7 +121,9 @@ fn a_state_of_something_else_is_refused() {
     let own = options(Order::Chunked, 0, 2, 10);
     let state = reader.plan(&own).unwrap().state_after(5);
     let refused = |reader: &Reader, options: EpochOptions| match reader.epoch(&options) {
-        Err(ReadError::State(StateError::OfOther { what, .. })) => what,
+        Err(ReadError::State(StateError::OfOtherDataset { .. })) => "dataset".to_owned(),
+        Err(ReadError::State(StateError::OfOtherSubset { .. })) => "subset".to_owned(),
+        Err(ReadError::State(StateError::OfOtherEpoch { setting, .. })) => setting.to_string(),
         other => panic!("{other:?}"),
     };
     let with = |options| EpochOptions { resume: Some(state.clone()), ..options };

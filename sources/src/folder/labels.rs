@@ -105,7 +105,7 @@ impl Labels {
     }
 
     fn refused(&self, why: String) -> SourceError {
-        SourceError::Refused { path: self.file.clone(), why }
+        SourceError::Refused { path: self.file.clone(), why: why.into() }
     }
 }
 

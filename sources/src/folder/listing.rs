@@ -20,14 +20,14 @@
 mod classes;
 mod scan;
 
-use grainstore_format::shown_path;
-
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::mem;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+use grainstore_format::{Remedy, shown_path};
 
 pub use classes::Classes;
 use scan::{Folder, ScanCounts};
@@ -86,14 +86,13 @@ pub enum ListingError {
 }
 
 impl ListingError {
-    /// What the caller may try, in one sentence, where there is something.
-    pub fn hint(&self) -> Option<&'static str> {
+    /// What the caller can do about it.
+    pub fn remedy(&self) -> Option<Remedy> {
         match self {
-            Self::Unreadable { .. } => {
-                Some("make the path readable, repair or remove a dangling link, or have unreadable paths skipped")
-            }
-            Self::NoFiles { .. } => Some("links to folders are not followed; name the folder they lead to"),
-            Self::MissingRoot { .. } | Self::NotAFolder { .. } => None,
+            Self::Unreadable { .. } => Some(Remedy::SkipBad),
+            Self::NoFiles { .. } => Some(Remedy::NameFolderOfFiles),
+            Self::NotAFolder { .. } => Some(Remedy::NamePlainFolder),
+            Self::MissingRoot { .. } => None,
         }
     }
 }

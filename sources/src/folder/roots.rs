@@ -90,7 +90,7 @@ fn distinct_prefixes(listings: &[Listing]) -> Result<Vec<Vec<u8>>, SourceError> 
     let places: Vec<PathBuf> = listings.iter().map(|listing| canonical(listing.root())).collect::<Result<_, _>>()?;
     let mut prefixes: Vec<Vec<u8>> = Vec::new();
     for (number, (listing, place)) in listings.iter().zip(&places).enumerate() {
-        let refused = |why: String| Err(SourceError::Refused { path: listing.root().to_owned(), why });
+        let refused = |why: String| Err(SourceError::Refused { path: listing.root().to_owned(), why: why.into() });
         let Some(name) = listing.root().file_name().or(place.file_name()) else {
             return refused("it has no name, which keys would begin with".into());
         };

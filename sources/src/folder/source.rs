@@ -1,13 +1,13 @@
 //! Listed folders as a source: one file, one sample.
 
-use grainstore_host::{open_regular, read_whole};
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::escape_bytes;
+use grainstore_format::{Remedy, escape_bytes};
+use grainstore_host::{open_regular, read_whole};
 use grainstore_writer::{Sample, StreamedSample};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use xxhash_rust::xxh64::Xxh64;
@@ -16,11 +16,10 @@ use super::labels::Labels;
 use super::listing::{Listing, OnUnreadable, ScanOptions};
 use super::roots::{Roots, leave_out};
 use super::shape::FolderShape;
-
 use crate::source::file_stamp;
 use crate::{
-    Bad, Blocks, Description, Layout, Reach, RecordLocation, SampleReader, Skipped, Source, SourceError, SourcePart,
-    SourceSample, WHOLE_LEN_MAX,
+    Bad, Blocks, Description, Layout, Reach, RecordLocation, Remark, SampleReader, Skipped, Source, SourceError,
+    SourcePart, SourceSample, WHOLE_LEN_MAX,
 };
 
 /// Threads that list folders where nothing else was asked for. They wait for the device most of the time, so their
@@ -81,11 +80,11 @@ impl FolderSource {
             sample_count: Some(listing.len() as u64),
         };
         let parts = roots.listings().iter().map(part).collect();
-        let skipped = |(path, why): &(PathBuf, String)| Skipped { path: path.clone(), why: why.clone() };
+        let skipped = |(path, why): &(PathBuf, String)| Skipped { path: path.clone(), why: why.as_str().into() };
         let description = Description {
             has_distinct_keys: true,
             is_listed: true,
-            not_adoptable: Some("every file would be a segment of its own: pack it with `convert`".into()),
+            not_adoptable: Some(Remark::new("every file would be a segment of its own", Remedy::Convert)),
             notes: notes(&roots, &shape),
             warnings: links_warning(&roots).into_iter().collect(),
             skipped: roots.listings().iter().flat_map(Listing::unreadable).map(skipped).collect(),
@@ -110,10 +109,11 @@ impl FolderSource {
     }
 }
 
-fn notes(roots: &Roots, shape: &FolderShape) -> Vec<String> {
+fn notes(roots: &Roots, shape: &FolderShape) -> Vec<Remark> {
     let special: u64 = roots.listings().iter().map(Listing::skipped_special).sum();
     let special = (special > 0).then(|| format!("pipes, sockets and devices, passed over: {special}"));
-    labels_note(roots, shape).into_iter().chain(shape.notes().iter().cloned()).chain(special).collect()
+    let texts = labels_note(roots, shape).into_iter().chain(shape.notes().iter().cloned()).chain(special);
+    texts.map(Remark::from).collect()
 }
 
 /// Whether the samples have labels, and if not, why.
@@ -139,10 +139,10 @@ fn labels_note(roots: &Roots, shape: &FolderShape) -> Option<String> {
     Some(format!("no labels: not every file is at CLASS/FILE{shown}{way_out}"))
 }
 
-fn links_warning(roots: &Roots) -> Option<String> {
+fn links_warning(roots: &Roots) -> Option<Remark> {
     let links: u64 = roots.listings().iter().map(Listing::skipped_dir_links).sum();
     let ending = if links == 1 { "" } else { "s" };
-    (links > 0).then(|| format!("{links} link{ending} to folders NOT packed: only links to files are followed"))
+    (links > 0).then(|| format!("{links} link{ending} to folders NOT packed: only links to files are followed").into())
 }
 
 fn scan_all(roots: &[PathBuf], options: &FolderOptions) -> Result<Vec<Listing>, SourceError> {

@@ -5,8 +5,8 @@ use std::path::Path;
 use grainstore_format::{Attribute, AttributeType, Field, FieldType, Metadata, Schema};
 use serde_json::{Map, Value};
 
-use crate::SourceError;
 use crate::table::{Column, ColumnUse, Table, Wanted, quoted};
+use crate::{Remark, SourceError};
 
 pub(super) const WANTED: Wanted =
     Wanted { path_names: &["path"], or_first: false, plain: &["offset", "length", "key"] };
@@ -31,7 +31,7 @@ impl ListColumns {
 }
 
 /// The schema and the user metadata, and what the user should know of the columns.
-pub(super) fn metadata(table: &Table, list: &Path) -> Result<(Metadata, Vec<String>), SourceError> {
+pub(super) fn metadata(table: &Table, list: &Path) -> Result<(Metadata, Vec<Remark>), SourceError> {
     let mut attributes = Vec::new();
     let mut user = Map::new();
     let mut notes = Vec::new();
@@ -50,7 +50,7 @@ pub(super) fn metadata(table: &Table, list: &Path) -> Result<(Metadata, Vec<Stri
                 return Err(refused(list, format!("column {shown} {why}")));
             }
             ColumnUse::Plain => {}
-            ColumnUse::Nothing => notes.push(format!("column {shown} of the list is empty and was left out")),
+            ColumnUse::Nothing => notes.push(format!("column {shown} of the list is empty and was left out").into()),
         }
     }
     let data = Field { name: "data".into(), kind: FieldType::Bytes };
@@ -58,5 +58,5 @@ pub(super) fn metadata(table: &Table, list: &Path) -> Result<(Metadata, Vec<Stri
 }
 
 fn refused(list: &Path, why: String) -> SourceError {
-    SourceError::Refused { path: list.to_owned(), why }
+    SourceError::Refused { path: list.to_owned(), why: why.into() }
 }

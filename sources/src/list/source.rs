@@ -11,7 +11,7 @@ use super::shape::{ListColumns, WANTED, metadata};
 use crate::source::stamp_of_parts;
 use crate::table::Table;
 use crate::{
-    Bad, BlockBuilder, Blocks, Description, Layout, Reach, RecordLocation, SampleReader, Source, SourceError,
+    Bad, BlockBuilder, Blocks, Description, Layout, Reach, RecordLocation, Remark, SampleReader, Source, SourceError,
     SourcePart, WHOLE_LEN_MAX,
 };
 
@@ -42,7 +42,7 @@ impl ListSource {
             is_keyed: rows.is_keyed(),
             is_listed: true,
             ascends: rows.are_ascending(),
-            not_adoptable: rows.overlap(),
+            not_adoptable: rows.overlap().map(Remark::from),
             notes,
             ..Description::new("list", origins, metadata, parts)
         };

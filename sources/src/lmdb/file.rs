@@ -63,7 +63,7 @@ impl DataFile {
         let path = if path.is_dir() { path.join("data.mdb") } else { path.to_owned() };
         let opened = open_regular(&path);
         let (file, len) = opened.map_err(|source| SourceError::Path { path: path.clone(), source })?;
-        let meta = newest(&file, None).map_err(|why| SourceError::Refused { path: path.clone(), why })?;
+        let meta = newest(&file, None).map_err(|why| SourceError::Refused { path: path.clone(), why: why.into() })?;
         let page_count = (len / u64::from(meta.page_len)).min(meta.last_page.saturating_add(1));
         Ok(Self { path, file, len, meta, page_count })
     }

@@ -1,9 +1,11 @@
 //! LMDB environments as a source: a range of a database's keys is a part.
 
+use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-use grainstore_format::{escape_bytes, shown_path};
+use grainstore_format::{Remedy, UnknownName, choice_of, escape_bytes, shown_path};
 
 use super::file::{DataFile, Fault};
 use super::meta::Record;
@@ -13,8 +15,8 @@ use super::samples::LmdbSamples;
 use super::shape::LmdbShape;
 use super::tree::{Spot, Tree};
 use crate::{
-    Bad, BlockBuilder, Blocks, Description, Layout, Mapping, Reach, SampleReader, Source, SourceError, SourcePart,
-    stamp_of_parts,
+    Bad, BlockBuilder, Blocks, Description, Layout, Mapping, Reach, Remark, SampleReader, Source, SourceError,
+    SourcePart, stamp_of_parts,
 };
 
 /// Keys that are looked at to find out what a database holds.
@@ -48,6 +50,26 @@ pub enum LmdbValues {
     Raw,
     /// Caffe's `Datum`.
     Datum,
+}
+
+impl LmdbValues {
+    /// The names of the choices.
+    pub const NAMES: [&'static str; 3] = ["auto", "raw", "datum"];
+    const ALL: [Self; 3] = [Self::Auto, Self::Raw, Self::Datum];
+}
+
+impl fmt::Display for LmdbValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(Self::NAMES[*self as usize])
+    }
+}
+
+impl FromStr for LmdbValues {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        choice_of(name, &Self::NAMES, Self::ALL)
+    }
 }
 
 /// LMDB environments, one behind the other. All have the shape of the first.
@@ -106,7 +128,7 @@ impl LmdbSource {
             has_distinct_keys: databases.len() == 1,
             // Pages are filled from their ends, and in any order.
             ascends: false,
-            not_adoptable: shape.not_adoptable(),
+            not_adoptable: shape.not_adoptable().map(Remark::from),
             notes,
             ..Description::new("LMDB", origins, shape.metadata.clone(), parts)
         };
@@ -191,12 +213,12 @@ impl Database {
         Ok(Self { file, tree })
     }
 
-    fn shape(&self, options: &LmdbOptions) -> Result<(LmdbShape, Vec<String>), SourceError> {
+    fn shape(&self, options: &LmdbOptions) -> Result<(LmdbShape, Vec<Remark>), SourceError> {
         let seen = self.look(options).map_err(SourceError::from)?;
         let names = seen.names.join(", ");
         if seen.plain_count == 0 && !seen.names.is_empty() {
-            let why = format!("holds no values itself, only named databases: --database takes one of them ({names})");
-            return Err(refused(self.file.path(), why));
+            let why = format!("holds no values itself, only named databases ({names})");
+            return Err(refused(self.file.path(), Remark::new(why, Remedy::ChooseDatabase)));
         }
         let shape = LmdbShape::of(options, &seen.values).map_err(|why| refused(self.file.path(), why))?;
         if shape.searches() && !self.tree.is_ordered_by_bytes() {
@@ -206,7 +228,7 @@ impl Database {
             ));
         }
         let note = format!("{} holds named databases too, which are not read: {names}", shown_path(self.file.path()));
-        Ok((shape, if seen.names.is_empty() { Vec::new() } else { vec![note] }))
+        Ok((shape, if seen.names.is_empty() { Vec::new() } else { vec![Remark::new(note, Remedy::ChooseDatabase)] }))
     }
 
     /// Looks at the first keys, and at the first values.
@@ -261,6 +283,6 @@ fn named(file: &DataFile, main: &Tree, name: &str) -> Result<Record, SourceError
     record.ok_or_else(|| refused(file.path(), format!("has no named database \"{}\"", escape_bytes(name.as_bytes()))))
 }
 
-fn refused(path: &Path, why: impl Into<String>) -> SourceError {
+fn refused(path: &Path, why: impl Into<Remark>) -> SourceError {
     SourceError::Refused { path: path.to_owned(), why: why.into() }
 }

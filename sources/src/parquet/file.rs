@@ -36,7 +36,7 @@ impl ParquetFile {
         let failed = |source| SourceError::Path { path: path.to_owned(), source };
         let (file, len) = open_regular(path).map_err(failed)?;
         let head = crate::compressed::head_of(&mut &file).map_err(failed)?;
-        let refused = |why: String| SourceError::Refused { path: path.to_owned(), why };
+        let refused = |why: String| SourceError::Refused { path: path.to_owned(), why: why.into() };
         if !super::recognises(&head) {
             return Err(refused(format!("not a Parquet file: {len} bytes that do not begin with \"PAR1\"")));
         }
@@ -84,8 +84,10 @@ impl ParquetFile {
     /// # Errors
     /// Names the row group and the column.
     pub(super) fn check_group(&self, group: usize, leaves: &[usize]) -> Result<(), SourceError> {
-        let refused =
-            |why: String| SourceError::Refused { path: self.path.clone(), why: format!("row group {group}{why}") };
+        let refused = |why: String| SourceError::Refused {
+            path: self.path.clone(),
+            why: format!("row group {group}{why}").into(),
+        };
         let metadata = self.metadata.row_group(group);
         if metadata.num_rows() < 0 {
             return Err(refused(format!(" has {} rows", metadata.num_rows())));

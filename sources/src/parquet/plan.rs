@@ -1,11 +1,13 @@
 //! What of a file becomes what: the columns that are read, and where their cells go.
 
-use grainstore_format::{Attribute, AttributeType, Field, FieldType, Metadata, Schema, escape_bytes, shown_path};
+use grainstore_format::{
+    Attribute, AttributeType, Field, FieldType, Metadata, Remedy, Schema, escape_bytes, shown_path,
+};
 use serde_json::{Map, Value};
 
 use super::file::ParquetFile;
 use super::kind::{ColumnKind, time_unit};
-use crate::{Mapping, SourceError};
+use crate::{Mapping, Remark, SourceError};
 
 /// Columns that are named in a message.
 const NAMES_SHOWN: usize = 20;
@@ -20,7 +22,7 @@ pub(super) struct ColumnPlan {
     pub(super) fields: Vec<(usize, FieldType)>,
     pub(super) key: Option<usize>,
     pub(super) metadata: Metadata,
-    pub(super) notes: Vec<String>,
+    pub(super) notes: Vec<Remark>,
 }
 
 /// A column that is read.
@@ -44,7 +46,7 @@ struct Planner<'a> {
     /// (name in the dataset, leaf)
     targets: Vec<(String, usize)>,
     key: Option<usize>,
-    notes: Vec<String>,
+    notes: Vec<Remark>,
 }
 
 impl ColumnPlan {
@@ -93,7 +95,7 @@ impl ColumnPlan {
         let refused = |name: &str, why: String| {
             let first = shown_path(&first.path);
             let why = format!("column {} {why} {first}", quoted(name));
-            Err(SourceError::Refused { path: file.path.clone(), why })
+            Err(SourceError::Refused { path: file.path.clone(), why: why.into() })
         };
         let names: Vec<String> = file.leaves().map(|column| column.path().string()).collect();
         let mut leaves = Vec::with_capacity(self.columns.len());
@@ -152,7 +154,7 @@ impl Planner<'_> {
         self.key = candidate.filter(|&leaf| is_bytes(leaf) && can_be_key(leaf));
         if let Some(leaf) = self.key {
             let name = quoted(&self.leaves[leaf].name);
-            self.notes.push(format!("column {name} is the key; --map names the columns if it is not"));
+            self.notes.push(Remark::new(format!("column {name} is the key"), Remedy::MapOtherKey));
         }
     }
 
@@ -195,7 +197,8 @@ impl Planner<'_> {
                 (_, None) => {}
             }
             if let Some(unit) = &self.leaves[*leaf].unit {
-                self.notes.push(format!("{} is a date or a time, kept as its integer: {unit}", quoted(target)));
+                let note = format!("{} is a date or a time, kept as its integer: {unit}", quoted(target));
+                self.notes.push(note.into());
             }
         }
         match columns.get(key.unwrap_or(usize::MAX)) {
@@ -205,7 +208,7 @@ impl Planner<'_> {
             _ => {}
         }
         if fields.is_empty() {
-            return Err(self.refused("no column of bytes or text among those taken; a dataset needs a field".into()));
+            return Err(self.refused("no column of bytes or text among those taken; a dataset needs a field"));
         }
         let user = self.class_names();
         let metadata = Metadata { schema: Schema::new(attributes, fields)?, user };
@@ -233,12 +236,12 @@ impl Planner<'_> {
     }
 
     fn not_taken(&self, name: &str, what: &str) -> SourceError {
-        let hint = "take the other columns by naming them, such as --map image=image.bytes,label";
-        self.refused(format!("column {} is {what}, which a dataset cannot hold; {hint}", quoted(name)))
+        let why = format!("column {} is {what}, which a dataset cannot hold", quoted(name));
+        self.refused(Remark::new(why, Remedy::MapColumns))
     }
 
-    fn refused(&self, why: String) -> SourceError {
-        SourceError::Refused { path: self.file.path.clone(), why }
+    fn refused(&self, why: impl Into<Remark>) -> SourceError {
+        SourceError::refused(&self.file.path, why)
     }
 }
 

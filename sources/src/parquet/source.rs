@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io::Cursor;
 use std::path::PathBuf;
 
-use grainstore_format::{MAX_KEY_LEN, shown_path};
+use grainstore_format::{MAX_KEY_LEN, Remedy, shown_path};
 use parquet::data_type::AsBytes;
 
 use super::cells::{self, Cell};
@@ -12,8 +12,8 @@ use super::file::ParquetFile;
 use super::plan::ColumnPlan;
 use super::rows::RowGroupSamples;
 use crate::{
-    Bad, Blocks, Description, Layout, Mapping, Reach, RecordLocation, SampleReader, Source, SourceError, SourcePart,
-    stamp_of_parts,
+    Bad, Blocks, Description, Layout, Mapping, Reach, RecordLocation, Remark, SampleReader, Source, SourceError,
+    SourcePart, stamp_of_parts,
 };
 
 /// Rows that are read to see whether a column can be the key.
@@ -80,7 +80,7 @@ impl ParquetSource {
         let description = Description {
             is_keyed: plan.key.is_some(),
             ascends: true,
-            not_adoptable: Some("Parquet pages are encoded: pack them with `convert`".into()),
+            not_adoptable: Some(Remark::new("Parquet pages are encoded", Remedy::Convert)),
             notes: plan.notes.clone(),
             ..Description::new("Parquet", origins, plan.metadata.clone(), parts)
         };
@@ -171,7 +171,7 @@ fn check_classes(file: &ParquetFile, first: &ParquetFile) -> Result<(), SourceEr
     if file.features().is_some() && first.features().is_some() && file.features() != first.features() {
         let first = shown_path(&first.path);
         let why = format!("its features, as Hugging Face's library wrote them, are not those of {first}");
-        return Err(SourceError::Refused { path: file.path.clone(), why });
+        return Err(SourceError::Refused { path: file.path.clone(), why: why.into() });
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use grainstore_format::{Field, FieldType, FormatError, MAX_KEY_LEN, Metadata, Schema};
+use grainstore_format::{Field, FieldType, FormatError, MAX_KEY_LEN, Metadata, Remedy, Schema};
 use serde_json::Map;
 
 use super::recorder::Recorder;
@@ -12,7 +12,7 @@ use super::records::Records;
 use crate::compressed::{Compression, content_head, head_of};
 use crate::tar::{Passing, TarOptions, TarShape, look_at_stream, recognises};
 use crate::{
-    Bad, Blocks, Description, Layout, Reach, RecordLocation, SampleReader, Source, SourceError, SourcePart,
+    Bad, Blocks, Description, Layout, Reach, RecordLocation, Remark, SampleReader, Source, SourceError, SourcePart,
     stamp_of_parts,
 };
 
@@ -47,8 +47,8 @@ impl StreamSource {
     /// # Errors
     /// Where it cannot be read, or is not of that format.
     pub fn open(stream: Box<dyn Read + Send>, format: StreamFormat, options: &TarOptions) -> Result<Self, SourceError> {
-        let refused = |why: String| SourceError::Refused { path: "-".into(), why };
-        let unreadable = |error: io::Error| refused(format!("cannot be read: {error}"));
+        let refused = |why: Remark| SourceError::Refused { path: "-".into(), why };
+        let unreadable = |error: io::Error| refused(format!("cannot be read: {error}").into());
         let content = decompressed(stream, format).map_err(unreadable)?;
         let mut recorder = Recorder::new(content, LOOK_LEN_MAX);
         let content = match format {
@@ -84,7 +84,7 @@ impl StreamContent {
         Ok(Description {
             is_once: true,
             ascends: true,
-            not_adoptable: Some("a stream has no file to point into: pack it with `convert`".into()),
+            not_adoptable: Some(Remark::new("a stream has no file to refer to", Remedy::Convert)),
             ..description
         })
     }

@@ -106,7 +106,7 @@ impl<'a> Builder<'a> {
 
     pub(super) fn refused(&self, line: u64, why: &str) -> SourceError {
         let path = self.files.get(self.file).cloned().unwrap_or_default();
-        SourceError::Refused { path, why: format!("line {line}: {why}") }
+        SourceError::Refused { path, why: format!("line {line}: {why}").into() }
     }
 }
 

@@ -39,7 +39,7 @@ fn skip_bom(content: &mut BufReader<File>) -> std::io::Result<()> {
 
 /// By its extension, or else by its first bytes.
 fn form(path: &Path, head: &[u8]) -> Result<Form, SourceError> {
-    let refused = |why: String| Err(SourceError::Refused { path: path.to_owned(), why });
+    let refused = |why: String| Err(SourceError::Refused { path: path.to_owned(), why: why.into() });
     let compression = Compression::of(head);
     if matches!(compression, Compression::Gzip | Compression::Zstd) {
         let name = compression.name();

@@ -151,7 +151,7 @@ impl Table {
 
     fn refused(&self, line: Line, why: String) -> SourceError {
         let path = self.files.get(line.file).cloned().unwrap_or_default();
-        SourceError::Refused { path, why: format!("line {}: {why}", line.number) }
+        SourceError::Refused { path, why: format!("line {}: {why}", line.number).into() }
     }
 }
 

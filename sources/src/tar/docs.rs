@@ -3,6 +3,8 @@
 //! A member of an object is an attribute where every document that was looked at has an integer, a float, a boolean,
 //! null or nothing there. Whatever else stands in a document is kept by keeping the document itself as a field.
 
+use crate::Remark;
+use grainstore_format::Remedy;
 use std::collections::BTreeMap;
 
 use grainstore_format::{Attribute, AttributeType, AttributeValue};
@@ -94,25 +96,25 @@ pub(super) fn values(
     content: &[u8],
     attributes: &[Attribute],
     is_kept: bool,
-) -> Result<Vec<Option<AttributeValue>>, String> {
+) -> Result<Vec<Option<AttributeValue>>, Remark> {
     let object: Map<String, Value> =
         serde_json::from_slice(content).map_err(|error| format!("its .json is no object: {error}"))?;
     let is_unknown = |name: &&String| !attributes.iter().any(|attribute| attribute.name == **name);
     if let Some(name) = object.keys().find(is_unknown).filter(|_| !is_kept) {
-        return Err(format!("its .json has a member {}, unlike the first samples; {HINT}", quoted(name)));
+        let why = format!("its .json has a member {}, unlike the first samples", quoted(name));
+        return Err(Remark::new(why, Remedy::MapDocuments));
     }
     let value = |attribute: &Attribute| match object.get(&attribute.name) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => fitting(value, attribute.kind).map(Some).ok_or_else(|| {
             let name = quoted(&attribute.name);
             let kind = attribute.kind.name();
-            format!("its .json has a {} as {name}, where the first samples have {kind}; {HINT}", described(value))
+            let why = format!("its .json has a {} as {name}, where the first samples have {kind}", described(value));
+            Remark::new(why, Remedy::MapDocuments)
         }),
     };
     attributes.iter().map(value).collect()
 }
-
-const HINT: &str = "`--map json=json,...` keeps the documents as they are";
 
 fn fitting(value: &Value, kind: AttributeType) -> Option<AttributeValue> {
     match (value, kind) {

@@ -13,7 +13,9 @@ use super::bytes::{Bytes, FileBytes, read_run};
 use super::groups::{ByteRange, Group, Groups, Take};
 use super::members::unreadable;
 use super::shape::TarShape;
-use crate::{Bad, BlockBuilder, Blocks, Layout, Reach, RecordLocation, SampleReader, SourceSample, WHOLE_LEN_MAX};
+use crate::{
+    Bad, BlockBuilder, Blocks, Layout, Reach, RecordLocation, Remark, SampleReader, SourceSample, WHOLE_LEN_MAX,
+};
 
 /// The locations of the samples of an archive. Payloads are skipped.
 pub(super) fn blocks(shape: &TarShape, bytes: FileBytes) -> Blocks {
@@ -59,7 +61,7 @@ impl<'a> FileSamples<'a> {
         Self { shape, path, layout: start.1, groups: Groups::new(shape, bytes, start.0), long }
     }
 
-    fn load(&mut self, group: &Group) -> Result<SourceSample, String> {
+    fn load(&mut self, group: &Group) -> Result<SourceSample, Remark> {
         let attributes = self.attributes(group)?;
         let fields = self.shape.field_runs(&group.runs)?;
         let plan = match self.layout {
@@ -78,7 +80,7 @@ impl<'a> FileSamples<'a> {
         Ok(SourceSample::Whole { sample: Sample { key, attributes, payload, fields: plan.fields }, offset })
     }
 
-    fn attributes(&mut self, group: &Group) -> Result<Vec<Option<AttributeValue>>, String> {
+    fn attributes(&mut self, group: &Group) -> Result<Vec<Option<AttributeValue>>, Remark> {
         let mut attributes = self.shape.no_attributes();
         for (number, (slot, run)) in self.shape.slots.iter().zip(&group.runs).enumerate() {
             let Some(run) = run.filter(|_| slot.values.are_any()) else { continue };

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::bytes::Bytes;
 use super::members::{Damage, TarMember, TarMembers};
 use super::shape::{Grouping, Placed, TarShape};
-use crate::{Bad, Reach, RecordLocation};
+use crate::{Bad, Reach, RecordLocation, Remark};
 
 /// The members of one sample.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) struct ByteRange {
 #[derive(Debug)]
 pub(super) struct Spoilt {
     place: RecordLocation,
-    why: String,
+    why: Remark,
     pub(super) reach: Reach,
 }
 
@@ -41,11 +41,11 @@ pub(super) enum Take {
     /// Goes on.
     On,
     /// The sample cannot be read.
-    Spoil(String),
+    Spoil(Remark),
     /// The group is whole with it.
     Last,
     /// Nothing behind it can be read.
-    Stop(String),
+    Stop(Remark),
 }
 
 /// The groups from a header on.
@@ -69,10 +69,10 @@ impl Group {
     }
 
     /// Keeps the first reason.
-    pub(super) fn spoil(&mut self, member: &TarMember, why: String, reach: Reach) {
+    pub(super) fn spoil(&mut self, member: &TarMember, why: impl Into<Remark>, reach: Reach) {
         if self.bad.is_none() {
             let place = RecordLocation { record: None, offset: Some(member.start), name: Some(member.name.clone()) };
-            self.bad = Some(Spoilt { place, why, reach });
+            self.bad = Some(Spoilt { place, why: why.into(), reach });
         }
     }
 
@@ -100,7 +100,7 @@ impl Spoilt {
 
 impl From<Damage> for Spoilt {
     fn from(Damage { offset, name, why, .. }: Damage) -> Self {
-        Self { place: RecordLocation { record: None, offset: Some(offset), name }, why, reach: Reach::Rest }
+        Self { place: RecordLocation { record: None, offset: Some(offset), name }, why: why.into(), reach: Reach::Rest }
     }
 }
 
@@ -134,7 +134,7 @@ impl<'a, B: Bytes> Groups<'a, B> {
                 break;
             }
             let group = group.get_or_insert_with(|| Group::new(key, member.start, self.shape.slots.len()));
-            match member.unusable.clone().map_or(slot, Err) {
+            match member.unusable.clone().map_or(slot, |why| Err(why.into())) {
                 Ok(slot) if self.admit(group, slot, &member, &mut take) => break,
                 Ok(_) => {}
                 Err(why) => group.spoil(&member, why, Reach::Sample),

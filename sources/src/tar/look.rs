@@ -10,7 +10,7 @@ use super::docs::{self, Docs};
 use super::labels;
 use super::members::{TarMember, TarMembers, unreadable};
 use super::shape::{Grouping, MemberSlot, SlotAttributes, Takes, TarShape, is_meta, is_picture, split};
-use crate::Mapping;
+use crate::{Mapping, Remark};
 
 /// Samples that are looked at.
 const SAMPLES_MAX: usize = 1000;
@@ -41,14 +41,14 @@ pub(super) struct Looking {
 }
 
 /// Looks at the first samples of a tar that comes as a stream.
-pub(crate) fn look_at_stream(stream: &mut dyn Read, mapping: &Mapping) -> Result<TarShape, String> {
+pub(crate) fn look_at_stream(stream: &mut dyn Read, mapping: &Mapping) -> Result<TarShape, Remark> {
     let mut looking = Looking::new(mapping)?;
     looking.look(StreamBytes::new(stream));
     looking.shape()
 }
 
 impl Looking {
-    pub(super) fn new(mapping: &Mapping) -> Result<Self, String> {
+    pub(super) fn new(mapping: &Mapping) -> Result<Self, Remark> {
         Ok(Self {
             mapped: targets(mapping)?,
             groups: Vec::new(),
@@ -156,13 +156,16 @@ impl Looking {
     }
 
     /// What a dataset of such archives looks like.
-    pub(super) fn shape(self) -> Result<TarShape, String> {
+    pub(super) fn shape(self) -> Result<TarShape, Remark> {
         if self.is_empty() {
-            let (wanted, none) = match self.mapped.is_empty() {
-                true => ("", "it holds no files"),
-                false => (" with the extensions that --map names", "it holds no such file"),
+            let (wanted, none) = if self.mapped.is_empty() {
+                ("", "it holds no files")
+            } else {
+                (" with the extensions that are mapped", "it holds no such file")
             };
-            return Err(format!("no tar archive with files{wanted}: {}", self.damage.unwrap_or_else(|| none.into())));
+            return Err(
+                format!("no tar archive with files{wanted}: {}", self.damage.unwrap_or_else(|| none.into())).into()
+            );
         }
         let has_groups = self.groups.iter().any(|group| group.len() > 1);
         let shape = if !self.mapped.is_empty() {
@@ -174,7 +177,7 @@ impl Looking {
         } else {
             self.stems_shape()
         };
-        shape.map_err(|error| error.to_string())
+        shape.map_err(|error| error.to_string().into())
     }
 
     /// Every member by itself.
@@ -184,7 +187,7 @@ impl Looking {
         let slots = vec![MemberSlot { takes, field: Some(0), values: SlotAttributes::None }];
         let mut notes = vec![
             "members that follow each other do not share a stem, so every member is a sample; its whole name is the key"
-                .to_owned(),
+                .into(),
         ];
         notes.extend(self.class_note());
         shape(Grouping::Names, vec![], vec![field(name.as_bytes())], slots, notes)
@@ -213,7 +216,7 @@ impl Looking {
         fields.sort();
         let slots = value_slots(has_label, &attributes);
         let attributes: Vec<_> = has_label.then(|| label("label")).into_iter().chain(attributes).collect();
-        let mut notes = vec![format!("members of one stem are a sample; fields: {}", listed(&fields))];
+        let mut notes = vec![format!("members of one stem are a sample; fields: {}", listed(&fields)).into()];
         notes.extend(self.class_note());
         if fields.len() > 1 && self.has_one_each(&fields) {
             return self.one_of_shape(&fields, attributes, slots, notes);
@@ -234,10 +237,11 @@ impl Looking {
         fields: &[Vec<u8>],
         attributes: Vec<Attribute>,
         mut slots: Vec<MemberSlot>,
-        mut notes: Vec<String>,
+        mut notes: Vec<Remark>,
     ) -> Result<TarShape, grainstore_format::FormatError> {
         let (name, takes) = one_field(fields.iter().all(|one| is_picture(one)));
-        notes.push(format!("every sample has exactly one of {}: they are one field, \"{name}\"", listed(fields)));
+        let note = format!("every sample has exactly one of {}: they are one field, \"{name}\"", listed(fields));
+        notes.push(note.into());
         slots.push(MemberSlot { takes, field: Some(0), values: SlotAttributes::None });
         shape(Grouping::Stems, attributes, vec![field(name.as_bytes())], slots, notes)
     }
@@ -264,11 +268,11 @@ impl Looking {
         Ok(TarShape { is_mapped: true, ..shape })
     }
 
-    fn class_note(&self) -> Option<String> {
+    fn class_note(&self) -> Option<Remark> {
         self.are_in_classes.then(|| {
             "names are CLASS/FILE, but classes are not numbered: that would need a look at all names first; to have a \
              label, unpack the archive and convert the folder"
-                .to_owned()
+                .into()
         })
     }
 }
@@ -316,7 +320,7 @@ fn shape(
     attributes: Vec<Attribute>,
     fields: Vec<Field>,
     slots: Vec<MemberSlot>,
-    notes: Vec<String>,
+    notes: Vec<Remark>,
 ) -> Result<TarShape, grainstore_format::FormatError> {
     let metadata = Metadata { schema: Schema::new(attributes, fields)?, user: Map::new() };
     Ok(TarShape { metadata, grouping, slots, is_mapped: false, notes })

@@ -14,7 +14,7 @@ use super::bytes::{Bytes, StreamBytes, read_run};
 use super::groups::{ByteRange, Group, Groups, Take};
 use super::members::unreadable;
 use super::shape::TarShape;
-use crate::{Bad, Reach, RecordLocation, SampleReader, SourceSample, WHOLE_LEN_MAX};
+use crate::{Bad, Reach, RecordLocation, Remark, SampleReader, SourceSample, WHOLE_LEN_MAX};
 
 type TarStream = StreamBytes<Box<dyn Read + Send>>;
 
@@ -50,7 +50,7 @@ impl<'a> Passing<'a> {
         Self { shape, path, groups, long: LongPayload::default(), streamed: None }
     }
 
-    fn finish(&mut self, group: &Group, held: Held) -> Result<SourceSample, String> {
+    fn finish(&mut self, group: &Group, held: Held) -> Result<SourceSample, Remark> {
         let key = group.key.clone();
         if self.streamed.take().as_ref() == Some(&key) {
             return Err("comes after a member of its sample that was long and has been passed on already".into());
@@ -69,7 +69,7 @@ impl<'a> Passing<'a> {
         Ok(SourceSample::Long { sample: StreamedSample { key, attributes, fields, len }, offset: 0 })
     }
 
-    fn attributes(&self, held: &Held) -> Result<Vec<Option<AttributeValue>>, String> {
+    fn attributes(&self, held: &Held) -> Result<Vec<Option<AttributeValue>>, Remark> {
         let mut attributes = self.shape.no_attributes();
         for (slot, content) in held.contents.iter().enumerate() {
             if let Some(content) = content {
@@ -106,7 +106,7 @@ impl Held {
     fn take(&mut self, shape: &TarShape, stream: &mut TarStream, group: &Group, slot: usize, run: ByteRange) -> Take {
         let values = shape.slots.get(slot).map_or(Ok(()), |slot| slot.values.check_len(run.len));
         if let Err(why) = values {
-            return Take::Spoil(why);
+            return Take::Spoil(why.into());
         }
         if run.len > WHOLE_LEN_MAX.saturating_sub(self.len) {
             return self.leave(group, slot, run);
@@ -117,7 +117,7 @@ impl Held {
                 self.contents[slot] = Some(content);
                 Take::On
             }
-            Err(error) => Take::Stop(unreadable(&error)),
+            Err(error) => Take::Stop(unreadable(&error).into()),
         }
     }
 
@@ -131,7 +131,7 @@ impl Held {
             "has {} bytes, which makes its sample longer than {WHOLE_LEN_MAX}, and other members of it may follow: in a \
              stream that cannot be packed; unpack the archive, or give it uncompressed as a file",
             run.len
-        ))
+        ).into())
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use grainstore_format::{Attribute, AttributeValue, MAX_KEY_LEN, Metadata, escape_bytes};
+use grainstore_format::{Attribute, AttributeValue, MAX_KEY_LEN, Metadata, Remedy, escape_bytes};
 
 use super::groups::ByteRange;
 use super::{docs, labels};
+use crate::Remark;
 
 /// What is read where an archive's samples are grouped.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub(crate) struct TarShape {
     pub(super) slots: Vec<MemberSlot>,
     /// Whether the user named the extensions that matter; members of others are ignored.
     pub(super) is_mapped: bool,
-    pub(super) notes: Vec<String>,
+    pub(super) notes: Vec<Remark>,
 }
 
 /// Which members are one sample.
@@ -69,7 +70,7 @@ pub(super) enum Placed<'a> {
     /// Into no sample, and why.
     Stray {
         key: &'a [u8],
-        why: String,
+        why: Remark,
     },
 }
 
@@ -81,7 +82,7 @@ impl TarShape {
         &self.metadata
     }
 
-    pub(crate) fn notes(&self) -> &[String] {
+    pub(crate) fn notes(&self) -> &[Remark] {
         &self.notes
     }
 
@@ -126,26 +127,25 @@ impl TarShape {
         let slot = self.slots.iter().position(|slot| slot.takes.takes(extension.as_deref()));
         match slot {
             _ if is_meta(name) => Placed::Ignored,
-            _ if key.is_empty() || key.len() > MAX_KEY_LEN => {
-                Placed::Stray { key, why: format!("its key has {} bytes; keys have 1 to {MAX_KEY_LEN}", key.len()) }
-            }
+            _ if key.is_empty() || key.len() > MAX_KEY_LEN => Placed::Stray {
+                key,
+                why: format!("its key has {} bytes; keys have 1 to {MAX_KEY_LEN}", key.len()).into(),
+            },
             Some(slot) => Placed::In { key, slot },
             None if self.is_mapped => Placed::Ignored,
             None => Placed::Stray { key, why: self.stray(extension) },
         }
     }
 
-    fn stray(&self, extension: Option<Vec<u8>>) -> String {
+    fn stray(&self, extension: Option<Vec<u8>>) -> Remark {
         let fields = self.metadata.schema.fields().iter().map(|field| escape_bytes(field.name.as_bytes()));
         let fields = fields.take(20).collect::<Vec<_>>().join(", ");
         let Some(extension) = extension else {
-            return format!("its name has no extension, so nothing says which field it is ({fields})");
+            return format!("its name has no extension, so its field is unknown ({fields})").into();
         };
         let extension = escape_bytes(&extension[..extension.len().min(256)]);
-        format!(
-            "its extension \"{extension}\" is none of the first samples' ({fields}); `--map NAME={extension},...` names \
-             the extensions to take and passes over others"
-        )
+        let why = format!("its extension \"{extension}\" is none of the first samples' ({fields})");
+        Remark::new(why, Remedy::MapExtension(extension))
     }
 
     /// Puts the values that a slot's member holds among the sample's attributes.
@@ -154,7 +154,7 @@ impl TarShape {
         slot: usize,
         content: &[u8],
         attributes: &mut [Option<AttributeValue>],
-    ) -> Result<(), String> {
+    ) -> Result<(), Remark> {
         let Some(MemberSlot { values, field, .. }) = self.slots.get(slot) else { return Ok(()) };
         let (found, first) = match values {
             SlotAttributes::None => return Ok(()),

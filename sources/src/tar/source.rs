@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::shown_path;
+use grainstore_format::{Remedy, shown_path};
 
 use super::bytes::{FileBytes, StreamBytes};
 use super::file::{FileSamples, blocks};
@@ -14,8 +14,8 @@ use super::recognises;
 use super::shape::TarShape;
 use crate::compressed::{Compression, detect, open};
 use crate::{
-    Bad, Blocks, Description, Layout, Mapping, Reach, RecordLocation, SampleReader, Source, SourceError, SourcePart,
-    stamp_of_parts,
+    Bad, Blocks, Description, Layout, Mapping, Reach, RecordLocation, Remark, SampleReader, Source, SourceError,
+    SourcePart, stamp_of_parts,
 };
 
 /// Bytes of a compressed archive's content that are looked at for its shape.
@@ -46,7 +46,7 @@ impl TarSource {
         let mut compressions = Vec::new();
         let mut parts = Vec::new();
         let path = files.first().cloned().unwrap_or_default();
-        let refused = |why: String| SourceError::Refused { path: path.clone(), why };
+        let refused = |why: Remark| SourceError::refused(&path, why);
         let mut looking = Looking::new(&options.map).map_err(refused)?;
         for path in files {
             let (file, compression) = detect(path, recognises).map_err(|error| unopened(path, &error))?;
@@ -88,7 +88,7 @@ fn look(looking: &mut Looking, path: &Path, file: File, compression: Compression
 }
 
 fn unopened(path: &Path, error: &std::io::Error) -> SourceError {
-    SourceError::Refused { path: path.to_owned(), why: format!("cannot be opened: {error}") }
+    SourceError::Refused { path: path.to_owned(), why: format!("cannot be opened: {error}").into() }
 }
 
 fn file_bytes(path: &Path) -> Result<FileBytes, Bad> {
@@ -127,10 +127,10 @@ impl Source for TarSource {
     }
 }
 
-fn not_adoptable(parts: &[SourcePart], compressions: &[Compression]) -> Option<String> {
+fn not_adoptable(parts: &[SourcePart], compressions: &[Compression]) -> Option<Remark> {
     let is_compressed = |(_, compression): &(&SourcePart, &Compression)| **compression != Compression::None;
     let (part, compression) = parts.iter().zip(compressions).find(is_compressed)?;
     let path = shown_path(&part.path);
     let name = compression.name();
-    Some(format!("{path} is {name}-compressed: decompress it, or pack it with `convert`"))
+    Some(Remark::new(format!("{path} is {name}-compressed"), Remedy::Convert))
 }

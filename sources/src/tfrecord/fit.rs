@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use grainstore_format::{AttributeValue, MAX_KEY_LEN, to_usize};
+use grainstore_format::{AttributeValue, MAX_KEY_LEN, Remedy, to_usize};
 
 use super::payload::PayloadPiece;
-use super::shape::{FieldForm, HINT, TfRecordShape, Use, Wanted, hinted, shown};
+use super::shape::{FieldForm, TfRecordShape, Use, Wanted, shown};
 use super::wire::{self, Kind, List, ListValues, RecordBytes, WireError};
-use crate::WHOLE_LEN_MAX;
+use crate::{Remark, WHOLE_LEN_MAX};
 
 /// A record that fits.
 #[derive(Debug, Default)]
@@ -19,13 +19,13 @@ pub(super) struct Fitted {
     made_len: u64,
 }
 
-/// Why a record does not fit, in words.
+/// Why a record does not fit.
 #[derive(Debug)]
-pub(super) struct Misfit(pub(super) String);
+pub(super) struct Misfit(pub(super) Remark);
 
 impl From<WireError> for Misfit {
     fn from(error: WireError) -> Self {
-        Self(hinted(&error))
+        Self(Remark::new(error.to_string(), Remedy::KeepWhole))
     }
 }
 
@@ -65,7 +65,10 @@ impl TfRecordShape {
             }
             None => {}
         })?;
-        let unknown = |name| Misfit(format!("it has a feature \"{name}\" that the first records do not have: {HINT}"));
+        let unknown = |name| {
+            let why = format!("it has a feature \"{name}\" that the first records do not have");
+            Misfit(Remark::new(why, Remedy::MapOrKeepWhole))
+        };
         stranger.map_or(Ok(found), |name| Err(unknown(name)))
     }
 
@@ -151,5 +154,6 @@ fn expect(wanted: &Wanted, list: &List, values: &ListValues, kind: Kind, counts:
 }
 
 fn misfit(wanted: &Wanted, what: &str) -> Misfit {
-    Misfit(format!("feature \"{}\" {what}: {HINT}", shown(&wanted.name)))
+    let why = format!("feature \"{}\" {what}", shown(&wanted.name));
+    Misfit(Remark::new(why, Remedy::MapOrKeepWhole))
 }

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use grainstore_format::Remedy;
+
 use super::records::Records;
 use super::wire::{self, Kind, RecordBytes, WireError};
 use crate::compressed::Compression;
-use crate::{Bad, Reach, SourceError, SourcePart, WHOLE_LEN_MAX};
+use crate::{Bad, Reach, Remark, SourceError, SourcePart, WHOLE_LEN_MAX};
 
 /// Records that are read to find the schema,
 const RECORDS_MAX: u64 = 1000;
@@ -124,7 +126,8 @@ impl Looked {
         }
         records.read(&head, data)?;
         self.take(data, number).map_err(|error| {
-            let bad = Bad::new(&self.path, head.place(), super::shape::hinted(&error), Reach::Sample);
+            let why = Remark::new(error.to_string(), Remedy::KeepWhole);
+            let bad = Bad::new(&self.path, head.place(), why, Reach::Sample);
             if matches!(error, WireError::Sequence) { Unfit::Sequence(bad) } else { Unfit::Bad(bad) }
         })?;
         Ok(true)
@@ -200,5 +203,5 @@ impl From<Bad> for Unfit {
 }
 
 fn refused(bad: Bad) -> SourceError {
-    SourceError::Refused { why: format!("{}{}", bad.location, bad.why), path: bad.path }
+    SourceError::Refused { path: bad.path, why: bad.why.after(&bad.location) }
 }

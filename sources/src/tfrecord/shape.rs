@@ -1,18 +1,19 @@
 //! What becomes of each feature: the key, an attribute, a field, or nothing.
 //!
 //! One number is an attribute; bytes are a field; a fixed count of numbers is an array; a list whose length
-//! differs is a field of bytes, little-endian. Without `--map`, ImageNet's layout is recognised, and of other records
+//! differs is a field of bytes, little-endian. Without a mapping, ImageNet's layout is recognised, and of other records
 //! every feature is taken.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt::Display;
 
-use grainstore_format::{Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Schema, escape_bytes};
+use grainstore_format::{
+    Attribute, AttributeType, AttributeValue, Field, FieldType, FormatError, Metadata, Remedy, Schema, escape_bytes,
+};
 use serde_json::Map;
 
 use super::look::{FILENAME, KEY, Looked, SeenFeature};
 use super::wire::Kind;
-use crate::Mapping;
+use crate::{Mapping, Remark};
 
 const ENCODED: &str = "image/encoded";
 const LABEL: &str = "image/class/label";
@@ -24,8 +25,8 @@ const SHOWN_MAX: usize = 30;
 pub(super) struct TfRecordShape {
     pub(super) metadata: Metadata,
     pub(super) is_keyed: bool,
-    pub(super) notes: Vec<String>,
-    pub(super) warnings: Vec<String>,
+    pub(super) notes: Vec<Remark>,
+    pub(super) warnings: Vec<Remark>,
     pub(super) wanted: Vec<Wanted>,
     /// Where a feature stands among those wanted.
     pub(super) by_name: HashMap<String, usize>,
@@ -61,31 +62,29 @@ struct ShapeBuilder {
     key: Option<String>,
     /// Names in the dataset and names of features.
     targets: Vec<(String, String)>,
-    notes: Vec<String>,
-    warnings: Vec<String>,
+    notes: Vec<Remark>,
+    warnings: Vec<Remark>,
     takes_all: bool,
     left_out: HashSet<String>,
 }
 
 impl TfRecordShape {
     /// The shape of records such as these; in words, why there is none.
-    pub(super) fn of(looked: &Looked, mapping: &Mapping) -> Result<Self, String> {
+    pub(super) fn of(looked: &Looked, mapping: &Mapping) -> Result<Self, Remark> {
         let mut plan = if mapping.is_empty() { ShapeBuilder::found(looked) } else { ShapeBuilder::mapped(mapping) };
         plan.leave_out_lists_of_bytes(looked);
         plan.build(looked)
     }
 
     /// Why the files cannot be used in place.
-    pub(super) fn not_in_place(&self) -> Option<String> {
+    pub(super) fn not_in_place(&self) -> Option<Remark> {
         let is_varint = |wanted: &&Wanted| {
             wanted.uses.iter().any(|one| matches!(one, Use::Field(_, FieldForm::Numbers(Kind::Int64, _))))
         };
         let wanted = self.wanted.iter().find(is_varint)?;
         let name = escape_bytes(wanted.name.as_bytes());
-        Some(format!(
-            "the int64 values of feature \"{name}\" have no fixed width in the file: choose features without it \
-             with --map, or take records as they are with --raw"
-        ))
+        let why = format!("the int64 values of feature \"{name}\" have no fixed width in the file");
+        Some(Remark::new(why, Remedy::MapOrKeepWhole))
     }
 }
 
@@ -109,10 +108,8 @@ impl ShapeBuilder {
         let key = (looked.features.len() > 1 && looked.tells_apart(KEY)).then(|| KEY.to_owned());
         let others = looked.features.keys().filter(|name| Some(*name) != key.as_ref());
         let targets = others.map(|name| (name.clone(), name.clone())).collect();
-        let notes = key
-            .iter()
-            .map(|name| format!("feature \"{name}\" is the key; --map names the features if it is not"))
-            .collect();
+        let note = |name| Remark::new(format!("feature \"{name}\" is the key"), Remedy::MapOtherKey);
+        let notes = key.iter().map(note).collect();
         Self { key, targets, notes, warnings: Vec::new(), takes_all: true, left_out: HashSet::new() }
     }
 
@@ -122,10 +119,11 @@ impl ShapeBuilder {
             [("image", ENCODED), ("label", LABEL)].map(|(name, feature)| (name.to_owned(), feature.to_owned()));
         let taken = |name: &&str| [ENCODED, LABEL].contains(name) || key.as_deref() == Some(*name);
         let others = shown_list(looked.features.keys().map(String::as_str).filter(|name| !taken(name)));
-        let mut note = format!("these are ImageNet's records: image={ENCODED}, label={LABEL}");
-        note += &key.as_ref().map_or(", no key".into(), |key| format!(", key={key}"));
+        let mut note = Remark::from(format!("these are ImageNet's records: image={ENCODED}, label={LABEL}"));
+        note.text += &key.as_ref().map_or(", no key".into(), |key| format!(", key={key}"));
         if !others.is_empty() {
-            note += &format!("; left out, unless --map names them: {others}");
+            note.text += &format!("; ignored: {others}");
+            note.remedy = Some(Remedy::MapMore);
         }
         Self {
             key,
@@ -151,11 +149,12 @@ impl ShapeBuilder {
             let mut names: Vec<&str> = self.left_out.iter().map(String::as_str).collect();
             names.sort_unstable();
             let names = shown_list(names.into_iter());
-            self.warnings.push(format!("NOT packed, because they have several values of bytes in a record: {names}"));
+            let warning = format!("NOT packed, because they have several values of bytes in a record: {names}");
+            self.warnings.push(warning.into());
         }
     }
 
-    fn build(self, looked: &Looked) -> Result<TfRecordShape, String> {
+    fn build(self, looked: &Looked) -> Result<TfRecordShape, Remark> {
         let mut builder = Builder { notes: self.notes, warnings: self.warnings, ..Builder::default() };
         let taken = Self::uses(&self.targets, looked, &mut builder.notes)?;
         for (target, feature, seen) in taken {
@@ -164,7 +163,8 @@ impl ShapeBuilder {
         if let Some(key) = &self.key {
             let seen = known(looked, key)?;
             if seen.kind != Kind::Bytes || seen.count_max > 1 {
-                return Err(format!("feature \"{}\" cannot be the key: it is {}", shown(key), described(seen)));
+                let why = format!("feature \"{}\" cannot be the key: it is {}", shown(key), described(seen));
+                return Err(why.into());
             }
             builder.add(key, Use::Key);
         }
@@ -175,8 +175,8 @@ impl ShapeBuilder {
     fn uses<'a>(
         targets: &'a [(String, String)],
         looked: &Looked,
-        notes: &mut Vec<String>,
-    ) -> Result<Vec<(&'a str, &'a str, Taken)>, String> {
+        notes: &mut Vec<Remark>,
+    ) -> Result<Vec<(&'a str, &'a str, Taken)>, Remark> {
         let mut all = Vec::new();
         for (target, feature) in targets {
             let seen = known(looked, feature)?;
@@ -193,14 +193,15 @@ impl ShapeBuilder {
         };
         let chosen = all.iter().position(|(_, name, _)| in_all(name)).unwrap_or(0);
         let Some((target, _, taken)) = all.get_mut(chosen) else {
-            return Err("no feature is left for a field: name one with --map, such as image=image/encoded".into());
+            return Err(Remark::new("no feature is left for a field", Remedy::MapFeature));
         };
         if let Taken::Attribute(kind) = *taken {
             *taken = Taken::Field(FieldForm::Numbers(kind, Some(1)), None);
-            notes.push(format!(
-                "there are only numbers: \"{}\" is kept as an array of one, because a dataset has a field",
-                shown(target)
-            ));
+            let target = shown(target);
+            let note = format!(
+                "there are only numbers: \"{target}\" is kept as an array of one, because a dataset has a field"
+            );
+            notes.push(note.into());
         }
         Ok(all)
     }
@@ -209,24 +210,24 @@ impl ShapeBuilder {
 /// What a feature is taken for, and what the user should know of it.
 enum Taken {
     Attribute(Kind),
-    Field(FieldForm, Option<String>),
+    Field(FieldForm, Option<Remark>),
 }
 
 impl Taken {
-    fn of(name: &str, seen: &SeenFeature) -> Result<Self, String> {
+    fn of(name: &str, seen: &SeenFeature) -> Result<Self, Remark> {
         if let Some((other, [first, second])) = seen.other {
             let kind = seen.kind.name();
             let other = other.name();
-            return Err(format!(
-                "feature \"{}\" is {kind} in record {first} and {other} in record {second}: {HINT}",
-                shown(name)
-            ));
+            let name = shown(name);
+            let why = format!("feature \"{name}\" is {kind} in record {first} and {other} in record {second}");
+            return Err(Remark::new(why, Remedy::MapOrKeepWhole));
         }
         let field = |form| Ok(Self::Field(form, None));
         match (seen.kind, seen.count_min, seen.count_max) {
             (Kind::Bytes, _, 0 | 1) => field(FieldForm::Bytes),
             (Kind::Bytes, _, _) => {
-                Err(format!("feature \"{}\" is {}, a field holds one: {HINT}", shown(name), described(seen)))
+                let why = format!("feature \"{}\" is {}, a field holds one", shown(name), described(seen));
+                Err(Remark::new(why, Remedy::MapOrKeepWhole))
             }
             (kind, 0 | 1, 1) => Ok(Self::Attribute(kind)),
             (kind, least, most) if least == most && most > 0 => field(FieldForm::Numbers(kind, Some(most))),
@@ -237,7 +238,7 @@ impl Taken {
                     described(seen),
                     element(kind).name()
                 );
-                Ok(Self::Field(FieldForm::Numbers(kind, None), Some(note)))
+                Ok(Self::Field(FieldForm::Numbers(kind, None), Some(note.into())))
             }
         }
     }
@@ -250,12 +251,12 @@ struct Builder {
     fields: Vec<Field>,
     wanted: Vec<Wanted>,
     by_name: HashMap<String, usize>,
-    notes: Vec<String>,
-    warnings: Vec<String>,
+    notes: Vec<Remark>,
+    warnings: Vec<Remark>,
 }
 
 impl Builder {
-    fn target(&mut self, target: &str, feature: &str, taken: Taken) -> Result<(), String> {
+    fn target(&mut self, target: &str, feature: &str, taken: Taken) -> Result<(), Remark> {
         let name = target.to_owned();
         let wanted = match taken {
             Taken::Attribute(kind) => {
@@ -283,9 +284,10 @@ impl Builder {
         }
     }
 
-    fn finish(self, is_keyed: bool, left_out: Option<HashSet<String>>) -> Result<TfRecordShape, String> {
+    fn finish(self, is_keyed: bool, left_out: Option<HashSet<String>>) -> Result<TfRecordShape, Remark> {
         let Self { attributes, fields, wanted, by_name, notes, warnings } = self;
-        let schema = Schema::new(attributes, fields).map_err(|error| format!("{error}: {HINT}"))?;
+        let unfit = |error: FormatError| Remark::new(error.to_string(), Remedy::MapOrKeepWhole);
+        let schema = Schema::new(attributes, fields).map_err(unfit)?;
         let metadata = Metadata { schema, user: Map::new() };
         Ok(TfRecordShape { metadata, is_keyed, notes, warnings, wanted, by_name, left_out })
     }
@@ -323,11 +325,11 @@ fn is_imagenet(looked: &Looked) -> bool {
     one_in_each(ENCODED, Kind::Bytes) && one_in_each(LABEL, Kind::Int64)
 }
 
-fn known<'a>(looked: &'a Looked, name: &str) -> Result<&'a SeenFeature, String> {
+fn known<'a>(looked: &'a Looked, name: &str) -> Result<&'a SeenFeature, Remark> {
     looked.features.get(name).ok_or_else(|| {
         let count = looked.record_count;
         let names = looked.names();
-        format!("none of the first {count} records has a feature \"{}\"; they have {names}", shown(name))
+        format!("none of the first {count} records has a feature \"{}\"; they have {names}", shown(name)).into()
     })
 }
 
@@ -335,14 +337,6 @@ fn described(seen: &SeenFeature) -> String {
     let SeenFeature { kind, count_min, count_max, .. } = seen;
     let counts = if count_min == count_max { count_min.to_string() } else { format!("{count_min} to {count_max}") };
     format!("a list of {counts} {} values", kind.name())
-}
-
-pub(super) const HINT: &str = "choose features with --map, or pack records as they are with --raw";
-
-/// A reason with the way out.
-pub(super) fn hinted(error: &dyn Display) -> String {
-    let text = error.to_string();
-    if text.contains("--raw") { text } else { format!("{text}: pack records as they are with --raw") }
 }
 
 /// Names for a sentence.

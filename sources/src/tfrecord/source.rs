@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use grainstore_format::{Field, FieldType, Metadata, Schema, shown_path};
+use grainstore_format::{Field, FieldType, Metadata, Remedy, Schema, shown_path};
 use grainstore_writer::{Sample, StreamedSample};
 use serde_json::Map;
 
@@ -13,12 +13,12 @@ use super::framing::recognises;
 use super::look::Looked;
 use super::payload::{Laid, PayloadReader};
 use super::records::{Head, Records};
-use super::shape::{HINT, TfRecordShape};
+use super::shape::TfRecordShape;
 use super::wire::InFile;
 use crate::compressed::{Compression, detect, head_of};
 use crate::{
-    Bad, BlockBuilder, Blocks, Description, Layout, Mapping, Reach, SampleReader, Source, SourceError, SourcePart,
-    SourceSample, WHOLE_LEN_MAX, stamp_of_parts,
+    Bad, BlockBuilder, Blocks, Description, Layout, Mapping, Reach, Remark, SampleReader, Source, SourceError,
+    SourcePart, SourceSample, WHOLE_LEN_MAX, stamp_of_parts,
 };
 
 /// The zlib stream of no bytes is not longer, whoever writes it.
@@ -49,19 +49,19 @@ impl TfRecordSource {
     /// Where no schema can be made of what is there.
     pub fn open(files: &[PathBuf], options: &TfRecordOptions) -> Result<Self, SourceError> {
         let first = files.first().cloned().unwrap_or_default();
-        let refused = |path: &Path, why: String| SourceError::Refused { path: path.to_owned(), why };
         if files.is_empty() {
-            return Err(refused(&first, "there is no file".into()));
+            return Err(SourceError::refused(&first, "there is no file"));
         }
         if options.raw && !options.map.is_empty() {
-            return Err(refused(&first, "records packed as they are have no features to name: --raw or --map".into()));
+            let why = Remark::new("records that are kept whole have no features to map", Remedy::MapOrKeepWholeNotBoth);
+            return Err(SourceError::refused(&first, why));
         }
         let (parts, compressions): (Vec<_>, Vec<_>) = files.iter().map(|path| part(path)).unzip();
         let shape = if options.raw {
             None
         } else {
             let looked = Looked::at(&parts, &compressions)?;
-            Some(TfRecordShape::of(&looked, &options.map).map_err(|why| refused(&looked.path, why))?)
+            Some(TfRecordShape::of(&looked, &options.map).map_err(|why| SourceError::refused(&looked.path, why))?)
         };
         let compressed = not_adoptable(&parts, &compressions);
         let description = match &shape {
@@ -128,12 +128,12 @@ impl Source for TfRecordSource {
     }
 }
 
-fn not_adoptable(parts: &[SourcePart], compressions: &[Compression]) -> Option<String> {
+fn not_adoptable(parts: &[SourcePart], compressions: &[Compression]) -> Option<Remark> {
     let is_compressed = |(_, compression): &(&SourcePart, &Compression)| **compression != Compression::None;
     let (part, compression) = parts.iter().zip(compressions).find(is_compressed)?;
     let path = shown_path(&part.path);
     let name = compression.name();
-    Some(format!("{path} is compressed ({name}), so its records do not lie in the file as they are"))
+    Some(format!("{path} is compressed ({name}), so its records do not lie in the file as they are").into())
 }
 
 /// A file that cannot be opened says so when it is read: the others may do without it.
@@ -240,7 +240,7 @@ impl Reading<'_> {
                 "it has {} bytes; to be taken apart, a record of more than 64 MiB must not be compressed",
                 head.len
             );
-            return Err(self.bad(&head, Misfit(format!("{why}: {HINT}"))));
+            return Err(self.bad(&head, Misfit(Remark::new(why, Remedy::MapOrKeepWhole))));
         };
         self.records.check_long(head)?;
         let mut record = InFile::new(Arc::clone(&file), head.data_offset(), head.len);
@@ -253,7 +253,7 @@ impl Reading<'_> {
             return Ok(described.long(&laid, offset));
         }
         let mut payload = Vec::new();
-        pieces.read_to_end(&mut payload).map_err(|error| self.bad(&head, Misfit(error.to_string())))?;
+        pieces.read_to_end(&mut payload).map_err(|error| self.bad(&head, Misfit(error.to_string().into())))?;
         Ok(described.whole(payload, &laid, offset))
     }
 

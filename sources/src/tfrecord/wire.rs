@@ -34,7 +34,7 @@ pub(super) enum WireError {
     Malformed { at: u64, what: &'static str },
     #[error("it is no tf.train.Example, or one without features")]
     Empty,
-    #[error("it is a tf.train.SequenceExample, which is not taken apart: pack records as they are with --raw")]
+    #[error("it is a tf.train.SequenceExample, which is not taken apart")]
     Sequence,
     #[error("{0}")]
     Io(#[from] io::Error),

@@ -89,7 +89,7 @@ fn every_column_becomes_what_its_cells_are() {
         row("sub/c.jpg", &[Some(Int(3)), Some(Float64(0.001)), Some(Bool(true))], &[Some("a cat, \"grey\"\nasleep")]),
     ];
     assert_eq!(rows(&source), expected);
-    assert_eq!(source.description().notes, ["column \"void\" of the labels is empty and was left out"]);
+    assert_eq!(source.description().notes, ["column \"void\" of the labels is empty and was left out".into()]);
 }
 
 #[test]
@@ -153,7 +153,11 @@ fn labels_that_are_names_are_numbered_and_take_the_place_of_folders() {
     let labels: Vec<_> = rows(&source).into_iter().map(|(_, attributes, _)| attributes).collect();
     assert_eq!(labels, [[Some(Int(1))], [None], [Some(Int(0))]]);
     assert_eq!(source.class_count(), None);
-    assert!(source.description().notes[0].contains("not from the folders' names"), "{:?}", source.description().notes);
+    assert!(
+        source.description().notes[0].text.contains("not from the folders' names"),
+        "{:?}",
+        source.description().notes
+    );
 }
 
 #[test]

@@ -157,7 +157,9 @@ fn a_table_is_a_list_only_where_the_user_says_so() {
     let source = open_source(std::slice::from_ref(&list), &options).unwrap();
     assert_eq!((source.description().kind, source.description().notes.len()), ("list", 1));
     let mapped = SourceOptions { map: "key=x".parse().unwrap(), ..options };
-    assert!(open_source(&[list], &mapped).err().unwrap().to_string().contains("--map is not for lists"));
+    assert!(
+        open_source(&[list], &mapped).err().unwrap().to_string().contains("the columns of a list have names already")
+    );
 }
 
 /// A list that says something else is another source, though its files are the same.

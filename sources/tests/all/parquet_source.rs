@@ -146,8 +146,8 @@ fn every_type_comes_back_with_its_nulls() {
     assert_eq!(all_rows(&source), (0..20).map(expected).collect::<Vec<_>>());
     assert!(source.description().is_keyed);
     let notes = &source.description().notes;
-    assert!(notes[0].starts_with("column \"key\" is the key"), "{notes:?}");
-    assert_eq!(notes[1..], ["\"when\" is a date or a time, kept as its integer: micros"]);
+    assert!(notes[0].text.starts_with("column \"key\" is the key"), "{notes:?}");
+    assert_eq!(notes[1..], ["\"when\" is a date or a time, kept as its integer: micros".into()]);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_mapping_chooses_renames_and_makes_keys_of_integers() {
     assert_eq!(keys, ["0", "18446744073709551615", "2", "3", "5", "6"]);
     assert_eq!(rows[2], Row { key: "2".into(), attributes: vec![Some(Int(2))], fields: vec![data(2), data(2)] });
     assert_eq!((bads[0].location.record, bads[0].reach), (Some(4), Reach::Sample));
-    assert_eq!(bads[0].why, "row group 0: its key is null");
+    assert_eq!(bads[0].why.text, "row group 0: its key is null");
 
     let keyless = open_fixture("none.parquet", "data");
     assert!(!keyless.description().is_keyed);
@@ -200,7 +200,7 @@ fn columns_that_cannot_be_taken_are_refused_by_name() {
 fn a_null_in_the_only_field_is_a_bad_row() {
     let (rows, bads) = read(&open_fixture("null.parquet", ""), 0);
     assert_eq!(rows.len(), 1);
-    assert_eq!(bads[0].why, "row group 0: its only field is null; a sample needs one");
+    assert_eq!(bads[0].why.text, "row group 0: its only field is null; a sample needs one");
     assert_eq!((bads[0].location.record, bads[0].reach), (Some(1), Reach::Sample));
 }
 
@@ -215,7 +215,7 @@ fn pictures_of_hugging_face_are_bytes_with_their_path_as_the_key() {
         fields: vec![Some(image.into())],
     };
     assert_eq!(all_rows(&source), [row("a.png", 1, "one"), row("b.png", 0, "two"), row("c.png", 1, "three")]);
-    assert!(source.description().notes[0].contains("column \"image.path\" is the key"));
+    assert!(source.description().notes[0].text.contains("column \"image.path\" is the key"));
 
     let by_name = open_fixture("hf.parquet", "key=image.path,image,class=label");
     assert_eq!(schema(&by_name.description().metadata.schema), "class: int64 | image: bytes");
@@ -259,7 +259,7 @@ fn what_is_not_parquet_is_refused() {
     }
     assert!(recognises(b"PAR1\x15") && !recognises(b"PAR") && !recognises(b"PARE...."));
     assert_eq!(
-        open_fixture("none.parquet", "").description().not_adoptable.clone().unwrap().split(':').next(),
+        open_fixture("none.parquet", "").description().not_adoptable.clone().unwrap().text.split(':').next(),
         Some("Parquet pages are encoded")
     );
 }
@@ -273,7 +273,7 @@ fn a_file_that_changed_after_it_was_opened_is_a_bad_part() {
     fs::write(&path, b"PAR1").unwrap();
     let (rows, bads) = read(&source, 1);
     assert_eq!((rows.len(), bads[0].reach), (0, Reach::Rest));
-    assert!(bads[0].why.contains("it has 4 bytes by now"));
+    assert!(bads[0].why.text.contains("it has 4 bytes by now"));
     fs::remove_file(&path).unwrap();
     assert_eq!(read(&source, 0).1[0].reach, Reach::Rest);
 }
@@ -292,7 +292,7 @@ fn a_page_that_fails_its_checksum_ends_its_row_group_and_no_other() {
     assert_eq!(counts, [(8, 0), (0, 1), (4, 0)]);
     let bad = read(&source, 1).1.remove(0);
     assert_eq!((bad.location.record, bad.reach), (Some(8), Reach::Rest));
-    assert!(bad.why.starts_with("row group 1: column \"data\": ") && bad.why.contains("CRC"), "{}", bad.why);
+    assert!(bad.why.text.starts_with("row group 1: column \"data\": ") && bad.why.text.contains("CRC"), "{}", bad.why);
 }
 
 /// Reads all that can be read, with every column as it comes.

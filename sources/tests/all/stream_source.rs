@@ -58,7 +58,7 @@ fn a_long_member_is_passed_on_where_nothing_of_its_sample_is_missing() {
         &[("1.jpg", b"x"), ("1.txt", b"t"), ("2.jpg", &big), ("2.txt", b"u"), ("3.jpg", b"y")];
     let found = all(&archive(members), StreamFormat::Tar);
     let said = found[1].as_ref().unwrap_err();
-    assert!(said.why.contains("unpack the archive") && said.reach == Reach::Sample, "{said}");
+    assert!(said.why.text.contains("unpack the archive") && said.reach == Reach::Sample, "{said}");
     assert_eq!(found[2].as_ref().unwrap().key, "3");
     // The fields that came before it stand before it and behind it in the payload.
     let members: &[(&str, &[u8])] = &[
@@ -117,7 +117,7 @@ fn records_with_keys_among_others_are_told_and_passed_over() {
     assert_eq!(said.to_string(), "-: record 1 at byte 16: it has no key, but the first has");
     assert_eq!((said.reach, found[2].as_ref().unwrap().key.as_str()), (Reach::Sample, "c"));
     let found = all(&[record(b"", b"one"), record(b"b", b"two")].concat(), StreamFormat::Records);
-    assert_eq!(found[1].as_ref().unwrap_err().why, "it has a key, but the first has none");
+    assert_eq!(found[1].as_ref().unwrap_err().why.text, "it has a key, but the first has none");
 }
 
 #[test]
@@ -136,10 +136,10 @@ fn a_stream_of_records_cut_anywhere_is_told() {
 fn lengths_that_nothing_can_have_are_told() {
     let key = [&70_000_u32.to_le_bytes()[..], &[0; 100]].concat();
     let found = all(&key, StreamFormat::Records);
-    assert_eq!(found[0].as_ref().unwrap_err().why, "its key has 70000 bytes; keys have 65535 at most");
+    assert_eq!(found[0].as_ref().unwrap_err().why.text, "its key has 70000 bytes; keys have 65535 at most");
     let payload = [&1_u32.to_le_bytes()[..], b"k", &(50_u64 << 20).to_le_bytes(), b"short"].concat();
     let found = all(&payload, StreamFormat::Records);
-    assert_eq!(found[0].as_ref().unwrap_err().why, "the stream ends after 5 of its 52428800 bytes");
+    assert_eq!(found[0].as_ref().unwrap_err().why.text, "the stream ends after 5 of its 52428800 bytes");
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn a_damaged_header_costs_the_rest_and_no_more() {
         assert!(found[0].is_ok() && found.len() == 2, "{at}: {found:?}");
         let said = found[1].as_ref().unwrap_err();
         assert_eq!((said.reach, said.location.offset), (Reach::Rest, Some(3072)));
-        assert_eq!(said.why, "no tar header stands here: its checksum is wrong");
+        assert_eq!(said.why.text, "no tar header stands here: its checksum is wrong");
     }
 }
 
@@ -101,7 +101,7 @@ fn a_sparse_file_with_a_long_map_is_passed_over_whole() {
     let blocks = [&header.as_bytes()[..], &more, &[0; 512], &[b'd'; 512]].concat();
     let bytes = [&archive(&[("1.jpg", b"x")])[..1024], &blocks, &archive(&[("3.jpg", b"z")])].concat();
     let found = read_tar(&bytes, &TarOptions::default()).unwrap();
-    assert!(found[1].as_ref().unwrap_err().why.contains("a sparse file"));
+    assert!(found[1].as_ref().unwrap_err().why.text.contains("a sparse file"));
     assert_eq!(found[2].as_ref().unwrap().key, "3");
     let pax = b"22 GNU.sparse.major=1\n";
     let mut bytes = archive(&[("1.jpg", b"x")])[..1024].to_vec();
@@ -119,12 +119,8 @@ fn an_extension_or_a_value_unlike_the_first_samples_spoils_its_sample_only() {
     members.extend([("c.cls", &b"1"[..]), ("d", b"1"), ("e.cls", b"1"), ("e.jpg", b"1")]);
     let bytes = archive(&members);
     let at = |name: &str| members.iter().position(|(one, _)| *one == name).unwrap() * 1024;
-    let hint = "`--map NAME=webp,...` names the extensions to take and passes over others";
     let expected = [
-        format!(
-            "\"a.webp\" at byte {}: its extension \"webp\" is none of the first samples' (jpg); {hint}",
-            at("a.webp")
-        ),
+        format!("\"a.webp\" at byte {}: its extension \"webp\" is none of the first samples' (jpg)", at("a.webp")),
         format!("\"b\" at byte {}: its .cls is no integer, unlike those of the first samples", at("b.cls")),
         format!(
             "\"c\" at byte {}: its sample has no \"jpg\", the only field, so nothing would be stored of it",

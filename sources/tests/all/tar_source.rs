@@ -94,7 +94,7 @@ fn archives_that_are_not_webdatasets_have_one_field() {
     assert_eq!(one(&[("README", b"1"), ("d/2.txt", b"2"), (".x", b"")]), expect("data", "README d/2.txt .x"));
     let (_folder, source) = open(&archive(&[("c/1.jpg", b"1"), ("d/2.png", b"2")]), &TarOptions::default());
     assert!(
-        source.description().notes.iter().any(|note| note.contains("CLASS/FILE")),
+        source.description().notes.iter().any(|note| note.text.contains("CLASS/FILE")),
         "{:?}",
         source.description().notes
     );

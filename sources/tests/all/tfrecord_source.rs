@@ -4,9 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 
 use grainstore_format::AttributeValue::{Float32, Int};
+use grainstore_format::Remedy;
 use grainstore_sources::tfrecord::example::Feature;
 use grainstore_sources::tfrecord::framing::frame;
-use grainstore_sources::{Blocks, Layout, Reach, Source};
+use grainstore_sources::{Blocks, Layout, Reach, Remark, Source};
 use proptest::prelude::*;
 
 use crate::tfrecord::{
@@ -27,8 +28,8 @@ fn the_layout_of_imagenet_is_recognised_by_itself() {
     let expected = expected.map(|(key, label, image)| row(key, &[Some(Int(label))], &[Some(&image)]));
     assert_eq!(whole_rows(&source), expected);
     let note = "these are ImageNet's records: image=image/encoded, label=image/class/label, key=image/filename; \
-                left out, unless --map names them: image/height, image/object/bbox/xmin";
-    assert_eq!(source.description().notes, [note]);
+                ignored: image/height, image/object/bbox/xmin";
+    assert_eq!(source.description().notes, [Remark::new(note, Remedy::MapMore)]);
     assert!(source.description().is_keyed);
 }
 
@@ -50,7 +51,7 @@ fn without_a_map_every_feature_is_taken_under_its_name() {
     assert!(!source.description().is_keyed);
     assert_eq!(source.description().notes.len(), 1);
     assert!(
-        source.description().notes[0].contains("\"words\" is a list of 0 to 3 int64 values"),
+        source.description().notes[0].text.contains("\"words\" is a list of 0 to 3 int64 values"),
         "{:?}",
         source.description().notes
     );
@@ -63,7 +64,7 @@ fn compressed_files_hold_the_same_and_are_only_streamed() {
         let source = fixture(name).open("").unwrap();
         assert_eq!(whole_rows(&source), plain, "{name}");
         assert_eq!(source.blocks(0).unwrap(), None);
-        assert!(source.description().not_adoptable.clone().unwrap().contains("is compressed"));
+        assert!(source.description().not_adoptable.clone().unwrap().text.contains("is compressed"));
     }
     let zstd = zstd::encode_all(&std::fs::read(fixture("features.tfrecord").path(0)).unwrap()[..], 1).unwrap();
     assert_eq!(whole_rows(&Files::of(&[&zstd]).open("").unwrap()), plain);
@@ -105,7 +106,7 @@ fn in_place_payloads_are_the_files_bytes_with_the_same_fields() {
         }
     }
     let why = fixture("features.tfrecord").open("x=ids,y=name").unwrap().description().not_adoptable.clone().unwrap();
-    assert!(why.contains("\"ids\"") && why.contains("--map") && why.contains("--raw"), "{why}");
+    assert!(why.text.contains("\"ids\"") && why.remedy == Some(Remedy::MapOrKeepWhole), "{why}");
 }
 
 #[test]
@@ -114,7 +115,7 @@ fn only_numbers_make_one_of_them_an_array_of_one() {
     let source = Files::of(&[&framed(&[&record(1), &record(2)])]).open("").unwrap();
     assert_eq!(source.description().metadata.schema.fields()[0].kind.name(), "int64[1]");
     assert_eq!(whole_rows(&source)[1], row("", &[Some(Float32(0.5))], &[Some(&i64s(&[2]))]));
-    assert!(source.description().notes[0].contains("only numbers: \"a\""), "{:?}", source.description().notes);
+    assert!(source.description().notes[0].text.contains("only numbers: \"a\""), "{:?}", source.description().notes);
 }
 
 #[test]
@@ -124,7 +125,7 @@ fn a_feature_named_key_is_the_key_where_it_tells_records_apart() {
     };
     let source = Files::of(&[&framed(&[&record("a", "1"), &record("b", "2")])]).open("").unwrap();
     assert_eq!(whole_rows(&source), [row("a", &[], &[Some(b"1")]), row("b", &[], &[Some(b"2")])]);
-    assert_eq!(source.description().notes, ["feature \"key\" is the key; --map names the features if it is not"]);
+    assert_eq!(source.description().notes, [Remark::new("feature \"key\" is the key", Remedy::MapOtherKey)]);
     for other in ["a", ""] {
         let source = Files::of(&[&framed(&[&record("a", "1"), &record(other, "2")])]).open("").unwrap();
         assert_eq!(
@@ -142,7 +143,10 @@ fn lists_of_bytes_are_left_out_and_told() {
     let files = Files::of(&[&framed(&[&record])]);
     let source = files.open("").unwrap();
     assert_eq!(whole_rows(&source), [row("", &[], &[Some(b"z")])]);
-    assert_eq!(source.description().warnings, ["NOT packed, because they have several values of bytes in a record: a"]);
+    assert_eq!(
+        source.description().warnings,
+        ["NOT packed, because they have several values of bytes in a record: a".into()]
+    );
     assert!(refusal(files.open("a")).contains("feature \"a\" is a list of 2 bytes values, a field holds one"));
 }
 
@@ -157,8 +161,9 @@ fn what_cannot_be_a_schema_is_refused_with_the_way_out() {
     assert!(refusal(of(&[&int, &int]).open("key=a,b=a")).contains("\"a\" cannot be the key"));
     assert!(refusal(of(&[&bytes("a")]).open("key=a")).contains("no feature is left for a field"));
     for no_example in [&b"just text"[..], b"", b"\x0a\0"] {
+        assert_eq!(of(&[no_example]).open("").unwrap_err().remedy(), Some(Remedy::KeepWhole));
         let why = refusal(of(&[no_example]).open(""));
-        assert!(why.contains("record 0 at byte 0: it is no tf.train.Example") && why.contains("--raw"), "{why}");
+        assert!(why.contains("record 0 at byte 0: it is no tf.train.Example"), "{why}");
     }
     assert!(refusal(fixture("sequence.tfrecord").open("")).contains("SequenceExample"));
     assert!(refusal(Files::of(&[b"", b""]).open("")).contains("there is no record in it, nor in any file after it"));
@@ -207,7 +212,8 @@ fn a_record_that_does_not_fit_is_bad_and_the_next_one_is_read() {
         let source = files.open("key=k,n").unwrap();
         let found = streamed(&source, 1);
         let bad = found[1].as_ref().unwrap_err();
-        assert!(bad.why.contains(expected) && bad.why.contains("--raw"), "{}", bad.why);
+        let is_known = matches!(bad.why.remedy, Some(Remedy::MapOrKeepWhole | Remedy::KeepWhole));
+        assert!(bad.why.text.contains(expected) && is_known, "{:?}", bad.why);
         assert_eq!((bad.reach, bad.location.record), (Reach::Sample, Some(1)));
         assert_eq!(found[2].as_ref().unwrap().row().fields, [Some(i64s(&[8, 8]))]);
     }
@@ -219,7 +225,7 @@ fn a_feature_never_seen_is_not_dropped_in_silence() {
     let more = example(&[("a", Feature::bytes(vec!["x".into()])), ("b", Feature::int64(vec![1]))]);
     let files = Files::of(&[&framed(&[&known]), &framed(&[&more])]);
     let bad = streamed(&files.open("").unwrap(), 1).remove(0).unwrap_err();
-    assert!(bad.why.contains("it has a feature \"b\" that the first records do not have"), "{}", bad.why);
+    assert!(bad.why.text.contains("it has a feature \"b\" that the first records do not have"), "{}", bad.why);
     assert!(streamed(&files.open("a").unwrap(), 1)[0].is_ok());
 }
 
@@ -239,7 +245,7 @@ fn a_file_cut_at_any_length_gives_its_whole_records_and_then_the_reason() {
             assert_eq!(found.len(), whole);
         } else {
             let bad = found[whole].as_ref().unwrap_err();
-            assert!(bad.why.ends_with("truncated, or not a TFRecord file"), "{}", bad.why);
+            assert!(bad.why.text.ends_with("truncated, or not a TFRecord file"), "{}", bad.why);
             assert_eq!((bad.reach, bad.location.offset), (Reach::Rest, Some(ends[whole] as u64)));
         }
         assert_eq!(by_blocks(&source, 0, false), found.into_iter().map(without_number).collect::<Vec<_>>());
@@ -258,7 +264,7 @@ fn a_flipped_bit_costs_one_record_or_the_rest_and_never_changes_one() {
         let in_frame = bit / 8 - [0, 21, 50][damaged] < 12;
         let bad = found[damaged].as_ref().unwrap_err();
         assert_eq!(bad.reach, if in_frame { Reach::Rest } else { Reach::Sample }, "bit {bit}");
-        assert!(bad.why.contains("CRC-32C of the"), "{}", bad.why);
+        assert!(bad.why.text.contains("CRC-32C of the"), "{}", bad.why);
         assert_eq!(found.len(), if in_frame { damaged + 1 } else { 3 });
         for (at, item) in found.iter().enumerate().filter(|(at, _)| *at != damaged) {
             assert_eq!(item.as_ref().unwrap().payload, good[at].as_ref().unwrap().payload);
@@ -298,7 +304,7 @@ fn a_length_beyond_the_file_is_told_and_nothing_is_allocated_for_it() {
         let source = Files::of(&[&bytes]).open_raw().unwrap();
         let bad = streamed(&source, 0).remove(1).unwrap_err();
         let why = format!("its length is {len} and 4 bytes more, 75 bytes are left: truncated, or not a TFRecord file");
-        assert_eq!((bad.why, bad.reach), (why, Reach::Rest));
+        assert_eq!((bad.why.text, bad.reach), (why, Reach::Rest));
         assert_eq!((bad.location.record, bad.location.offset), (Some(1), Some(21)));
         let gzipped = tfrecord::gzip(&bytes);
         assert!(streamed(&Files::of(&[&gzipped]).open_raw().unwrap(), 0)[1].is_err());
@@ -311,7 +317,7 @@ fn a_file_that_shrinks_after_it_was_listed_is_told() {
     let source = files.open_raw().unwrap();
     std::fs::write(files.path(0), &three()[..50]).unwrap();
     let bad = source.open(0, 50, Layout::Packed).unwrap().next().unwrap_err();
-    assert!(bad.why.contains("0 bytes are left"), "{}", bad.why);
+    assert!(bad.why.text.contains("0 bytes are left"), "{}", bad.why);
     std::fs::remove_file(files.path(0)).unwrap();
     assert!(source.open(0, 0, Layout::Packed).is_err());
     assert!(source.blocks(0).is_err());

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop here")]
 #![allow(clippy::cast_possible_truncation, reason = "hosts of another width do not compile")]
 
-use grainstore_format::{Alignment, AttributeType, AttributeValue};
+use grainstore_format::{Alignment, AttributeType, AttributeValue, Remedy};
 use grainstore_store::{Dataset, Encoding, OpenOptions, StoreError};
 
 use crate::common::{Built, DatasetModel, ModelSample, assert_reported, read, seen, use_all, verify};
@@ -217,12 +217,15 @@ fn a_path_that_is_not_a_dataset_is_refused_with_a_reason() {
     std::fs::create_dir(at("x.grain.partial")).unwrap();
     std::fs::write(at("text"), "hello").unwrap();
     for (name, what) in [
-        ("empty", "no manifest.json"),
-        ("x.grain.partial", "interrupted conversion"),
-        ("x.grain", "interrupted conversion"),
+        ("empty", "not a dataset: the directory has no manifest.json"),
+        ("x.grain.partial", "\"x.grain.partial\" is an interrupted conversion"),
+        ("x.grain", "\"x.grain.partial\" is an interrupted conversion"),
     ] {
         let error = Dataset::open(&at(name)).unwrap_err();
-        assert!(matches!(error, StoreError::NotADataset { .. }) && error.to_string().contains(what), "{error}");
+        let is_interrupted = what.ends_with("interrupted conversion");
+        assert_eq!(matches!(error, StoreError::Unfinished { .. }), is_interrupted, "{error}");
+        assert_eq!(error.remedy(), is_interrupted.then_some(Remedy::Resume));
+        assert!(error.to_string().ends_with(what), "{error}");
         assert!(verify(&at(name)).is_err());
     }
     assert!(Dataset::open(&at("text")).is_err() && verify(&at("text")).is_err());

@@ -60,9 +60,9 @@ fn a_commit_of_another_process_ends_the_reading() {
     let bad = source.open(0, 0, Layout::Packed).err().unwrap();
     let why = "another process has written to it since (transaction 7, was 1): stop the writer or copy the database \
                with `mdb_copy`";
-    assert_eq!((bad.why.as_str(), bad.reach), (why, Reach::Rest));
+    assert_eq!((bad.why.text.as_str(), bad.reach), (why, Reach::Rest));
     assert!(samples.next().unwrap().is_none());
-    assert_eq!(source.blocks(0).unwrap_err().why, why);
+    assert_eq!(source.blocks(0).unwrap_err().why.text, why);
     assert_eq!(all(&place.open(&raw()).unwrap()).len(), 400);
 }
 
@@ -72,7 +72,7 @@ fn a_file_that_shrinks_while_it_is_read_ends_the_reading() {
     let source = place.open(&raw()).unwrap();
     File::options().write(true).open(place.file()).unwrap().set_len(2048).unwrap();
     let read = stream(&source, Layout::Packed);
-    assert!(read.last().unwrap().as_ref().unwrap_err().why.contains("cannot be read"));
+    assert!(read.last().unwrap().as_ref().unwrap_err().why.text.contains("cannot be read"));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_bad_leaf_page_costs_its_samples_and_no_others() {
     let read = stream(&source, Layout::Packed);
     let bad: Vec<_> = read.iter().filter_map(|one| one.as_ref().err()).collect();
     assert_eq!(bad.len(), 1);
-    assert_eq!(bad[0].why, "page 2: page flags are 0001, expected those of a leaf page (0002)");
+    assert_eq!(bad[0].why.text, "page 2: page flags are 0001, expected those of a leaf page (0002)");
     assert_eq!(bad[0].location.offset, Some(1024));
     assert!(read.len() > 380 && read.len() < 400);
     check_blocks(&source);

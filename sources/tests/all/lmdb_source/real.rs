@@ -47,7 +47,7 @@ fn excluded_keys_are_no_samples() {
 fn named_databases_are_asked_for_and_read() {
     let place = LmdbFolder::fixture("named");
     let why = place.refusal(&LmdbOptions::default());
-    assert_eq!(why, "holds no values itself, only named databases: --database takes one of them (train, val)");
+    assert_eq!(why, "holds no values itself, only named databases (train, val)");
     let named = |name: &str| LmdbOptions { database: Some(name.into()), ..LmdbOptions::default() };
     let pair = |key: &[u8], value: &[u8]| (key.to_vec(), value.to_vec());
     assert_eq!(keys_and_payloads(&place.open(&named("train")).unwrap()), [pair(b"a", b"1"), pair(b"b", b"2")]);
@@ -61,7 +61,7 @@ fn several_values_for_a_key_are_refused_and_what_lies_beside_them_is_read() {
     let place = LmdbFolder::fixture("dupsort");
     let source = place.open(&LmdbOptions::default()).unwrap();
     assert_eq!(keys_and_payloads(&source), [(b"plain".to_vec(), b"value".to_vec())]);
-    assert!(source.description().notes[0].ends_with("holds named databases too, which are not read: d"));
+    assert!(source.description().notes[0].text.ends_with("holds named databases too, which are not read: d"));
     let named = LmdbOptions { database: Some("d".into()), ..LmdbOptions::default() };
     assert!(place.refusal(&named).starts_with("it has several values for one key (MDB_DUPSORT)"));
 }

@@ -1,0 +1,125 @@
+//! What the caller can do about an error, a warning or a note, in the words of Python.
+
+use grainstore_format::{EpochSetting, Remedy, SourceSetting};
+
+/// A sentence that names arguments and functions; `None` where the message itself says all there is to say.
+pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
+    let hint = match remedy {
+        Remedy::UseOrdinalBelow(_) => return None,
+        Remedy::Upgrade => "upgrade grainstore",
+        Remedy::AllowExternal => "allow_external=True allows it",
+        Remedy::ListDamage => "grainstore.verify() lists everything that is damaged",
+        Remedy::RebuildIndex => "grainstore.rebuild_index() writes the index again from the segments",
+
+        Remedy::UseLessMemory => "a smaller window_bytes or batch_size needs less",
+        Remedy::UseLargerWindow => "the default of window_bytes is 256 MiB; order=\"full\" needs none",
+        Remedy::UseLargerQueue => "the default of queue_bytes is 8 MiB",
+        Remedy::UseLongerTimeout => "a longer timeout_s waits for a slow device",
+        Remedy::ReadUnmapped => "io=\"auto\" reads without mapping files",
+        Remedy::UseAnyEngine => "engine=\"auto\" reads with threads instead",
+        Remedy::UseOneRank => "world_size is the number of ranks, 1 or more",
+        Remedy::UseRankBelowWorld => "world_size is the number of ranks, rank counts them from 0",
+        Remedy::UseDefaultLanes => "without lanes, their number follows from window_bytes",
+        Remedy::UseTailWithoutPadding => "tail=\"short\" and tail=\"drop\" repeat nothing",
+        Remedy::ListSamples => "keys() and column() give what filter() chooses by",
+        Remedy::ListClassNames => "metadata[\"class_names\"] has all class names",
+        Remedy::ListAttributes => "schema has the attributes and their types",
+        Remedy::UseKeyHashFraction => "\"key_hash < 0.9\" is nine tenths of the samples",
+
+        Remedy::DiscardState => "it is cut short, or not a state",
+        Remedy::UseOtherState => "without a state the epoch starts over",
+        Remedy::ResumeWithoutSubset => "the whole dataset, without filter() or select(), resumes it",
+        Remedy::ResumeWithSameSubset => "the filter() or select() that it was started with resumes it",
+        Remedy::ResumeWith { setting, value } => return Some(format!("{} resumes it", argument(*setting, value))),
+
+        Remedy::Resume => "convert() with resume=True continues it",
+        Remedy::Restart => "restart=True discards what the interrupted conversion finished and starts over",
+        Remedy::ResumeOrRestart => "resume=True continues with them, restart=True discards them",
+        Remedy::ResumeAsStarted => {
+            "the arguments that it was started with resume it, restart=True discards it and starts over"
+        }
+        Remedy::SkipBad => "skip_bad=True continues without what cannot be read, and lists it",
+        Remedy::FreeSpace => "the disk is full: free space or choose a destination on another disk",
+        Remedy::Overwrite => "overwrite=True replaces a dataset",
+        Remedy::ChooseDuplicate => "on_duplicate=\"first\" keeps the first sample of a key, \"last\" the last one",
+        Remedy::WaitForOther => "wait for the other process, or choose another destination",
+        Remedy::UseOtherDestination => "choose another destination",
+        Remedy::UseDestinationOutside => "choose a destination outside the source",
+        Remedy::CreateFolder => "create the folder first",
+        Remedy::AdoptBesideFiles => {
+            "put the dataset beside its files, or let it refer to files elsewhere with allow_external=True"
+        }
+        Remedy::SkipDamaged => "skip_damaged=True continues without what cannot be read, and lists it",
+        Remedy::UseFittingName => "to= names the format, the end of the destination must not name another one",
+        Remedy::ExportOtherKeys => {
+            "to=\"tfrecord\" and to=\"parquet\" hold any key, to=\"lmdb\" any of up to 511 bytes, to=\"tar\" parts of any \
+             length; filter() can leave samples out"
+        }
+        Remedy::ExportOtherTypes => "to=\"parquet\" holds every type of attribute; filter() can leave samples out",
+
+        Remedy::Export => "grainstore.export() writes its samples as files",
+        Remedy::Convert => "grainstore.convert() packs it",
+        Remedy::NameFormat => "format= names the format",
+        Remedy::StreamRecords => "the command `grainstore convert` reads streams",
+        Remedy::NameFolderOfFiles => "links to folders are not followed, name the folder they lead to",
+        Remedy::NamePlainFolder => "name a folder of plain files",
+        Remedy::ChooseDatabase => "database= chooses one of them",
+        Remedy::MapOtherKey => "map= chooses another key, or none",
+        Remedy::MapMore => "map= takes them too",
+        Remedy::MapExtension(extension) => {
+            return Some(format!("map=\"NAME={extension},...\" names the extensions to take and ignores others"));
+        }
+        Remedy::MapDocuments => "map=\"json=json,...\" keeps the documents as they are",
+        Remedy::MapColumns => "map= takes only the columns that it names, such as map=\"image=image.bytes,label\"",
+        Remedy::MapFeature => "map= names one, such as map=\"image=image/encoded\"",
+        Remedy::MapOrKeepWhole => "choose features with map=, or keep records whole with raw=True",
+        Remedy::KeepWhole => "raw=True keeps records whole",
+        Remedy::MapOrKeepWholeNotBoth => "use raw=True or map=, not both",
+        Remedy::LeaveOut(setting) => return Some(format!("leave out {}", source_argument(*setting))),
+    };
+    Some(hint.to_owned())
+}
+
+/// A text, and what the caller can do about it.
+pub(crate) fn with_hint(text: String, remedy: Option<&Remedy>) -> String {
+    match remedy.and_then(hint) {
+        Some(hint) => format!("{text}; {hint}"),
+        None => text,
+    }
+}
+
+fn argument(setting: EpochSetting, value: &str) -> String {
+    match setting {
+        EpochSetting::Order => format!("order=\"{value}\""),
+        EpochSetting::Seed | EpochSetting::Epoch | EpochSetting::Lanes => format!("{setting}={value}"),
+    }
+}
+
+fn source_argument(setting: SourceSetting) -> &'static str {
+    match setting {
+        SourceSetting::Map => "map",
+        SourceSetting::KeepWhole => "raw",
+        SourceSetting::Database => "database",
+        SourceSetting::Values => "values",
+        SourceSetting::Labels => "labels",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_without_a_remedy_stays_as_it_is() {
+        assert_eq!(with_hint("no".into(), None), "no");
+        assert_eq!(with_hint("no".into(), Some(&Remedy::UseOrdinalBelow(3))), "no");
+        assert_eq!(with_hint("no".into(), Some(&Remedy::KeepWhole)), "no; raw=True keeps records whole");
+    }
+
+    #[test]
+    fn a_setting_of_a_state_is_an_argument() {
+        let of = |setting| hint(&Remedy::ResumeWith { setting, value: "3".into() });
+        assert_eq!(of(EpochSetting::Order).as_deref(), Some("order=\"3\" resumes it"));
+        assert_eq!(of(EpochSetting::Lanes).as_deref(), Some("lanes=3 resumes it"));
+    }
+}
