@@ -84,10 +84,9 @@ fn a_file_elsewhere_needs_leave_from_a_flag_or_the_environment() {
     fs::create_dir(place.path("below")).unwrap();
     let refused = place.refused("adopt x.tar below/d");
     assert!(refused.starts_with("grainstore: x.tar: it lies outside "), "{refused}");
-    assert!(
-        refused
-            .ends_with("\nhint: put the dataset beside its files, or let it point elsewhere with --allow-external\n")
-    );
+    assert!(refused.ends_with(
+        "\nhint: put the dataset beside its files, or let it refer to files elsewhere with --allow-external\n"
+    ));
     assert!(!place.path("below/d").exists() && !place.path("below/d.partial").exists());
     place.done("adopt x.tar below/d --allow-external");
     assert!(place.refused("get below/d s00001").contains("hint: `--allow-external`"));
@@ -103,9 +102,9 @@ fn what_does_not_lie_in_one_piece_is_refused_with_the_way_out() {
     place.fixture("parquet/all.parquet", "x.parquet");
     place.put("photos/1.jpg", "x");
     for (source, said) in [
-        ("x.tar.gz", "is gzip-compressed: decompress it, or pack it with `convert`"),
-        ("x.parquet", "Parquet pages are encoded: pack them with `convert`"),
-        ("photos", "every file would be a segment of its own: pack it with `convert`"),
+        ("x.tar.gz", "is gzip-compressed; decompressed, it can be adopted\nhint: `grainstore convert` packs it"),
+        ("x.parquet", "Parquet pages are encoded\nhint: `grainstore convert` packs it"),
+        ("photos", "every file would be a segment of its own\nhint: `grainstore convert` packs it"),
     ] {
         let refused = place.refused(&format!("adopt {source} d"));
         assert!(refused.contains(said), "{source}: {refused}");
@@ -120,7 +119,7 @@ fn a_key_in_two_files_is_refused_without_a_flag_that_adopt_does_not_have() {
     let refused = place.refused("adopt x.tar y.tar d");
     assert!(refused.contains("duplicate key \"s000"), "{refused}");
     assert!(
-        refused.ends_with("\nhint: `convert` packs such data: --on-duplicate says which sample of a key is kept\n")
+        refused.ends_with("\nhint: `convert` packs such data: --on-duplicate decides which sample of a key is kept\n")
     );
     assert!(!place.path("d").exists() && !place.path("d.partial").exists());
 }

@@ -59,12 +59,12 @@ fn whatever_fails_leaves_the_dataset_as_it_was() {
     place.put("short.tar", &place.read("b.tar")[..20_000]);
     for (source, said) in [
         ("a.tar", "duplicate key \"s000"),
-        ("a.tar", "\nhint: --on-duplicate first leaves out samples whose key is taken\n"),
+        ("a.tar", "\nhint: --on-duplicate first skips samples whose key is taken\n"),
         ("a.tar --on-duplicate first", "there is nothing to pack: every sample has a key that is taken already"),
         ("b.tar --on-duplicate last", "samples are never replaced: the first one of a key can be kept, not the last"),
         ("keyless", "d: its samples have keys, the new samples have none"),
         ("other.tar", "d: "),
-        ("short.tar", "\nhint: --skip-bad goes on without what cannot be read, and lists it\n"),
+        ("short.tar", "\nhint: --skip-bad continues without what cannot be read, and lists it\n"),
         ("nothing.tar", "nothing.tar: there is no such file or folder"),
     ] {
         let refused = place.refused(&format!("append {source} d"));

@@ -155,7 +155,7 @@ fn a_file_that_grows_is_named_with_the_flag_that_goes_on_without_it() {
     assert_eq!(
         run.stderr,
         "grainstore: [PATH]/photos/dog/2.jpg: cannot be packed: it grew while it was read: 0 bytes when opened, more \
-         by now\nhint: --skip-bad goes on without what cannot be read, and lists it\n"
+         by now\nhint: --skip-bad continues without what cannot be read, and lists it\n"
     );
     assert_eq!(place.names(), ["photos"]);
 }
@@ -187,7 +187,7 @@ fn what_cannot_be_done_is_said_on_one_line_with_a_hint() {
         ("photos.grain", &[][..], "photos.grain: already exists\nhint: --overwrite replaces it"),
         ("photos/x.grain", &[], "photos/x.grain: lies inside [PATH]/photos, which is to be packed\nhint: choose a DST"),
         ("photos", &["--overwrite"], "photos: lies inside [PATH]/photos, which is to be packed\nhint: choose"),
-        ("no/x.grain", &[], "no: cannot write into this folder: No such file or directory (os error 2)\nhint: make"),
+        ("no/x.grain", &[], "no: cannot write into this folder: No such file or directory (os error 2)\nhint: create"),
     ] {
         let run = place.convert(destination, flags);
         assert_eq!((run.status, run.stdout.as_str()), (2, ""), "{run:?}");
@@ -206,7 +206,7 @@ fn sources_that_are_no_folders_of_files_have_their_sentences() {
         ("nothing", "nothing: there is no such file or folder, and nothing that it matches as a pattern\n"),
         (
             "photos/cat/1.jpg",
-            "1.jpg: it is no tar, TFRecord, LMDB or Parquet file, compressed or not, and no folder; --from says what it is\n",
+            "1.jpg: it is no tar, TFRecord, LMDB or Parquet file, compressed or not, and no folder\nhint: --from names the format\n",
         ),
         (
             "empty",

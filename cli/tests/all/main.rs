@@ -16,6 +16,7 @@ mod large;
 mod looking;
 mod manners;
 mod pages;
+mod plain_libraries;
 mod plan;
 mod ranks;
 mod rebuilding;

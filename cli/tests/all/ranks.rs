@@ -134,7 +134,7 @@ fn the_file_of_a_complete_epoch_serves_a_later_one_and_that_of_an_unfinished_one
     assert_eq!((refused.status, refused.stdout.as_str()), (2, ""));
     assert_eq!(
         refused.stderr,
-        "grainstore: state is of epoch 0, not of 1\nhint: `--epoch 0` goes on with it; another `--state` file begins anew\n"
+        "grainstore: state is of epoch 0, not of 1\nhint: `--epoch 0` resumes the epoch; another `--state` file starts over\n"
     );
     assert!(run(&[]).stdout.contains(": 30 samples"));
     let next = run(&["--epoch", "1", "--print-ordinals"]);
@@ -197,7 +197,7 @@ fn one_of_several_ranks_must_say_which_it_is() {
 fn what_cannot_be_is_refused_in_a_sentence_with_a_hint() {
     let fixture = Fixture::labelled(20);
     for (flags, error, hint) in [
-        (vec!["--world", "0"], "world is 0, expected 1 or more", "`--world` is 1 where"),
+        (vec!["--world", "0"], "world is 0, expected 1 or more", "the default of `--world` is 1"),
         (
             vec!["--world", "3", "--rank", "3"],
             "rank is 3, expected 0 to 2 (world is 3)",
@@ -233,7 +233,7 @@ fn what_cannot_be_is_refused_in_a_sentence_with_a_hint() {
 
 #[test]
 fn a_state_of_anything_else_is_refused_and_left_as_it_is() {
-    const CUT: &str = "the file is cut short, or not a state: delete it to begin the epoch anew";
+    const CUT: &str = "the file is cut short, or not a state: delete it to start the epoch over";
     let fixture = Fixture::labelled(40);
     let state = fixture.folder.path().join("state");
     let flags = |rest: &[&'static str]| [&["--state", state.to_str().unwrap()], rest].concat();
@@ -248,11 +248,11 @@ fn a_state_of_anything_else_is_refused_and_left_as_it_is() {
             assert!(run.stderr.contains(&format!("\nhint: {hint}")), "{command} {rest:?}: {}", run.stderr);
         }
     };
-    refused(&fixture, &["--seed", "1"], "state is of seed 0, not of 1", "`--seed 0` goes on with it");
-    refused(&fixture, &["--order", "full"], "state is of order chunked, not of full", "`--order chunked` goes on");
-    refused(&fixture, &["--lanes", "2"], "state is of lanes 1, not of 2", "`--lanes 1` goes on with it");
-    refused(&fixture, &["--subset", "label < 5"], "not of ", "run it without `--subset`");
-    refused(&Fixture::labelled(3), &[], "state is of dataset ", "another `--state` file begins anew");
+    refused(&fixture, &["--seed", "1"], "state is of seed 0, not of 1", "`--seed 0` resumes the epoch");
+    refused(&fixture, &["--order", "full"], "state is of order chunked, not of full", "`--order chunked` resumes");
+    refused(&fixture, &["--lanes", "2"], "state is of lanes 1, not of 2", "`--lanes 1` resumes the epoch");
+    refused(&fixture, &["--subset", "label < 5"], "not of ", "without `--subset` the epoch resumes");
+    refused(&Fixture::labelled(3), &[], "state is of dataset ", "another `--state` file starts over");
     assert_eq!(fs::read_to_string(&state).unwrap(), text);
     for (content, error, hint) in [
         (text[..text.len() / 2].to_owned(), "/state: not a state of an epoch: EOF", CUT),

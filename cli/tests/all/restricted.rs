@@ -24,7 +24,7 @@ fn a_window_smaller_than_an_extent_is_refused_with_both_lengths() {
     assert_eq!(
         run.stderr,
         "grainstore: window is 1024 bytes, expected 10000 or more: the length of an extent\n\
-         hint: `--window` is 256M where it is not given; `--order full` needs none\n"
+         hint: the default of `--window` is 256M; `--order full` needs none\n"
     );
 }
 
@@ -35,7 +35,7 @@ fn a_queue_of_no_bytes_is_refused() {
     assert_eq!(
         run.stderr,
         "grainstore: queue is 0 bytes, expected 1 or more: nothing would ever be read\n\
-         hint: `--queue` is 8M where it is not given\n"
+         hint: the default of `--queue` is 8M\n"
     );
 }
 

@@ -155,7 +155,7 @@ fn other_options_and_other_data_are_refused_by_what_differs() {
     ] {
         let said_so = place.refused(&format!("{line} --resume {flags}"));
         assert!(said_so.contains(said), "{flags}: {said_so}");
-        assert!(said_so.ends_with("--restart throws it away and begins anew\n"), "{said_so}");
+        assert!(said_so.ends_with("--restart discards it and starts over\n"), "{said_so}");
     }
     let segments = place.refused("convert a.tar d --segment-size 128K --resume");
     assert!(segments.contains("segment size: it was begun with 65536, now 131072"), "{segments}");
@@ -184,7 +184,10 @@ fn to_resume_what_was_never_begun_begins_it() {
     place.export("tar", "a.tar", numbered(3, 10));
     assert_eq!(place.json("convert a.tar d --resume")["samples"], 3);
     let there = place.refused("convert a.tar d --resume");
-    assert_eq!(there, "grainstore: d: already exists\nhint: --overwrite replaces it, once the new dataset is whole\n");
+    assert_eq!(
+        there,
+        "grainstore: d: already exists\nhint: --overwrite replaces it, once the new dataset is complete\n"
+    );
 }
 
 #[test]
@@ -197,7 +200,7 @@ fn a_full_disk_keeps_what_is_done_and_the_conversion_goes_on_when_there_is_room(
     assert!(said.contains("No space left on device"), "{said}");
     assert!(
         said.contains(
-            "\nhint: the disk is full: free space; then the same command with --resume goes on; what is done "
+            "\nhint: the disk is full: free space; then the same command with --resume continues; what is done "
         ),
         "{said}"
     );
@@ -217,7 +220,7 @@ fn what_stopped_at_a_bad_sample_goes_on_without_it() {
     let line = "convert a.tar d --order source --segment-size 256K";
     let refused = place.refused(line);
     assert!(refused.contains("but the archive ends at byte "), "{refused}");
-    assert!(refused.contains("\nhint: --resume --skip-bad goes on without "), "{refused}");
+    assert!(refused.contains("\nhint: --resume --skip-bad continues without "), "{refused}");
     assert!(place.path("d.partial/00000.seg").exists());
     let document = place.json(&format!("{line} --resume --skip-bad"));
     assert!(document["resumed_samples"].as_u64().unwrap() > 10_000, "{document}");

@@ -10,7 +10,7 @@ fn check_skipped(place: &Place, source: &str, samples: u64, skipped: &[(&str, &s
     let (path, why) = skipped[0];
     let refused = place.refused(&format!("convert {source} d"));
     let expected =
-        format!("grainstore: {path}: {why}\nhint: --skip-bad goes on without what cannot be read, and lists it\n");
+        format!("grainstore: {path}: {why}\nhint: --skip-bad continues without what cannot be read, and lists it\n");
     assert_eq!(refused, expected);
     assert!(!place.path("d").exists() && !place.path("d.partial").exists());
     let run = place.done(&format!("convert {source} d --skip-bad"));

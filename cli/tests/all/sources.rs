@@ -92,10 +92,18 @@ fn standard_input_is_a_tar_compressed_or_not_or_records() {
     for (line, bytes, said) in [
         ("convert - x", &b"no tar"[..], "-: no tar archive with files: at byte 0: "),
         ("convert - x", b"", "-: no tar archive with files: at byte 0: the file is empty"),
-        ("convert --from tfrecord - x", b"", "-: TFRecord cannot be read from a stream, only tar and, with --from"),
+        (
+            "convert --from tfrecord - x",
+            b"",
+            "-: TFRecord cannot be read from a stream, only tar and records\nhint: --from stream reads",
+        ),
         ("convert a.tar - x", b"", "-: standard input is a source by itself"),
         ("convert --from stream a.tar x", b"", "a.tar: a stream is read from standard input: name `-`"),
-        ("adopt - x", &tar, "-: it cannot be adopted: a stream has no file to point into"),
+        (
+            "adopt - x",
+            &tar,
+            "-: it cannot be adopted: a stream has no file to refer to\nhint: `grainstore convert` packs it",
+        ),
     ] {
         let run = place.fed(line, bytes);
         assert_eq!((run.status, run.stdout.as_str()), (2, ""), "{line}");
@@ -134,8 +142,8 @@ fn maps_raw_records_databases_and_values_are_taken_as_the_flags_say() {
     assert_eq!(place.json("convert datum --values raw values")["fields"], serde_json::json!(["data"]));
     assert_eq!(place.json("convert datum --values datum datums")["fields"], serde_json::json!(["image"]));
     for (line, said) in [
-        ("convert a.tar --map picture=jpgg x", "with the extensions that --map names: it holds no such file"),
-        ("convert named x", "holds no values itself, only named databases: --database takes one of them (train, val)"),
+        ("convert a.tar --map picture=jpgg x", "with the extensions that are mapped: it holds no such file"),
+        ("convert named x", "holds no values itself, only named databases (train, val)\nhint: --database chooses one"),
         ("convert named --database test x", "named: has no named database \"test\""),
     ] {
         let refused = place.refused(line);
@@ -149,10 +157,22 @@ fn flags_that_mean_nothing_for_the_source_are_refused() {
     place.fixture("tar/webdataset.tar", "a.tar");
     place.put("photos/1.jpg", "x");
     for (line, said) in [
-        ("convert a.tar --raw x", "a.tar: it is tar, and --raw is for TFRecord\n"),
-        ("convert a.tar --database b x", "a.tar: it is tar, and --database is for LMDB\n"),
-        ("convert a.tar --values raw x", "a.tar: it is tar, and --values is for LMDB\n"),
-        ("convert photos --map a=b x", "photos: it is a folder of files, and --map is not for folders\n"),
+        (
+            "convert a.tar --raw x",
+            "a.tar: it is tar, and only TFRecord records can be kept whole\nhint: leave out --raw\n",
+        ),
+        (
+            "convert a.tar --database b x",
+            "a.tar: it is tar, and only LMDB has named databases\nhint: leave out --database\n",
+        ),
+        (
+            "convert a.tar --values raw x",
+            "a.tar: it is tar, and only LMDB has kinds of values\nhint: leave out --values\n",
+        ),
+        (
+            "convert photos --map a=b x",
+            "photos: it is a folder of files, and the files of a folder have no names to map\nhint: leave out --map\n",
+        ),
         ("convert a.tar --from parquet x", "a.tar: not a Parquet file"),
         ("convert a.tar --from folder x", "a.tar: not a folder\nhint: SRC is a folder of plain files\n"),
         ("convert a.tar", "two paths are needed, what to take and the dataset: SRC... DST\n"),
@@ -168,12 +188,15 @@ fn data_of_two_kinds_are_refused_by_both_names_and_a_dataset_is_no_source() {
     let place = Place::new();
     place.fixture("tar/webdataset.tar", "mixed/a");
     place.fixture("parquet/all.parquet", "mixed/b");
-    let said = "mixed/b: it is Parquet, but mixed/a is tar: name data of one kind, or say --from\n";
+    let said = "mixed/b: it is Parquet, but mixed/a is tar: name data of one kind\nhint: --from names the format\n";
     for line in ["convert mixed/a mixed/b x", "convert mixed x"] {
         assert_eq!(place.refused(line), format!("grainstore: {said}"), "{line}");
     }
     assert_eq!(place.json("convert mixed x --from tar")["samples"], 3);
     let again = place.refused("convert x y");
-    assert!(again.contains("x: it is a grainstore dataset, which need not be packed; `export`"), "{again}");
+    assert!(
+        again.contains("x: it is a grainstore dataset, which need not be converted\nhint: `grainstore export`"),
+        "{again}"
+    );
     assert!(fs::symlink_metadata(place.path("y")).is_err());
 }

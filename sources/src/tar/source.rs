@@ -132,5 +132,5 @@ fn not_adoptable(parts: &[SourcePart], compressions: &[Compression]) -> Option<R
     let (part, compression) = parts.iter().zip(compressions).find(is_compressed)?;
     let path = shown_path(&part.path);
     let name = compression.name();
-    Some(Remark::new(format!("{path} is {name}-compressed"), Remedy::Convert))
+    Some(Remark::new(format!("{path} is {name}-compressed; decompressed, it can be adopted"), Remedy::Convert))
 }
