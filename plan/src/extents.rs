@@ -78,6 +78,15 @@ impl Extents {
         wanted.into_iter().flatten().take(count).chain(all)
     }
 
+    /// Replaces `offsets` by consecutive samples of one extent, as distances from the ordinal of the first, which is
+    /// returned.
+    pub fn offsets_into(&self, indices: Range<u64>, offsets: &mut Vec<u16>) -> u64 {
+        let base = self.ordinal(indices.start);
+        offsets.clear();
+        offsets.extend(self.ordinals(indices).map(|ordinal| offset_in_extent(ordinal - base)));
+        base
+    }
+
     /// The subset that these are the extents of; `None` for the whole dataset.
     #[must_use]
     pub fn subset(&self) -> Option<&Arc<Subset>> {
@@ -102,6 +111,13 @@ impl Extents {
         first.shrink_to_fit();
         Ok(Self { first, subset: Some(Arc::clone(subset)) })
     }
+}
+
+/// A distance between two ordinals of an extent, which spans no more of them than it may have samples.
+pub(super) fn offset_in_extent(distance: u64) -> u16 {
+    let offset = u16::try_from(distance);
+    debug_assert!(offset.is_ok(), "an extent spans 65,536 ordinals at most");
+    offset.unwrap_or(u16::MAX)
 }
 
 impl fmt::Debug for Extents {

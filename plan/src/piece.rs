@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::extents::Extents;
+use super::extents::{Extents, offset_in_extent};
 use super::in_memory;
 use super::splitmix::Draws;
 
@@ -22,13 +22,6 @@ pub struct Piece {
     head: Range<u64>,
     wrapped: Range<u64>,
     draws: Draws,
-}
-
-/// A distance between two ordinals of an extent, which spans no more of them than it may have samples.
-fn in_extent(distance: u64) -> u16 {
-    let offset = u16::try_from(distance);
-    debug_assert!(offset.is_ok(), "an extent spans 65,536 ordinals at most");
-    offset.unwrap_or(u16::MAX)
 }
 
 /// The arguments of [`Piece::new`].
@@ -92,11 +85,11 @@ impl Piece {
         if extents.subset().is_some() {
             let ordinals: Vec<u64> = self.ranges().flat_map(|range| extents.ordinals(range)).collect();
             for offset in offsets {
-                *offset = in_extent(ordinals[usize::from(*offset)] - base);
+                *offset = offset_in_extent(ordinals[usize::from(*offset)] - base);
             }
         } else {
             for offset in offsets {
-                *offset = in_extent(self.index_of(*offset) - first_index);
+                *offset = offset_in_extent(self.index_of(*offset) - first_index);
             }
         }
         base

@@ -102,7 +102,7 @@ fn large() -> Made {
 }
 
 #[test]
-fn a_file_cut_while_an_epoch_runs_is_told_with_its_place_after_whole_batches() {
+fn a_file_cut_while_an_epoch_runs_is_reported_with_its_byte_range_after_whole_batches() {
     for way in WAYS {
         for order in ORDERS {
             let made = large();
@@ -112,7 +112,7 @@ fn a_file_cut_while_an_epoch_runs_is_told_with_its_place_after_whole_batches() {
             made.check(&epoch.next_batch().unwrap().unwrap());
             let last = reader.collection().member(0).unwrap().segments().last().unwrap();
             let cut = 1 << 20;
-            // In another order some of it may be open no sooner than now, and be told by its length.
+            // In another order a file may be opened only now, and its length shows the cut.
             made.check(&reader.get_batch(&[last.ordinals().start]).unwrap());
             OpenOptions::new().write(true).open(last.path()).unwrap().set_len(cut).unwrap();
             let mut position = 20;
@@ -138,7 +138,7 @@ fn a_file_cut_while_an_epoch_runs_is_told_with_its_place_after_whole_batches() {
 }
 
 #[test]
-fn a_damaged_sample_in_the_middle_is_told_after_the_batches_before_it() {
+fn a_damaged_sample_in_the_middle_is_reported_after_the_batches_before_it() {
     let made = large();
     made.flip(411, 29_999);
     for way in WAYS {
@@ -171,9 +171,9 @@ fn in_a_process_of_its_own(name: &str, mark: &str, wrapper: &[&str]) {
     };
     match command.args(["--exact", name, "--nocapture"]).env(mark, "1").output() {
         Ok(output) => {
-            let told = String::from_utf8_lossy(&output.stderr);
-            eprintln!("{told}");
-            assert!(output.status.success(), "{told}");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            eprintln!("{stderr}");
+            assert!(output.status.success(), "{stderr}");
         }
         Err(error) => eprintln!("{wrapper:?}: {error}: not tested"),
     }
@@ -190,7 +190,7 @@ fn where_little_memory_may_be_locked_epochs_are_right_and_say_so() {
     if env::var_os(MARK).is_some() {
         return read_with_little_locked_memory();
     }
-    // The superuser may lock as much as it likes, unless it is told that it is none.
+    // The superuser may lock as much as it likes, unless the test takes that right away.
     let wrapper: &[&str] = &["setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"];
     in_a_process_of_its_own(NAME, MARK, if geteuid().is_root() { wrapper } else { &[] });
 }
@@ -207,7 +207,8 @@ fn read_with_little_locked_memory() {
                 epoch.by_ref().map(Result::unwrap).inspect(|batch| made.check(batch)).map(|batch| batch.len()).sum();
             assert_eq!(seen, 800);
             made.check(&reader.get_batch(&[1, 500, 799]).unwrap());
-            let (stats, notices) = (epoch.stats(), reader.notices());
+            let stats = epoch.stats();
+            let notices = reader.notices();
             eprintln!("{memlock_len} bytes: {}, {:?}, {notices:?}", stats.engine, stats.remarks);
             match stats.engine {
                 "io_uring" => {

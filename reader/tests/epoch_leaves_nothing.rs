@@ -67,7 +67,8 @@ fn made() -> Made {
 }
 
 fn options(order: Order) -> EpochOptions {
-    let (batch_size, window_len) = (NonZeroUsize::new(32).unwrap(), 200 << 10);
+    let batch_size = NonZeroUsize::new(32).unwrap();
+    let window_len = 200 << 10;
     EpochOptions { batch_size, window_len, ..common::epoch_options(order) }
 }
 
@@ -137,7 +138,7 @@ fn a_followed_epoch_leaves_nothing_whenever_it_and_its_reader_are_dropped() {
             let waits = taken == 20 && reader.is_some();
             drop(epoch);
             let waiting = |left: &BTreeSet<String>| left.iter().any(|name| name.starts_with("grain-epoch"));
-            assert_left("the next epoch waits for who asks", |left| waiting(left) == waits);
+            assert_left("the next epoch waits for its caller", |left| waiting(left) == waits);
             drop(reader);
             assert_nothing_is_left(&format!("{taken} batches, reader first: {reader_first}"));
         }

@@ -3,7 +3,7 @@
 //!
 //! Each case runs in a process of its own, since a peak is the process's.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail, and tells the peak that it saw")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail, and prints the peak that it saw")]
 
 mod common;
 
@@ -143,7 +143,8 @@ fn check(name: &str, case: Case) {
     for order in case.orders {
         for io in [IoChoice::Direct, IoChoice::Buffered] {
             let (before, peak) = peak_of(name, &format!("{}|{io}|{order}", path.display()));
-            let (taken, bound) = (peak - before, case.bound(*order));
+            let taken = peak - before;
+            let bound = case.bound(*order);
             eprintln!(
                 "{name}: {order}, {io}: {} MiB before, {} MiB more at the peak, bound {} MiB",
                 before / MIB,
@@ -160,9 +161,10 @@ fn check(name: &str, case: Case) {
 fn peak_of(name: &str, what: &str) -> (u64, u64) {
     let mut command = Command::new(env::current_exe().unwrap());
     let output = command.args(["--exact", name, "--nocapture"]).env(MARK, what).output().unwrap();
-    let (told, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{told}{complaint}");
-    let numbers = told.lines().find_map(|line| line.strip_prefix("peak ")).unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stdout}{stderr}");
+    let numbers = stdout.lines().find_map(|line| line.strip_prefix("peak ")).unwrap();
     let (before, peak) = numbers.split_once(' ').unwrap();
     (before.parse().unwrap(), peak.parse().unwrap())
 }

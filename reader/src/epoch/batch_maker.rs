@@ -242,7 +242,8 @@ impl BatchMaker {
     fn check(&mut self, group: Range<usize>, samples: &[LocatedSample], visited: &[Arrived]) -> Result<(), ReadError> {
         let Pipeline { assembler, in_flight, .. } = &mut self.pipeline;
         let Some(batch) = assembler.current() else { return Err(ReadError::bug("no batch is under construction")) };
-        let (damage, start) = (&self.damage, group.start);
+        let damage = &self.damage;
+        let start = group.start;
         let mut checks = batch.builder.checks(group, |index, sample| {
             let arrived = visited[index - start];
             if arrived.failed { damage.kept(index) } else { in_flight.stored(arrived, &sample.location) }

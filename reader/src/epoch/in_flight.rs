@@ -14,20 +14,18 @@ use std::time::Duration;
 use grainstore_store::{Collection, Location};
 
 use super::arena::Arena;
-use super::cache::{Arrival, Supply};
+use super::cache::Arrival;
 use super::read_unit::{PartState, ReadUnit, UnitPart};
-use super::schedule::ScheduledUnit;
 use super::segment_reads::SegmentReads;
 use super::stats::EpochStats;
 use crate::ReadError;
 use crate::byte_range::ByteRange;
-use crate::engine::{self, Buffer, Completion, Engine, Failed, Filled};
+use crate::engine::{self, Buffer, Completion, Failed, Filled};
+
+mod submit;
 
 /// The token of a read that belongs to no unit. No unit has this number and this part.
 const ALONE: u64 = u64::MAX;
-
-/// What a unit that cannot be read counts for: it takes hardly any memory, but where many fail there must be an end.
-const FAILED_LEN: u64 = 1 << 20;
 
 /// The units that are submitted, by number.
 pub(super) struct InFlight {
@@ -77,41 +75,6 @@ impl InFlight {
             cached_count: 0,
             completions: Vec::new(),
         }
-    }
-
-    /// Submits a unit. Its bytes go to `slot`, if there is one.
-    pub(super) fn submit(&mut self, scheduled: ScheduledUnit, slot: Option<Buffer>) -> Result<(), ReadError> {
-        let ScheduledUnit { number, sample_count, ranges, supply, .. } = scheduled;
-        let mut unit = ReadUnit::of(sample_count);
-        unit.in_place = slot.is_some();
-        unit.was_cached = matches!(supply, Supply::Cached(_) | Supply::Arriving(_));
-        match (ranges, supply) {
-            (Ok(ranges), Supply::Read) => self.submit_ranges(&mut unit, ranges, number, slot)?,
-            (Ok(_), Supply::ReadAndKeep(reservation, ranges)) => {
-                unit.reservation = Some(Box::new(reservation));
-                self.submit_ranges(&mut unit, ranges, number, None)?;
-                // Samples of no bytes have arrived already.
-                unit.keep_if_whole();
-            }
-            (Ok(_), Supply::Cached(cached)) => unit.take_cached(&cached),
-            (Ok(ranges), Supply::Arriving(extent)) => unit.arriving = Some(Box::new((extent, ranges))),
-            (Err(error), _) => unit.failed = Some(Box::new(error)),
-        }
-        if unit.failed.is_some() {
-            unit.len += FAILED_LEN;
-        }
-        self.ahead.count += 1;
-        self.ahead.len += unit.len;
-        if !unit.in_place {
-            self.hold(unit.len);
-        }
-        let index = number as usize;
-        if self.units.len() <= index {
-            self.units.resize_with(index + 1, || None);
-        }
-        debug_assert!(self.units[index].is_none(), "the number is free");
-        self.units[index] = Some(unit);
-        Ok(())
     }
 
     /// Units that are submitted and not begun.
@@ -280,42 +243,6 @@ impl InFlight {
         stats.slab_bytes = self.arena.slabs_len();
     }
 
-    /// Submits the reads of a unit. What goes wrong with one of them is the unit's failure, not the epoch's.
-    fn submit_ranges(
-        &mut self,
-        unit: &mut ReadUnit,
-        ranges: Vec<ByteRange>,
-        number: u32,
-        mut slot: Option<Buffer>,
-    ) -> Result<(), ReadError> {
-        for range in ranges {
-            if range.len == 0 {
-                // Nothing to wait for: the unit may be gone before an engine answered.
-                let nothing = Filled::new(Buffer::with_capacity(0), 0..0);
-                unit.push(UnitPart { range, state: PartState::Filled(nothing) });
-                continue;
-            }
-            let token = token_of(number, unit.part_count);
-            let arena = &mut self.arena;
-            let reservation = unit.reservation.as_deref();
-            let own_slot = slot.take();
-            let submitted = self.reads.submit(range, token, |len, engine| match (own_slot, reservation) {
-                (Some(slot), _) => Ok(slot),
-                (None, Some(reservation)) => reservation.buffer(len),
-                (None, None) => arena_buffer(arena, engine, len),
-            });
-            match submitted {
-                Ok(memory_len) => unit.len += memory_len,
-                Err(ReadError::Engine(error)) => return Err(error.into()),
-                Err(error) => {
-                    unit.failed.get_or_insert_with(|| Box::new(error));
-                }
-            }
-            unit.push(UnitPart { range, state: PartState::Reading });
-        }
-        Ok(())
-    }
-
     /// Waits for the extent that another unit reads; if that fails, reads what the unit needs.
     #[cold]
     fn wait_for_extent(&mut self, number: u32) -> Result<(), ReadError> {
@@ -430,14 +357,6 @@ impl InFlight {
         let unit = self.units.get_mut(number as usize).and_then(Option::take);
         unit.ok_or_else(|| ReadError::bug("a unit is let go that is not in flight"))
     }
-}
-
-fn arena_buffer(arena: &mut Arena, engine: &mut dyn Engine, len: usize) -> Result<Buffer, ReadError> {
-    let taken = arena.take(len)?;
-    if taken.is_of_new_slab {
-        engine.register(&taken.buffer);
-    }
-    Ok(taken.buffer)
 }
 
 /// The token of a read: its unit's number, and the index of the part in it.

@@ -25,7 +25,8 @@ use crate::patience::Patience;
 use crate::plan::OrderChoice;
 use crate::{Reader, ReaderOptions};
 
-mod bad_place;
+mod bad_byte;
+mod schedule_order;
 
 const EIO: i32 = 5;
 const ORDERS: [Order; 3] = [Order::Chunked, Order::Full, Order::Sequential];
@@ -43,7 +44,7 @@ enum Trouble {
     Refused,
 }
 
-/// Does each read at once and hands completions out in a random order, some of them late.
+/// Does each read at once and returns completions in a random order, some of them late.
 struct Hostile {
     trouble: Trouble,
     /// The number of the read that the trouble is with.
@@ -52,15 +53,15 @@ struct Hostile {
     held: Vec<Completion>,
     lost_count: usize,
     random: u64,
-    /// A byte of a file that no read brings.
-    bad_place: Option<(PathBuf, u64)>,
+    /// A byte of a file that no read returns.
+    bad_byte: Option<(PathBuf, u64)>,
 }
 
 /// What the engine was asked.
 #[derive(Default)]
 struct EngineLog {
     read_count: AtomicUsize,
-    /// Times in a row that there was nothing to hand out.
+    /// Times in a row that there was nothing to return.
     vain_count: AtomicUsize,
     /// The read that the trouble was with.
     troubled: Mutex<Option<(PathBuf, Range<u64>)>>,
@@ -88,7 +89,7 @@ impl Engine for Hostile {
     fn submit(&mut self, request: ReadRequest) -> Result<(), EngineError> {
         let number = self.seen.read_count.fetch_add(1, SeqCst);
         let (path, range) = (request.file.path().to_owned(), request.range());
-        if self.bad_place.as_ref().is_some_and(|(bad_path, bad)| *bad_path == path && range.contains(bad)) {
+        if self.bad_byte.as_ref().is_some_and(|(bad_path, bad)| *bad_path == path && range.contains(bad)) {
             self.hold_failure(request);
             return Ok(());
         }
@@ -98,7 +99,7 @@ impl Engine for Hostile {
         }
         *self.seen.troubled.lock().unwrap() = Some((path, range));
         match self.trouble {
-            Trouble::Panics => panic!("as it was told"),
+            Trouble::Panics => panic!("as the test wants"),
             Trouble::Refused => return Err(EngineError::Broken { engine: "hostile", source: injected() }),
             Trouble::NeverComesBack => self.lost_count += 1,
             Trouble::Fails | Trouble::None => self.hold_failure(request),
@@ -184,9 +185,10 @@ impl MixedDataset {
         let dataset = Collection::from(self.dataset());
         let extents = Reader::new(dataset.clone(), ReaderOptions::default()).unwrap().extents().unwrap();
         let open_files = Arc::new(OpenFiles::new(dataset.clone(), Opening { mode, dont_cache: false }));
-        let (choice, threads) = (EngineChoice::Pread, NonZeroUsize::MIN);
-        let engines = EnginePool::new(EngineSpec { mode, choice, threads, queue_len: 1 }).unwrap();
-        let (patience, next) = (Patience::new(timeout), Arc::default());
+        let threads = NonZeroUsize::MIN;
+        let engines = EnginePool::new(EngineSpec { mode, choice: EngineChoice::Pread, threads, queue_len: 1 }).unwrap();
+        let patience = Patience::new(timeout);
+        let next = Arc::default();
         let inputs = EpochInputs {
             dataset: &dataset,
             open_files: &open_files,
@@ -227,7 +229,8 @@ const BATCH_SIZE: usize = 10;
 fn options(order: Order) -> EpochOptions {
     let batch_size = NonZeroUsize::new(BATCH_SIZE).unwrap();
     // A small window, so that reads are made from the first batch to the last.
-    let (order, lanes) = (OrderChoice::Fixed(order), Some(5));
+    let order = OrderChoice::Fixed(order);
+    let lanes = Some(5);
     EpochOptions { order, seed: 3, window_len: 100_000, lanes, batch_size, ..EpochOptions::default() }
 }
 
@@ -235,15 +238,7 @@ fn hostile(trouble: Trouble, troubled: usize) -> (Hostile, Arc<EngineLog>) {
     let seen = Arc::new(EngineLog::default());
     let random = 0x9E37_79B9_7F4A_7C15 ^ (troubled as u64 + 1);
     (
-        Hostile {
-            trouble,
-            troubled,
-            seen: Arc::clone(&seen),
-            held: Vec::new(),
-            lost_count: 0,
-            random,
-            bad_place: None,
-        },
+        Hostile { trouble, troubled, seen: Arc::clone(&seen), held: Vec::new(), lost_count: 0, random, bad_byte: None },
         seen,
     )
 }
@@ -312,7 +307,7 @@ fn reads_that_come_back_late_and_in_any_order_give_the_batches_of_the_plan() {
 }
 
 #[test]
-fn a_read_that_fails_is_told_with_its_place_after_the_batches_before_it() {
+fn a_read_that_fails_is_reported_with_its_byte_range_after_the_batches_before_it() {
     each_trouble(Trouble::Fails, LONG, |made, plan, seen, count, error| {
         let (path, range) = seen.troubled.lock().unwrap().clone().unwrap();
         let (before, position) = made.batches_before(plan, &path, &range);
@@ -328,7 +323,7 @@ fn a_read_that_fails_is_told_with_its_place_after_the_batches_before_it() {
 }
 
 #[test]
-fn a_read_that_never_comes_back_is_told_with_its_place_after_the_batches_before_it() {
+fn a_read_that_never_comes_back_is_reported_with_its_byte_range_after_the_batches_before_it() {
     each_trouble(Trouble::NeverComesBack, SHORT, |made, plan, seen, count, error| {
         let (lost_path, lost) = seen.troubled.lock().unwrap().clone().unwrap();
         assert_eq!(count, made.batches_before(plan, &lost_path, &lost).0);
@@ -399,7 +394,7 @@ fn an_epoch_whose_read_does_not_come_back_can_be_dropped_while_it_waits() {
 }
 
 #[test]
-fn a_file_that_cannot_be_opened_is_told_after_the_batches_before_it() {
+fn a_file_that_cannot_be_opened_is_reported_after_the_batches_before_it() {
     let made = MixedDataset::new(0);
     let dataset = made.dataset();
     let (engine, _) = hostile(Trouble::None, 0);

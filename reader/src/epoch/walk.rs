@@ -66,12 +66,7 @@ impl VisitedSamples {
     pub(super) fn offsets_into(&self, extents: &Extents, offsets: &mut Vec<u16>) -> u64 {
         match self {
             Self::Piece(visits) => visits.offsets_into(extents, offsets),
-            Self::Consecutive(indices) => {
-                let base = extents.ordinal(indices.start);
-                offsets.clear();
-                offsets.extend(extents.ordinals(indices.clone()).map(|ordinal| offset_from(base, ordinal)));
-                base
-            }
+            Self::Consecutive(indices) => extents.offsets_into(indices.clone(), offsets),
             Self::One(ordinal) => {
                 offsets.clear();
                 offsets.push(0);
@@ -79,13 +74,6 @@ impl VisitedSamples {
             }
         }
     }
-}
-
-/// The distance between two ordinals of an extent.
-fn offset_from(base: u64, ordinal: u64) -> u16 {
-    let offset = u16::try_from(ordinal - base);
-    debug_assert!(offset.is_ok(), "an extent has 65,536 samples at most");
-    offset.unwrap_or(u16::MAX)
 }
 
 /// The units of a rank's share of an epoch, one after the other.

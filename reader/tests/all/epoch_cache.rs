@@ -176,7 +176,7 @@ fn however_much_the_cache_has_the_epoch_looks_ahead_only_so_far() {
     run(&made, &reader, &options(Order::Full, 0));
     let mut epoch = reader.epoch(&options(Order::Full, 1)).unwrap();
     epoch.next_batch().unwrap().unwrap();
-    // A unit is counted when it is entered; those that were looked up are told by the time that took, not by this: so
+    // A unit is counted when its first sample is visited; those that were only looked up are not counted here: so
     // what is shown is that an epoch that stops early has not planned itself to the end.
     assert!(epoch.stats().cached_samples < 30_000);
 }

@@ -1,5 +1,5 @@
 //! An epoch that is to go on past damaged samples does: batches are shorter by them and say so, every rank yields as many
-//! batches, and nothing damaged is handed out.
+//! batches, and nothing damaged is returned.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use std::collections::BTreeSet;
@@ -108,7 +108,8 @@ fn where_a_read_fails_only_the_samples_that_cannot_be_read_are_lost() {
         for order in ORDERS {
             let reader =
                 Reader::open(made.path(), ReaderOptions { io, cache_bytes, ..ReaderOptions::default() }).unwrap();
-            let (dataset, second) = (reader.collection().clone(), 1);
+            let dataset = reader.collection().clone();
+            let second = 1;
             // The file is open and whole; then it loses its end.
             let in_second = |ordinal: &u64| dataset.locate(*ordinal).unwrap().segment == second;
             let ordinals: Vec<u64> = (0..1000).filter(in_second).collect();

@@ -1,4 +1,4 @@
-//! Epochs that follow each other: the next is on its way before this one ends, and is the same as by itself.
+//! Epochs that follow each other: reads of the next begin before this one ends, and it is the same as by itself.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::num::NonZeroUsize;
@@ -17,7 +17,8 @@ fn made() -> Made {
 }
 
 fn options(order: Order, epoch: u64) -> EpochOptions {
-    let (batch_size, window_len) = (NonZeroUsize::new(32).unwrap(), 64 << 10);
+    let batch_size = NonZeroUsize::new(32).unwrap();
+    let window_len = 64 << 10;
     EpochOptions { epoch, batch_size, window_len, followed: true, ..common::epoch_options(order) }
 }
 
@@ -136,7 +137,7 @@ fn what_fails_in_the_next_epoch_is_told_there() {
         for _ in 0..first.len() - 1 {
             made.check(&first.next_batch().unwrap().unwrap());
         }
-        // All of it has been read for the epoch at hand; some is still needed by the next.
+        // All of it has been read for the current epoch; the next still needs some.
         let path = reader.collection().member(0).unwrap().segments().last().unwrap().path();
         std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(4096).unwrap();
         let last = first.next_batch().unwrap();

@@ -40,7 +40,7 @@ fn memory_is_bounded_by_the_window_and_the_read_ahead() {
             };
             let ahead = window_len;
             // Units that a batch has finished with are let go a megabyte of samples at a time.
-            // In the full order each of them lies in blocks of its own.
+            // In the full order each of them is read with blocks of its own.
             let group = if order == Order::Full { 2 * MIB } else { MIB };
             let bound = window + ahead + group + 128 * KIB;
             assert!(stats.held_bytes_max <= bound, "{order}: {} of {bound}", stats.held_bytes_max);
@@ -53,7 +53,8 @@ fn memory_is_bounded_by_the_window_and_the_read_ahead() {
 fn a_larger_dataset_takes_no_more_memory() {
     let of = |count: usize| Shape::plain(64 * KIB, vec![3000; count]).write();
     let options = EpochOptions { window_len: MIB, ..common::epoch_options(Order::Chunked) };
-    let (small, large) = (of(1500), of(4500));
+    let small = of(1500);
+    let large = of(4500);
     let [small, large] = [small, large].map(|made| run(&made, IoChoice::Buffered, &options).held_bytes_max);
     assert!(large <= small * 5 / 4, "{small} bytes for 4.5 MB, {large} for 13.5 MB");
 }

@@ -152,12 +152,15 @@ fn ranks_with_lanes_of_their_own_read_together_what_one_reader_reads_and_hold_th
     assert!(read(&ranks) <= read(&alone) * 5 * 103 / 100);
     let plan = reader.plan(&of_rank(3, 5, &options)).unwrap();
     assert_eq!(plan.share().readers_of_an_extent(), 5);
-    let told = "24 lanes cannot be divided among 5 ranks: up to 5 of them read from the same chunks";
+    let expected = "24 lanes cannot be divided among 5 ranks: up to 5 of them read from the same chunks";
     let notice = plan.notice().unwrap();
-    assert!(notice.starts_with(told) && notice.ends_with("; a number of lanes that 5 divides avoids it"), "{notice}");
+    assert!(
+        notice.starts_with(expected) && notice.ends_with("; a number of lanes that 5 divides avoids it"),
+        "{notice}"
+    );
     let resumed = EpochOptions { resume: Some(plan.state_after(1)), ..of_rank(3, 5, &options) };
     let notice = reader.plan(&resumed).unwrap().notice().unwrap();
-    assert!(notice.starts_with(told) && !notice.contains("avoids it"), "{notice}");
+    assert!(notice.starts_with(expected) && !notice.contains("avoids it"), "{notice}");
 }
 
 #[test]
@@ -165,7 +168,8 @@ fn a_followed_epoch_of_a_rank_is_the_same_as_by_itself() {
     let made = made(3000, 300);
     for order in ORDERS {
         for tail in [Tail::Drop, Tail::Short, Tail::Pad] {
-            let (reader, fresh) = (made.reader(IoChoice::Buffered), made.reader(IoChoice::Buffered));
+            let reader = made.reader(IoChoice::Buffered);
+            let fresh = made.reader(IoChoice::Buffered);
             let options = EpochOptions { lanes: Some(12), tail, ..common::epoch_options(order) };
             for number in 0..3 {
                 let options = EpochOptions { epoch: number, followed: true, ..of_rank(2, 3, &options) };

@@ -1,4 +1,4 @@
-//! An epoch goes on where it was left: from a few words of JSON, at any batch, with any number of ranks, reading nothing
+//! An epoch resumes where it was left: from one line of JSON, at any batch, with any number of ranks, reading nothing
 //! that was read before.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -108,7 +108,7 @@ fn skipping_ahead_reads_nothing() {
         let state = reader.plan(&options(None)).unwrap().state_after(28);
         let (samples, read_bytes) = run(Some(state));
         assert_eq!(samples, 200);
-        // What is left of each lane's extents, read with what lies between where that is less.
+        // What is left of each lane's extents, read with the gaps between where those are shorter.
         assert!(read_bytes * 100 <= whole.1 * 14, "{order}: {read_bytes} of {}", whole.1);
     }
 }
@@ -116,7 +116,8 @@ fn skipping_ahead_reads_nothing() {
 /// STA-2
 #[test]
 fn a_state_of_something_else_is_refused() {
-    let (made, other) = (made(), Shape::plain(4096, vec![100; 700]).write());
+    let made = made();
+    let other = Shape::plain(4096, vec![100; 700]).write();
     let reader = made.reader(IoChoice::Buffered);
     let own = options(Order::Chunked, 0, 2, 10);
     let state = reader.plan(&own).unwrap().state_after(5);

@@ -81,13 +81,13 @@ fn a_subset_of_all_samples_has_the_order_of_all_samples() {
 
 #[test]
 fn where_under_half_of_an_extent_is_wanted_only_that_is_read() {
-    // 22 samples of 12,000 bytes in an extent: neighbours lie further apart than a read reaches over.
+    // 22 samples of 12,000 bytes in an extent: the gap between neighbours is longer than a read covers.
     let made = Shape::plain(256 << 10, vec![12_000; 880]).write();
     let of = |step: u64| Arc::new(Subset::from_ordinals(880, (0..880).filter(|ordinal| ordinal % step == 0)).unwrap());
     for (order, io) in [(Order::Chunked, IoChoice::Buffered), (Order::Sequential, IoChoice::Buffered)] {
         let sparse = run(&made, io, &options(order, &of(4))).1.remove(0);
         assert_eq!(sparse.read_bytes, sparse.stored_bytes, "{order}");
-        // More than half is wanted: it is read with what lies between, but each extent once.
+        // More than half is wanted: it is read with the gaps between, and each extent once.
         let dense = Arc::new(Subset::from_ordinals(880, (0..880).filter(|ordinal| ordinal % 3 > 0)).unwrap());
         let dense = run(&made, io, &options(order, &dense)).1.remove(0);
         assert!(dense.read_bytes > dense.stored_bytes * 4 / 3 && dense.read_bytes <= 880 * 12_000, "{order}");

@@ -1,22 +1,22 @@
-//! One place of a file that cannot be read, with a cache that reads whole extents for single samples, several ranks and
-//! sparse subsets: only the sample that lies there is lost.
+//! One byte of a file that cannot be read, with a cache that reads whole extents for single samples, several ranks and
+//! sparse subsets: only the sample that has it is lost.
 
 use super::*;
 use crate::OnDamage;
 use crate::plan::Subset;
 
-/// Lanes, ranks, and which of so many samples the subset has.
+/// Lanes, ranks, and of how many samples the subset has one.
 const SHAPES: [(u64, u64, u64); 6] = [(5, 1, 1), (50, 1, 1), (50, 3, 1), (5, 1, 8), (40, 3, 8), (50, 7, 3)];
 
 #[test]
-fn where_one_place_cannot_be_read_only_its_sample_is_skipped_with_a_cache_or_without() {
+fn where_one_byte_cannot_be_read_only_its_sample_is_skipped_with_a_cache_or_without() {
     let made = MixedDataset::new(0);
     let dataset = Collection::from(made.dataset());
     let extents = Reader::new(dataset.clone(), ReaderOptions::default()).unwrap().extents().unwrap();
     let mut skipped_count = 0;
     for bad in [13, 100, 399] {
         let location = dataset.locate(bad).unwrap();
-        let place = (dataset.segment_path(location.segment).to_owned(), location.offset + location.stored_len / 2);
+        let bad_byte = (dataset.segment_path(location.segment).to_owned(), location.offset + location.stored_len / 2);
         for order in ORDERS {
             for (lanes, world, every) in SHAPES {
                 for seed in 0..8 {
@@ -33,7 +33,7 @@ fn where_one_place_cannot_be_read_only_its_sample_is_skipped_with_a_cache_or_wit
                         ..options(order)
                     };
                     let (mut engine, _) = hostile(Trouble::None, to_usize(seed));
-                    engine.bad_place = Some(place.clone());
+                    engine.bad_byte = Some(bad_byte.clone());
                     let mut epoch = made.epoch_with(IoMode::Buffered, &options, engine, LONG, cache);
                     for batch in epoch.by_ref() {
                         let batch = batch.unwrap();
