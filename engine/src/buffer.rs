@@ -54,7 +54,7 @@ enum Allocation {
     /// The process and the mapping, which is longer than the region if its start had to be aligned.
     #[cfg(target_os = "linux")]
     Mapped {
-        process: u32,
+        process: grainstore_host::ProcessId,
         start: NonNull<u8>,
         len: usize,
     },
@@ -301,7 +301,7 @@ impl Region {
     }
 
     fn allocation(start: NonNull<u8>, len: usize) -> Allocation {
-        Allocation::Mapped { process: std::process::id(), start, len }
+        Allocation::Mapped { process: grainstore_host::ProcessId::current(), start, len }
     }
 
     /// Excludes the region from forks: a fork would copy memory that a device writes to, and use up reserved huge pages.
@@ -341,7 +341,7 @@ impl Drop for Region {
             // SAFETY: it was allocated with this layout, and no buffer of the region is left.
             Allocation::Allocated(layout) => unsafe { dealloc(self.base.as_ptr(), layout) },
             #[cfg(target_os = "linux")]
-            Allocation::Mapped { process, start, len } if process == std::process::id() => {
+            Allocation::Mapped { process, start, len } if process.is_current() => {
                 // SAFETY: this process made the mapping with this length, and no buffer of the region is left.
                 let _ = unsafe { rustix::mm::munmap(start.as_ptr().cast(), len) };
             }

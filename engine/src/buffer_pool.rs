@@ -1,7 +1,7 @@
 //! A bounded pool of idle buffers, so that reads recycle memory.
 
 use super::buffer::{BLOCK_LEN, Buffer, round_up};
-use grainstore_host::Shared;
+use grainstore_host::ForkLock;
 use std::collections::BTreeMap;
 
 /// The largest capacity that the pool rounds up to a power of two.
@@ -17,7 +17,7 @@ const CLASSES: usize = 8;
 #[derive(Debug)]
 pub struct BufferPool {
     retained_len_max: usize,
-    idle: Shared<IdleBuffers>,
+    idle: ForkLock<IdleBuffers>,
 }
 
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ impl BufferPool {
     /// Makes an empty pool that keeps at most `retained_len_max` bytes of idle buffers.
     #[must_use]
     pub fn new(retained_len_max: usize) -> Self {
-        Self { retained_len_max, idle: Shared::default() }
+        Self { retained_len_max, idle: ForkLock::default() }
     }
 
     /// Takes an idle buffer of `len` bytes or more, or allocates one. Its bytes are arbitrary.

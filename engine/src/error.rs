@@ -152,8 +152,8 @@ pub enum EngineError {
 
 impl EngineError {
     /// Refuses to work in a process that was forked from the one that made the engine.
-    pub(crate) fn check_home(home: grainstore_host::Home, engine: &'static str) -> Result<(), Self> {
-        if home.is_here() { Ok(()) } else { Err(Self::Forked { engine }) }
+    pub(crate) fn check_home(home: grainstore_host::ProcessId, engine: &'static str) -> Result<(), Self> {
+        if home.is_current() { Ok(()) } else { Err(Self::Forked { engine }) }
     }
 
     /// What the caller can do about it.

@@ -18,7 +18,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 
 use super::in_flight::{AfterRead, InFlightRead};
 use super::{Completion, DRAIN_MAX, Engine, EngineError, EngineStats, FileError, ReadRequest, Wait};
-use grainstore_host::Home;
+use grainstore_host::ProcessId;
 
 const NAME: &str = "pread";
 
@@ -34,7 +34,7 @@ pub struct PreadEngine {
     /// Completed without a read.
     ready: VecDeque<Completion>,
     in_flight: usize,
-    home: Home,
+    home: ProcessId,
     counters: Arc<Counters>,
 }
 
@@ -64,7 +64,7 @@ impl PreadEngine {
     pub fn new(threads: NonZeroUsize) -> Result<Self, EngineError> {
         let counters = Arc::default();
         let threads = Some(ReadThreads::start(threads, &counters)?);
-        Ok(Self { threads, ready: VecDeque::new(), in_flight: 0, home: Home::here(), counters })
+        Ok(Self { threads, ready: VecDeque::new(), in_flight: 0, home: ProcessId::current(), counters })
     }
 
     /// The threads; an error in a forked process, which does not have them.
@@ -145,7 +145,7 @@ impl Drop for PreadEngine {
     /// Drops the queued requests and waits for the reads that have begun.
     fn drop(&mut self) {
         let Some(threads) = self.threads.take() else { return };
-        if self.home.is_here() {
+        if self.home.is_current() {
             threads.stop();
         } else {
             // A forked process does not have the threads, and the state of the channels is not certain there.

@@ -11,8 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use grainstore_format::shown_path;
-use rustix::fs::RenameFlags;
-use rustix::io::Errno;
+use grainstore_host::{directory_of, rename_new, sync_directory};
 
 use crate::ExportError;
 
@@ -43,7 +42,7 @@ pub(crate) fn check(out: &Path) -> Result<(), ExportError> {
     if fs::symlink_metadata(&partial).is_ok() {
         return Err(ExportError::PartialExists { path: partial });
     }
-    let folder = folder_of(out);
+    let folder = directory_of(out);
     match fs::metadata(folder) {
         Ok(metadata) if metadata.is_dir() => Ok(()),
         Ok(_) => Err(ExportError::io("write into it", folder)(io::ErrorKind::NotADirectory.into())),
@@ -54,7 +53,7 @@ pub(crate) fn check(out: &Path) -> Result<(), ExportError> {
 /// Fails where `out` would lie inside `dataset`, whose files are only its own.
 pub(crate) fn check_outside(out: &Path, dataset: &Path) -> Result<(), ExportError> {
     let whole = |path| fs::canonicalize(path).map_err(ExportError::io("look at it", path));
-    if !whole(folder_of(out))?.starts_with(whole(dataset)?) {
+    if !whole(directory_of(out))?.starts_with(whole(dataset)?) {
         return Ok(());
     }
     let why = format!("it would lie inside the dataset {}", shown_path(dataset));
@@ -92,28 +91,14 @@ impl Partial {
         if self.kind == Kind::Folder {
             sync_folder(&self.path)?;
         }
-        self.rename().map_err(|error| match error.kind() {
+        rename_new(&self.path, &self.out).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => {
                 ExportError::Exists { path: self.out.clone() }
             }
             _ => ExportError::io("give it its name", &self.path)(error),
         })?;
         self.is_published = true;
-        sync_folder(folder_of(&self.out))
-    }
-
-    fn rename(&self) -> io::Result<()> {
-        let (from, to) = (&self.path, &self.out);
-        match rustix::fs::renameat_with(rustix::fs::CWD, from, rustix::fs::CWD, to, RenameFlags::NOREPLACE) {
-            Ok(()) => Ok(()),
-            // Some network file systems know no such rename. A plain one fails on a folder that is not empty; of a file
-            // it would replace another, which a second name never does.
-            Err(Errno::INVAL | Errno::NOSYS) => match self.kind {
-                Kind::Folder => fs::rename(from, to),
-                Kind::File => fs::hard_link(from, to).and_then(|()| fs::remove_file(from)),
-            },
-            Err(error) => Err(error.into()),
-        }
+        sync_folder(directory_of(&self.out))
     }
 }
 
@@ -133,7 +118,7 @@ impl Drop for Partial {
 
 /// Makes the names in a folder durable.
 pub(crate) fn sync_folder(path: &Path) -> Result<(), ExportError> {
-    File::open(path).and_then(|folder| folder.sync_all()).map_err(ExportError::io("sync it", path))
+    sync_directory(path).map_err(ExportError::io("sync it", path))
 }
 
 fn identity(metadata: &Metadata) -> (u64, u64) {
@@ -146,8 +131,4 @@ fn partial_of(out: &Path) -> Result<PathBuf, ExportError> {
     let mut name = OsString::from(out.file_name().ok_or_else(no_name)?);
     name.push(".partial");
     Ok(out.with_file_name(name))
-}
-
-fn folder_of(out: &Path) -> &Path {
-    out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use grainstore_writer::SteadyFile;
+use grainstore_host::SteadyFile;
 
 use crate::ExportError;
 use crate::destination::{Kind, Partial};

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use ::tar::{EntryType, Header};
 use grainstore_format::AttributeValue;
-use grainstore_writer::SteadyFile;
+use grainstore_host::SteadyFile;
 
 use crate::ExportError;
 use crate::fetch::Row;

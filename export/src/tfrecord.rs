@@ -9,7 +9,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use grainstore_format::{AttributeType, Schema};
-use grainstore_writer::SteadyFile;
+use grainstore_host::SteadyFile;
 
 use crate::ExportError;
 use crate::example::{self, Example};

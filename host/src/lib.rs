@@ -1,14 +1,23 @@
 //! What several crates need of the operating system, each thing in one place.
 //!
-//! - [`Home`] and [`Shared`]: whether this is still the process that made something, and a lock that a forked process
-//!   can do without.
-//! - [`open_regular`] and [`read_whole`]: files that are regular files, and that do not change while they are read.
+//! - [`ProcessId`] and [`ForkLock`]: whether this is still the process that made something, and a lock that a forked
+//!   process never waits for.
+//! - [`open_regular`] and [`read_whole`]: regular files only, and an error where one changes while it is read.
+//! - [`FreeMemory`]: how much memory the page cache may take.
+//! - [`SteadyFile`]: a long file that is synced while it is written.
+//! - [`replace_file`], [`rename_new`], [`sync_directory`]: files that appear only when they are whole.
 //!
 //! It knows nothing of datasets.
 #![forbid(unsafe_code)]
 
+mod free_memory;
 mod process;
 mod regular;
+mod replace;
+mod steady;
 
-pub use process::{Home, Shared};
-pub use regular::{open_regular, read_whole};
+pub use free_memory::FreeMemory;
+pub use process::{ForkLock, ProcessId};
+pub use regular::{NotRegular, open_regular, read_whole};
+pub use replace::{Durability, create_beside, directory_of, rename_new, replace_file, sync_directory};
+pub use steady::SteadyFile;

@@ -1,52 +1,62 @@
-//! The process that made something: a forked one has its memory, but neither its threads nor its rings.
+//! Fork guards: a forked process has a copy of the memory, but none of the threads and rings that work on it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// A process.
+/// The number of a process. Kept beside a thing, it tells whether the thing came here by a fork.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Home(u32);
+pub struct ProcessId(u32);
 
-impl Home {
+impl ProcessId {
     /// The process that runs this.
-    pub fn here() -> Self {
+    pub fn current() -> Self {
         Self(std::process::id())
     }
 
-    /// Whether the caller runs in this process.
-    pub fn is_here(self) -> bool {
-        self == Self::here()
+    /// Whether the caller runs in this process, and not in one forked from it.
+    pub fn is_current(self) -> bool {
+        self == Self::current()
     }
 }
 
-/// What threads share and a forked process can do without: a thread that stayed behind may have held it then, and would
-/// hold it for ever.
+/// A lock that a forked process never waits for: a thread that exists only in the parent may have held it at the fork,
+/// and its copy here is never released.
 #[derive(Debug)]
-pub struct Shared<T> {
-    thing: Mutex<T>,
-    home: Home,
+pub struct ForkLock<T> {
+    value: Mutex<T>,
+    made_in: ProcessId,
 }
 
-impl<T> Shared<T> {
-    /// Makes it shareable.
-    pub fn new(thing: T) -> Self {
-        Self { thing: Mutex::new(thing), home: Home::here() }
+impl<T> ForkLock<T> {
+    /// A lock of this process.
+    pub fn new(value: T) -> Self {
+        Self { value: Mutex::new(value), made_in: ProcessId::current() }
     }
 
-    /// Waits for it; in a forked process it is `None` instead where somebody has it.
+    /// Whether this process made it.
+    pub fn is_current(&self) -> bool {
+        self.made_in.is_current()
+    }
+
+    /// Waits for the lock. In a forked process it does not wait: `None` where the lock is held.
     pub fn lock(&self) -> Option<MutexGuard<'_, T>> {
-        match self.thing.try_lock() {
-            Ok(thing) => Some(thing),
-            // Nothing under the lock leaves it half done, so what a panicking thread left is whole.
-            Err(TryLockError::Poisoned(thing)) => Some(thing.into_inner()),
-            Err(TryLockError::WouldBlock) if self.home.is_here() => {
-                Some(self.thing.lock().unwrap_or_else(PoisonError::into_inner))
+        match self.value.try_lock() {
+            Ok(value) => Some(value),
+            // Users change the value in one step, so a panic under the lock leaves it whole.
+            Err(TryLockError::Poisoned(value)) => Some(value.into_inner()),
+            Err(TryLockError::WouldBlock) if self.is_current() => {
+                Some(self.value.lock().unwrap_or_else(PoisonError::into_inner))
             }
             Err(TryLockError::WouldBlock) => None,
         }
     }
+
+    /// The value, where nobody else can hold the lock.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-impl<T: Default> Default for Shared<T> {
+impl<T: Default> Default for ForkLock<T> {
     fn default() -> Self {
         Self::new(T::default())
     }
@@ -57,18 +67,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_somebody_has_is_waited_for_at_home_and_done_without_elsewhere() {
-        let elsewhere = Shared { thing: Mutex::new(7), home: Home(0) };
-        assert_eq!(elsewhere.lock().map(|thing| *thing), Some(7));
-        let held = elsewhere.lock();
-        assert!(elsewhere.lock().is_none());
+    fn a_forked_process_does_not_wait() {
+        let mut forked = ForkLock { value: Mutex::new(7), made_in: ProcessId(0) };
+        assert_eq!(forked.lock().map(|value| *value), Some(7));
+        let held = forked.lock();
+        assert!(forked.lock().is_none());
         drop(held);
-        let here = Shared::new(0);
+        assert_eq!((*forked.get_mut(), forked.is_current()), (7, false));
+    }
+
+    #[test]
+    fn threads_wait_for_each_other() {
+        let count = ForkLock::new(0);
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| (0..1000).for_each(|_| here.lock().into_iter().for_each(|mut count| *count += 1)));
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        *count.lock().unwrap() += 1;
+                    }
+                });
             }
         });
-        assert_eq!(here.lock().map(|count| *count), Some(4000));
+        assert_eq!(count.lock().map(|count| *count), Some(4000));
     }
 }

@@ -1,27 +1,49 @@
-//! Opening regular files only, reading one whole, and noticing that it changes meanwhile.
+//! Opening regular files only, and reading one whole, with an error where it changes meanwhile.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-/// Opens a regular file and says how long it is.
+/// A folder, pipe, device or socket where a regular file is expected: the cause of an [`io::Error`] of
+/// [`open_regular`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotRegular;
+
+impl NotRegular {
+    /// Whether this is the cause of `error`.
+    pub fn caused(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|cause| cause.is::<Self>())
+    }
+}
+
+impl fmt::Display for NotRegular {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("it is not a regular file")
+    }
+}
+
+impl std::error::Error for NotRegular {}
+
+/// Opens a regular file for reading, and returns it with its length in bytes.
+///
+/// It never waits: opening a pipe would wait for a writer, and what was a file a moment ago may be a pipe now.
 ///
 /// # Errors
-/// Where it cannot be opened, or is no regular file.
+/// Where the file cannot be opened; [`NotRegular`] where it is something else.
 pub fn open_regular(path: &Path) -> io::Result<(File, u64)> {
-    // What was a file when it was listed may be a pipe by now: opening that must not wait for a writer.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other(NotRegular));
     }
     Ok((file, metadata.len()))
 }
 
-/// All of a file that had `len` bytes when it was opened.
+/// Reads all of a file that had `len` bytes when it was opened.
 ///
 /// # Errors
 /// Where it cannot be read, or has another length by now.
@@ -78,7 +100,9 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
         symlink(&pipe, folder.path().join("link")).unwrap();
         for path in [folder.path().to_path_buf(), folder.path().join("link"), pipe] {
-            assert_eq!(open_regular(&path).unwrap_err().to_string(), "it is no regular file");
+            let error = open_regular(&path).unwrap_err();
+            assert!(NotRegular::caused(&error), "{}: {error}", path.display());
+            assert_eq!(error.to_string(), "it is not a regular file");
         }
     }
 }

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use grainstore_host::ForkLock;
 use grainstore_reader::{EpochOptions, EpochPlan, EpochState, OnDamage};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -11,7 +12,7 @@ use pyo3::types::PyDict;
 use crate::argument::parsed;
 use crate::batch::{Batch, BatchParts};
 use crate::error::Raised;
-use crate::home::{Home, release};
+use crate::fork::{lock, release};
 use crate::opened::Opened;
 use crate::selection::Selection;
 
@@ -64,13 +65,13 @@ impl EpochArguments<'_> {
     /// An epoch that has no batches: what it would be, without reading any data.
     pub(crate) fn plan(&self, opened: Arc<Opened>, selection: &Selection) -> Result<Epoch, Raised> {
         let plan = opened.reader.plan(&self.options(&opened, selection)?)?;
-        Ok(Epoch { parts: BatchParts::of(&opened), plan, epoch: Home::new(None) })
+        Ok(Epoch { parts: BatchParts::of(&opened), plan, epoch: ForkLock::new(None) })
     }
 
     pub(crate) fn begin(&self, opened: Arc<Opened>, selection: &Selection) -> Result<Epoch, Raised> {
         let epoch = opened.reader.epoch(&self.options(&opened, selection)?)?;
         let plan = epoch.epoch_plan().clone();
-        Ok(Epoch { parts: BatchParts::of(&opened), plan, epoch: Home::new(Some(epoch)) })
+        Ok(Epoch { parts: BatchParts::of(&opened), plan, epoch: ForkLock::new(Some(epoch)) })
     }
 }
 
@@ -80,7 +81,7 @@ pub(crate) struct Epoch {
     parts: BatchParts,
     plan: EpochPlan,
     /// `None` once it was closed.
-    epoch: Home<Option<grainstore_reader::Epoch>>,
+    epoch: ForkLock<Option<grainstore_reader::Epoch>>,
 }
 
 /// What a wait ended with.
@@ -92,7 +93,7 @@ enum Waited {
 
 impl Epoch {
     fn wait(&self) -> Result<Waited, Raised> {
-        let mut place = self.epoch.lock()?;
+        let mut place = lock(&self.epoch)?;
         let Some(epoch) = place.as_mut() else { return Ok(Waited::End) };
         if !epoch.is_ready_within(PATIENCE) {
             return Ok(Waited::NotYet);
@@ -153,7 +154,7 @@ impl Epoch {
     /// What was read, waited for, verified and copied so far.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = py.detach(|| -> Result<_, Raised> {
-            Ok(self.epoch.lock()?.as_ref().map(grainstore_reader::Epoch::stats).unwrap_or_default())
+            Ok(lock(&self.epoch)?.as_ref().map(grainstore_reader::Epoch::stats).unwrap_or_default())
         })?;
         let dict = PyDict::new(py);
         dict.set_item("samples", stats.samples)?;
@@ -175,7 +176,7 @@ impl Epoch {
     /// Stop reading ahead.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         Ok(py.detach(|| -> Result<_, Raised> {
-            let epoch = self.epoch.lock()?.take();
+            let epoch = lock(&self.epoch)?.take();
             drop(epoch);
             Ok(())
         })?)

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use grainstore_host::ForkLock;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::argument::integer;
 use crate::error::Raised;
-use crate::home::Home;
+use crate::fork::lock;
 use crate::key;
 use crate::opened::{Opened, Shared};
 use crate::selection::Selection;
@@ -27,7 +28,7 @@ pub(crate) struct Keys {
 #[pyclass(frozen, module = "grainstore._core")]
 struct KeyIterator {
     keys: Py<Keys>,
-    at: Home<(u64, std::vec::IntoIter<Vec<u8>>)>,
+    at: ForkLock<(u64, std::vec::IntoIter<Vec<u8>>)>,
 }
 
 impl Keys {
@@ -93,7 +94,7 @@ impl Keys {
 
     fn __iter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, KeyIterator>> {
         let py = slf.py();
-        Bound::new(py, KeyIterator { keys: slf.unbind(), at: Home::new((0, Vec::new().into_iter())) })
+        Bound::new(py, KeyIterator { keys: slf.unbind(), at: ForkLock::new((0, Vec::new().into_iter())) })
     }
 
     fn __reversed__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -130,7 +131,7 @@ impl KeyIterator {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let key = py.detach(|| -> Result<_, Raised> {
-            let mut at = self.at.lock()?;
+            let mut at = lock(&self.at)?;
             if let Some(key) = at.1.next() {
                 return Ok(Some(key));
             }

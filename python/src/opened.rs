@@ -12,7 +12,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::argument::parsed;
 use crate::error::Raised;
-use crate::home::release;
+use crate::fork::release;
 use crate::schema::{Name, Names};
 
 /// What payloads are in Python.

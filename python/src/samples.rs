@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use grainstore_host::ForkLock;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::batch::Batch;
 use crate::error::Raised;
-use crate::home::Home;
+use crate::fork::lock;
 use crate::opened::Shared;
 use crate::selection::Selection;
 
@@ -20,7 +21,7 @@ const LEN_MAX: u64 = 16 << 20;
 pub(crate) struct Samples {
     shared: Arc<Shared>,
     selection: Selection,
-    at: Home<At>,
+    at: ForkLock<At>,
 }
 
 struct At {
@@ -31,7 +32,7 @@ struct At {
 
 impl Samples {
     pub(crate) fn new(shared: Arc<Shared>, selection: Selection) -> Self {
-        Self { shared, selection, at: Home::new(At { next: 0, batch: None }) }
+        Self { shared, selection, at: ForkLock::new(At { next: 0, batch: None }) }
     }
 
     /// Reads what comes next; `None` at the end.
@@ -66,7 +67,7 @@ impl Samples {
         let (batch, number) = {
             // Whoever waits for another thread that reads does not hold Python's lock.
             let found = py.detach(|| -> Result<_, Raised> {
-                let mut at = self.at.lock()?;
+                let mut at = lock(&self.at)?;
                 if at.batch.as_ref().is_none_or(|(batch, number)| *number >= batch.len()) {
                     at.batch = self.read(at.next)?.map(|batch| (batch, 0));
                     at.next += at.batch.as_ref().map_or(0, |(batch, _)| batch.len() as u64);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use grainstore_format::{Attribute, AttributeType, Field, FieldType, Geometry, Metadata, Schema};
+use grainstore_host::ForkLock;
 use grainstore_writer::{AppendOptions, DatasetWriter, Sample, WriterOptions, existing};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -12,8 +13,8 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use crate::argument::shown;
 use crate::convert::{alignment, chunk_size, compression, jobs as jobs_of};
 use crate::error::Raised;
+use crate::fork::{lock, release};
 use crate::given::{append_field, present, scalar};
-use crate::home::{Home, release};
 use crate::key;
 use crate::schema::Names;
 
@@ -25,7 +26,7 @@ pub(crate) struct Writer {
     names: Names,
     keyed: bool,
     /// `None` once it was closed.
-    writer: Home<Option<DatasetWriter>>,
+    writer: ForkLock<Option<DatasetWriter>>,
     /// Samples that were written, once it was closed.
     written: OnceLock<u64>,
 }
@@ -125,9 +126,9 @@ impl Writer {
     }
 
     /// The threads that write, and what they wrote, are those of the process that began.
-    fn at_home(&self) -> Result<&Home<Option<DatasetWriter>>, Raised> {
+    fn at_home(&self) -> Result<&ForkLock<Option<DatasetWriter>>, Raised> {
         let what = "the writer belongs to the process that this one was forked from: write there, or begin one here";
-        if self.writer.is_here() { Ok(&self.writer) } else { Err(Raised::new("Forked", what)) }
+        if self.writer.is_current() { Ok(&self.writer) } else { Err(Raised::new("Forked", what)) }
     }
 
     fn with<T: Send>(
@@ -136,7 +137,7 @@ impl Writer {
         work: impl FnOnce(&mut DatasetWriter) -> Result<T, Raised> + Send,
     ) -> PyResult<T> {
         let result = py.detach(|| {
-            let mut place = self.at_home()?.lock()?;
+            let mut place = lock(self.at_home()?)?;
             place.as_mut().ok_or_else(|| Raised::closed("writer")).and_then(work)
         });
         Ok(result?)
@@ -144,7 +145,7 @@ impl Writer {
 
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
         let finished = py.detach(|| -> Result<_, Raised> {
-            let Some(writer) = self.at_home()?.lock()?.take() else { return Ok(()) };
+            let Some(writer) = lock(self.at_home()?)?.take() else { return Ok(()) };
             let taken = writer.taken();
             writer.finish()?;
             // It was closed once.
@@ -157,7 +158,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        let is_here = self.writer.is_here();
+        let is_here = self.writer.is_current();
         match self.writer.get_mut().take() {
             Some(writer) if is_here => release(writer),
             // It would remove what the other process writes.
@@ -202,7 +203,7 @@ impl Writer {
                 AppendOptions { metadata, segment_size: segment_bytes, compression, jobs, ..AppendOptions::default() };
             let writer = py.detach(|| DatasetWriter::append(&path, options)).map_err(Raised::from)?;
             let (keyed, names) = (present.keyed, Names::of(&schema, false));
-            return Ok(Self { path, names, keyed, writer: Home::new(Some(writer)), written: OnceLock::new() });
+            return Ok(Self { path, names, keyed, writer: ForkLock::new(Some(writer)), written: OnceLock::new() });
         }
         let schema = schema.ok_or_else(|| PyTypeError::new_err("schema is missing: a dictionary of name to type"))?;
         let schema = schema_of(schema)?;
@@ -223,7 +224,7 @@ impl Writer {
             ..WriterOptions::with_metadata(Metadata { schema, user: user.unwrap_or_default() })
         };
         let writer = py.detach(|| DatasetWriter::create(&path, options)).map_err(Raised::from)?;
-        Ok(Self { path, names, keyed, writer: Home::new(Some(writer)), written: OnceLock::new() })
+        Ok(Self { path, names, keyed, writer: ForkLock::new(Some(writer)), written: OnceLock::new() })
     }
 
     /// Write a sample: its key, and a value for every name of the schema; one that is left out, or None, is missing.
@@ -281,7 +282,7 @@ impl Writer {
     /// Give up: nothing appears under the name.
     fn discard(&self, py: Python<'_>) -> PyResult<()> {
         Ok(py.detach(|| -> Result<_, Raised> {
-            let writer = self.at_home()?.lock()?.take();
+            let writer = lock(self.at_home()?)?.take();
             writer.into_iter().for_each(DatasetWriter::discard);
             Ok(())
         })?)
@@ -295,7 +296,7 @@ impl Writer {
     fn __exit__(&self, py: Python<'_>, kind: &Bound<'_, PyAny>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
         match kind.is_none() {
             // A forked process that leaves the block leaves the writer to the one that made it.
-            _ if !self.writer.is_here() => Ok(()),
+            _ if !self.writer.is_current() => Ok(()),
             true => self.close(py),
             false => self.discard(py),
         }

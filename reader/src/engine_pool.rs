@@ -11,9 +11,9 @@ use std::thread::{self, ThreadId};
 use crate::ReadError;
 use crate::engine::{Engine, EngineError, IoMode, MappedEngine, PreadEngine, UringEngine, UringOptions, UringOwner};
 use crate::engine_choice::EngineChoice;
-use grainstore_host::{Home, Shared};
+use grainstore_host::{ForkLock, ProcessId};
 
-/// IdleEngine engines kept.
+/// Idle engines kept.
 const IDLE_MAX: usize = 16;
 
 /// The options of new engines.
@@ -28,7 +28,7 @@ pub(crate) struct EngineSpec {
 /// Starts engines and keeps idle ones.
 pub(crate) struct EnginePool {
     spec: EngineSpec,
-    idle: Shared<Vec<IdleEngine>>,
+    idle: ForkLock<Vec<IdleEngine>>,
     /// Why threads read although io_uring was preferred.
     refused: OnceLock<String>,
 }
@@ -36,14 +36,14 @@ pub(crate) struct EnginePool {
 /// An engine, the process that it was started in, since no other can use it, and the thread that used it last.
 struct IdleEngine {
     engine: Box<dyn Engine>,
-    home: Home,
+    home: ProcessId,
     thread: ThreadId,
 }
 
 impl EnginePool {
     /// Starts no engine yet, unless io_uring was requested: then a refusal is an error at once.
     pub(crate) fn new(spec: EngineSpec) -> Result<Self, EngineError> {
-        let engines = Self { spec, idle: Shared::default(), refused: OnceLock::new() };
+        let engines = Self { spec, idle: ForkLock::default(), refused: OnceLock::new() };
         if spec.choice == EngineChoice::Uring && spec.mode != IoMode::Mapped {
             let engine = engines.start()?;
             engines.keep(engine);
@@ -99,7 +99,7 @@ impl EnginePool {
     /// process, the engines of its parent are dropped.
     fn take_idle(&self) -> Option<Box<dyn Engine>> {
         let mut idle = self.idle.lock()?;
-        idle.retain(|idle| idle.home.is_here());
+        idle.retain(|idle| idle.home.is_current());
         let here = thread::current().id();
         let own = idle.iter().rposition(|idle| idle.thread == here);
         let any = (!idle.is_empty() && (idle.len() == IDLE_MAX || !self.has_rings())).then_some(0);
@@ -114,7 +114,7 @@ impl EnginePool {
     fn keep(&self, engine: Box<dyn Engine>) {
         let Some(mut idle) = self.idle.lock() else { return };
         if idle.len() < IDLE_MAX {
-            idle.push(IdleEngine { engine, thread: thread::current().id(), home: Home::here() });
+            idle.push(IdleEngine { engine, thread: thread::current().id(), home: ProcessId::current() });
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use grainstore_store::FreeMemory;
+use grainstore_host::FreeMemory;
 
 use crate::engine::IoMode;
 

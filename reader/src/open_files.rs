@@ -16,7 +16,7 @@ use rustix::process::{Resource, getrlimit};
 use crate::ReadError;
 use crate::batch_builder::IN_PLACE_LEN_MIN;
 use crate::engine::{IoMode, OpenFile};
-use grainstore_host::Shared;
+use grainstore_host::ForkLock;
 
 /// A quarter of the usual limit of 1024 descriptors; requests in flight may hold as many again.
 const OPEN_MAX: usize = 256;
@@ -46,7 +46,7 @@ enum Open {
     /// Few segments: a slot for each.
     Each(Vec<OnceLock<Arc<OpenFile>>>),
     /// Many segments: those opened last.
-    Latest(Shared<Latest>),
+    Latest(ForkLock<Latest>),
 }
 
 #[derive(Default)]
@@ -145,7 +145,7 @@ impl Open {
         if segment_count <= open_max {
             Self::Each((0..segment_count).map(|_| OnceLock::new()).collect())
         } else {
-            Self::Latest(Shared::default())
+            Self::Latest(ForkLock::default())
         }
     }
 

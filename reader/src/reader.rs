@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use grainstore_format::shown_path;
-use grainstore_store::{Collection, FreeMemory, IndexMemory, OpenOptions};
+use grainstore_store::{Collection, IndexMemory, OpenOptions};
 
 use crate::chunk_extents::extents_of;
 use crate::engine::{self, BufferPool, IoMode};
@@ -21,7 +21,7 @@ use crate::plan::Extents;
 use crate::single::Single;
 use crate::stream::SampleStream;
 use crate::{Batch, ReadError, Sample};
-use grainstore_host::Shared;
+use grainstore_host::{ForkLock, FreeMemory};
 
 /// Bytes of buffers kept for the next `get` or `get_batch`.
 const POOL_LEN: usize = 64 << 20;
@@ -86,7 +86,7 @@ pub struct Reader {
     pool: Arc<BufferPool>,
     extents: OnceLock<Arc<Extents>>,
     cache_bytes: u64,
-    cache: Shared<Option<Arc<Cache>>>,
+    cache: ForkLock<Option<Arc<Cache>>>,
     patience: Patience,
     next: Arc<NextEpoch>,
 }
@@ -155,7 +155,7 @@ impl Reader {
             pool,
             extents: OnceLock::new(),
             cache_bytes: options.cache_bytes,
-            cache: Shared::default(),
+            cache: ForkLock::default(),
             patience,
             next: Arc::default(),
         })

@@ -1,7 +1,9 @@
 //! What an opened dataset remembers of the parts of its index that it has loaded and checked.
 
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, AtomicU32};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use grainstore_host::ForkLock;
 
 use crate::entry_rules::EntryTotals;
 
@@ -23,9 +25,7 @@ pub(crate) struct CheckedEntries {
 #[derive(Debug)]
 pub(crate) struct LoadControl {
     /// Held by the thread that loads.
-    alone: Mutex<()>,
-    /// The process whose threads may hold it.
-    home: u32,
+    alone: ForkLock<()>,
     /// The process in which a thread was started to load ahead; 0: none. A forked process does not have that thread.
     pub(crate) started_in: AtomicU32,
     pub(crate) has_failed: AtomicBool,
@@ -33,17 +33,11 @@ pub(crate) struct LoadControl {
 
 impl LoadControl {
     pub(crate) fn new() -> Self {
-        Self {
-            alone: Mutex::new(()),
-            home: std::process::id(),
-            started_in: AtomicU32::new(0),
-            has_failed: AtomicBool::new(false),
-        }
+        Self { alone: ForkLock::default(), started_in: AtomicU32::new(0), has_failed: AtomicBool::new(false) }
     }
 
-    /// One thread loads, the others wait. In a forked process the lock might stay taken forever, so it is not used there.
+    /// One thread loads, the others wait. A forked process loads without the lock if it was held at the fork.
     pub(crate) fn alone(&self) -> Option<MutexGuard<'_, ()>> {
-        let is_home = self.home == std::process::id();
-        is_home.then(|| self.alone.lock().unwrap_or_else(PoisonError::into_inner))
+        self.alone.lock()
     }
 }

@@ -6,9 +6,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use rustix::fs::OFlags;
+use grainstore_host::{SteadyFile, open_regular, rename_new, sync_directory};
+use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 
-use crate::SteadyFile;
 use crate::storage::{DirectoryLock, EntryKind, Storage, StorageFile};
 
 /// Files and directories of this machine.
@@ -64,11 +64,7 @@ impl Storage for DiskStorage {
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
-        // Non-blocking: opening a FIFO would wait for somebody to write to it.
-        let file = File::options().read(true).custom_flags(WITHOUT_WAITING).open(path)?;
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::other("it is not a regular file"));
-        }
+        let (file, _) = open_regular(path)?;
         Ok(Box::new(DiskFile(SteadyFile::new(file))))
     }
 
@@ -77,16 +73,11 @@ impl Storage for DiskStorage {
     }
 
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
-        match rename_with(from, to, rustix::fs::RenameFlags::NOREPLACE) {
-            // Some network file systems know no such rename. The plain one fails on a file and on a directory that
-            // is not empty, so nothing is replaced.
-            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => fs::rename(from, to),
-            result => result,
-        }
+        rename_new(from, to)
     }
 
     fn exchange(&self, one: &Path, other: &Path) -> io::Result<()> {
-        rename_with(one, other, rustix::fs::RenameFlags::EXCHANGE)
+        Ok(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
@@ -98,23 +89,18 @@ impl Storage for DiskStorage {
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        File::open(path)?.sync_all()
+        sync_directory(path)
     }
 }
 
-#[expect(clippy::cast_possible_wrap, reason = "open flags are bits")]
-const WITHOUT_WAITING: i32 = OFlags::NONBLOCK.bits() as i32;
 #[expect(clippy::cast_possible_wrap, reason = "open flags are bits")]
 const DIRECTORY_ITSELF: i32 = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).bits() as i32;
 
 /// Whether `path` names this directory.
 fn is_at(directory: &File, path: &Path) -> io::Result<bool> {
-    let (held, named) = (directory.metadata()?, fs::symlink_metadata(path)?);
+    let held = directory.metadata()?;
+    let named = fs::symlink_metadata(path)?;
     Ok((held.dev(), held.ino()) == (named.dev(), named.ino()))
-}
-
-fn rename_with(from: &Path, to: &Path, flags: rustix::fs::RenameFlags) -> io::Result<()> {
-    Ok(rustix::fs::renameat_with(rustix::fs::CWD, from, rustix::fs::CWD, to, flags)?)
 }
 
 impl StorageFile for DiskFile {

@@ -40,7 +40,6 @@ mod rebuild;
 mod rows;
 mod segment;
 mod sort;
-mod steady;
 mod storage;
 
 pub use commit::{abandoned, resumable};
@@ -52,5 +51,4 @@ pub use external::{ExternalFile, ExternalSample, ExternalSegment, ExternalWriter
 pub use journal::ResumePoint;
 pub use options::{AppendOptions, Compression, Sample, StreamedSample, WriterOptions};
 pub use rebuild::rebuild_index;
-pub use steady::SteadyFile;
 pub use storage::{DirectoryLock, EntryKind, Storage, StorageFile};

@@ -7,12 +7,13 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use grainstore_format::{escape_bytes, shown_path};
+use grainstore_host::Durability;
 use grainstore_reader::{IoChoice, Reader, ReaderOptions};
 
 use crate::Exit;
 use crate::external::External;
 use crate::hints::WithHint;
-use crate::output_file::{self, Durability};
+use crate::output_file;
 use crate::printer::Printer;
 
 /// A longer sample is not held in memory.

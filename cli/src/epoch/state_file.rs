@@ -1,14 +1,14 @@
 //! A state in a file: where an epoch was left, so that the next command goes on from there.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use grainstore_format::shown_path;
+use grainstore_host::{Durability, open_regular};
 use grainstore_reader::{EpochState, StateError};
 
-use crate::output_file::{self, Durability};
+use crate::output_file;
 
 /// A state has a few hundred bytes; what is longer is something else.
 const MAX_LEN: u64 = 1 << 16;
@@ -60,11 +60,9 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<EpochState> {
 }
 
 fn read_text(path: &Path) -> io::Result<String> {
-    if !path.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
-    }
+    let (file, _) = open_regular(path)?;
     let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_LEN + 1).read_to_end(&mut bytes)?;
+    file.take(MAX_LEN + 1).read_to_end(&mut bytes)?;
     // What is not text is no state, and the parser says so.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

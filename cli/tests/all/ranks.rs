@@ -217,7 +217,7 @@ fn what_cannot_be_is_refused_in_a_sentence_with_a_hint() {
         ),
         (vec!["--subset", "label = 1 and key_hash < 90"], "compared with 90, expected a number", "'key_hash < 0.9' is"),
         (vec!["--state", "/nowhere/state"], "/nowhere/state: cannot be written: No such file or directory", ""),
-        (vec!["--state", "/proc"], "/proc: the state cannot be read: it is no regular file", ""),
+        (vec!["--state", "/proc"], "/proc: the state cannot be read: it is not a regular file", ""),
     ] {
         for command in ["epoch", "plan"] {
             if command == "plan" && hint.is_empty() {

@@ -60,7 +60,7 @@ impl AdoptedFiles {
 
 /// The folder that the dataset is to lie in, links followed.
 fn home_of(destination: &Path) -> Result<PathBuf, ConvertError> {
-    let parent = destination.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = grainstore_host::directory_of(destination);
     fs::canonicalize(parent).map_err(|source| ConvertError::NoParent { path: parent.to_owned(), source })
 }
 

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
+use grainstore_host::FreeMemory;
 use grainstore_sources::Source;
-use grainstore_store::FreeMemory;
 use rustix::fs::Advice;
 
 /// Asked of the kernel at once.

@@ -12,7 +12,7 @@ use super::device_queues::{DeviceQueues, DeviceRead};
 use super::ring::{CompletedRead, Ring};
 use crate::in_flight::{AfterRead, InFlightRead, NextRead};
 use crate::{Buffer, Completion, Engine, EngineError, EngineStats, FileError, Filled, ReadRequest, Wait};
-use grainstore_host::Home;
+use grainstore_host::ProcessId;
 
 pub(super) const NAME: &str = "io_uring";
 
@@ -32,7 +32,7 @@ pub struct UringEngine {
     ready: VecDeque<Completion>,
     completed: Vec<CompletedRead>,
     in_flight: usize,
-    home: Home,
+    home: ProcessId,
     /// Whether a `submit` since the last `complete` has checked that this is not a forked process. The check is a system
     /// call, which costs as much as a small read.
     is_home_checked: bool,
@@ -52,7 +52,7 @@ impl UringEngine {
             ready: VecDeque::new(),
             completed: Vec::new(),
             in_flight: 0,
-            home: Home::here(),
+            home: ProcessId::current(),
             is_home_checked: false,
             stats: EngineStats::default(),
         })
@@ -226,7 +226,7 @@ impl Engine for UringEngine {
 
     fn register(&mut self, buffer: &Buffer) {
         // If reads are in flight for another thread, the buffer stays unregistered.
-        if self.home.is_here() && self.ring.move_here().is_ok() {
+        if self.home.is_current() && self.ring.move_here().is_ok() {
             self.ring.register(buffer);
         }
     }

@@ -26,7 +26,7 @@ use super::setup::{self, COMPLETIONS_MAX};
 use super::slots::Slots;
 use crate::in_flight::NextRead;
 use crate::{Buffer, EngineError};
-use grainstore_host::Home;
+use grainstore_host::ProcessId;
 
 /// The longest single read, below the kernel's own bound; whole blocks, so that the rest stays aligned.
 const READ_LEN_MAX: usize = 1 << 30;
@@ -41,7 +41,7 @@ const SLOTS_MAX: usize = COMPLETIONS_MAX as usize - 1;
 pub(super) struct Ring {
     io: ManuallyDrop<IoUring>,
     options: UringOptions,
-    home: Home,
+    home: ProcessId,
     issuer: Issuer,
     /// Present if the ring has a single issuer.
     close_signal: Option<CloseSignal>,
@@ -80,7 +80,7 @@ impl Ring {
         Ok(Self {
             io: ManuallyDrop::new(io),
             options,
-            home: Home::here(),
+            home: ProcessId::current(),
             issuer,
             close_signal,
             slots: Slots::default(),
@@ -293,7 +293,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        if !self.home.is_here() {
+        if !self.home.is_current() {
             // The process that made the ring still uses it; this one only drops its mapping and its descriptor.
             self.leak();
         } else if !self.issuer.may_issue_here() {

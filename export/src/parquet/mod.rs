@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use grainstore_writer::SteadyFile;
+use grainstore_host::SteadyFile;
 
 use crate::ExportError;
 use crate::index_pass;

@@ -8,7 +8,7 @@ use ::parquet::errors::Result;
 use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use bytes::Bytes;
 use grainstore_format::{AttributeType, AttributeValue, FieldType, escape_bytes, to_usize};
-use grainstore_writer::SteadyFile;
+use grainstore_host::SteadyFile;
 
 use super::schema::FileSchema;
 use super::told;

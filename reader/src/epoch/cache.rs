@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use grainstore_host::{Home, Shared};
+use grainstore_host::{ForkLock, ProcessId};
 use grainstore_store::Collection;
 
 use super::arena::Arena;
@@ -25,14 +25,14 @@ use crate::plan::{Extents, Subset};
 
 /// Extents that epochs of a reader keep.
 pub(crate) struct Cache {
-    home: Home,
+    home: ProcessId,
     len_max: u64,
     /// Of all samples.
     extents: Arc<Extents>,
     is_full: AtomicBool,
     /// Numbers that were given: of owners, and of reservations.
     numbers: AtomicU64,
-    contents: Shared<CacheContents>,
+    contents: ForkLock<CacheContents>,
 }
 
 struct CacheContents {
@@ -102,18 +102,18 @@ impl Cache {
     pub(crate) fn new(len_max: u64, extents: Arc<Extents>) -> Self {
         let contents = CacheContents { entries: HashMap::new(), len: 0, arena: Arena::new(len_max) };
         Self {
-            home: Home::here(),
+            home: ProcessId::current(),
             len_max,
             extents,
             is_full: AtomicBool::new(false),
             numbers: AtomicU64::new(0),
-            contents: Shared::new(contents),
+            contents: ForkLock::new(contents),
         }
     }
 
     /// Whether this is the process that made it: a forked one does not have its memory.
     pub(crate) fn is_home(&self) -> bool {
-        self.home.is_here()
+        self.home.is_current()
     }
 
     /// A number for an owner of reservations.

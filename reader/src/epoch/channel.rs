@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use grainstore_host::Home;
+use grainstore_host::ProcessId;
 
 /// Bytes of batches for which it is worth waking the caller.
 const WAKE_LEN: usize = 512 << 10;
@@ -21,7 +21,7 @@ pub(super) struct Channel<T> {
     bounds: QueueBounds,
     stopped: Arc<AtomicBool>,
     followed: AtomicBool,
-    home: Home,
+    home: ProcessId,
 }
 
 /// The queue is full when it holds two items at least, and as many or as long as this.
@@ -50,13 +50,13 @@ impl<T> Channel<T> {
             bounds,
             stopped: Arc::default(),
             followed: AtomicBool::new(false),
-            home: Home::here(),
+            home: ProcessId::current(),
         }
     }
 
     /// Whether this is still the process in which the maker runs.
     pub(super) fn is_home(&self) -> bool {
-        self.home.is_here()
+        self.home.is_current()
     }
 
     /// Waits for an item or the end, for at most `timeout`. Returns whether there is one.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
-use grainstore_host::Shared;
+use grainstore_host::ForkLock;
 use grainstore_store::Collection;
 
 use super::assembler::Assembler;
@@ -45,7 +45,7 @@ pub(crate) struct EpochInputs<'a> {
 
 /// A thread that has continued with the next epoch, until that is requested.
 #[derive(Default)]
-pub(crate) struct NextEpoch(Shared<Option<(EpochOptions, EpochThread)>>);
+pub(crate) struct NextEpoch(ForkLock<Option<(EpochOptions, EpochThread)>>);
 
 impl NextEpoch {
     pub(super) fn put(&self, options: EpochOptions, thread: EpochThread) {

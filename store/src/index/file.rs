@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use grainstore_format::{BLOCK_LEN, to_usize};
+use grainstore_host::NotRegular;
 #[cfg(target_os = "linux")]
 use rustix::fs::{Advice, fadvise};
 
@@ -22,17 +23,13 @@ const MIN_FILE_LEN: u64 = 7 * BLOCK_LEN;
 
 /// Opens a regular file: its handle and its length in bytes.
 pub(crate) fn open_regular(path: &Path) -> Result<(File, u64), StoreError> {
-    // The path is checked first: opening a FIFO would wait for a writer.
-    let by_name = std::fs::metadata(path).map_err(|error| StoreError::io(path, error))?;
-    if !by_name.is_file() {
-        return Err(StoreError::mismatch(path, "it is not a regular file"));
-    }
-    let file = File::open(path).map_err(|error| StoreError::io(path, error))?;
-    let opened = file.metadata().map_err(|error| StoreError::io(path, error))?;
-    if !opened.is_file() {
-        return Err(StoreError::mismatch(path, "it is not a regular file"));
-    }
-    Ok((file, opened.len()))
+    grainstore_host::open_regular(path).map_err(|error| {
+        if NotRegular::caused(&error) {
+            StoreError::mismatch(path, error.to_string())
+        } else {
+            StoreError::io(path, error)
+        }
+    })
 }
 
 /// An open file with an index in it.

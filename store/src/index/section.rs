@@ -6,10 +6,11 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
 
 use grainstore_format::{ChecksumList, FormatError, PIECE_LEN, SectionRecord, to_usize};
+use grainstore_host::ForkLock;
 
 use super::file::IndexFile;
 use super::numbers::little_endian;
@@ -28,9 +29,7 @@ pub(crate) struct Section {
     record: SectionRecord,
     checksums: OnceLock<ChecksumList>,
     whole: OnceLock<SectionBytes>,
-    loading: Mutex<()>,
-    /// The process that waits for its own threads to load it.
-    process: u32,
+    loading: ForkLock<()>,
     pieces_read: AtomicU64,
     cache: PieceCache,
     /// It could not be loaded: its undamaged parts are read in pieces.
@@ -87,8 +86,7 @@ impl Section {
             record,
             checksums: OnceLock::new(),
             whole: OnceLock::new(),
-            loading: Mutex::new(()),
-            process: std::process::id(),
+            loading: ForkLock::default(),
             pieces_read: AtomicU64::new(0),
             cache: PieceCache::default(),
             is_broken: AtomicBool::new(false),
@@ -127,9 +125,8 @@ impl Section {
             return Ok(whole);
         }
         // One thread loads, the others wait: a section may take gigabytes.
-        // In a process forked meanwhile nobody would ever let go of the lock: it loads by itself.
-        let is_home = self.process == std::process::id();
-        let _loading = is_home.then(|| self.loading.lock().unwrap_or_else(PoisonError::into_inner));
+        // A process forked meanwhile loads by itself: the thread that held the lock exists only in the parent.
+        let _loading = self.loading.lock();
         if let Some(whole) = self.whole.get() {
             return Ok(whole);
         }
@@ -137,7 +134,7 @@ impl Section {
         self.is_broken.store(bytes.is_err(), Ordering::Relaxed);
         let bytes = bytes?;
         let whole = self.whole.get_or_init(|| bytes);
-        if is_home {
+        if self.loading.is_current() {
             self.cache.clear();
         }
         Ok(whole)

@@ -1,7 +1,7 @@
-//! A long file on its way to the device.
+//! Steady write-back of a long file.
 //!
-//! The kernel keeps what is written until it is synced, so a sync at the end of a long file waits for the whole device
-//! time while nothing else happens. Here a thread syncs what was written while more is written.
+//! The kernel keeps written bytes in memory until a sync, so one sync at the end of a long file waits for the device
+//! while nothing else happens. Here a thread syncs what was written while more is written.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,39 +11,39 @@ use std::thread::{self, JoinHandle};
 /// Bytes written between two syncs. Below this, a file has no thread.
 const STEP_LEN: u64 = 32 << 20;
 
-/// A file that is written from its start to its end and synced then.
+/// A file that is written from start to end and then synced.
 #[derive(Debug)]
 pub struct SteadyFile {
     file: File,
-    /// Bytes since a sync was asked for.
+    /// Bytes written since the last request for a sync.
     unsynced_len: u64,
     syncing: Option<Syncing>,
 }
 
-/// A thread that syncs when it is asked to, until it fails once.
+/// A thread that syncs on request, until it fails once.
 #[derive(Debug)]
 struct Syncing {
-    ask: SyncSender<()>,
+    requests: SyncSender<()>,
     thread: JoinHandle<io::Result<()>>,
 }
 
 impl SteadyFile {
-    /// Takes over `file`; its other handles are not to be written to.
+    /// Takes over `file`. Nobody may write to its other handles.
     #[must_use]
     pub fn new(file: File) -> Self {
         Self { file, unsynced_len: 0, syncing: None }
     }
 
-    /// The file itself, for everything but writing.
+    /// The file itself, for everything except writing.
     #[must_use]
     pub fn get_ref(&self) -> &File {
         &self.file
     }
 
-    /// Cuts the file at `len` bytes and goes on writing there.
+    /// Cuts the file at `len` bytes; the next write continues there.
     ///
     /// # Errors
-    /// What the system says.
+    /// What the system reports.
     pub fn truncate(&mut self, len: u64) -> io::Result<()> {
         self.file.set_len(len)?;
         io::Seek::seek(&mut self.file, io::SeekFrom::Start(len)).map(|_| ())
@@ -52,7 +52,7 @@ impl SteadyFile {
     /// Makes all that was written durable.
     ///
     /// # Errors
-    /// What the system says, of a sync in between too; then nothing is known of the bytes.
+    /// What the system reports, for an earlier sync too; then nothing is known of the bytes.
     pub fn sync(&mut self) -> io::Result<()> {
         self.end_syncing()?;
         self.file.sync_all()
@@ -63,17 +63,17 @@ impl SteadyFile {
         if self.syncing.is_none() {
             self.syncing = Syncing::of(&self.file);
         }
-        match self.syncing.as_ref().map(|syncing| syncing.ask.try_send(())) {
+        match self.syncing.as_ref().map(|syncing| syncing.requests.try_send(())) {
             Some(Err(TrySendError::Disconnected(()))) => self.end_syncing(),
-            // A thread that is behind takes this step in with the next.
+            // A thread that is behind syncs these bytes with the next request.
             _ => Ok(()),
         }
     }
 
-    /// The kernel tells of a failed write once; the thread may have been the one that was told.
+    /// The kernel reports a failed write once, and it may have reported it to the thread.
     fn end_syncing(&mut self) -> io::Result<()> {
-        let Some(Syncing { ask, thread }) = self.syncing.take() else { return Ok(()) };
-        drop(ask);
+        let Some(Syncing { requests, thread }) = self.syncing.take() else { return Ok(()) };
+        drop(requests);
         thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that syncs it panicked")))
     }
 }
@@ -95,19 +95,19 @@ impl Write for SteadyFile {
 
 impl Drop for SteadyFile {
     fn drop(&mut self) {
-        // Who has not called `sync` does not ask for the outcome, but the thread ends with the file.
+        // A caller that did not call `sync` does not want the outcome, but the thread has to end with the file.
         let _ = self.end_syncing();
     }
 }
 
 impl Syncing {
-    /// `None` where there can be no thread: then all is left to the sync at the end.
+    /// `None` where no thread can be started: then the sync at the end does all.
     fn of(file: &File) -> Option<Self> {
         let file = file.try_clone().ok()?;
-        let (ask, asked) = sync_channel(1);
-        let sync = move || asked.into_iter().try_for_each(|()| file.sync_data());
+        let (requests, received) = sync_channel(1);
+        let sync = move || received.into_iter().try_for_each(|()| file.sync_data());
         let thread = thread::Builder::new().name("grain-sync".into()).spawn(sync).ok()?;
-        Some(Self { ask, thread })
+        Some(Self { requests, thread })
     }
 }
 
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_in_many_steps_and_cut_is_there() {
+    fn many_written_steps_and_a_cut_are_stored() {
         let mut file = SteadyFile::new(tempfile::tempfile().unwrap());
         let step = vec![7; 5 << 20];
         for _ in 0..30 {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sync_that_fails_in_between_is_told_by_the_next_step_or_the_end() {
+    fn a_sync_that_fails_is_reported_by_the_next_step_or_the_end() {
         // A pipe can be written to, but not synced.
         let (mut reader, writer) = io::pipe().unwrap();
         let drained = thread::spawn(move || io::copy(&mut reader, &mut io::sink()).unwrap());

@@ -1,20 +1,20 @@
 //! How much memory the page cache may take: what the system has free, and what the process's control group allows.
 //!
-//! Only the choice of how to read asks; no order depends on it.
+//! Only the choice of how to read depends on it, never an order.
 
 use std::path::{Path, PathBuf};
 
 /// Memory in bytes, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FreeMemory {
-    /// What the system can hand out without swapping, page cache included.
+    /// What the system can give without swapping, page cache included.
     pub available: Option<u64>,
     /// The smallest limit of the process's control groups.
     pub limit: Option<u64>,
 }
 
 impl FreeMemory {
-    /// As it is now.
+    /// Asks the system.
     #[must_use]
     pub fn now() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
@@ -40,7 +40,7 @@ fn available_in(meminfo: &str) -> Option<u64> {
 }
 
 /// The files with the limits of the process's control group and of the groups above it, from `/proc/self/cgroup`.
-/// In a container the path may be the host's and not be there; the root, which is, is the container's then.
+/// In a container the path may be the host's, and missing; then the root, which exists, is the container's.
 fn limit_files(groups: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in groups.lines() {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_looked_for_up_to_the_root() {
+    fn limits_are_read_up_to_the_root() {
         let files = limit_files("0::/a/b\n");
         let expected = ["/sys/fs/cgroup/a/b/memory.max", "/sys/fs/cgroup/a/memory.max", "/sys/fs/cgroup/memory.max"];
         assert_eq!(files, expected.map(PathBuf::from));
