@@ -38,6 +38,7 @@ mod remedy;
 mod schema;
 mod section;
 mod segments;
+mod splitmix;
 mod text;
 
 pub use bitmap::{Bitmap, BitmapBuilder};
@@ -60,6 +61,7 @@ pub use remedy::{EpochSetting, Remedy, SourceSetting};
 pub use schema::{Attribute, AttributeType, AttributeValue, Field, FieldType, Schema};
 pub use section::{MAX_SECTIONS, SectionKind, SectionRecord};
 pub use segments::{SegmentRecord, SegmentTable};
+pub use splitmix::{MIX_STEP, SplitMix64, finalise, mix};
 pub use text::{escape_bytes, escape_controls, shown_key, shown_names, shown_path};
 
 /// The version of the format that this crate reads and writes.

@@ -16,10 +16,10 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::draws::{Draws, key, longer_key};
 use super::extents::Extents;
 use super::piece::{Piece, PieceParts};
 use super::ring::{Ring, RingExtent};
-use super::splitmix::{Draws, key, longer_key};
 use super::stride::Stride;
 use super::walk::{LanePieces, LaneWalk, Schedule};
 

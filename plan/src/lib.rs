@@ -39,7 +39,7 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `lib.rs`, `order.rs` | [`Plan`], and the names of the orders |
-//! | `splitmix.rs` | the hash and the shuffle that everything random comes from |
+//! | `draws.rs` | the keyed draws and the shuffle that everything random comes from |
 //! | `extents.rs`, `subset.rs` | what is shuffled: the extents of a dataset, or of a subset of it |
 //! | `permutation.rs` | the full order |
 //! | `ring.rs`, `lanes.rs`, `piece.rs` | the chunked order: extents on a ring, cut into lanes and pieces |
@@ -56,6 +56,7 @@ use std::sync::Arc;
 use grainstore_format::Remedy;
 
 mod budget;
+mod draws;
 mod extents;
 mod lanes;
 mod mixing;
@@ -65,7 +66,6 @@ mod permutation;
 mod piece;
 mod ring;
 mod share;
-mod splitmix;
 mod stride;
 mod subset;
 mod walk;
@@ -208,7 +208,7 @@ impl Plan {
         if sample_count == 0 {
             return Err(if spec.extents.subset().is_some() { PlanError::EmptySubset } else { PlanError::NoSamples });
         }
-        let epoch_key = splitmix::key(&[spec.seed, spec.epoch, spec.fingerprint]);
+        let epoch_key = draws::key(&[spec.seed, spec.epoch, spec.fingerprint]);
         let arrangement = match spec.order {
             Order::Sequential => Arrangement::Sequential,
             Order::Full => Arrangement::Full(Permutation::new(epoch_key, sample_count)),

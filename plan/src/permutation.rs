@@ -5,7 +5,9 @@
 //! Eight rounds: with four, a chi-squared test of position against sample fails for a small dataset.
 //! spec.md: PLN-4.
 
-use super::splitmix::{key, mix};
+use grainstore_format::mix;
+
+use super::draws::key;
 
 const STREAM: u64 = 6;
 const ROUND_COUNT: usize = 8;

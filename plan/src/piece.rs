@@ -4,9 +4,9 @@
 
 use std::ops::Range;
 
+use super::draws::Draws;
 use super::extents::{Extents, offset_in_extent};
 use super::in_memory;
-use super::splitmix::Draws;
 
 /// A lane's part of an extent. Its samples are known at once; their order is computed on request.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 //! It takes 4 bytes an extent. The place at which an extent starts on the ring is stored for every 64th
 //! extent only, and summed from there: an array of all of them would triple the ring. spec.md: PLN-5.
 
+use super::draws::Draws;
 use super::extents::Extents;
-use super::splitmix::Draws;
 
 /// Extents between two landmarks: this costs an eighth of a byte an extent, and at most 63 additions a look-up.
 const LANDMARK_EVERY: u32 = 64;

@@ -3,9 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use grainstore_format::SplitMix64;
 use grainstore_reader::engine::{BLOCK_LEN, IoMode, OpenFile};
-
-use crate::random::SplitMix64;
 
 /// Files kept open: a quarter of the usual limit of descriptors. Of more files, these are taken evenly.
 const OPEN_MAX: usize = 64;

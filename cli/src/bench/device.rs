@@ -9,14 +9,13 @@
 use std::time::Duration;
 
 use anyhow::anyhow;
-use grainstore_format::to_usize;
+use grainstore_format::{SplitMix64, to_usize};
 use grainstore_reader::engine::{BLOCK_LEN, Buffer, Completion, Engine, HUGE_LEN, ReadRequest, Wait, read_now};
 
 use super::area::{Area, Place};
 use super::pages::{HugePages, addresses};
 use super::work::{Watch, Work};
 use crate::interrupt::check_interrupt;
-use crate::random::SplitMix64;
 
 /// The name of reads in this thread.
 const ALONE: &str = "pread";

@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Context, ensure};
 use rayon::prelude::*;
 
-use crate::random::{SplitMix64, mix};
+use crate::random::fraction;
+use grainstore_format::{SplitMix64, finalise};
 
 /// Standard deviation of the logarithm of the lengths, about that of ImageNet's training images.
 const SIGMA: f64 = 0.45;
@@ -120,11 +121,11 @@ fn class_name(class: u128) -> String {
 
 /// Replaces `content` by that of file `number`.
 fn fill(content: &mut Vec<u8>, spec: FileSpec, number: u64) {
-    let mut random = SplitMix64::new(mix(mix(spec.seed).wrapping_add(number)));
+    let mut random = SplitMix64::new(finalise(finalise(spec.seed).wrapping_add(number)));
     let len = draw_len(f64::from(spec.median_len), &mut random);
     content.clear();
     while content.len() < len {
-        content.extend_from_slice(&random.next().to_le_bytes());
+        content.extend_from_slice(&random.next_u64().to_le_bytes());
     }
     content.truncate(len);
 }
@@ -133,8 +134,8 @@ fn fill(content: &mut Vec<u8>, spec: FileSpec, number: u64) {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 15 times a u32, and not negative")]
 fn draw_len(median_len: f64, random: &mut SplitMix64) -> usize {
     // Box and Muller's transform; 1 - u keeps the logarithm's argument above zero.
-    let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
-    let normal = radius * (TAU * random.unit()).cos();
+    let radius = (-2.0 * (1.0 - fraction(random)).ln()).sqrt();
+    let normal = radius * (TAU * fraction(random)).cos();
     let factor = (SIGMA * normal).exp().clamp(LEN_LIMITS.0, LEN_LIMITS.1);
     (median_len * factor).ceil() as usize
 }

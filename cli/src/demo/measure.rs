@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{anyhow, ensure};
-use grainstore_format::shown_path;
+use grainstore_format::{SplitMix64, shown_path};
 use grainstore_sources::folder::listing::OnUnreadable;
 use grainstore_sources::folder::{FolderOptions, FolderSource};
 
@@ -19,7 +19,6 @@ use crate::filesystem::{FileSystem, free_bytes};
 use crate::hints::WithHint;
 use crate::interrupt::check_interrupt;
 use crate::printer::{Counted, Printer};
-use crate::random::SplitMix64;
 use crate::sizes::shown_size;
 
 /// Threads that read plain files in the second comparison.

@@ -6,8 +6,9 @@ use std::thread;
 use super::lanes::PartStream;
 use super::order::PartOrder;
 use super::{Entry, EntryContent, Feed, How, Skip, memory_len};
-use crate::random::Draws;
+use crate::random::{draws_of_window, index};
 use crate::{ConvertError, Events};
+use grainstore_format::SplitMix64;
 use grainstore_sources::Source;
 
 /// Bytes of samples that wait to be drawn.
@@ -36,7 +37,7 @@ pub(super) fn feed<R>(
         let parts = Parts { plan, open, next: 0 };
         match plan.seed {
             Some(seed) => {
-                let window = ShuffleWindow { draws: Draws::of_window(seed), waiting: Vec::new(), len: 0 };
+                let window = ShuffleWindow { draws: draws_of_window(seed), waiting: Vec::new(), len: 0 };
                 let mixed = Mixed { parts, lanes: Vec::new(), turn: 0, window, ended: false, passed: None };
                 consume(&mut Skipping { feed: mixed, skip, passed: 0 })
             }
@@ -100,7 +101,7 @@ struct Mixed<'a, F> {
 
 /// Entries that wait, up to [`WINDOW_LEN`] bytes.
 struct ShuffleWindow {
-    draws: Draws,
+    draws: SplitMix64,
     waiting: Vec<(Entry, u64)>,
     len: u64,
 }
@@ -115,7 +116,7 @@ impl ShuffleWindow {
         if self.waiting.is_empty() {
             return None;
         }
-        let at = self.draws.index(self.waiting.len());
+        let at = index(&mut self.draws, self.waiting.len());
         let (entry, len) = self.waiting.swap_remove(at);
         self.len -= len;
         Some(entry)

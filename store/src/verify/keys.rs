@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use grainstore_format::{KeyGeometry, KeyGroups, SLOT_LEN, SectionKind, hash48, to_usize};
+use grainstore_format::{KeyGeometry, KeyGroups, SLOT_LEN, SectionKind, hash48, mix, to_usize};
 use rayon::prelude::*;
 
 use super::damage::FileReport;
@@ -235,12 +235,4 @@ impl BucketWalk<'_> {
             }
         }
     }
-}
-
-/// Spreads 64 bits (the finaliser of SplitMix64).
-fn mix(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ x >> 31
 }

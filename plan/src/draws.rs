@@ -3,15 +3,9 @@
 //! A draw is a function of a key and a number, not of the draws before it. This lets a plan compute
 //! any position by itself. spec.md: PLN-1.
 
-use super::in_memory;
+use grainstore_format::mix;
 
-/// SplitMix64's finaliser (Steele, Lea, Flood 2014), with its additive step.
-pub(super) const fn mix(word: u64) -> u64 {
-    let word = word.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    word ^ (word >> 31)
-}
+use super::in_memory;
 
 /// The key of a list of parts.
 pub(super) fn key(parts: &[u64]) -> u64 {
