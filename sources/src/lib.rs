@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use grainstore_sources::folder::{FolderOptions, FolderSource};
-//! use grainstore_sources::{Item, Layout, Source, SourceError};
+//! use grainstore_sources::{Layout, Source, SourceError, SourceSample};
 //!
 //! let place = tempfile::tempdir()?;
 //! std::fs::create_dir(place.path().join("cat"))?;
@@ -14,7 +14,7 @@
 //! let source = FolderSource::open(place.path(), &FolderOptions::default())?;
 //! let mut samples = source.open(0, 0, Layout::Packed).map_err(SourceError::from)?;
 //! let first = samples.next().map_err(SourceError::from)?;
-//! assert!(matches!(first, Some(Item::Whole { sample, .. }) if sample.key == b"cat/1.jpg"));
+//! assert!(matches!(first, Some(SourceSample::Whole { sample, .. }) if sample.key == b"cat/1.jpg"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]

@@ -1,7 +1,5 @@
 //! The columns of a label table become attributes and fields of the dataset.
 
-#![expect(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
-
 use grainstore_converters::{ConvertOptions, NoEvents, Order, convert};
 use grainstore_format::AttributeValue::Int;
 use grainstore_sources::folder::{FolderOptions, FolderSource};
