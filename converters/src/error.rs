@@ -108,7 +108,7 @@ impl ConvertError {
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
             Self::Source(source) => source.remedy(),
-            Self::Refused { why, .. } => why.remedy.clone(),
+            Self::Refused { why, .. } => why.remedy.as_deref().cloned(),
             Self::Outside { .. } => Some(Remedy::AdoptBesideFiles),
             Self::Changed { .. } => Some(Remedy::Restart),
             Self::KeptWork { .. } => Some(Remedy::ResumeOrRestart),

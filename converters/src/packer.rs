@@ -41,7 +41,7 @@ struct BadNote {
     why: String,
     /// Not part of the journal.
     #[serde(skip)]
-    remedy: Option<Remedy>,
+    remedy: Option<Box<Remedy>>,
 }
 
 impl Account {

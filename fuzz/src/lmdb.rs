@@ -1,7 +1,7 @@
 //! LMDB files with any pages.
 
 use grainstore_sources::lmdb::{LmdbOptions, LmdbSource, recognises};
-use grainstore_sources::{Blocks, SourceSample, Layout, Reach, Source};
+use grainstore_sources::{Blocks, Layout, Reach, Source, SourceSample};
 
 use crate::input::Input;
 

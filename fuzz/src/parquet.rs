@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use grainstore_sources::parquet::{ParquetOptions, ParquetSource, recognises};
-use grainstore_sources::{Bad, SourceSample, Layout, Reach, Source};
+use grainstore_sources::{Bad, Layout, Reach, Source, SourceSample};
 use grainstore_writer::Sample;
 
 /// A run of one value costs a file nothing, so there may be any number of rows.

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use grainstore_sources::folder::{FolderOptions, FolderSource};
 use grainstore_sources::list::ListSource;
-use grainstore_sources::{Bad, SourceBlock, Blocks, SourceSample, Layout, SampleReader, Source};
+use grainstore_sources::{Bad, Blocks, Layout, SampleReader, Source, SourceBlock, SourceSample};
 use grainstore_writer::Sample;
 use tempfile::TempDir;
 
@@ -51,7 +51,8 @@ fn check_list(path: &Path) {
             assert_eq!(sample.key.is_empty(), !source.description().is_keyed);
         }
         let Ok(Some(Blocks::Runs(blocks))) = source.blocks(part) else { panic!("a list has blocks") };
-        let of = |block: &SourceBlock| read(&source, part, block.position, block.sample_count as usize, Layout::InPlace);
+        let of =
+            |block: &SourceBlock| read(&source, part, block.position, block.sample_count as usize, Layout::InPlace);
         let by_blocks: Vec<Read> = blocks.iter().flat_map(of).collect();
         // As text, in which a NaN is a NaN.
         assert_eq!(format!("{by_blocks:?}"), format!("{streamed:?}"));

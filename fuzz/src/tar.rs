@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use grainstore_sources::stream::{StreamFormat, StreamSource};
 use grainstore_sources::tar::{TarOptions, TarSource, recognises};
-use grainstore_sources::{Bad, SourceBlock, Blocks, SourceSample, Layout, SampleReader, Source};
+use grainstore_sources::{Bad, Blocks, Layout, SampleReader, Source, SourceBlock, SourceSample};
 use grainstore_writer::Sample;
 
 /// How compressed files begin: a few kilobytes of them may be a member of gigabytes, which is no news.

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use grainstore_sources::tfrecord::framing::{FOOTER_LEN, HEADER_LEN, frame};
 use grainstore_sources::tfrecord::{TfRecordOptions, TfRecordSource};
-use grainstore_sources::{Bad, SourceBlock, Blocks, SourceSample, Layout, SampleReader, Source};
+use grainstore_sources::{Bad, Blocks, Layout, SampleReader, Source, SourceBlock, SourceSample};
 use grainstore_writer::Sample;
 
 /// How a zstd file begins: two kilobytes of it may be a record of gigabytes, which is no news.

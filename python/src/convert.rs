@@ -149,7 +149,7 @@ fn texts(remarks: Vec<Remark>) -> Vec<String> {
 }
 
 fn text(remark: Remark) -> String {
-    with_hint(remark.text, remark.remedy.as_ref())
+    with_hint(remark.text, remark.remedy.as_deref())
 }
 
 impl Made {

@@ -56,8 +56,8 @@ impl SourceError {
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
             Self::Listing(listing) => listing.remedy(),
-            Self::Bad(bad) => bad.why.remedy.clone(),
-            Self::Refused { why, .. } => why.remedy.clone(),
+            Self::Bad(bad) => bad.why.remedy.as_deref().cloned(),
+            Self::Refused { why, .. } => why.remedy.as_deref().cloned(),
             Self::Format(error) => error.remedy(),
             Self::Path { .. } | Self::KeyTooLong { .. } | Self::Threads(_) => None,
         }

@@ -11,13 +11,13 @@ pub struct Remark {
     /// What was found, and what was expected.
     pub text: String,
     /// What the caller can do about it.
-    pub remedy: Option<Remedy>,
+    pub remedy: Option<Box<Remedy>>,
 }
 
 impl Remark {
     /// A sentence with what the caller can do about it.
     pub fn new(text: impl Into<String>, remedy: Remedy) -> Self {
-        Self { text: text.into(), remedy: Some(remedy) }
+        Self { text: text.into(), remedy: Some(Box::new(remedy)) }
     }
 
     /// The same remedy, and the sentence after `beginning`.

@@ -34,7 +34,7 @@ pub(crate) fn print_notes(source: &dyn Source, printer: &Printer) {
 
 /// A remark with its remedy in the words of the command line.
 fn shown(remark: &Remark) -> String {
-    match &remark.remedy {
+    match remark.remedy.as_deref() {
         Some(remedy) => format!("{remark}; {}", hint(remedy)),
         None => remark.to_string(),
     }

@@ -1,4 +1,5 @@
 //! Libraries name no flag: an error carries a remedy, and only a face knows what its flags and arguments are called.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use grainstore_converters::{AdoptOptions, AdoptSummary, ConvertError, Events, NoEvents, OnBad, Progress, adopt};
-use grainstore_format::ChunkSize;
+use grainstore_format::{ChunkSize, Remedy};
 use grainstore_reader::{Reader, ReaderOptions};
 use grainstore_sources::folder::{FolderOptions, FolderSource};
 use grainstore_sources::list::ListSource;
@@ -235,18 +235,18 @@ fn what_does_not_lie_in_files_as_it_is_is_refused_with_the_reason() {
     let why = |source: &dyn Source| {
         let error = try_adopt(source, &shelf, &small()).unwrap_err();
         assert!(matches!(error, ConvertError::Refused { .. }), "{error}");
-        error.to_string()
+        (error.to_string(), error.remedy())
     };
     let path = shelf.put("a.tfrecord.gz", gzip(&tf_records(0..3)));
-    assert!(why(&tf_source(&[path], MAP)).contains("is compressed (gzip)"));
+    assert!(why(&tf_source(&[path], MAP)).0.contains("is compressed (gzip)"));
     let path = shelf.put("a.tar.gz", gzip(&tar_of(0..3)));
-    assert!(why(&tar_source(&[path])).contains("compressed"));
+    assert!(why(&tar_source(&[path])).0.contains("compressed"));
     let path = shelf.put_fixture("parquet/hf.parquet", "a.parquet");
     let parquet = ParquetSource::open(&[path], &ParquetOptions::default()).unwrap();
-    assert!(why(&parquet).contains("cannot be adopted"));
+    assert!(why(&parquet).0.contains("cannot be adopted"));
     shelf.put("folder/cat/1.jpg", b"x");
     let folder = FolderSource::open(&shelf.path("folder"), &FolderOptions::default()).unwrap();
-    assert!(why(&folder).contains("pack it with `convert`"));
+    assert_eq!(why(&folder).1, Some(Remedy::Convert));
     assert_eq!(shelf.names(), ["a.parquet", "a.tar.gz", "a.tfrecord.gz", "folder"]);
 }
 

@@ -123,7 +123,7 @@ impl ShapeBuilder {
         note.text += &key.as_ref().map_or(", no key".into(), |key| format!(", key={key}"));
         if !others.is_empty() {
             note.text += &format!("; ignored: {others}");
-            note.remedy = Some(Remedy::MapMore);
+            note.remedy = Some(Box::new(Remedy::MapMore));
         }
         Self {
             key,

@@ -126,7 +126,7 @@ fn an_extension_or_a_value_unlike_the_first_samples_spoils_its_sample_only() {
             "\"c\" at byte {}: its sample has no \"jpg\", the only field, so nothing would be stored of it",
             at("c.cls")
         ),
-        format!("\"d\" at byte {}: its name has no extension, so nothing says which field it is (jpg)", at("d")),
+        format!("\"d\" at byte {}: its name has no extension, so its field is unknown (jpg)", at("d")),
     ];
     assert_eq!(bad(&bytes), expected);
     let found = read_tar(&bytes, &TarOptions::default()).unwrap();
