@@ -1,139 +1,15 @@
 //! Packs a source into a dataset.
 
-use std::fmt;
-use std::num::NonZeroUsize;
 use std::path::Path;
-use std::str::FromStr;
 
-use grainstore_format::{Alignment, ChunkSize, Geometry, Remedy, UnknownName, choice_of};
+use grainstore_format::{Geometry, Remedy};
 use grainstore_sources::{Layout, Remark, Skipped, Source};
-use grainstore_writer::{Compression, DatasetWriter, ResumePoint, Summary, WriterOptions, abandoned};
+use grainstore_writer::{DatasetWriter, ResumePoint, Summary, WriterOptions, abandoned};
 
 use crate::duplicates::Drops;
 use crate::feed::{How, PackingOrder, Skip};
 use crate::packer::{Account, Packer};
-use crate::{ConvertError, Events, Mixing, OnDuplicate, Progress, check_destination, hash_seed};
-
-/// The order in which samples are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// An order drawn from the seed.
-    Shuffled {
-        /// Where the order is drawn from.
-        seed: u64,
-    },
-    /// That of the source.
-    Source,
-}
-
-impl Order {
-    /// The names of the orders.
-    pub const NAMES: [&'static str; 2] = ["shuffled", "source"];
-    const ALL: [Self; 2] = [Self::Shuffled { seed: 0 }, Self::Source];
-
-    /// The same order, drawn from `seed` where it is drawn.
-    #[must_use]
-    pub fn with_seed(self, seed: u64) -> Self {
-        match self {
-            Self::Shuffled { .. } => Self::Shuffled { seed },
-            Self::Source => Self::Source,
-        }
-    }
-}
-
-impl fmt::Display for Order {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Shuffled { .. } => Self::NAMES[0],
-            Self::Source => Self::NAMES[1],
-        })
-    }
-}
-
-/// An order by its name; one that is drawn is drawn from seed 0.
-impl FromStr for Order {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        choice_of(name, &Self::NAMES, Self::ALL)
-    }
-}
-
-/// What to do about a sample that cannot be read or understood.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnBad {
-    /// End the conversion.
-    #[default]
-    Stop,
-    /// Skip it and list it.
-    Skip,
-}
-
-/// What to do about the finished segments that an interrupted conversion left in `destination.partial`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnKept {
-    /// Refuse to start: they may be the work of hours.
-    #[default]
-    Refuse,
-    /// Resume after them, where source and options are the same. Where there are none, start.
-    Resume,
-    /// Remove them and start over.
-    Restart,
-}
-
-/// How a dataset is packed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConvertOptions {
-    /// The order in which samples are stored.
-    pub order: Order,
-    /// Number of samples at most: the first of the order.
-    pub limit: Option<u64>,
-    /// What to do about a sample that cannot be read or understood.
-    pub on_bad: OnBad,
-    /// What to do about samples with the same key.
-    pub on_duplicate: OnDuplicate,
-    /// What the source was told beside its paths, in words that differ where it differs: a conversion is resumed only
-    /// where they are the same. [`SourceOptions::words`](grainstore_sources::SourceOptions::words) gives them.
-    pub source_words: String,
-    /// The seed that the dataset's key hash is drawn from.
-    pub seed: u64,
-    /// Size of a chunk.
-    pub chunk_size: ChunkSize,
-    /// Where samples may start.
-    pub alignment: Alignment,
-    /// A segment is closed before a sample that would make its data longer than this many bytes.
-    pub segment_size: u64,
-    /// Whether samples are compressed.
-    pub compression: Compression,
-    /// Threads that read, and threads that checksum and compress. It changes no byte of the result.
-    pub jobs: Option<NonZeroUsize>,
-    /// Whether a dataset that stands under the name already is replaced, once the new one is whole.
-    pub overwrite: bool,
-    /// What to do about what an interrupted conversion left.
-    pub on_kept: OnKept,
-}
-
-impl Default for ConvertOptions {
-    /// Shuffled from seed 0, 256 KiB chunks, samples back to back, 4 GiB segments, stored raw, nothing replaced; stops at the
-    /// first sample that cannot be read.
-    fn default() -> Self {
-        Self {
-            order: Order::Shuffled { seed: 0 },
-            limit: None,
-            on_bad: OnBad::Stop,
-            on_duplicate: OnDuplicate::Error,
-            source_words: String::new(),
-            seed: 0,
-            chunk_size: ChunkSize::DEFAULT,
-            alignment: Alignment::Packed,
-            segment_size: WriterOptions::DEFAULT_SEGMENT_SIZE,
-            compression: Compression::None,
-            jobs: None,
-            overwrite: false,
-            on_kept: OnKept::Refuse,
-        }
-    }
-}
+use crate::{ConvertError, ConvertOptions, Events, Mixing, OnKept, Order, Progress, check_destination, hash_seed};
 
 impl ConvertOptions {
     fn for_writer(&self, source: &dyn Source) -> WriterOptions {

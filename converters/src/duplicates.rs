@@ -5,51 +5,16 @@
 //! reading each. Equal hashes prove nothing, so the keys themselves are compared, in one more reading, where there are any.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::num::NonZeroUsize;
-use std::str::FromStr;
 
-use grainstore_format::{UnknownName, choice_of};
 use grainstore_sources::{Layout, Source};
 use xxhash_rust::xxh64::xxh64;
 
 use crate::feed::{EntryContent, Feed, How, Id, LongSample, PackingOrder, Skip};
-use crate::{ConvertError, Events, Order, Progress};
+use crate::{ConvertError, Events, OnDuplicate, Order, Progress};
 
 /// Samples whose hashes are held at once.
 const HELD_MAX: usize = 16 << 20;
-
-/// What to do about samples with the same key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnDuplicate {
-    /// The conversion fails when the second one is found, which may be at its end.
-    #[default]
-    Error,
-    /// The first of the source's order is kept.
-    First,
-    /// The last is kept.
-    Last,
-}
-
-impl OnDuplicate {
-    /// The names of the choices.
-    pub const NAMES: [&'static str; 3] = ["error", "first", "last"];
-    const ALL: [Self; 3] = [Self::Error, Self::First, Self::Last];
-}
-
-impl fmt::Display for OnDuplicate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(Self::NAMES[*self as usize])
-    }
-}
-
-impl FromStr for OnDuplicate {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        choice_of(name, &Self::NAMES, Self::ALL)
-    }
-}
 
 /// Samples to skip, in source order.
 #[derive(Debug, Default)]

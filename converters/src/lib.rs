@@ -31,6 +31,7 @@ mod duplicates;
 mod error;
 mod events;
 mod feed;
+mod options;
 mod packer;
 mod random;
 mod relabelled;
@@ -38,12 +39,12 @@ mod window;
 
 pub use adopt::{AdoptOptions, AdoptSummary, adopt};
 pub use append::append;
-pub use convert::{ConvertOptions, ConvertSummary, OnBad, OnKept, Order, check_kept, convert};
+pub use convert::{ConvertSummary, check_kept, convert};
 pub use destination::check_destination;
-pub use duplicates::OnDuplicate;
 pub use error::ConvertError;
 pub use events::{Events, NoEvents, Progress};
 pub use feed::Mixing;
+pub use options::{ConvertOptions, OnBad, OnDuplicate, OnKept, Order};
 pub use random::hash_seed;
 
 /// The example of docs/library.md compiles.
