@@ -37,7 +37,7 @@ mod table;
 pub mod tar;
 pub mod tfrecord;
 
-pub use error::SourceError;
+pub use error::{ListingError, SourceError};
 pub use mapping::{Mapping, MappingError};
 pub use open::{From, SourceOptions, open_source};
 pub use recognise::{Format, Recognised, recognise};

@@ -15,7 +15,7 @@ use grainstore_format::{Metadata, escape_bytes, shown_path};
 use grainstore_writer::{Sample, StreamedSample};
 use xxhash_rust::xxh64::Xxh64;
 
-use crate::{Remark, SourceError};
+use crate::Remark;
 
 /// A sample of more bytes is not held in memory but streamed: 64 MiB.
 pub const WHOLE_LEN_MAX: u64 = 64 << 20;
@@ -319,11 +319,5 @@ impl fmt::Display for RecordLocation {
 impl From<Bad> for Skipped {
     fn from(bad: Bad) -> Self {
         Self { path: bad.path, why: bad.why.after(&bad.location) }
-    }
-}
-
-impl From<Bad> for SourceError {
-    fn from(bad: Bad) -> Self {
-        Self::Bad(Box::new(bad))
     }
 }

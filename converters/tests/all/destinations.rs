@@ -8,9 +8,9 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use grainstore_converters::{ConvertError, ConvertOptions, Events, NoEvents, Progress, check_destination, convert};
+use grainstore_sources::ListingError;
 use grainstore_sources::SourceError;
 use grainstore_sources::folder::FolderSource;
-use grainstore_sources::folder::listing::ListingError;
 use grainstore_writer::WriteError;
 
 use crate::common::{BY_PATH, FolderCase, keys, small};

@@ -27,7 +27,7 @@ use std::mem;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::{Remedy, shown_path};
+use crate::ListingError;
 
 pub use classes::Classes;
 use scan::{Folder, ScanCounts};
@@ -47,54 +47,6 @@ pub enum OnUnreadable {
     Stop,
     /// Go on without it and list it in [`Listing::unreadable`].
     Skip,
-}
-
-/// Why a folder could not be listed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ListingError {
-    /// There is nothing under the given name.
-    #[error("{}: no such folder", shown_path(path))]
-    MissingRoot {
-        /// The folder asked for.
-        path: PathBuf,
-    },
-    /// The given name is a file or something else that is no folder.
-    #[error("{}: not a folder", shown_path(path))]
-    NotAFolder {
-        /// The path asked for.
-        path: PathBuf,
-    },
-    /// A folder cannot be read, or a link leads nowhere.
-    #[error("{}: cannot be read (unreadable paths in all: {count})", shown_path(path))]
-    Unreadable {
-        /// The first unreadable path, in path order.
-        path: PathBuf,
-        /// Number of unreadable paths, this one included.
-        count: usize,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The folder was read, and no file was found.
-    #[error("{}: no files in it or below it (other things passed over: {passed_over})", shown_path(path))]
-    NoFiles {
-        /// The folder asked for.
-        path: PathBuf,
-        /// Number of links to folders, special files and unreadable paths that were found.
-        passed_over: u64,
-    },
-}
-
-impl ListingError {
-    /// What the caller can do about it.
-    pub fn remedy(&self) -> Option<Remedy> {
-        match self {
-            Self::Unreadable { .. } => Some(Remedy::SkipBad),
-            Self::NoFiles { .. } => Some(Remedy::NameFolderOfFiles),
-            Self::NotAFolder { .. } => Some(Remedy::NamePlainFolder),
-            Self::MissingRoot { .. } => None,
-        }
-    }
 }
 
 /// Every regular file below a folder, in the order of relative paths as bytes.

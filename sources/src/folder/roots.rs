@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use grainstore_format::{MAX_KEY_LEN, shown_path};
 
-use super::listing::{Listing, ListingError};
+use super::listing::Listing;
+use crate::ListingError;
 use crate::SourceError;
 
 /// Listed folders, in the order given; at least one.

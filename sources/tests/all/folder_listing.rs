@@ -12,7 +12,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use grainstore_format::Remedy;
-use grainstore_sources::folder::listing::{Listing, ListingError, OnUnreadable, ScanOptions};
+use grainstore_sources::ListingError;
+use grainstore_sources::folder::listing::{Listing, OnUnreadable, ScanOptions};
 use proptest::prelude::*;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
