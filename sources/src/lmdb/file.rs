@@ -205,7 +205,7 @@ impl Read for ValueReader<'_> {
         }
         let Some(value) = &mut self.now else { return Ok(0) };
         let len = buffer.len().min(grainstore_format::to_usize(value.len));
-        let bytes = buffer.get_mut(..len).unwrap_or_default();
+        let bytes = &mut buffer[..len];
         self.file.read(value.offset, bytes).map_err(|fault| io::Error::other(fault.why))?;
         value.offset += len as u64;
         value.len -= len as u64;

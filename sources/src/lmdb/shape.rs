@@ -222,7 +222,11 @@ impl Decoded {
         for piece in &self.pieces {
             let bytes = match piece {
                 None => None,
-                Some(FieldBytes::Range(range)) => value.get(range.clone()),
+                Some(FieldBytes::Range(range)) => {
+                    let bytes = value.get(range.clone());
+                    debug_assert!(bytes.is_some(), "the range was found in this value");
+                    bytes
+                }
                 Some(FieldBytes::Gathered(bytes)) => Some(bytes.as_slice()),
             };
             let start = payload.bytes.len() as u64;

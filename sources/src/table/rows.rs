@@ -105,7 +105,9 @@ impl TableRows {
     }
 
     pub(super) fn text(&self, cell: &Cell) -> &str {
-        std::str::from_utf8(&self.arena[cell.text.clone()]).unwrap_or_default()
+        let text = std::str::from_utf8(&self.arena[cell.text.clone()]);
+        debug_assert!(text.is_ok(), "cells were cut from a `str`");
+        text.unwrap_or_default()
     }
 
     fn push_bytes(&mut self, bytes: &[u8]) {

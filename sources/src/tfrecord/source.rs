@@ -229,6 +229,12 @@ impl Reading<'_> {
             return Ok(item);
         }
         let payload = laid.gather(&self.data);
+        debug_assert_eq!(payload.len() as u64, laid.len, "fields were found in this record");
+        if payload.len() as u64 != laid.len {
+            return Err(
+                self.bad(&head, Misfit("internal error: a field is outside its record; please report it".into()))
+            );
+        }
         Ok(described.whole(payload, &laid, self.offset(&head, laid.start)))
     }
 
