@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A reader of grainstore files, version 0, in the standard library alone.
 
-It is meant to be read beside spec.md by whoever writes a reader in another language: it goes the same way through
+It is meant to be read beside spec.md by an author of a reader in another language: it goes the same way through
 the files, and the docstrings name the rules that a function carries out. It checks all that a right answer depends
 on, when it is used, and raises GrainError with a sentence where a rule is broken. It does not look for what is
 merely untidy, holds the sections that it uses in memory, and is not fast.
@@ -767,7 +767,7 @@ class Order:
     def mixing(self, batch_size, class_of=None, looks=11):
         """MIX-1, MIX-2, for global batches of so many samples: for 1 and 16 of them the mean number of different
         parts and of different classes, each with what a full shuffle has in expectation."""
-        told, n = {}, self.n
+        report, n = {}, self.n
         groupings = {"parts": lambda position: self.place(position) * 256 // n}
         if class_of:
             groupings["classes"] = lambda position: class_of(self.at(position))
@@ -779,8 +779,8 @@ class Order:
                 counts = [len(set(map(group_of, range(begin, begin + m))) - {None}) for begin in begins]
                 sizes = collections.Counter(map(group_of, range(n)))
                 full_shuffle = sum(1 - missed(n, m, size) for group, size in sizes.items() if group is not None)
-                told[batches, name] = sum(counts) / looks, full_shuffle
-        return told
+                report[batches, name] = sum(counts) / looks, full_shuffle
+        return report
 
     def batches(self, world=1, rank=0, batch_size=256, tail="short", start=None):
         """The batches of one rank, from position start on; where that is absent, from where the state stood."""
@@ -1220,12 +1220,12 @@ def tell_mixing(dataset, order, options):
         raise NotPossible(f"There is no integer or bool attribute {name!a}.")
     class_of = (lambda ordinal: dataset.attributes(ordinal)[name]) if name in types else None
     size = options.world * options.batch_size
-    told, mixing = {"global_batch_size": size, "places": 11}, order.mixing(size, class_of)
+    report, mixing = {"global_batch_size": size, "places": 11}, order.mixing(size, class_of)
     for batches, looked in (1, "one_batch"), (16, "sixteen_batches"):
-        told[looked] = {}
+        report[looked] = {}
         for of in ("parts", "classes"):
-            told[looked][of], told[looked]["full_shuffle_" + of] = mixing.get((batches, of), (None, None))
-    return told
+            report[looked][of], report[looked]["full_shuffle_" + of] = mixing.get((batches, of), (None, None))
+    return report
 
 
 def run_verify(dataset, options):

@@ -117,7 +117,7 @@ fn an_engine_whose_thread_has_ended_can_be_dropped_and_without_reads_be_used() {
 }
 
 #[test]
-fn whoever_does_not_wait_gets_what_has_come() {
+fn a_caller_that_does_not_wait_gets_what_has_arrived() {
     let Some(mut engine) = engine() else { return };
     let folder = tempfile::tempdir().unwrap();
     let source = file(&folder);

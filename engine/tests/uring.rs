@@ -238,7 +238,7 @@ fn where_memory_must_not_be_locked_reads_are_whole_and_the_engine_says_why_they_
     }
     let this = env::current_exe().unwrap();
     let mut command = if geteuid().is_root() {
-        // The superuser may lock as much as it likes, unless it is told that it is none.
+        // The superuser may lock as much as it likes, unless it gives up that right.
         let mut command = Command::new("setpriv");
         command.args(["--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"]).arg(this);
         command
@@ -247,8 +247,8 @@ fn where_memory_must_not_be_locked_reads_are_whole_and_the_engine_says_why_they_
     };
     match command.args(["--exact", NAME, "--nocapture"]).env(CHILD, "1").output() {
         Ok(output) => {
-            let told = String::from_utf8_lossy(&output.stderr);
-            eprintln!("{told}");
+            let printed = String::from_utf8_lossy(&output.stderr);
+            eprintln!("{printed}");
             assert!(output.status.success());
         }
         Err(error) => eprintln!("setpriv: {error}: not tested without locked memory"),

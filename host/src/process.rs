@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// The number of a process. Kept beside a thing, it tells whether the thing came here by a fork.
+/// The number of a process. Stored beside a value, it shows whether the value came here by a fork.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessId(u32);
 

@@ -38,7 +38,7 @@ fn evict(path: &Path) {
     fadvise(&file, 0, None, Advice::DontNeed).unwrap();
 }
 
-/// How many of some pages the page cache holds; `None` where the file system does not tell. Each is asked for once: the
+/// How many of some pages the page cache holds; `None` where the file system does not report it. Each is asked for once: the
 /// question brings in that one, not others.
 fn cached_count(path: &Path, pages: Range<u64>) -> Option<usize> {
     let file = File::open(path).unwrap();
@@ -49,7 +49,7 @@ fn cached_count(path: &Path, pages: Range<u64>) -> Option<usize> {
             Ok(read_len) => Some(read_len),
             Err(Errno::AGAIN) => Some(0),
             Err(error) => {
-                eprintln!("what is in the page cache is not to be had here: {error}");
+                eprintln!("the contents of the page cache are not available here: {error}");
                 None
             }
         }

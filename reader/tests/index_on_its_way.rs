@@ -146,7 +146,7 @@ fn a_damaged_index_ends_the_epoch_with_its_error_after_batches_that_are_right() 
         let (seen, error) = read(&reader, order);
         let error = error.unwrap();
         assert!(seen < count_of(order) && is_damaged_index(&error), "{order}: {error}");
-        // What is known is told at once from then on.
+        // What is known is reported at once from then on.
         assert!(is_damaged_index(&reader.load().unwrap_err()));
         assert!(is_damaged_index(&reader.epoch(&options(order)).unwrap_err()));
         assert_eq!(reader.get(7).unwrap().payload, payload(7), "what is whole can be read one by one");

@@ -26,7 +26,7 @@ enum Step {
     Short(usize),
     Errno(i32),
     Panic,
-    /// Says that it has begun, and goes on when told to.
+    /// Reports that it has begun, and waits for a signal to continue.
     Hang(Sender<()>, Receiver<()>),
 }
 
@@ -72,7 +72,7 @@ impl ReadAt for Device {
         Ok(len)
     }
 
-    /// The first answer is the told length, later ones are the real one.
+    /// The first answer is the announced length, later ones are the real one.
     fn file_len(&self) -> io::Result<u64> {
         Ok(self.told_len.swap(self.bytes.len(), Ordering::SeqCst) as u64)
     }

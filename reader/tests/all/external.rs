@@ -1,7 +1,7 @@
 //! Samples that lie in files of somebody else come out as those of a native dataset do: at odd places, with gaps, from
 //! the first byte to the last one, which ends no block. One by one, in batches, in every order, past the page cache,
 //! through it and mapped, kept in memory, chosen by an expression, and among other datasets. And what happens to those
-//! files is told: other bytes, another length, another time.
+//! files is reported: other bytes, another length, another time.
 //!
 //! spec.md: EXT-1 to EXT-3, FIL-3, MAN-4.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
@@ -247,8 +247,8 @@ fn another_byte_in_a_sample_is_that_samples_error_and_no_others() {
         assert_eq!(count, 99, "{io}");
     }
     let damage = std::sync::Mutex::new(Vec::new());
-    let tell = |one: grainstore_store::Damage| damage.lock().unwrap().push(one.ordinal);
-    verify(adopted.path(), &VerifyOptions::default(), &tell, &|_| ()).unwrap();
+    let report = |one: grainstore_store::Damage| damage.lock().unwrap().push(one.ordinal);
+    verify(adopted.path(), &VerifyOptions::default(), &report, &|_| ()).unwrap();
     assert_eq!(damage.into_inner().unwrap(), [Some(50)]);
 }
 

@@ -195,7 +195,7 @@ fn the_choice_of_io_is_told_with_its_reason() {
             eprintln!("direct I/O is not checked here: {notice}");
             assert_eq!(reader.io().mode, IoMode::Buffered);
         }
-        several => assert_eq!(several.len(), 1, "told once"),
+        several => assert_eq!(several.len(), 1, "reported once"),
     }
 }
 

@@ -1,5 +1,5 @@
 //! Several datasets as one, and how mixed an order is: the Python reader that was written from spec.md alone plans what the
-//! reader plans, and tells the same numbers.
+//! reader plans, and reports the same numbers.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::num::{NonZeroU32, NonZeroU64};
@@ -40,8 +40,8 @@ fn second_epoch(python: &mut Python, paths: &[PathBuf], options: &EpochOptions) 
     });
     let batches = json!({ "world": options.world, "rank": options.rank, "batch_size": options.batch_size });
     let asked = json!({ "order": order, "batches": batches }).to_string();
-    let told: Value = serde_json::from_slice(&python.ask(&question("epoch", paths).word(asked)).success()).unwrap();
-    (serde_json::from_value(told["steps"].clone()).unwrap(), told["states"][1].as_str().unwrap().to_owned())
+    let reported: Value = serde_json::from_slice(&python.ask(&question("epoch", paths).word(asked)).success()).unwrap();
+    (serde_json::from_value(reported["steps"].clone()).unwrap(), reported["states"][1].as_str().unwrap().to_owned())
 }
 
 /// PLN-8, PLN-6, PLN-7, STA-1
@@ -147,10 +147,10 @@ fn both_readers_choose_the_same_samples_of_several_datasets() {
 fn second_numbers(python: &mut Python, columns: &Columns, options: &[(&str, String)]) -> Vec<f64> {
     let asked = Question::new("plan", columns.dataset.path()).word("--mixing").word("--json").option("--step", 0);
     let asked = options.iter().fold(asked, |question, (name, value)| question.option(name, value));
-    let told: Value = serde_json::from_slice(&python.ask(&asked).success()).unwrap();
+    let reported: Value = serde_json::from_slice(&python.ask(&asked).success()).unwrap();
     let numbers = |looked: &str| {
         let names = ["parts", "full_shuffle_parts", "classes", "full_shuffle_classes"];
-        names.map(|name| told["mixing"][looked][name].as_f64().unwrap())
+        names.map(|name| reported["mixing"][looked][name].as_f64().unwrap())
     };
     ["one_batch", "sixteen_batches"].map(numbers).concat()
 }

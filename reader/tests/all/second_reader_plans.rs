@@ -44,7 +44,7 @@ struct Both {
 }
 
 /// What the second reader says of a rank's share of an epoch.
-struct Told {
+struct Reported {
     steps: Vec<Vec<u64>>,
     positions: Vec<Vec<u64>>,
     /// After each number of batches.
@@ -63,33 +63,33 @@ impl Both {
     }
 
     /// What the second reader answers, or the sentence by which it refuses.
-    fn ask(&mut self, options: &EpochOptions, ordinals: Option<&[u64]>) -> Result<Told, String> {
+    fn ask(&mut self, options: &EpochOptions, ordinals: Option<&[u64]>) -> Result<Reported, String> {
         self.ask_for(&asked(options, ordinals))
     }
 
-    fn ask_for(&mut self, asked: &Value) -> Result<Told, String> {
+    fn ask_for(&mut self, asked: &Value) -> Result<Reported, String> {
         let question = Question::new("epoch", self.packed.path()).word(asked.to_string());
         let answer = self.python.ask(&question);
         if answer.status == 2 {
             assert_eq!((answer.stdout.len(), answer.stderr.lines().count()), (0, 1), "{}", answer.stderr);
             return Err(answer.stderr);
         }
-        let told: Value = serde_json::from_slice(&answer.success()).unwrap();
-        let numbers = |name: &str| serde_json::from_value(told[name].clone()).unwrap();
-        let states = serde_json::from_value(told["states"].clone()).unwrap();
-        Ok(Told { steps: numbers("steps"), positions: numbers("positions"), states })
+        let reported: Value = serde_json::from_slice(&answer.success()).unwrap();
+        let numbers = |name: &str| serde_json::from_value(reported[name].clone()).unwrap();
+        let states = serde_json::from_value(reported["states"].clone()).unwrap();
+        Ok(Reported { steps: numbers("steps"), positions: numbers("positions"), states })
     }
 
     /// Both plan the same batches, and write the same states after each.
     fn check(&mut self, options: &EpochOptions, ordinals: Option<&[u64]>) {
-        let told = self.ask(options, ordinals).unwrap();
+        let reported = self.ask(options, ordinals).unwrap();
         let plan = self.plan(options, ordinals).unwrap();
         let steps: Vec<_> = plan.steps(0).collect();
-        assert_eq!(told.steps, steps.iter().map(|step| step.ordinals.clone()).collect::<Vec<_>>(), "{options:?}");
+        assert_eq!(reported.steps, steps.iter().map(|step| step.ordinals.clone()).collect::<Vec<_>>(), "{options:?}");
         let positions: Vec<Vec<u64>> = steps.iter().map(|step| step.positions.collect()).collect();
-        assert_eq!(told.positions, positions, "{options:?}");
+        assert_eq!(reported.positions, positions, "{options:?}");
         let states: Vec<_> = (0..=steps.len() as u64).map(|count| plan.state_after(count).to_string()).collect();
-        assert_eq!(told.states, states, "{options:?}");
+        assert_eq!(reported.states, states, "{options:?}");
     }
 
     fn plan(&self, options: &EpochOptions, ordinals: Option<&[u64]>) -> Result<EpochPlan, String> {
@@ -122,7 +122,7 @@ fn any<T: Copy>(of: &[T], random: &mut Random) -> T {
     of[to_usize(random.below(of.len() as u64))]
 }
 
-/// Any options, for an epoch of so many samples.
+/// Any options, for an epoch of this many samples.
 fn any_options(len: u64, random: &mut Random) -> EpochOptions {
     let world = any(&WORLDS, random);
     let batch_size = any(&[1, 2, 3, 10, 1 + random.below(len + 10)], random);
@@ -230,8 +230,8 @@ fn two_readers_that_take_turns_visit_every_sample_once() {
                 };
                 let (positions, ordinals, state) = match turn % 2 {
                     0 => {
-                        let told = both.ask(&options, Some(&ordinals)).unwrap();
-                        (told.positions[0].clone(), told.steps[0].clone(), told.states[1].parse().unwrap())
+                        let reported = both.ask(&options, Some(&ordinals)).unwrap();
+                        (reported.positions[0].clone(), reported.steps[0].clone(), reported.states[1].parse().unwrap())
                     }
                     _ => {
                         let plan = both.plan(&options, Some(&ordinals)).unwrap();

@@ -209,7 +209,7 @@ fn payloads_are_read_into_memory_of_the_callers_and_copied_out_of_a_map() {
         assert_eq!(copied_count > 0, io == IoChoice::Mapped, "{io}");
         assert!(reader.get_into(200, &mut payload).is_err());
         let none = reader.get_copied(200, 4000, <[u8]>::to_vec).unwrap();
-        assert_eq!(none, None, "what is wrong is told by the way that reads");
+        assert_eq!(none, None, "what is wrong is reported by the call that reads");
     }
 }
 

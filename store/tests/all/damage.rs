@@ -86,8 +86,8 @@ fn a_flipped_byte_never_changes_what_is_read_and_is_always_reported() {
             std::fs::write(&file, flipped(&bytes, group.clone())).unwrap();
             let what = format!("bytes {group:?} of {}", file.display());
             assert_right_or_error(&built.path, &whole, group.start, &what);
-            let told = verify(&built.path).map_or(1, |(report, _)| report.damaged);
-            assert!(told > 0, "{what}: verification is silent");
+            let reported = verify(&built.path).map_or(1, |(report, _)| report.damaged);
+            assert!(reported > 0, "{what}: verification is silent");
         }
         std::fs::write(&file, &bytes).unwrap();
     }
@@ -123,8 +123,8 @@ fn a_file_cut_at_any_length_is_refused_and_reported() {
             assert_right_or_error(&built.path, &whole, len, &what);
             // Verification takes its time: at the borders of blocks, near the end, and here and there.
             if bytes.len() < 8192 || len % 4096 <= 1 || len % 211 == 0 || len + 80 > bytes.len() {
-                let told = verify(&built.path).map_or(1, |(report, _)| report.damaged);
-                assert!(told > 0, "{what}: verification is silent");
+                let reported = verify(&built.path).map_or(1, |(report, _)| report.damaged);
+                assert!(reported > 0, "{what}: verification is silent");
             }
         }
         let longer = [bytes.as_slice(), &[0; 4096]].concat();

@@ -44,7 +44,7 @@ proptest! {
         // Whether it can be used depends on what was changed; that it ends is what counts.
         let used = use_all(&built.path).is_ok();
         let (_, damage) = verify(&built.path).unwrap();
-        prop_assert!(used || !damage.is_empty(), "what cannot be used is told");
+        prop_assert!(used || !damage.is_empty(), "what cannot be used is reported");
     }
 
     /// DIR-1, DIR-4, FTR-2
@@ -63,6 +63,6 @@ proptest! {
         let built = parts.write();
         let used = use_all(&built.path).is_ok();
         let damaged = verify(&built.path).map_or(1, |(report, _)| report.damaged);
-        prop_assert!(used || damaged > 0, "what cannot be used is told");
+        prop_assert!(used || damaged > 0, "what cannot be used is reported");
     }
 }

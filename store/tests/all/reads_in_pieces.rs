@@ -74,7 +74,7 @@ fn load_ahead_of_a_small_index_that_is_damaged_is_refused_at_once() {
     let built = parts.write();
     let dataset = Dataset::open(&built.path).unwrap();
     dataset.check_load().unwrap();
-    let told = dataset.load_ahead().unwrap_err().to_string();
-    assert!(told.contains("raw bytes, it has"), "{told}");
-    assert_eq!(dataset.check_load().unwrap_err().to_string(), told);
+    let reported = dataset.load_ahead().unwrap_err().to_string();
+    assert!(reported.contains("raw bytes, it has"), "{reported}");
+    assert_eq!(dataset.check_load().unwrap_err().to_string(), reported);
 }

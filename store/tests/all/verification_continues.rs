@@ -105,14 +105,14 @@ fn a_stopped_check_ends_at_once_without_a_report() {
     flip(&built.path.join("00002.seg"), 5000);
     let stop = Arc::new(AtomicBool::new(false));
     let options = VerifyOptions { threads: Some(1), stop: Some(Arc::clone(&stop)), ..VerifyOptions::default() };
-    let told = AtomicU64::new(0);
+    let reported = AtomicU64::new(0);
     let on_progress = |_| {
-        told.fetch_add(1, Ordering::Relaxed);
+        reported.fetch_add(1, Ordering::Relaxed);
         stop.store(true, Ordering::Relaxed);
     };
     let damage = |damage| panic!("{damage}");
     let error = grainstore_store::verify(&built.path, &options, &damage, &on_progress).unwrap_err();
     assert!(matches!(&error, StoreError::Stopped { path } if *path == built.path), "{error}");
     // Of the first file that is looked at, not of its samples.
-    assert!(told.load(Ordering::Relaxed) < 4);
+    assert!(reported.load(Ordering::Relaxed) < 4);
 }

@@ -140,7 +140,7 @@ impl Python {
 
 impl Drop for Python {
     fn drop(&mut self) {
-        // It may have ended already, after a failure that has been told.
+        // It may have ended already, after a failure that has been reported.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
