@@ -17,7 +17,7 @@ use crate::ExportError;
 
 /// What is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum OutputKind {
     File,
     Folder,
 }
@@ -26,7 +26,7 @@ pub(crate) enum Kind {
 pub(crate) struct Partial {
     out: PathBuf,
     path: PathBuf,
-    kind: Kind,
+    kind: OutputKind,
     /// Of a file: open, so that what is written is what was made.
     file: Option<File>,
     made: (u64, u64),
@@ -62,11 +62,11 @@ pub(crate) fn check_outside(out: &Path, dataset: &Path) -> Result<(), ExportErro
 
 impl Partial {
     /// Makes the place of the work.
-    pub(crate) fn create(out: &Path, kind: Kind) -> Result<Self, ExportError> {
+    pub(crate) fn create(out: &Path, kind: OutputKind) -> Result<Self, ExportError> {
         let path = partial_of(out)?;
         let made = match kind {
-            Kind::Folder => fs::create_dir(&path).map(|()| None),
-            Kind::File => File::options().write(true).create_new(true).open(&path).map(Some),
+            OutputKind::Folder => fs::create_dir(&path).map(|()| None),
+            OutputKind::File => File::options().write(true).create_new(true).open(&path).map(Some),
         };
         let file = made.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => ExportError::PartialExists { path: path.clone() },
@@ -88,7 +88,7 @@ impl Partial {
 
     /// Gives it its name. Everything in it has been synced.
     pub(crate) fn publish(mut self) -> Result<(), ExportError> {
-        if self.kind == Kind::Folder {
+        if self.kind == OutputKind::Folder {
             sync_folder(&self.path)?;
         }
         rename_new(&self.path, &self.out).map_err(|error| match error.kind() {
@@ -110,8 +110,8 @@ impl Drop for Partial {
         }
         // The first error is the one to tell.
         let _ = match self.kind {
-            Kind::Folder => fs::remove_dir_all(&self.path),
-            Kind::File => fs::remove_file(&self.path),
+            OutputKind::Folder => fs::remove_dir_all(&self.path),
+            OutputKind::File => fs::remove_file(&self.path),
         };
     }
 }

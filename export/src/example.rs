@@ -24,7 +24,7 @@ pub(crate) const PAYLOAD_LEN_MAX: u64 = (1 << 31) - (1 << 21);
 pub(crate) const KEY: &str = "key";
 
 /// A feature's only value.
-enum Value<'a> {
+enum FeatureValue<'a> {
     Bytes(&'a [u8]),
     /// Of the payload.
     Field(&'a Range<u64>),
@@ -38,7 +38,7 @@ enum Value<'a> {
 
 /// An example to be written.
 pub(crate) struct Example<'a> {
-    features: Vec<(&'a str, Value<'a>)>,
+    features: Vec<(&'a str, FeatureValue<'a>)>,
 }
 
 /// Fails where attributes have values that no feature holds, or the payload is too long.
@@ -53,22 +53,22 @@ pub(crate) fn check(schema: &Schema, sample: &Indexed) -> Result<(), ExportError
     Ok(())
 }
 
-fn feature_of(value: AttributeValue) -> Result<Value<'static>, String> {
+fn feature_of(value: AttributeValue) -> Result<FeatureValue<'static>, String> {
     Ok(match value {
-        AttributeValue::Bool(value) => Value::Int(value.into()),
-        AttributeValue::Int(value) => Value::Int(value),
+        AttributeValue::Bool(value) => FeatureValue::Int(value.into()),
+        AttributeValue::Int(value) => FeatureValue::Int(value),
         AttributeValue::Uint(value) => {
             let fits = i64::try_from(value).map_err(|_| format!("{value}, a feature holds {} at most", i64::MAX));
-            Value::Int(fits?)
+            FeatureValue::Int(fits?)
         }
-        AttributeValue::Float32(value) => Value::Float(value),
+        AttributeValue::Float32(value) => FeatureValue::Float(value),
         AttributeValue::Float64(value) => {
             #[expect(clippy::cast_possible_truncation, reason = "whether it is exact is looked at")]
             let short = value as f32;
             if f64::from(short).to_bits() != value.to_bits() && !value.is_nan() {
                 return Err(format!("{value:?}, a feature holds 32-bit floats, and none is exactly this"));
             }
-            Value::Float(short)
+            FeatureValue::Float(short)
         }
     })
 }
@@ -81,7 +81,7 @@ impl<'a> Example<'a> {
         payload: &mut Payload<'_>,
         with_key: bool,
     ) -> io::Result<Self> {
-        let key = facts.key.as_deref().filter(|_| with_key).map(|key| (KEY, Value::Bytes(key)));
+        let key = facts.key.as_deref().filter(|_| with_key).map(|key| (KEY, FeatureValue::Bytes(key)));
         let attributes = schema.attributes().iter().zip(&facts.attributes);
         // All values have been looked at.
         let attributes =
@@ -89,7 +89,7 @@ impl<'a> Example<'a> {
         let mut features: Vec<_> = key.into_iter().chain(attributes).collect();
         for (field, range) in schema.fields().iter().zip(&facts.fields) {
             if let Some(range) = range {
-                features.push((field.name.as_str(), Value::of_field(&field.kind, range, payload)?));
+                features.push((field.name.as_str(), FeatureValue::of_field(&field.kind, range, payload)?));
             }
         }
         Ok(Self { features })
@@ -117,14 +117,14 @@ impl<'a> Example<'a> {
     }
 
     fn features_len(&self) -> u64 {
-        let entry = |(name, value): &(&str, Value<'_>)| {
+        let entry = |(name, value): &(&str, FeatureValue<'_>)| {
             wrapped_len(wrapped_len(name.len() as u64) + wrapped_len(wrapped_len(value.list_len())))
         };
         self.features.iter().map(entry).sum()
     }
 }
 
-impl<'a> Value<'a> {
+impl<'a> FeatureValue<'a> {
     fn of_field(kind: &FieldType, range: &'a Range<u64>, payload: &mut Payload<'_>) -> io::Result<Self> {
         match kind {
             FieldType::Array { element: AttributeType::Float32, .. } => Ok(Self::Floats(range)),

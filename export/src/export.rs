@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use grainstore_reader::{ReadError, Reader};
 
-use crate::destination::{self, Kind, Partial};
-use crate::job::Job;
+use crate::destination::{self, OutputKind, Partial};
+use crate::job::ExportJob;
 use crate::lmdb::Lmdb;
 use crate::parquet::Parquet;
 use crate::tar::Tar;
@@ -59,7 +59,7 @@ pub fn export(
     }
     check_options(reader, selection, out, options)?;
     load_index(reader, selection)?;
-    let job = Job::new((reader, selection), out, options, events);
+    let job = ExportJob::new((reader, selection), out, options, events);
     let mut notes = match options.format {
         Format::Folder => in_folder(&job, Folder::plan(&job)?)?,
         Format::Lmdb => in_folder(&job, Lmdb::plan(&job)?)?,
@@ -68,13 +68,13 @@ pub fn export(
         Format::Parquet => shards::write(&job, Parquet::plan(&job)?)?,
     };
     notes.retain(|note| !note.is_empty());
-    let mut tally = job.take_tally();
-    tally.skipped.sort_by_key(|skipped| skipped.ordinal);
+    let mut totals = job.take_totals();
+    totals.skipped.sort_by_key(|skipped| skipped.ordinal);
     Ok(ExportSummary {
-        samples: tally.written.samples,
-        payload_bytes: tally.written.payload_bytes,
-        files: tally.files,
-        skipped: tally.skipped,
+        samples: totals.written.samples,
+        payload_bytes: totals.written.payload_bytes,
+        files: totals.files,
+        skipped: totals.skipped,
         notes,
     })
 }
@@ -82,11 +82,11 @@ pub fn export(
 /// A format that is one folder and writes it by itself. It has looked at the selection and found nothing amiss.
 pub(crate) trait WholeFolder: Sized {
     /// Writes and syncs everything. Returns what the user should know of it.
-    fn write(self, job: &Job<'_>, folder: &Path) -> Result<Vec<String>, ExportError>;
+    fn write(self, job: &ExportJob<'_>, folder: &Path) -> Result<Vec<String>, ExportError>;
 }
 
-fn in_folder(job: &Job<'_>, format: impl WholeFolder) -> Result<Vec<String>, ExportError> {
-    let partial = Partial::create(job.out, Kind::Folder)?;
+fn in_folder(job: &ExportJob<'_>, format: impl WholeFolder) -> Result<Vec<String>, ExportError> {
+    let partial = Partial::create(job.out, OutputKind::Folder)?;
     let notes = format.write(job, partial.path())?;
     job.go_on()?;
     partial.publish()?;

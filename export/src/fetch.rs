@@ -6,9 +6,9 @@ use std::ops::Range;
 use grainstore_format::AttributeValue;
 use grainstore_reader::{Batch, OnDamage, ReadError};
 
-use crate::job::Job;
+use crate::job::ExportJob;
 use crate::payload::Payload;
-use crate::runs::Run;
+use crate::read_groups::ReadGroup;
 use crate::{ExportError, Progress};
 
 /// What the index says of a sample.
@@ -25,7 +25,7 @@ pub(crate) struct Facts {
 }
 
 /// A sample on its way out.
-pub(crate) struct Row<'a> {
+pub(crate) struct ExportedSample<'a> {
     pub(crate) facts: &'a Facts,
     pub(crate) payload: Payload<'a>,
 }
@@ -39,10 +39,10 @@ pub(crate) struct Fetched {
 
 impl Fetched {
     /// Reads a run. Samples that are damaged are left out where that is asked for.
-    pub(crate) fn read(job: &Job<'_>, run: Run) -> Result<Self, ExportError> {
-        match run {
-            Run::Held(ordinals) => Self::held(job, &ordinals),
-            Run::Streamed { ordinal, payload_len } => {
+    pub(crate) fn read(job: &ExportJob<'_>, group: ReadGroup) -> Result<Self, ExportError> {
+        match group {
+            ReadGroup::Held(ordinals) => Self::held(job, &ordinals),
+            ReadGroup::Streamed { ordinal, payload_len } => {
                 let whole = job.options.on_damage == OnDamage::Fail || is_whole(job, ordinal)?;
                 let facts = if whole { vec![facts_of(job, ordinal, payload_len)?] } else { Vec::new() };
                 Ok(Self { facts, batches: Vec::new() })
@@ -50,7 +50,7 @@ impl Fetched {
         }
     }
 
-    fn held(job: &Job<'_>, ordinals: &[u64]) -> Result<Self, ExportError> {
+    fn held(job: &ExportJob<'_>, ordinals: &[u64]) -> Result<Self, ExportError> {
         let batches = match job.reader.get_batch(ordinals) {
             Ok(batch) => vec![batch],
             Err(error) if job.options.on_damage == OnDamage::Fail => return Err(error.into()),
@@ -65,16 +65,16 @@ impl Fetched {
     /// Hands every sample to `take`, in order, and counts it.
     pub(crate) fn each<'a>(
         &'a self,
-        job: &'a Job<'a>,
-        mut take: impl FnMut(&mut Row<'a>) -> Result<(), ExportError>,
+        job: &'a ExportJob<'a>,
+        mut take: impl FnMut(&mut ExportedSample<'a>) -> Result<(), ExportError>,
     ) -> Result<(), ExportError> {
         let mut payloads = self.batches.iter().flat_map(Batch::payloads);
         for facts in &self.facts {
             job.go_on()?;
             let payload = payloads.next().map_or_else(|| Payload::streamed(job, facts.ordinal), Payload::Held);
-            let mut row = Row { facts, payload };
-            take(&mut row)?;
-            row.payload.finish().map_err(ExportError::io("read", job.out))?;
+            let mut sample = ExportedSample { facts, payload };
+            take(&mut sample)?;
+            sample.payload.finish().map_err(ExportError::io("read", job.out))?;
         }
         let payload_bytes = self.facts.iter().map(|facts| facts.payload_len).sum();
         job.wrote(Progress { samples: self.facts.len() as u64, payload_bytes });
@@ -82,7 +82,7 @@ impl Fetched {
     }
 }
 
-fn facts_of(job: &Job<'_>, ordinal: u64, payload_len: u64) -> Result<Facts, ExportError> {
+fn facts_of(job: &ExportJob<'_>, ordinal: u64, payload_len: u64) -> Result<Facts, ExportError> {
     let collection = job.collection();
     Ok(Facts {
         ordinal,
@@ -93,7 +93,7 @@ fn facts_of(job: &Job<'_>, ordinal: u64, payload_len: u64) -> Result<Facts, Expo
     })
 }
 
-fn one_by_one(job: &Job<'_>, ordinals: &[u64]) -> Result<Vec<Batch>, ExportError> {
+fn one_by_one(job: &ExportJob<'_>, ordinals: &[u64]) -> Result<Vec<Batch>, ExportError> {
     let mut batches = Vec::with_capacity(ordinals.len());
     for ordinal in ordinals {
         job.go_on()?;
@@ -106,7 +106,7 @@ fn one_by_one(job: &Job<'_>, ordinals: &[u64]) -> Result<Vec<Batch>, ExportError
 }
 
 /// Whether a long sample is whole: what was written of one that is not could not be taken back. It is read twice then.
-fn is_whole(job: &Job<'_>, ordinal: u64) -> Result<bool, ExportError> {
+fn is_whole(job: &ExportJob<'_>, ordinal: u64) -> Result<bool, ExportError> {
     let mut payload = Payload::streamed(job, ordinal);
     let read = payload.copy(&(0..0), &mut io::sink()).and_then(|()| payload.finish());
     let error = match read {

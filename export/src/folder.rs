@@ -20,12 +20,12 @@ use serde_json::Value;
 
 use crate::ExportError;
 use crate::export::WholeFolder;
-use crate::fetch::{Fetched, Row};
+use crate::fetch::{ExportedSample, Fetched};
 use crate::index_pass::{self, Indexed};
-use crate::job::Job;
+use crate::job::ExportJob;
 use crate::labels::LabelsByFolder;
 use crate::names::{NameCheck, Naming, Style};
-use crate::runs::Runs;
+use crate::read_groups::ReadGroups;
 use crate::{json, workers};
 
 /// The list of attributes.
@@ -49,7 +49,7 @@ struct Root<'a> {
 
 impl Folder {
     /// Looks at all selected samples.
-    pub(crate) fn plan(job: &Job<'_>) -> Result<Self, ExportError> {
+    pub(crate) fn plan(job: &ExportJob<'_>) -> Result<Self, ExportError> {
         let naming = Naming::new(job, Style::Folder)?;
         let attributes = job.collection().schema().attributes();
         let mut names = NameCheck::new(job, &naming);
@@ -79,27 +79,35 @@ impl Folder {
         Ok(Self { naming, has_list, escaped_count })
     }
 
-    fn write_files(&self, job: &Job<'_>, root: &Root<'_>) -> Result<(), ExportError> {
+    fn write_files(&self, job: &ExportJob<'_>, root: &Root<'_>) -> Result<(), ExportError> {
         let ordinals = job.selection.ordinals(0..job.selection.len());
-        let runs = Mutex::new(Runs::new(job.collection(), ordinals));
+        let groups = Mutex::new(ReadGroups::new(job.collection(), ordinals));
         workers::run(job, job.thread_count(), || {
             loop {
                 job.go_on()?;
-                let run = runs.lock().unwrap_or_else(PoisonError::into_inner).next_run()?;
-                let Some(run) = run else { return Ok(()) };
-                Fetched::read(job, run)?.each(job, |row| self.write_sample(job, root, row))?;
+                let group = groups.lock().unwrap_or_else(PoisonError::into_inner).next_group()?;
+                let Some(group) = group else { return Ok(()) };
+                Fetched::read(job, group)?.each(job, |sample| self.write_sample(job, root, sample))?;
             }
         })
     }
 
-    fn write_sample(&self, job: &Job<'_>, root: &Root<'_>, row: &mut Row<'_>) -> Result<(), ExportError> {
-        let stem = self.naming.stem(row.facts.ordinal, row.facts.key.as_deref());
+    fn write_sample(
+        &self,
+        job: &ExportJob<'_>,
+        root: &Root<'_>,
+        sample: &mut ExportedSample<'_>,
+    ) -> Result<(), ExportError> {
+        let stem = self.naming.stem(sample.facts.ordinal, sample.facts.key.as_deref());
         let mut file_count = 0;
-        for (number, range) in row.facts.fields.iter().enumerate() {
+        for (number, range) in sample.facts.fields.iter().enumerate() {
             let Some(range) = range else { continue };
             let name = self.naming.file(&stem, number);
             let mut file = root.create(&name)?;
-            row.payload.copy(range, &mut file).map_err(|error| ExportError::io("write it", &root.of(&name))(error))?;
+            sample
+                .payload
+                .copy(range, &mut file)
+                .map_err(|error| ExportError::io("write it", &root.of(&name))(error))?;
             file_count += 1;
         }
         job.made_files(file_count);
@@ -107,7 +115,7 @@ impl Folder {
     }
 
     /// One line for each sample, nulls included.
-    fn write_list(&self, job: &Job<'_>, root: &Root<'_>) -> Result<(), ExportError> {
+    fn write_list(&self, job: &ExportJob<'_>, root: &Root<'_>) -> Result<(), ExportError> {
         let path = root.of(LIST.as_bytes());
         let mut out = BufWriter::with_capacity(1 << 16, root.create(LIST.as_bytes())?);
         let skipped: HashSet<u64> = job.skipped_ordinals();
@@ -120,7 +128,7 @@ impl Folder {
         Ok(())
     }
 
-    fn line(&self, job: &Job<'_>, sample: &Indexed) -> String {
+    fn line(&self, job: &ExportJob<'_>, sample: &Indexed) -> String {
         let schema = job.collection().schema();
         let stem = self.naming.stem(sample.ordinal, sample.key.as_deref());
         // Of several fields, what the names of their files begin with.
@@ -140,7 +148,7 @@ impl Folder {
 }
 
 impl WholeFolder for Folder {
-    fn write(self, job: &Job<'_>, folder: &Path) -> Result<Vec<String>, ExportError> {
+    fn write(self, job: &ExportJob<'_>, folder: &Path) -> Result<Vec<String>, ExportError> {
         let root = Root::open(folder)?;
         self.write_files(job, &root)?;
         if self.has_list {

@@ -3,7 +3,7 @@
 use grainstore_format::AttributeValue;
 
 use crate::ExportError;
-use crate::job::Job;
+use crate::job::ExportJob;
 
 /// Samples between two looks whether to stop.
 const LOOK_EVERY: u64 = 1024;
@@ -32,7 +32,10 @@ impl Indexed {
 }
 
 /// Hands every selected sample to `look`, in order.
-pub(crate) fn each(job: &Job<'_>, mut look: impl FnMut(Indexed) -> Result<(), ExportError>) -> Result<(), ExportError> {
+pub(crate) fn each(
+    job: &ExportJob<'_>,
+    mut look: impl FnMut(Indexed) -> Result<(), ExportError>,
+) -> Result<(), ExportError> {
     let collection = job.collection();
     for (place, ordinal) in (0..).zip(job.selection.ordinals(0..job.selection.len())) {
         if place % LOOK_EVERY == 0 {
@@ -49,7 +52,7 @@ pub(crate) fn each(job: &Job<'_>, mut look: impl FnMut(Indexed) -> Result<(), Ex
 }
 
 /// Hands the payload's length of every selected sample to `look`, in order.
-pub(crate) fn each_len(job: &Job<'_>, mut look: impl FnMut(u64)) -> Result<(), ExportError> {
+pub(crate) fn each_len(job: &ExportJob<'_>, mut look: impl FnMut(u64)) -> Result<(), ExportError> {
     for (place, ordinal) in (0..).zip(job.selection.ordinals(0..job.selection.len())) {
         if place % LOOK_EVERY == 0 {
             job.go_on()?;

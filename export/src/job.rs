@@ -11,34 +11,34 @@ use grainstore_store::{Collection, StoreError};
 use crate::{Events, ExportError, ExportOptions, Progress, Selection, SkippedSample};
 
 /// One export.
-pub(crate) struct Job<'a> {
+pub(crate) struct ExportJob<'a> {
     pub(crate) reader: &'a Reader,
     pub(crate) selection: &'a Selection,
     pub(crate) options: &'a ExportOptions,
     pub(crate) events: &'a dyn Events,
     /// Where OUT will stand; files are named for it.
     pub(crate) out: &'a Path,
-    tally: Mutex<Tally>,
+    totals: Mutex<JobTotals>,
     is_failed: AtomicBool,
 }
 
 /// What has been written, and what has not.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct JobTotals {
     pub(crate) written: Progress,
     pub(crate) files: u64,
     pub(crate) skipped: Vec<SkippedSample>,
 }
 
-impl<'a> Job<'a> {
+impl<'a> ExportJob<'a> {
     pub(crate) fn new(
         (reader, selection): (&'a Reader, &'a Selection),
         out: &'a Path,
         options: &'a ExportOptions,
         events: &'a dyn Events,
     ) -> Self {
-        let (tally, is_failed) = (Mutex::default(), AtomicBool::new(false));
-        Self { reader, selection, options, events, out, tally, is_failed }
+        let (totals, is_failed) = (Mutex::default(), AtomicBool::new(false));
+        Self { reader, selection, options, events, out, totals, is_failed }
     }
 
     pub(crate) fn collection(&self) -> &'a Collection {
@@ -68,17 +68,17 @@ impl<'a> Job<'a> {
     /// Counts samples that were written.
     pub(crate) fn wrote(&self, samples: Progress) {
         let written = {
-            let mut tally = self.tally();
-            tally.written.samples += samples.samples;
-            tally.written.payload_bytes += samples.payload_bytes;
-            tally.written
+            let mut totals = self.totals();
+            totals.written.samples += samples.samples;
+            totals.written.payload_bytes += samples.payload_bytes;
+            totals.written
         };
         self.events.on_progress(written);
     }
 
     /// Counts files that were written.
     pub(crate) fn made_files(&self, count: u64) {
-        self.tally().files += count;
+        self.totals().files += count;
     }
 
     /// Notes a sample that is left out; an error where the export is to end with it, or where it is no fault of the
@@ -88,21 +88,21 @@ impl<'a> Job<'a> {
         if self.options.on_damage == OnDamage::Fail || !is_of_sample {
             return Err(error.into());
         }
-        self.tally().skipped.push(SkippedSample { ordinal, error });
+        self.totals().skipped.push(SkippedSample { ordinal, error });
         Ok(())
     }
 
     /// The samples that have been left out.
     pub(crate) fn skipped_ordinals(&self) -> HashSet<u64> {
-        self.tally().skipped.iter().map(|skipped| skipped.ordinal).collect()
+        self.totals().skipped.iter().map(|skipped| skipped.ordinal).collect()
     }
 
     /// What came of it, once all is done.
-    pub(crate) fn take_tally(&self) -> Tally {
-        std::mem::take(&mut *self.tally())
+    pub(crate) fn take_totals(&self) -> JobTotals {
+        std::mem::take(&mut *self.totals())
     }
 
-    fn tally(&self) -> MutexGuard<'_, Tally> {
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    fn totals(&self) -> MutexGuard<'_, JobTotals> {
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,7 +4,7 @@
 use grainstore_format::{AttributeValue, escape_bytes};
 
 use crate::index_pass::Indexed;
-use crate::job::Job;
+use crate::job::ExportJob;
 
 /// Looks at all selected samples.
 pub(crate) struct LabelsByFolder {
@@ -14,7 +14,7 @@ pub(crate) struct LabelsByFolder {
 }
 
 impl LabelsByFolder {
-    pub(crate) fn new(job: &Job<'_>) -> Self {
+    pub(crate) fn new(job: &ExportJob<'_>) -> Self {
         let schema = job.collection().schema();
         let class_names = class_names(job).unwrap_or_default();
         let is_only_label = matches!(schema.attributes(), [only] if only.name == "label");
@@ -47,7 +47,7 @@ impl LabelsByFolder {
 }
 
 /// The names of the classes, where the dataset keeps them.
-pub(crate) fn class_names(job: &Job<'_>) -> Option<Vec<String>> {
+pub(crate) fn class_names(job: &ExportJob<'_>) -> Option<Vec<String>> {
     let names = job.collection().user_metadata().get("class_names")?.as_array()?;
     names.iter().map(|name| name.as_str().map(str::to_owned)).collect()
 }

@@ -47,7 +47,7 @@ mod options;
 mod parquet;
 mod payload;
 mod pipeline;
-mod runs;
+mod read_groups;
 mod selection;
 mod shards;
 mod tar;

@@ -14,9 +14,9 @@ use rustix::io::Errno;
 
 use crate::example::{self, Example};
 use crate::export::WholeFolder;
-use crate::fetch::Row;
+use crate::fetch::ExportedSample;
 use crate::index_pass::{self, Indexed};
-use crate::job::Job;
+use crate::job::ExportJob;
 use crate::names::{digit_count, padded};
 use crate::{ExportError, map, pipeline};
 
@@ -56,7 +56,7 @@ struct SortedKeys {
 
 impl Lmdb {
     /// Looks at all selected samples.
-    pub(crate) fn plan(job: &Job<'_>) -> Result<Self, ExportError> {
+    pub(crate) fn plan(job: &ExportJob<'_>) -> Result<Self, ExportError> {
         let schema = job.collection().schema().clone();
         let is_wrapped = !schema.attributes().is_empty() || job.collection().has_field_columns();
         let (mut keys, mut map_len) = (SortedKeys::default(), TREE_ROOM);
@@ -70,18 +70,18 @@ impl Lmdb {
         Ok(Self { schema, is_wrapped, digit_count: digit_count(job), keys, map_len: map_len.min(MAP_LEN_MAX) })
     }
 
-    fn key(&self, row: &Row<'_>) -> Vec<u8> {
-        row.facts.key.clone().unwrap_or_else(|| padded(row.facts.ordinal, self.digit_count))
+    fn key(&self, sample: &ExportedSample<'_>) -> Vec<u8> {
+        sample.facts.key.clone().unwrap_or_else(|| padded(sample.facts.ordinal, self.digit_count))
     }
 
     fn put_all<'a>(
         &'a self,
-        job: &'a Job<'a>,
+        job: &'a ExportJob<'a>,
         (env, folder): (&Env<WithoutTls>, &Path),
         ordinals: Box<dyn Iterator<Item = u64> + Send + 'a>,
     ) -> Result<(), ExportError> {
         let mut writer = Writer::begin(self, env, folder)?;
-        pipeline::pass(job, ordinals, |row| writer.put(row))?;
+        pipeline::pass(job, ordinals, |sample| writer.put(sample))?;
         writer.commit()
     }
 
@@ -105,7 +105,7 @@ fn check(schema: &Schema, is_wrapped: bool, sample: &Indexed) -> Result<(), Expo
 }
 
 impl WholeFolder for Lmdb {
-    fn write(self, job: &Job<'_>, folder: &Path) -> Result<Vec<String>, ExportError> {
+    fn write(self, job: &ExportJob<'_>, folder: &Path) -> Result<Vec<String>, ExportError> {
         let env = map::open_new(folder, to_usize(self.map_len.next_multiple_of(1 << 20))).map_err(told(folder))?;
         let is_keyed = job.collection().is_keyed();
         let ordinals: Box<dyn Iterator<Item = u64> + Send> = match is_keyed {
@@ -139,32 +139,33 @@ impl<'a> Writer<'a> {
         Ok(Self { format, env, folder, database, transaction: None, last_key: None, pending_len: 0, pending_count: 0 })
     }
 
-    fn put(&mut self, row: &mut Row<'_>) -> Result<(), ExportError> {
-        let key = self.format.key(row);
+    fn put(&mut self, sample: &mut ExportedSample<'_>) -> Result<(), ExportError> {
+        let key = self.format.key(sample);
         // LMDB is told that keys ascend, and must not be told so in vain.
         if self.last_key.as_ref().is_some_and(|last| *last >= key) {
             let why = "its key changed while the dataset was read".to_owned();
-            return Err(ExportError::BadName { ordinal: row.facts.ordinal, key, why });
+            return Err(ExportError::BadName { ordinal: sample.facts.ordinal, key, why });
         }
-        self.put_as(&key, row).map_err(told(self.folder))?;
+        self.put_as(&key, sample).map_err(told(self.folder))?;
         self.last_key = Some(key);
-        self.pending_len += row.facts.payload_len;
+        self.pending_len += sample.facts.payload_len;
         self.pending_count += 1;
         if self.pending_len >= COMMIT_LEN || self.pending_count >= COMMIT_COUNT { self.commit() } else { Ok(()) }
     }
 
-    fn put_as(&mut self, key: &[u8], row: &mut Row<'_>) -> heed::Result<()> {
+    fn put_as(&mut self, key: &[u8], sample: &mut ExportedSample<'_>) -> heed::Result<()> {
         let transaction = match &mut self.transaction {
             Some(transaction) => transaction,
             none => none.insert(self.env.write_txn()?),
         };
-        let (facts, append) = (row.facts, PutFlags::APPEND);
+        let (facts, append) = (sample.facts, PutFlags::APPEND);
         let found = if self.format.is_wrapped {
-            let example = Example::of(&self.format.schema, facts, &mut row.payload, false).map_err(heed::Error::Io)?;
-            let write = |value: &mut heed::ReservedSpace<'_>| example.write(&mut row.payload, value);
+            let example =
+                Example::of(&self.format.schema, facts, &mut sample.payload, false).map_err(heed::Error::Io)?;
+            let write = |value: &mut heed::ReservedSpace<'_>| example.write(&mut sample.payload, value);
             self.database.get_or_put_reserved_with_flags(transaction, append, key, to_usize(example.len()), write)?
         } else {
-            let write = |value: &mut heed::ReservedSpace<'_>| row.payload.copy(&(0..facts.payload_len), value);
+            let write = |value: &mut heed::ReservedSpace<'_>| sample.payload.copy(&(0..facts.payload_len), value);
             self.database.get_or_put_reserved_with_flags(
                 transaction,
                 append,

@@ -9,7 +9,7 @@ use grainstore_format::escape_bytes;
 
 use crate::ExportError;
 use crate::index_pass::Indexed;
-use crate::job::Job;
+use crate::job::ExportJob;
 
 /// Bytes of a file's name, on almost every file system.
 const PART_LEN_MAX: usize = 255;
@@ -38,7 +38,7 @@ pub(crate) struct Naming {
 
 impl Naming {
     /// Fails where a field's name cannot be part of a file's name.
-    pub(crate) fn new(job: &Job<'_>, style: Style) -> Result<Self, ExportError> {
+    pub(crate) fn new(job: &ExportJob<'_>, style: Style) -> Result<Self, ExportError> {
         let schema = job.collection().schema();
         if let Some(field) = schema.fields().iter().find(|field| field.name.contains(['/', '\0'])) {
             let what = format!("field \"{}\" cannot be part of a file's name", escape_bytes(field.name.as_bytes()));
@@ -89,7 +89,7 @@ impl Naming {
 }
 
 /// Digits of the ordinals of a dataset.
-pub(crate) fn digit_count(job: &Job<'_>) -> usize {
+pub(crate) fn digit_count(job: &ExportJob<'_>) -> usize {
     let last = job.selection.sample_count().saturating_sub(1);
     last.to_string().len().max(DIGITS_MIN)
 }
@@ -114,14 +114,14 @@ pub(crate) fn before_first_dot(path: &[u8]) -> &[u8] {
 
 /// Looks at the names of all files of all selected samples.
 pub(crate) struct NameCheck<'a> {
-    job: &'a Job<'a>,
+    job: &'a ExportJob<'a>,
     naming: &'a Naming,
     /// Folders that are known to be no file's name.
     folders: HashSet<Vec<u8>>,
 }
 
 impl<'a> NameCheck<'a> {
-    pub(crate) fn new(job: &'a Job<'a>, naming: &'a Naming) -> Self {
+    pub(crate) fn new(job: &'a ExportJob<'a>, naming: &'a Naming) -> Self {
         Self { job, naming, folders: HashSet::new() }
     }
 

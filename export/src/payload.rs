@@ -7,7 +7,7 @@ use grainstore_format::to_usize;
 use grainstore_reader::SampleStream;
 
 use crate::error::Stopped;
-use crate::job::Job;
+use crate::job::ExportJob;
 
 /// Bytes that are copied at a time.
 const PIECE_LEN: usize = 1 << 18;
@@ -23,7 +23,7 @@ pub(crate) enum Payload<'a> {
 /// A payload that is read while it is written. Its fields are copied in any order; one that lies before the end of the
 /// one before it makes the sample be read again.
 pub(crate) struct Streamed<'a> {
-    job: &'a Job<'a>,
+    job: &'a ExportJob<'a>,
     ordinal: u64,
     stream: Option<SampleStream<'a>>,
     position: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Streamed<'a> {
 }
 
 impl<'a> Payload<'a> {
-    pub(crate) fn streamed(job: &'a Job<'a>, ordinal: u64) -> Self {
+    pub(crate) fn streamed(job: &'a ExportJob<'a>, ordinal: u64) -> Self {
         Self::Streamed(Streamed { job, ordinal, stream: None, position: 0, piece: vec![0; PIECE_LEN] })
     }
 

@@ -4,22 +4,22 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
 use crate::ExportError;
-use crate::fetch::{Fetched, Row};
-use crate::job::Job;
-use crate::runs::Runs;
+use crate::fetch::{ExportedSample, Fetched};
+use crate::job::ExportJob;
+use crate::read_groups::ReadGroups;
 
 /// Hands the samples of `ordinals` to `take`, in order.
 pub(crate) fn pass<'a>(
-    job: &'a Job<'a>,
+    job: &'a ExportJob<'a>,
     ordinals: Box<dyn Iterator<Item = u64> + Send + 'a>,
-    mut take: impl FnMut(&mut Row<'_>) -> Result<(), ExportError>,
+    mut take: impl FnMut(&mut ExportedSample<'_>) -> Result<(), ExportError>,
 ) -> Result<(), ExportError> {
-    let runs = Runs::new(job.collection(), ordinals);
+    let groups = ReadGroups::new(job.collection(), ordinals);
     thread::scope(|scope| {
         // Nothing is kept in between: the reading thread holds one run, the writing one another.
         let (sender, receiver) = sync_channel(0);
         let reading = thread::Builder::new().name("grain-export".into());
-        let spawned = reading.spawn_scoped(scope, move || read(job, runs, &sender));
+        let spawned = reading.spawn_scoped(scope, move || read(job, groups, &sender));
         spawned.map_err(|source| ExportError::Threads { source })?;
         for fetched in receiver {
             fetched?.each(job, &mut take)?;
@@ -28,11 +28,11 @@ pub(crate) fn pass<'a>(
     })
 }
 
-fn read(job: &Job<'_>, mut runs: Runs<'_>, sender: &SyncSender<Result<Fetched, ExportError>>) {
+fn read(job: &ExportJob<'_>, mut groups: ReadGroups<'_>, sender: &SyncSender<Result<Fetched, ExportError>>) {
     loop {
-        let next = job.go_on().and_then(|()| runs.next_run());
+        let next = job.go_on().and_then(|()| groups.next_group());
         let fetched = match next {
-            Ok(Some(run)) => Fetched::read(job, run),
+            Ok(Some(group)) => Fetched::read(job, group),
             Ok(None) => return,
             Err(error) => Err(error),
         };

@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use grainstore_host::SteadyFile;
 
 use crate::ExportError;
-use crate::destination::{Kind, Partial};
-use crate::fetch::Row;
-use crate::job::Job;
-use crate::{index_pass, pipeline, runs, workers};
+use crate::destination::{OutputKind, Partial};
+use crate::fetch::ExportedSample;
+use crate::job::ExportJob;
+use crate::{index_pass, pipeline, read_groups, workers};
 
 /// A format of such files. It has looked at the selection and found nothing amiss.
 pub(crate) trait Sharded: Sync {
@@ -32,7 +32,7 @@ pub(crate) trait Sharded: Sync {
 
 /// Writes one file, front to back.
 pub(crate) trait ShardWriter {
-    fn write(&mut self, row: &mut Row<'_>) -> Result<(), ExportError>;
+    fn write(&mut self, sample: &mut ExportedSample<'_>) -> Result<(), ExportError>;
 
     /// Ends the file and syncs it.
     fn finish(self: Box<Self>) -> Result<(), ExportError>;
@@ -45,7 +45,7 @@ struct Shard {
 }
 
 /// Writes the selection.
-pub(crate) fn write(job: &Job<'_>, format: impl Sharded) -> Result<Vec<String>, ExportError> {
+pub(crate) fn write(job: &ExportJob<'_>, format: impl Sharded) -> Result<Vec<String>, ExportError> {
     let extension = job.options.format.extension().unwrap_or_default();
     let notes = format.notes();
     if job.out.extension().is_some_and(|found| found == extension) {
@@ -56,8 +56,8 @@ pub(crate) fn write(job: &Job<'_>, format: impl Sharded) -> Result<Vec<String>, 
     Ok(notes)
 }
 
-fn write_file(job: &Job<'_>, format: &impl Sharded) -> Result<(), ExportError> {
-    let mut partial = Partial::create(job.out, Kind::File)?;
+fn write_file(job: &ExportJob<'_>, format: &impl Sharded) -> Result<(), ExportError> {
+    let mut partial = Partial::create(job.out, OutputKind::File)?;
     let places = 0..job.selection.len();
     if let Some(file) = partial.take_file() {
         write_shard(job, format, (file, partial.path()), places)?;
@@ -66,9 +66,9 @@ fn write_file(job: &Job<'_>, format: &impl Sharded) -> Result<(), ExportError> {
     partial.publish()
 }
 
-fn write_folder(job: &Job<'_>, format: &impl Sharded, extension: &str) -> Result<(), ExportError> {
+fn write_folder(job: &ExportJob<'_>, format: &impl Sharded, extension: &str) -> Result<(), ExportError> {
     let counts = shard_counts(job)?;
-    let partial = Partial::create(job.out, Kind::Folder)?;
+    let partial = Partial::create(job.out, OutputKind::Folder)?;
     let shards = name_shards(job, &counts, (partial.path(), extension));
     let next = AtomicUsize::new(0);
     workers::run(job, job.thread_count().min(shards.len()), || {
@@ -84,26 +84,26 @@ fn write_folder(job: &Job<'_>, format: &impl Sharded, extension: &str) -> Result
 }
 
 fn write_shard(
-    job: &Job<'_>,
+    job: &ExportJob<'_>,
     format: &impl Sharded,
     (file, path): (File, &Path),
     places: Range<u64>,
 ) -> Result<(), ExportError> {
     let mut writer = format.begin(SteadyFile::new(file), path)?;
-    pipeline::pass(job, job.selection.ordinals(places), |row| writer.write(row))?;
+    pipeline::pass(job, job.selection.ordinals(places), |sample| writer.write(sample))?;
     writer.finish()?;
     job.made_files(1);
     job.go_on()
 }
 
 /// How many samples each shard has.
-fn shard_counts(job: &Job<'_>) -> Result<Vec<u64>, ExportError> {
-    let mut cutter = runs::Cutter::new(job.options.shard_len);
+fn shard_counts(job: &ExportJob<'_>) -> Result<Vec<u64>, ExportError> {
+    let mut cutter = read_groups::Cutter::new(job.options.shard_len);
     index_pass::each_len(job, |payload_len| cutter.add(payload_len))?;
     Ok(cutter.counts())
 }
 
-fn name_shards(job: &Job<'_>, counts: &[u64], (folder, extension): (&Path, &str)) -> Vec<Shard> {
+fn name_shards(job: &ExportJob<'_>, counts: &[u64], (folder, extension): (&Path, &str)) -> Vec<Shard> {
     let mut start = 0;
     let shard = |(number, count): (usize, &u64)| {
         let mut name = OsString::from(job.out.file_name().unwrap_or_default());

@@ -11,8 +11,8 @@ use grainstore_format::AttributeValue;
 use grainstore_host::SteadyFile;
 
 use crate::ExportError;
-use crate::fetch::Row;
-use crate::job::Job;
+use crate::fetch::ExportedSample;
+use crate::job::ExportJob;
 use crate::names::{NameCheck, Naming, Style, before_first_dot, last_part};
 use crate::shards::{ShardWriter, Sharded};
 use crate::{index_pass, json};
@@ -46,7 +46,7 @@ struct Grouping {
 
 impl Tar {
     /// Looks at all selected samples.
-    pub(crate) fn plan(job: &Job<'_>) -> Result<Self, ExportError> {
+    pub(crate) fn plan(job: &ExportJob<'_>) -> Result<Self, ExportError> {
         let schema = job.collection().schema();
         let is_integer = |place: &usize| {
             schema.attributes().get(*place).is_some_and(|attribute| attribute.kind.name().contains("int"))
@@ -112,14 +112,14 @@ struct TarWriter<'a> {
 }
 
 impl TarWriter<'_> {
-    fn write_row(&mut self, row: &mut Row<'_>) -> io::Result<()> {
-        let facts = row.facts;
+    fn write_sample(&mut self, sample: &mut ExportedSample<'_>) -> io::Result<()> {
+        let facts = sample.facts;
         let stem = self.tar.naming.stem(facts.ordinal, facts.key.as_deref());
         for (number, range) in facts.fields.iter().enumerate() {
             let Some(range) = range else { continue };
             let len = range.end.saturating_sub(range.start);
             write_header(&mut self.out, &self.tar.naming.file(&stem, number), len)?;
-            row.payload.copy(range, &mut self.out)?;
+            sample.payload.copy(range, &mut self.out)?;
             pad(&mut self.out, len)?;
         }
         let label = self.tar.label.and_then(|place| facts.attributes.get(place).copied().flatten());
@@ -140,8 +140,8 @@ impl TarWriter<'_> {
 }
 
 impl ShardWriter for TarWriter<'_> {
-    fn write(&mut self, row: &mut Row<'_>) -> Result<(), ExportError> {
-        self.write_row(row).map_err(ExportError::io("write it", self.path))
+    fn write(&mut self, sample: &mut ExportedSample<'_>) -> Result<(), ExportError> {
+        self.write_sample(sample).map_err(ExportError::io("write it", self.path))
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), ExportError> {

@@ -13,9 +13,9 @@ use grainstore_host::SteadyFile;
 
 use crate::ExportError;
 use crate::example::{self, Example};
-use crate::fetch::Row;
+use crate::fetch::ExportedSample;
 use crate::index_pass;
-use crate::job::Job;
+use crate::job::ExportJob;
 use crate::shards::{ShardWriter, Sharded};
 
 /// The field of a dataset that holds records as they were found.
@@ -29,7 +29,7 @@ pub(crate) struct TfRecord {
 
 impl TfRecord {
     /// Looks at all selected samples.
-    pub(crate) fn plan(job: &Job<'_>) -> Result<Self, ExportError> {
+    pub(crate) fn plan(job: &ExportJob<'_>) -> Result<Self, ExportError> {
         let collection = job.collection();
         let schema = collection.schema();
         let is_record = matches!(schema.fields(), [only] if only.name == RECORD);
@@ -68,20 +68,20 @@ struct RecordWriter<'a> {
 }
 
 impl RecordWriter<'_> {
-    fn write_row(&mut self, row: &mut Row<'_>) -> io::Result<()> {
-        let facts = row.facts;
+    fn write_sample(&mut self, sample: &mut ExportedSample<'_>) -> io::Result<()> {
+        let facts = sample.facts;
         if self.format.is_raw {
             let whole = 0..facts.payload_len;
-            return framed(&mut self.out, facts.payload_len, |out| row.payload.copy(&whole, out));
+            return framed(&mut self.out, facts.payload_len, |out| sample.payload.copy(&whole, out));
         }
-        let example = Example::of(&self.format.schema, facts, &mut row.payload, true)?;
-        framed(&mut self.out, example.len(), |out| example.write(&mut row.payload, out))
+        let example = Example::of(&self.format.schema, facts, &mut sample.payload, true)?;
+        framed(&mut self.out, example.len(), |out| example.write(&mut sample.payload, out))
     }
 }
 
 impl ShardWriter for RecordWriter<'_> {
-    fn write(&mut self, row: &mut Row<'_>) -> Result<(), ExportError> {
-        self.write_row(row).map_err(ExportError::io("write it", self.path))
+    fn write(&mut self, sample: &mut ExportedSample<'_>) -> Result<(), ExportError> {
+        self.write_sample(sample).map_err(ExportError::io("write it", self.path))
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), ExportError> {

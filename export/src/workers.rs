@@ -4,11 +4,11 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use crate::ExportError;
-use crate::job::Job;
+use crate::job::ExportJob;
 
 /// Does `work` on `thread_count` threads. Each returns when there is nothing left to do.
 pub(crate) fn run(
-    job: &Job<'_>,
+    job: &ExportJob<'_>,
     thread_count: usize,
     work: impl Fn() -> Result<(), ExportError> + Sync,
 ) -> Result<(), ExportError> {

@@ -58,19 +58,19 @@ impl Drop for Spill {
 
 /// One column: what was spilled, in blocks, and a tail in memory.
 #[derive(Default)]
-pub(crate) struct Column {
-    blocks: Vec<Block>,
+pub(crate) struct ColumnWriter {
+    blocks: Vec<SpilledBlock>,
     spilled_len: u64,
     tail: Vec<u8>,
 }
 
-struct Block {
+struct SpilledBlock {
     start: u64,  // in the column
     offset: u64, // in the spill file
     len: u64,
 }
 
-impl Column {
+impl ColumnWriter {
     /// Adds the bytes of whole elements.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.tail.extend_from_slice(bytes);
@@ -92,7 +92,7 @@ impl Column {
         }
         let offset = spill.append(&self.tail)?;
         let len = self.tail.len() as u64;
-        self.blocks.push(Block { start: self.spilled_len, offset, len });
+        self.blocks.push(SpilledBlock { start: self.spilled_len, offset, len });
         self.spilled_len += len;
         self.tail.clear();
         Ok(())
@@ -144,7 +144,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for limit in [1, 7, 64, usize::MAX] {
             let mut spill = Spill::new(Arc::new(DiskStorage), folder.path().join("spill"));
-            let (mut column, mut model) = (Column::default(), Vec::new());
+            let (mut column, mut model) = (ColumnWriter::default(), Vec::new());
             for i in 0..200_u8 {
                 let bytes = vec![i; usize::from(i % 5)];
                 column.push(&bytes);

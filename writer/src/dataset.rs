@@ -14,11 +14,11 @@ use crate::emit::{Emitted, emit};
 use crate::index::{IndexBuilder, IndexSpec};
 use crate::journal::Journal;
 use crate::output::Output;
-use crate::place::Place;
 use crate::prepare::{Prepared, prepare};
 use crate::rows::SegmentRows;
 use crate::segment::SegmentWriter;
 use crate::storage::Storage;
+use crate::target_directory::TargetDirectory;
 use crate::{Sample, StreamError, StreamedSample, WriteError, WriterOptions};
 
 /// Samples are prepared in batches of at most so many.
@@ -46,7 +46,7 @@ pub struct Summary {
 /// Writes a dataset, or adds to one. Dropped without [`DatasetWriter::finish`], it removes what it wrote, but for what a
 /// journal makes worth keeping: see [`DatasetWriter::create_journaled`].
 pub struct DatasetWriter {
-    segments: Vec<Finished>,
+    segments: Vec<FinishedSegment>,
     finished: u64, // samples in them
     open: Option<SegmentWriter>,
     pending: Vec<Sample>,
@@ -59,12 +59,12 @@ pub struct DatasetWriter {
     pool: Arc<rayon::ThreadPool>,
     storage: Arc<dyn Storage>,
     journal: Option<Journal>,
-    place: Place, // last: files are closed before the directory goes
+    directory: TargetDirectory, // last: files are closed before the directory goes
 }
 
 /// A segment under its final name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Finished {
+pub(crate) struct FinishedSegment {
     pub(crate) name: String,
     pub(crate) emitted: Emitted,
 }
@@ -134,7 +134,7 @@ impl DatasetWriter {
     /// Gives up: removes what was written, also what a journal would keep.
     pub fn discard(mut self) {
         self.open = None;
-        self.place.give_up();
+        self.directory.give_up();
     }
 
     /// Writes what is left, merges, and commits: after this the dataset stands under its name.
@@ -157,21 +157,21 @@ impl DatasetWriter {
             fingerprint: manifest.fingerprint(),
             leftover: None,
         };
-        summary.leftover = self.place.publish(&manifest)?;
+        summary.leftover = self.directory.publish(&manifest)?;
         Ok(summary)
     }
 
     /// Names all segments, and the index that is merged here where there are two or more.
     fn manifest(&self) -> Result<Manifest, WriteError> {
-        let earlier = self.place.generations();
-        let new = self.segments.iter().map(Finished::reference);
-        let refs: Vec<SegmentRef> = self.place.segments().iter().cloned().chain(new).collect();
+        let earlier = self.directory.generations();
+        let new = self.segments.iter().map(FinishedSegment::reference);
+        let refs: Vec<SegmentRef> = self.directory.segments().iter().cloned().chain(new).collect();
         let unmerged = Manifest::new(self.segments[0].index(), refs.clone(), &earlier)?;
         if refs.len() == 1 {
             return Ok(unmerged);
         }
-        let paths = refs.iter().map(|segment| self.place.path().join(index_name(segment)));
-        let index = merge(&self.storage, self.place.path(), paths, &self.spec, unmerged.fingerprint())?;
+        let paths = refs.iter().map(|segment| self.directory.path().join(index_name(segment)));
+        let index = merge(&self.storage, self.directory.path(), paths, &self.spec, unmerged.fingerprint())?;
         Ok(Manifest::new(index, refs, &earlier)?)
     }
 
@@ -229,8 +229,8 @@ impl DatasetWriter {
         match &mut self.open {
             Some(segment) => Ok(segment),
             empty => {
-                let name = segment_name(self.place.first_number() + self.segments.len() as u64);
-                let path = self.place.path().join(name);
+                let name = segment_name(self.directory.first_number() + self.segments.len() as u64);
+                let path = self.directory.path().join(name);
                 Ok(empty.insert(SegmentWriter::create(&self.storage, path, self.spec.clone())?))
             }
         }
@@ -239,7 +239,7 @@ impl DatasetWriter {
     fn close_segment(&mut self) -> Result<(), WriteError> {
         // One in which a streamed sample failed may be empty; its file goes with it.
         let Some(segment) = self.open.take().filter(|segment| !segment.is_empty()) else { return Ok(()) };
-        if (self.place.segments().len() + self.segments.len()) as u64 == MAX_SEGMENTS {
+        if (self.directory.segments().len() + self.segments.len()) as u64 == MAX_SEGMENTS {
             let found = MAX_SEGMENTS + 1;
             return Err(grainstore_format::FormatError::Limit {
                 what: "number of segments",
@@ -248,28 +248,28 @@ impl DatasetWriter {
             }
             .into());
         }
-        let name = segment_name(self.place.first_number() + self.segments.len() as u64);
-        let first = self.place.sample_count() + self.finished;
+        let name = segment_name(self.directory.first_number() + self.segments.len() as u64);
+        let first = self.directory.sample_count() + self.finished;
         let emitted = segment.finish().map_err(|error| counted_from(first, error))?;
-        self.segments.push(Finished { name, emitted });
+        self.segments.push(FinishedSegment { name, emitted });
         self.finished += emitted.sample_count;
         self.write_journal()
     }
 
     fn write_journal(&mut self) -> Result<(), WriteError> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
-        journal.write(&self.storage, self.place.path(), &self.segments)?;
-        self.place.keep();
+        journal.write(&self.storage, self.directory.path(), &self.segments)?;
+        self.directory.keep();
         Ok(())
     }
 
     /// The ordinal of the next sample.
     fn next_ordinal(&self) -> u64 {
-        self.place.sample_count() + self.taken
+        self.directory.sample_count() + self.taken
     }
 }
 
-impl Finished {
+impl FinishedSegment {
     fn index(&self) -> IndexRef {
         IndexRef { file: self.name.clone(), fingerprint: self.emitted.fingerprint }
     }

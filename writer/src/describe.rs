@@ -7,7 +7,7 @@ use grainstore_format::{AttributeValue, MAX_KEY_LEN};
 
 use crate::WriteError;
 use crate::external::ExternalSample;
-use crate::index::{IndexSpec, Row};
+use crate::index::{IndexRow, IndexSpec};
 use crate::options::{Sample, StreamedSample};
 
 /// Bytes of a key that an error shows at most, where its length is what is wrong.
@@ -41,9 +41,9 @@ impl ExternalSample {
 
 impl<'a> Described<'a> {
     /// The row of a raw sample.
-    pub(crate) fn row(self, offset: u64, stored_len: u64, crc: u32) -> Row<'a> {
+    pub(crate) fn row(self, offset: u64, stored_len: u64, crc: u32) -> IndexRow<'a> {
         let Self { key, attributes, fields } = self;
-        Row { offset, stored_len, raw_len: stored_len, crc, lz4: false, key, attributes, fields }
+        IndexRow { offset, stored_len, raw_len: stored_len, crc, lz4: false, key, attributes, fields }
     }
 
     /// Compares it with the schema; `ordinal` and the key name it in the error.

@@ -6,7 +6,7 @@ use grainstore_format::{
 };
 
 use crate::WriteError;
-use crate::column::{Column, Spill};
+use crate::column::{ColumnWriter, Spill};
 use crate::index::{FieldBounds, IndexBuilder, Optional};
 use crate::output::Output;
 
@@ -72,7 +72,7 @@ fn emit_samples(sections: &mut Sections<'_>, builder: &IndexBuilder) -> Result<(
 
 fn emit_attributes(
     sections: &mut Sections<'_>,
-    columns: &[Optional<Column>],
+    columns: &[Optional<ColumnWriter>],
     builder: &IndexBuilder,
 ) -> Result<(), WriteError> {
     let kinds = builder.spec.metadata.schema.attributes();
@@ -110,13 +110,13 @@ type Write<'a> = dyn FnMut(&[u8]) -> Result<(), WriteError> + 'a;
 
 impl Sections<'_> {
     /// A column as it is.
-    fn column(&mut self, kind: SectionKind, item: u16, width: u32, column: &Column) -> Result<(), WriteError> {
+    fn column(&mut self, kind: SectionKind, item: u16, width: u32, column: &ColumnWriter) -> Result<(), WriteError> {
         let spill = self.spill;
         self.section(kind, item, width, |write| column.for_each_part(spill, write))
     }
 
     /// A column of 64-bit integers that all fit `width` bytes.
-    fn narrowed(&mut self, kind: SectionKind, item: u16, width: u32, column: &Column) -> Result<(), WriteError> {
+    fn narrowed(&mut self, kind: SectionKind, item: u16, width: u32, column: &ColumnWriter) -> Result<(), WriteError> {
         let spill = self.spill;
         self.section(kind, item, width, |write| {
             let mut narrow = Vec::new();
@@ -155,8 +155,8 @@ impl Sections<'_> {
 }
 
 struct KeyColumns {
-    buckets: Column, // 64-bit
-    slots: Column,
+    buckets: ColumnWriter, // 64-bit
+    slots: ColumnWriter,
     bucket_width: u32,
 }
 
@@ -166,7 +166,7 @@ fn sort_keys(builder: &mut IndexBuilder) -> Result<KeyColumns, WriteError> {
     let geometry = KeyGeometry::new(sample_count);
     let sorter = std::mem::replace(&mut builder.sorter, crate::sort::KeySorter::new(0));
     let mut sorted = sorter.finish(&mut builder.spill)?;
-    let (mut buckets, mut slots) = (Column::default(), Column::default());
+    let (mut buckets, mut slots) = (ColumnWriter::default(), ColumnWriter::default());
     let (mut next_bucket, mut slot_count) = (0_u64, 0_u64);
     let mut equal: Vec<u64> = Vec::new();
     let mut hash_before = None;

@@ -9,7 +9,7 @@ use grainstore_format::{
     LongTable, Metadata, SegmentRecord, chunk_count, hash48, push_key,
 };
 
-use crate::column::{Column, Spill};
+use crate::column::{ColumnWriter, Spill};
 use crate::sort::KeySorter;
 use crate::storage::Storage;
 use crate::{WriteError, WriterOptions};
@@ -19,7 +19,7 @@ const RELIEVE_EVERY: u64 = 256;
 
 /// One sample as the index sees it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Row<'a> {
+pub(crate) struct IndexRow<'a> {
     pub(crate) offset: u64,
     pub(crate) stored_len: u64,
     pub(crate) raw_len: u64,
@@ -73,7 +73,7 @@ pub(crate) struct Optional<T> {
 #[derive(Default)]
 pub(crate) struct BitColumn {
     bits: BitmapBuilder,
-    pub(crate) bytes: Column,
+    pub(crate) bytes: ColumnWriter,
 }
 
 impl BitColumn {
@@ -93,21 +93,21 @@ impl BitColumn {
 /// Offsets and lengths of a field, as 64-bit integers until it is known whether 32 bits do.
 #[derive(Default)]
 pub(crate) struct FieldBounds {
-    pub(crate) offset: Column,
-    pub(crate) len: Column,
+    pub(crate) offset: ColumnWriter,
+    pub(crate) len: ColumnWriter,
 }
 
 #[derive(Default)]
 pub(crate) struct Columns {
-    pub(crate) segments: Column,
-    pub(crate) entries: Column,
-    pub(crate) chunks: Column, // 64-bit counts
+    pub(crate) segments: ColumnWriter,
+    pub(crate) entries: ColumnWriter,
+    pub(crate) chunks: ColumnWriter, // 64-bit counts
     pub(crate) edges: BitColumn,
-    pub(crate) long: Column,
-    pub(crate) raw_len: Column,
-    pub(crate) keys: Column,
-    pub(crate) key_groups: Column,
-    pub(crate) attributes: Vec<Optional<Column>>,
+    pub(crate) long: ColumnWriter,
+    pub(crate) raw_len: ColumnWriter,
+    pub(crate) keys: ColumnWriter,
+    pub(crate) key_groups: ColumnWriter,
+    pub(crate) attributes: Vec<Optional<ColumnWriter>>,
     pub(crate) fields: Vec<Optional<FieldBounds>>,
 }
 
@@ -165,7 +165,7 @@ impl IndexBuilder {
     }
 
     /// Adds the next sample. Rows of a segment come in ordinal order, then [`IndexBuilder::end_segment`].
-    pub(crate) fn push(&mut self, row: &Row<'_>) -> Result<(), WriteError> {
+    pub(crate) fn push(&mut self, row: &IndexRow<'_>) -> Result<(), WriteError> {
         let ordinal = self.counts.sample_count;
         let entry = Entry::new(EntryFields {
             segment: self.counts.segment_count,
@@ -259,7 +259,7 @@ impl IndexBuilder {
     }
 
     /// Gives the sample to the chunk that owns it. spec.md: CHK-1, CHK-3.
-    fn own(&mut self, row: &Row<'_>) -> Result<(), WriteError> {
+    fn own(&mut self, row: &IndexRow<'_>) -> Result<(), WriteError> {
         let chunk_size = self.spec.geometry.chunk_size;
         let owner = chunk_size.owner(row.offset, row.stored_len);
         while self.open.chunk < owner {

@@ -10,7 +10,7 @@ use grainstore_format::{Fingerprint, FormatError, escape_bytes};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::dataset::{Finished, segment_name};
+use crate::dataset::{FinishedSegment, segment_name};
 use crate::emit::Emitted;
 use crate::existing::read_document;
 use crate::output::Output;
@@ -127,7 +127,7 @@ impl Journal {
         &mut self,
         storage: &Arc<dyn Storage>,
         directory: &Path,
-        segments: &[Finished],
+        segments: &[FinishedSegment],
     ) -> Result<(), WriteError> {
         let samples = segments.iter().map(|segment| segment.emitted.sample_count).sum();
         // The names that the journal speaks of become durable before it does.
@@ -146,7 +146,7 @@ impl Journal {
         &mut self,
         storage: &dyn Storage,
         directory: &Path,
-    ) -> Result<(Vec<Finished>, ResumePoint), WriteError> {
+    ) -> Result<(Vec<FinishedSegment>, ResumePoint), WriteError> {
         let path = directory.join(JOURNAL_NAME);
         let bytes = read_document(storage, &path)?;
         let mismatch = |what| WriteError::ResumeMismatch { path: directory.to_owned(), what };
@@ -178,7 +178,7 @@ impl Journal {
         self.safe_samples = 0;
     }
 
-    fn encode(&self, segments: &[Finished], samples: u64) -> Result<Vec<u8>, WriteError> {
+    fn encode(&self, segments: &[FinishedSegment], samples: u64) -> Result<Vec<u8>, WriteError> {
         let raw = RawJournal {
             format: FORMAT.to_owned(),
             writer: WRITER.to_owned(),
@@ -218,7 +218,7 @@ impl Recipe {
 }
 
 impl RawSegment {
-    fn of(segment: &Finished) -> Self {
+    fn of(segment: &FinishedSegment) -> Self {
         let Emitted { fingerprint, file_len, sample_count, stored_bytes, payload_bytes } = segment.emitted;
         let (name, fingerprint) = (segment.name.clone(), fingerprint.to_string());
         Self { name, file_len, sample_count, stored_bytes, payload_bytes, fingerprint }
@@ -226,20 +226,23 @@ impl RawSegment {
 }
 
 /// The listed segments; they have the names that a writer gives, in order.
-fn finished(raw: Vec<RawSegment>) -> Result<Vec<Finished>, FormatError> {
+fn finished(raw: Vec<RawSegment>) -> Result<Vec<FinishedSegment>, FormatError> {
     let one = |(number, raw): (u64, RawSegment)| {
         let RawSegment { name, file_len, sample_count, stored_bytes, payload_bytes, fingerprint } = raw;
         if name != segment_name(number) {
             return Err(damage(format!("segment {number} is called \"{}\"", escape_bytes(name.as_bytes()))));
         }
         let fingerprint: Fingerprint = fingerprint.parse().map_err(damage)?;
-        Ok(Finished { name, emitted: Emitted { fingerprint, file_len, sample_count, stored_bytes, payload_bytes } })
+        Ok(FinishedSegment {
+            name,
+            emitted: Emitted { fingerprint, file_len, sample_count, stored_bytes, payload_bytes },
+        })
     };
     (0..).zip(raw).map(one).collect()
 }
 
 /// Whether a listed segment is there, as long as it was and with the index that it had.
-fn is_whole(storage: &dyn Storage, directory: &Path, segment: &Finished) -> Result<bool, WriteError> {
+fn is_whole(storage: &dyn Storage, directory: &Path, segment: &FinishedSegment) -> Result<bool, WriteError> {
     use std::io::ErrorKind::{NotFound, UnexpectedEof};
     match SegmentRows::open(storage, directory.join(&segment.name)) {
         Ok(rows) => Ok(rows.emitted() == segment.emitted),

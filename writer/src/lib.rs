@@ -34,13 +34,13 @@ mod index;
 mod journal;
 mod options;
 mod output;
-mod place;
 mod prepare;
 mod rebuild;
 mod rows;
 mod segment;
 mod sort;
 mod storage;
+mod target_directory;
 
 pub use commit::{abandoned, resumable};
 pub use dataset::{DatasetWriter, Summary};

@@ -11,7 +11,7 @@ use grainstore_format::{
 
 use crate::WriteError;
 use crate::emit::Emitted;
-use crate::index::{IndexSpec, Row};
+use crate::index::{IndexRow, IndexSpec};
 use crate::storage::{Storage, StorageFile};
 
 /// The rows of one segment's own index.
@@ -24,7 +24,7 @@ pub(crate) struct SegmentRows {
     pub(crate) data_end: u64,
     file_len: u64,
     long: LongTable,
-    streams: Streams,
+    streams: SectionStreams,
     next: u64,
     end: u64, // of the sample before
     key: Vec<u8>,
@@ -32,16 +32,16 @@ pub(crate) struct SegmentRows {
     fields: Vec<Option<Range<u64>>>,
 }
 
-struct Streams {
-    entries: Stream,
-    raw_len: Option<Stream>,
-    keys: Option<Stream>,
-    attributes: Vec<(Stream, Option<Stream>)>,
-    fields: Vec<(Stream, Stream, Option<Stream>)>,
+struct SectionStreams {
+    entries: SectionStream,
+    raw_len: Option<SectionStream>,
+    keys: Option<SectionStream>,
+    attributes: Vec<(SectionStream, Option<SectionStream>)>,
+    fields: Vec<(SectionStream, SectionStream, Option<SectionStream>)>,
 }
 
 /// A section that is read from its start to its end, piece by piece, each checked.
-struct Stream {
+struct SectionStream {
     record: SectionRecord,
     checksums: ChecksumList,
     next_piece: u64,
@@ -66,7 +66,7 @@ impl SegmentRows {
         let directory_bytes = read(footer.directory_offset(), u64::from(footer.directory_len()))?;
         let directory = Directory::decode(&directory_bytes, &footer).map_err(damaged)?;
         let whole = |record: &SectionRecord| {
-            let mut stream = Stream::open(file.as_ref(), record).map_err(|e| e.at(&path))?;
+            let mut stream = SectionStream::open(file.as_ref(), record).map_err(|e| e.at(&path))?;
             stream.take(file.as_ref(), to_usize(record.len)).map(<[u8]>::to_vec).map_err(|e| e.at(&path))
         };
         let section = |kind| directory.section(kind, 0).map(whole).transpose();
@@ -84,7 +84,7 @@ impl SegmentRows {
             return Err(damaged(FormatError::Damaged { what: "segment's index", detail }));
         }
         let data_end = table.records().first().map_or(0, |record| record.data_end);
-        let streams = Streams::open(file.as_ref(), &directory, &metadata).map_err(|e| e.at(&path))?;
+        let streams = SectionStreams::open(file.as_ref(), &directory, &metadata).map_err(|e| e.at(&path))?;
         Ok(Self {
             file,
             directory,
@@ -127,7 +127,7 @@ impl SegmentRows {
     }
 
     /// The next sample, until there are no more.
-    pub(crate) fn next(&mut self) -> Result<Option<Row<'_>>, WriteError> {
+    pub(crate) fn next(&mut self) -> Result<Option<IndexRow<'_>>, WriteError> {
         if self.next == self.directory.counts().sample_count {
             return Ok(None);
         }
@@ -148,7 +148,7 @@ impl SegmentRows {
         };
         self.end = end;
         self.next += 1;
-        Ok(Some(Row {
+        Ok(Some(IndexRow {
             offset: entry.offset(),
             stored_len,
             raw_len: if entry.is_lz4() { u64::from(raw_len) } else { stored_len },
@@ -161,9 +161,10 @@ impl SegmentRows {
     }
 }
 
-impl Streams {
+impl SectionStreams {
     fn open(file: &dyn StorageFile, directory: &Directory, metadata: &Metadata) -> Result<Self, RowError> {
-        let open = |kind, item| directory.section(kind, item).map(|record| Stream::open(file, record)).transpose();
+        let open =
+            |kind, item| directory.section(kind, item).map(|record| SectionStream::open(file, record)).transpose();
         let need = |kind, item| open(kind, item)?.ok_or(RowError::Format(ended()));
         let has_fields = directory.section(SectionKind::FieldOffset, 0).is_some();
         let field_count = if has_fields { metadata.schema.fields().len() } else { 0 };
@@ -220,7 +221,7 @@ impl Streams {
     }
 }
 
-impl Stream {
+impl SectionStream {
     fn open(file: &dyn StorageFile, record: &SectionRecord) -> Result<Self, RowError> {
         let mut list = vec![0; to_usize(4 * record.piece_count())];
         file.read_exact_at(&mut list, record.checksums_offset())?;

@@ -9,7 +9,7 @@ use grainstore_format::{BLOCK_LEN, FileKind, Header, MAX_OFFSET, shown_path};
 
 use crate::describe::Described;
 use crate::emit::{Emitted, emit};
-use crate::index::{IndexBuilder, IndexSpec, Row};
+use crate::index::{IndexBuilder, IndexRow, IndexSpec};
 use crate::output::Output;
 use crate::prepare::Prepared;
 use crate::storage::Storage;
@@ -60,7 +60,7 @@ impl SegmentWriter {
         self.output.write(&sample.payload)?;
         let whole = [Some(0..prepared.raw_len)];
         let row = with_field(sample.described(), &whole).row(offset, stored_len, prepared.crc);
-        self.note(&Row { raw_len: prepared.raw_len, lz4: prepared.lz4, ..row })
+        self.note(&IndexRow { raw_len: prepared.raw_len, lz4: prepared.lz4, ..row })
     }
 
     /// Places a sample that is read on the way. Where the source fails, the segment is as it was before.
@@ -92,7 +92,7 @@ impl SegmentWriter {
         geometry.alignment.place(self.data_end, stored_len, geometry.chunk_size)
     }
 
-    fn note(&mut self, row: &Row<'_>) -> Result<(), WriteError> {
+    fn note(&mut self, row: &IndexRow<'_>) -> Result<(), WriteError> {
         self.data_end = row.offset + row.stored_len;
         if self.data_end > MAX_OFFSET + 1 {
             let what = format!("it ends at {} of {}, past 2^44", self.data_end, shown_path(self.output.final_path()));

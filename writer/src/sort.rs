@@ -16,11 +16,11 @@ pub(crate) type HashedKey = (u64, u64);
 /// Takes hashed keys in any order and gives them back sorted.
 pub(crate) struct KeySorter {
     pending: Vec<HashedKey>,
-    runs: Vec<Run>,
+    runs: Vec<SortedRun>,
     memory_len: u64,
 }
 
-struct Run {
+struct SortedRun {
     offset: u64,
     len: u64,
 }
@@ -49,7 +49,7 @@ impl KeySorter {
             offset.get_or_insert(start);
         }
         let len = (self.pending.len() * RECORD_LEN) as u64;
-        self.runs.extend(offset.map(|offset| Run { offset, len }));
+        self.runs.extend(offset.map(|offset| SortedRun { offset, len }));
         self.pending.clear();
         Ok(())
     }
@@ -100,7 +100,7 @@ pub(crate) struct Merge {
 }
 
 struct RunReader {
-    run: Run, // what is left of it on disk
+    run: SortedRun, // what is left of it on disk
     buffer: Vec<u8>,
     at: usize,
     buffer_len: u64,
@@ -128,7 +128,7 @@ impl RunReader {
             let len = self.run.len.min(self.buffer_len);
             self.buffer.resize(grainstore_format::to_usize(len), 0);
             spill.read(&mut self.buffer, self.run.offset)?;
-            self.run = Run { offset: self.run.offset + len, len: self.run.len - len };
+            self.run = SortedRun { offset: self.run.offset + len, len: self.run.len - len };
             self.at = 0;
         }
         let record = self.buffer.get(self.at..self.at + RECORD_LEN).map(|record| {

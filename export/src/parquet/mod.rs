@@ -10,7 +10,7 @@ use grainstore_host::SteadyFile;
 
 use crate::ExportError;
 use crate::index_pass;
-use crate::job::Job;
+use crate::job::ExportJob;
 use crate::shards::{ShardWriter, Sharded};
 
 mod rows;
@@ -29,7 +29,7 @@ pub(crate) struct Parquet {
 
 impl Parquet {
     /// Looks at all selected samples.
-    pub(crate) fn plan(job: &Job<'_>) -> Result<Self, ExportError> {
+    pub(crate) fn plan(job: &ExportJob<'_>) -> Result<Self, ExportError> {
         let schema = job.collection().schema();
         let names_key = schema.attribute(schema::KEY).is_some() || schema.field(schema::KEY).is_some();
         if names_key && job.collection().is_keyed() {

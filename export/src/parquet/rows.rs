@@ -13,7 +13,7 @@ use grainstore_host::SteadyFile;
 use super::schema::FileSchema;
 use super::told;
 use crate::ExportError;
-use crate::fetch::Row;
+use crate::fetch::ExportedSample;
 use crate::shards::ShardWriter;
 
 /// Payload of a row group.
@@ -26,19 +26,19 @@ pub(super) struct RowWriter<'a> {
     schema: &'a FileSchema,
     path: &'a Path,
     file: SerializedFileWriter<SteadyFile>,
-    columns: Vec<Column>,
+    columns: Vec<ParquetColumn>,
     row_count: usize,
     group_len: u64,
 }
 
 /// A column of the rows that are gathered.
-struct Column {
+struct ParquetColumn {
     /// 1 for each row that has a value, else 0; of a column that every row has, none.
     levels: Option<Vec<i16>>,
-    values: Values,
+    values: ColumnValues,
 }
 
-enum Values {
+enum ColumnValues {
     Bool(Vec<bool>),
     Int32(Vec<i32>),
     Int64(Vec<i64>),
@@ -71,8 +71,8 @@ impl<'a> RowWriter<'a> {
         group.close().map(drop)
     }
 
-    fn push(&mut self, row: &mut Row<'_>) -> std::result::Result<(), ExportError> {
-        let facts = row.facts;
+    fn push(&mut self, sample: &mut ExportedSample<'_>) -> std::result::Result<(), ExportError> {
+        let facts = sample.facts;
         let mut columns = self.columns.iter_mut();
         if self.schema.is_keyed
             && let (Some(key), Some(column)) = (&facts.key, columns.next())
@@ -89,7 +89,7 @@ impl<'a> RowWriter<'a> {
                 continue;
             };
             let mut bytes = room(range.end.saturating_sub(range.start))?;
-            row.payload.copy(range, &mut bytes).map_err(ExportError::io("write it", self.path))?;
+            sample.payload.copy(range, &mut bytes).map_err(ExportError::io("write it", self.path))?;
             if field.kind == FieldType::Str && std::str::from_utf8(&bytes).is_err() {
                 let why = format!("its \"{}\" is not UTF-8", escape_bytes(field.name.as_bytes()));
                 return Err(ExportError::BadSample { ordinal: facts.ordinal, key: facts.key.clone(), why });
@@ -101,10 +101,10 @@ impl<'a> RowWriter<'a> {
 }
 
 impl ShardWriter for RowWriter<'_> {
-    fn write(&mut self, row: &mut Row<'_>) -> std::result::Result<(), ExportError> {
-        self.push(row)?;
+    fn write(&mut self, sample: &mut ExportedSample<'_>) -> std::result::Result<(), ExportError> {
+        self.push(sample)?;
         self.row_count += 1;
-        self.group_len = self.group_len.saturating_add(row.facts.payload_len);
+        self.group_len = self.group_len.saturating_add(sample.facts.payload_len);
         if self.group_len < GROUP_LEN { Ok(()) } else { self.write_group().map_err(told(self.path)) }
     }
 
@@ -117,11 +117,11 @@ impl ShardWriter for RowWriter<'_> {
     }
 }
 
-fn empty_columns(schema: &FileSchema) -> Vec<Column> {
-    let key = schema.is_keyed.then(|| Column { levels: None, values: Values::Bytes(Vec::new()) });
-    let optional = |values| Column { levels: Some(Vec::new()), values };
-    let attributes = schema.schema.attributes().iter().map(|attribute| optional(Values::of(attribute.kind)));
-    let fields = schema.schema.fields().iter().map(|_| optional(Values::Bytes(Vec::new())));
+fn empty_columns(schema: &FileSchema) -> Vec<ParquetColumn> {
+    let key = schema.is_keyed.then(|| ParquetColumn { levels: None, values: ColumnValues::Bytes(Vec::new()) });
+    let optional = |values| ParquetColumn { levels: Some(Vec::new()), values };
+    let attributes = schema.schema.attributes().iter().map(|attribute| optional(ColumnValues::of(attribute.kind)));
+    let fields = schema.schema.fields().iter().map(|_| optional(ColumnValues::Bytes(Vec::new())));
     key.into_iter().chain(attributes).chain(fields).collect()
 }
 
@@ -133,7 +133,7 @@ fn room(len: u64) -> std::result::Result<Vec<u8>, ExportError> {
     Ok(bytes)
 }
 
-impl Values {
+impl ColumnValues {
     fn of(kind: AttributeType) -> Self {
         match kind {
             AttributeType::Bool => Self::Bool(Vec::new()),
@@ -145,30 +145,30 @@ impl Values {
     }
 }
 
-impl Column {
+impl ParquetColumn {
     fn push(&mut self, value: Option<AttributeValue>) {
         self.note(value.is_some());
         let Some(value) = value else { return };
         // The column's type was made of the attribute's. Unsigned values keep their bits.
         match (&mut self.values, value) {
-            (Values::Bool(values), AttributeValue::Bool(value)) => values.push(value),
-            (Values::Int32(values), AttributeValue::Int(value)) => {
+            (ColumnValues::Bool(values), AttributeValue::Bool(value)) => values.push(value),
+            (ColumnValues::Int32(values), AttributeValue::Int(value)) => {
                 values.push(i32::try_from(value).unwrap_or_default())
             }
-            (Values::Int32(values), AttributeValue::Uint(value)) => {
+            (ColumnValues::Int32(values), AttributeValue::Uint(value)) => {
                 values.push(u32::try_from(value).unwrap_or_default().cast_signed());
             }
-            (Values::Int64(values), AttributeValue::Int(value)) => values.push(value),
-            (Values::Int64(values), AttributeValue::Uint(value)) => values.push(value.cast_signed()),
-            (Values::Float(values), AttributeValue::Float32(value)) => values.push(value),
-            (Values::Double(values), AttributeValue::Float64(value)) => values.push(value),
+            (ColumnValues::Int64(values), AttributeValue::Int(value)) => values.push(value),
+            (ColumnValues::Int64(values), AttributeValue::Uint(value)) => values.push(value.cast_signed()),
+            (ColumnValues::Float(values), AttributeValue::Float32(value)) => values.push(value),
+            (ColumnValues::Double(values), AttributeValue::Float64(value)) => values.push(value),
             _ => debug_assert!(false, "a value of another type than its attribute's"),
         }
     }
 
     fn push_bytes(&mut self, bytes: Option<Vec<u8>>) {
         self.note(bytes.is_some());
-        if let (Values::Bytes(values), Some(bytes)) = (&mut self.values, bytes) {
+        if let (ColumnValues::Bytes(values), Some(bytes)) = (&mut self.values, bytes) {
             values.push(Bytes::from(bytes).into());
         }
     }
@@ -182,12 +182,12 @@ impl Column {
     fn write(&self, writer: &mut SerializedColumnWriter<'_>) -> Result<()> {
         let levels = self.levels.as_deref();
         match &self.values {
-            Values::Bool(values) => write(writer.typed::<BoolType>(), values, levels),
-            Values::Int32(values) => write(writer.typed::<Int32Type>(), values, levels),
-            Values::Int64(values) => write(writer.typed::<Int64Type>(), values, levels),
-            Values::Float(values) => write(writer.typed::<FloatType>(), values, levels),
-            Values::Double(values) => write(writer.typed::<DoubleType>(), values, levels),
-            Values::Bytes(values) => write_bytes(writer.typed::<ByteArrayType>(), values, levels),
+            ColumnValues::Bool(values) => write(writer.typed::<BoolType>(), values, levels),
+            ColumnValues::Int32(values) => write(writer.typed::<Int32Type>(), values, levels),
+            ColumnValues::Int64(values) => write(writer.typed::<Int64Type>(), values, levels),
+            ColumnValues::Float(values) => write(writer.typed::<FloatType>(), values, levels),
+            ColumnValues::Double(values) => write(writer.typed::<DoubleType>(), values, levels),
+            ColumnValues::Bytes(values) => write_bytes(writer.typed::<ByteArrayType>(), values, levels),
         }
     }
 }

@@ -10,7 +10,7 @@ use ::parquet::schema::types::{ColumnPath, Type, TypePtr};
 use grainstore_format::{Attribute, AttributeType, Field, FieldType, Schema};
 use serde_json::{Map, Value, json};
 
-use crate::job::Job;
+use crate::job::ExportJob;
 use crate::labels;
 
 /// The keys' column.
@@ -26,7 +26,7 @@ pub(super) struct FileSchema {
 
 impl FileSchema {
     /// `is_utf8`: all keys are.
-    pub(super) fn of(job: &Job<'_>, is_utf8: bool) -> Result<Self> {
+    pub(super) fn of(job: &ExportJob<'_>, is_utf8: bool) -> Result<Self> {
         let (schema, is_keyed) = (job.collection().schema().clone(), job.collection().is_keyed());
         let mut columns = Vec::new();
         if is_keyed {
@@ -68,7 +68,7 @@ fn attribute_column(attribute: &Attribute) -> Result<TypePtr> {
     builder.with_logical_type(logical).build().map(Arc::new)
 }
 
-fn properties(job: &Job<'_>, schema: &Schema, is_utf8: bool) -> WriterProperties {
+fn properties(job: &ExportJob<'_>, schema: &Schema, is_utf8: bool) -> WriterProperties {
     let metadata = vec![KeyValue::new("grainstore".to_owned(), ours(job, schema).to_string())];
     let theirs =
         huggingface(job, schema, is_utf8).map(|value| KeyValue::new("huggingface".to_owned(), value.to_string()));
@@ -89,7 +89,7 @@ fn properties(job: &Job<'_>, schema: &Schema, is_utf8: bool) -> WriterProperties
 }
 
 /// The schema and the dataset's metadata, as they are.
-fn ours(job: &Job<'_>, schema: &Schema) -> Value {
+fn ours(job: &ExportJob<'_>, schema: &Schema) -> Value {
     let attributes = schema.attributes().iter().map(|one| json!({ "name": one.name, "type": one.kind.name() }));
     let fields = schema.fields().iter().map(|one| json!({ "name": one.name, "type": one.kind.name() }));
     json!({
@@ -100,7 +100,7 @@ fn ours(job: &Job<'_>, schema: &Schema) -> Value {
 }
 
 /// The types of all columns, where the label is one of classes with names.
-fn huggingface(job: &Job<'_>, schema: &Schema, is_utf8: bool) -> Option<Value> {
+fn huggingface(job: &ExportJob<'_>, schema: &Schema, is_utf8: bool) -> Option<Value> {
     schema.attribute("label")?;
     let names = labels::class_names(job)?;
     let key = |is_text| value_type(if is_text { "string" } else { "binary" });

@@ -11,8 +11,8 @@ use crate::existing::check_segments;
 use crate::extension::Extension;
 use crate::index::IndexSpec;
 use crate::journal::{JOURNAL_NAME, Journal};
-use crate::place::Place;
 use crate::storage::Storage;
+use crate::target_directory::TargetDirectory;
 use crate::{AppendOptions, DiskStorage, ResumePoint, WriteError, WriterOptions};
 
 impl DatasetWriter {
@@ -99,7 +99,7 @@ impl DatasetWriter {
             journal.forget();
         }
         let spec = IndexSpec::of(&options);
-        let mut writer = Self::assemble(storage, options, spec, pool, Place::New(workplace));
+        let mut writer = Self::assemble(storage, options, spec, pool, TargetDirectory::New(workplace));
         writer.finished = point.as_ref().map_or(0, |point| point.samples);
         writer.taken = writer.finished;
         writer.segments = segments;
@@ -143,7 +143,7 @@ impl DatasetWriter {
             memory_len: options.memory_len,
         };
         let pool = start_pool(&options)?;
-        Ok(Self::assemble(storage, options, spec, pool, Place::Existing(extension)))
+        Ok(Self::assemble(storage, options, spec, pool, TargetDirectory::Existing(extension)))
     }
 
     fn create_with(
@@ -156,7 +156,7 @@ impl DatasetWriter {
         options.metadata.encode()?; // what could not be read back is refused before anything is written
         let workplace = Workplace::create(&storage, target, options.overwrite)?;
         let spec = IndexSpec::of(&options);
-        Ok(Self { journal, ..Self::assemble(storage, options, spec, pool, Place::New(workplace)) })
+        Ok(Self { journal, ..Self::assemble(storage, options, spec, pool, TargetDirectory::New(workplace)) })
     }
 
     fn assemble(
@@ -164,7 +164,7 @@ impl DatasetWriter {
         options: WriterOptions,
         spec: IndexSpec,
         pool: Arc<rayon::ThreadPool>,
-        place: Place,
+        directory: TargetDirectory,
     ) -> Self {
         Self {
             segments: Vec::new(),
@@ -180,7 +180,7 @@ impl DatasetWriter {
             pool,
             storage,
             journal: None,
-            place,
+            directory,
         }
     }
 }

@@ -8,12 +8,12 @@ use crate::WriteError;
 use crate::commit::Workplace;
 use crate::extension::Extension;
 
-pub(crate) enum Place {
+pub(crate) enum TargetDirectory {
     New(Workplace),
     Existing(Extension),
 }
 
-impl Place {
+impl TargetDirectory {
     /// The directory.
     pub(crate) fn path(&self) -> &Path {
         match self {

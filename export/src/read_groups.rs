@@ -7,13 +7,13 @@ use grainstore_store::{Collection, Encoding, Location};
 use crate::ExportError;
 
 /// Payload of a run.
-pub(crate) const RUN_LEN: u64 = 8 << 20;
+pub(crate) const READ_GROUP_LEN: u64 = 8 << 20;
 /// Samples of a run.
 const SAMPLES_MAX: usize = 4096;
 
 /// What is read at once.
 #[derive(Debug)]
-pub(crate) enum Run {
+pub(crate) enum ReadGroup {
     /// Samples that are held in memory.
     Held(Vec<u64>),
     /// One raw sample that is longer than a run.
@@ -26,32 +26,32 @@ pub(crate) enum Run {
 }
 
 /// Cuts ordinals into runs.
-pub(crate) struct Runs<'a> {
+pub(crate) struct ReadGroups<'a> {
     collection: &'a Collection,
     ordinals: Box<dyn Iterator<Item = u64> + Send + 'a>,
     ahead: VecDeque<(u64, Location)>,
 }
 
-impl<'a> Runs<'a> {
+impl<'a> ReadGroups<'a> {
     pub(crate) fn new(collection: &'a Collection, ordinals: Box<dyn Iterator<Item = u64> + Send + 'a>) -> Self {
         Self { collection, ordinals, ahead: VecDeque::new() }
     }
 
     /// The next run; none after the last.
-    pub(crate) fn next_run(&mut self) -> Result<Option<Run>, ExportError> {
+    pub(crate) fn next_group(&mut self) -> Result<Option<ReadGroup>, ExportError> {
         self.look_ahead()?;
         let Some(&(ordinal, location)) = self.ahead.front() else { return Ok(None) };
         if is_streamed(&location) {
             self.ahead.pop_front();
-            return Ok(Some(Run::Streamed { ordinal, payload_len: location.raw_len() }));
+            return Ok(Some(ReadGroup::Streamed { ordinal, payload_len: location.raw_len() }));
         }
         let mut len = 0_u64;
         let fits = |(place, (_, location)): &(usize, &(u64, Location))| {
             len = len.saturating_add(location.raw_len());
-            !is_streamed(location) && (*place == 0 || len <= RUN_LEN)
+            !is_streamed(location) && (*place == 0 || len <= READ_GROUP_LEN)
         };
         let count = self.ahead.iter().enumerate().take_while(fits).count();
-        Ok(Some(Run::Held(self.ahead.drain(..count).map(|(ordinal, _)| ordinal).collect())))
+        Ok(Some(ReadGroup::Held(self.ahead.drain(..count).map(|(ordinal, _)| ordinal).collect())))
     }
 
     fn look_ahead(&mut self) -> Result<(), ExportError> {
@@ -70,7 +70,7 @@ impl<'a> Runs<'a> {
 
 /// Whether a sample is too long to be held. One that is compressed has to be held, 64 MiB at most.
 pub(crate) fn is_streamed(location: &Location) -> bool {
-    location.encoding == Encoding::Raw && location.stored_len > RUN_LEN
+    location.encoding == Encoding::Raw && location.stored_len > READ_GROUP_LEN
 }
 
 /// Cuts samples into shards: one ends before the sample that would make its payload longer than a length.
