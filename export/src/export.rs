@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use grainstore_reader::{ReadError, Reader};
+use grainstore_reader::Reader;
 
 use crate::destination::{self, OutputKind, Partial};
 use crate::job::ExportJob;
@@ -10,34 +10,11 @@ use crate::lmdb::Lmdb;
 use crate::parquet::Parquet;
 use crate::tar::Tar;
 use crate::tfrecord::TfRecord;
-use crate::{Events, ExportError, ExportOptions, Format, Selection, folder::Folder, shards};
+use crate::whole_folder::WholeFolder;
+use crate::{Events, ExportError, ExportOptions, ExportSummary, Format, Selection, folder::Folder, shards};
 
 /// A selection that is at least this part of the dataset loads the index whole: every question is quick then.
 const LOAD_FROM_SHARE: u64 = 8;
-
-/// What was written, and what was not.
-#[derive(Debug)]
-pub struct ExportSummary {
-    /// Samples written.
-    pub samples: u64,
-    /// Bytes of their payloads.
-    pub payload_bytes: u64,
-    /// Files made; of LMDB, its one.
-    pub files: u64,
-    /// Samples left out since they cannot be read or are damaged, by ordinal.
-    pub skipped: Vec<SkippedSample>,
-    /// What the user should know of the result, as sentences; none most of the time.
-    pub notes: Vec<String>,
-}
-
-/// A sample that was left out.
-#[derive(Debug)]
-pub struct SkippedSample {
-    /// Its ordinal.
-    pub ordinal: u64,
-    /// What is wrong with it, and where.
-    pub error: ReadError,
-}
 
 /// Writes the selected samples to `out`, which appears when it is whole and durable.
 ///
@@ -77,12 +54,6 @@ pub fn export(
         skipped: totals.skipped,
         notes,
     })
-}
-
-/// A format that is one folder and writes it by itself. It has looked at the selection and found nothing amiss.
-pub(crate) trait WholeFolder: Sized {
-    /// Writes and syncs everything. Returns what the user should know of it.
-    fn write(self, job: &ExportJob<'_>, folder: &Path) -> Result<Vec<String>, ExportError>;
 }
 
 fn in_folder(job: &ExportJob<'_>, format: impl WholeFolder) -> Result<Vec<String>, ExportError> {

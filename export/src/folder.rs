@@ -19,13 +19,13 @@ use rustix::io::Errno;
 use serde_json::Value;
 
 use crate::ExportError;
-use crate::export::WholeFolder;
 use crate::fetch::{ExportedSample, Fetched};
 use crate::index_pass::{self, Indexed};
 use crate::job::ExportJob;
 use crate::labels::LabelsByFolder;
 use crate::names::{NameCheck, Naming, Style};
 use crate::read_groups::ReadGroups;
+use crate::whole_folder::WholeFolder;
 use crate::{json, workers};
 
 /// The list of attributes.

@@ -50,12 +50,15 @@ mod pipeline;
 mod read_groups;
 mod selection;
 mod shards;
+mod summary;
 mod tar;
 mod tfrecord;
+mod whole_folder;
 mod workers;
 
 pub use error::ExportError;
 pub use events::{Events, NoEvents, Progress};
-pub use export::{ExportSummary, SkippedSample, export};
+pub use export::export;
 pub use options::{ExportOptions, Format, ParseFormatError};
 pub use selection::Selection;
+pub use summary::{ExportSummary, SkippedSample};

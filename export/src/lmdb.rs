@@ -13,11 +13,11 @@ use heed::{CommitOrAbort, Database, Env, MdbError, PutFlags, RwTxn, WithoutTls};
 use rustix::io::Errno;
 
 use crate::example::{self, Example};
-use crate::export::WholeFolder;
 use crate::fetch::ExportedSample;
 use crate::index_pass::{self, Indexed};
 use crate::job::ExportJob;
 use crate::names::{digit_count, padded};
+use crate::whole_folder::WholeFolder;
 use crate::{ExportError, map, pipeline};
 
 /// Bytes of a key that LMDB takes, as it is usually built.

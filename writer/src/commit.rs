@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use grainstore_format::{Manifest, shown_path};
 
-use crate::journal::JOURNAL_NAME;
+use crate::names::JOURNAL_NAME;
 use crate::output::Output;
 use crate::storage::{DirectoryLock, EntryKind, Storage};
 use crate::{DiskStorage, WriteError};
@@ -131,7 +131,7 @@ impl Drop for Workplace {
 }
 
 /// The directory in which an interrupted writer of `target` left finished segments and a journal, if there is one:
-/// [`DatasetWriter::resume`](crate::DatasetWriter::resume) can go on from there.
+/// `DatasetWriter::resume` continues there.
 pub fn resumable(target: &Path) -> Option<PathBuf> {
     let partial = partial_path(&target.components().collect::<PathBuf>()).ok()?;
     let kind = DiskStorage.kind(&partial.join(JOURNAL_NAME)).ok()?;

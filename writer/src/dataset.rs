@@ -3,19 +3,18 @@
 mod begin;
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use grainstore_format::{
-    FileKind, Fingerprint, Header, IndexRef, MAX_OFFSET, MAX_SEGMENTS, Manifest, SegmentKind, SegmentRef,
-};
+use grainstore_format::{Fingerprint, MAX_OFFSET, MAX_SEGMENTS, Manifest, SegmentRef};
 
-use crate::emit::{Emitted, emit};
-use crate::index::{IndexBuilder, IndexSpec};
+use crate::emit::Emitted;
+use crate::finished::FinishedSegment;
+use crate::index::IndexSpec;
 use crate::journal::Journal;
-use crate::output::Output;
+use crate::merge::merge;
+use crate::names::{index_name, segment_name};
 use crate::prepare::{Prepared, prepare};
-use crate::rows::SegmentRows;
 use crate::segment::SegmentWriter;
 use crate::storage::Storage;
 use crate::target_directory::TargetDirectory;
@@ -60,13 +59,6 @@ pub struct DatasetWriter {
     storage: Arc<dyn Storage>,
     journal: Option<Journal>,
     directory: TargetDirectory, // last: files are closed before the directory goes
-}
-
-/// A segment under its final name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FinishedSegment {
-    pub(crate) name: String,
-    pub(crate) emitted: Emitted,
 }
 
 impl DatasetWriter {
@@ -269,35 +261,6 @@ impl DatasetWriter {
     }
 }
 
-impl FinishedSegment {
-    fn index(&self) -> IndexRef {
-        IndexRef { file: self.name.clone(), fingerprint: self.emitted.fingerprint }
-    }
-
-    fn reference(&self) -> SegmentRef {
-        SegmentRef {
-            kind: SegmentKind::Native,
-            path: self.name.clone(),
-            file_len: self.emitted.file_len,
-            sample_count: self.emitted.sample_count,
-            fingerprint: self.emitted.fingerprint,
-        }
-    }
-}
-
-/// The file in the dataset's directory that holds a segment's own index.
-pub(crate) fn index_name(segment: &SegmentRef) -> &str {
-    match &segment.kind {
-        SegmentKind::External { index_file, .. } => index_file,
-        _ => &segment.path,
-    }
-}
-
-/// The name of the segment of this number.
-pub(crate) fn segment_name(number: u64) -> String {
-    format!("{number:05}.seg")
-}
-
 /// Ordinals in an error of one segment, counted through the dataset.
 fn counted_from(first: u64, error: WriteError) -> WriteError {
     match error {
@@ -307,28 +270,4 @@ fn counted_from(first: u64, error: WriteError) -> WriteError {
         WriteError::Sample { ordinal, key, what } => WriteError::Sample { ordinal: first + ordinal, key, what },
         other => other,
     }
-}
-
-/// Writes the merged index of segments whose own indexes are finished; `fingerprint` is the dataset's.
-pub(crate) fn merge(
-    storage: &Arc<dyn Storage>,
-    directory: &Path,
-    segments: impl Iterator<Item = PathBuf>,
-    spec: &IndexSpec,
-    fingerprint: Fingerprint,
-) -> Result<IndexRef, WriteError> {
-    let mut builder = IndexBuilder::new(spec.clone(), storage, directory.join("merged.spill.tmp"));
-    for path in segments {
-        let mut rows = SegmentRows::open(storage.as_ref(), path)?;
-        while let Some(row) = rows.next()? {
-            builder.push(&row)?;
-        }
-        builder.end_segment(rows.data_end)?;
-    }
-    let file = format!("index-{fingerprint}.idx");
-    let mut output = Output::create(storage, directory.join(&file))?;
-    output.write(&Header { kind: FileKind::Index, geometry: spec.geometry }.encode())?;
-    let emitted = emit(builder, &mut output)?;
-    output.publish()?;
-    Ok(IndexRef { file, fingerprint: emitted.fingerprint })
 }

@@ -6,7 +6,6 @@ use std::ops::Range;
 use grainstore_format::{AttributeValue, MAX_KEY_LEN};
 
 use crate::WriteError;
-use crate::external::ExternalSample;
 use crate::index::{IndexRow, IndexSpec};
 use crate::options::{Sample, StreamedSample};
 
@@ -28,12 +27,6 @@ impl Sample {
 }
 
 impl StreamedSample {
-    pub(crate) fn described(&self) -> Described<'_> {
-        Described { key: &self.key, attributes: &self.attributes, fields: &self.fields }
-    }
-}
-
-impl ExternalSample {
     pub(crate) fn described(&self) -> Described<'_> {
         Described { key: &self.key, attributes: &self.attributes, fields: &self.fields }
     }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use grainstore_format::{FormatError, Geometry, Manifest, Metadata, SegmentRef, to_usize};
 
-use crate::dataset::index_name;
 use crate::index::IndexSpec;
+use crate::names::index_name;
 use crate::rows::SegmentRows;
 use crate::storage::{EntryKind, Storage};
 use crate::{DiskStorage, WriteError};

@@ -12,8 +12,8 @@ use grainstore_format::Manifest;
 
 use crate::WriteError;
 use crate::commit::{is_ours, lock, write_manifest};
-use crate::dataset::index_name;
 use crate::existing::{check_kind, read_manifest};
+use crate::names::index_name;
 use crate::storage::{DirectoryLock, Storage};
 
 /// A dataset's directory, held against other writers. Dropped before [`Extension::commit`], it is as it was.

@@ -10,16 +10,14 @@ use grainstore_format::{Fingerprint, FormatError, escape_bytes};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::dataset::{FinishedSegment, segment_name};
 use crate::emit::Emitted;
 use crate::existing::read_document;
+use crate::finished::FinishedSegment;
+use crate::names::{JOURNAL_NAME, segment_name};
 use crate::output::Output;
 use crate::rows::SegmentRows;
 use crate::storage::Storage;
 use crate::{Compression, WriteError, WriterOptions};
-
-/// The journal's name in `NAME.partial`.
-pub(crate) const JOURNAL_NAME: &str = "progress.json";
 
 const FORMAT: &str = "grainstore progress";
 const WRITER: &str = env!("CARGO_PKG_VERSION");

@@ -7,8 +7,9 @@ use grainstore_format::Manifest;
 
 use crate::WriteError;
 use crate::commit::{lock, write_manifest};
-use crate::dataset::{index_name, merge};
 use crate::existing::{check_segments, read_manifest};
+use crate::merge::merge;
+use crate::names::index_name;
 use crate::storage::Storage;
 
 /// Rebuilds a lost or damaged merged index of the dataset `directory`; `memory_len` bounds the buffers in bytes.

@@ -10,6 +10,7 @@ use grainstore_format::{
 };
 
 use crate::WriteError;
+use crate::describe::Described;
 
 /// A file with samples in it that stays as it is. spec.md: EXT-1 to EXT-3.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +72,10 @@ impl ExternalFile {
 }
 
 impl ExternalSample {
+    pub(super) fn described(&self) -> Described<'_> {
+        Described { key: &self.key, attributes: &self.attributes, fields: &self.fields }
+    }
+
     /// The end of its payload, where it lies behind `end` and inside what an entry can say.
     pub(super) fn end_after(&self, end: u64) -> Result<u64, String> {
         let Self { offset, len, .. } = *self;

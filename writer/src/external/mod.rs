@@ -17,9 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use grainstore_format::{IndexRef, MAX_SEGMENTS, Manifest, SegmentRef};
 
 use crate::commit::Workplace;
-use crate::dataset::merge;
 use crate::emit::Emitted;
 use crate::index::IndexSpec;
+use crate::merge::merge;
 use crate::storage::Storage;
 use crate::{DiskStorage, Summary, WriteError, WriterOptions};
 

@@ -1,0 +1,37 @@
+//! Merges the indexes of finished segments into one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use grainstore_format::{FileKind, Fingerprint, Header, IndexRef};
+
+use crate::WriteError;
+use crate::emit::emit;
+use crate::index::{IndexBuilder, IndexSpec};
+use crate::output::Output;
+use crate::rows::SegmentRows;
+use crate::storage::Storage;
+
+/// Writes the merged index of segments whose own indexes are finished; `fingerprint` is the dataset's.
+pub(crate) fn merge(
+    storage: &Arc<dyn Storage>,
+    directory: &Path,
+    segments: impl Iterator<Item = PathBuf>,
+    spec: &IndexSpec,
+    fingerprint: Fingerprint,
+) -> Result<IndexRef, WriteError> {
+    let mut builder = IndexBuilder::new(spec.clone(), storage, directory.join("merged.spill.tmp"));
+    for path in segments {
+        let mut rows = SegmentRows::open(storage.as_ref(), path)?;
+        while let Some(row) = rows.next()? {
+            builder.push(&row)?;
+        }
+        builder.end_segment(rows.data_end)?;
+    }
+    let file = format!("index-{fingerprint}.idx");
+    let mut output = Output::create(storage, directory.join(&file))?;
+    output.write(&Header { kind: FileKind::Index, geometry: spec.geometry }.encode())?;
+    let emitted = emit(builder, &mut output)?;
+    output.publish()?;
+    Ok(IndexRef { file, fingerprint: emitted.fingerprint })
+}
