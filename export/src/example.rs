@@ -104,7 +104,8 @@ impl<'a> Example<'a> {
     pub(crate) fn write(&self, payload: &mut Payload<'_>, out: &mut dyn Write) -> io::Result<()> {
         write_head(out, 1, self.features_len())?;
         for (name, value) in &self.features {
-            let (name_len, list_len) = (name.len() as u64, value.list_len());
+            let name_len = name.len() as u64;
+            let list_len = value.list_len();
             let feature_len = wrapped_len(list_len);
             write_head(out, 1, wrapped_len(name_len) + wrapped_len(feature_len))?;
             write_head(out, 1, name_len)?;
@@ -171,7 +172,8 @@ impl<'a> FeatureValue<'a> {
 
 /// Integers of a payload as a packed list has them.
 fn varints(range: &Range<u64>, payload: &mut Payload<'_>) -> io::Result<Vec<u8>> {
-    let (mut bytes, mut varints) = (Vec::new(), Vec::new());
+    let mut bytes = Vec::new();
+    let mut varints = Vec::new();
     payload.copy(range, &mut bytes)?;
     let (values, _) = bytes.as_chunks::<8>();
     values.iter().for_each(|value| encode_varint(u64::from_le_bytes(*value), &mut varints));

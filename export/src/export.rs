@@ -73,7 +73,8 @@ fn check_options(
     if options.shard_len == 0 {
         return Err(ExportError::Unfit { what: "shard size is 0 bytes, expected 1 or more".into() });
     }
-    let (found, expected) = (selection.sample_count(), reader.collection().sample_count());
+    let found = selection.sample_count();
+    let expected = reader.collection().sample_count();
     if found != expected {
         let what = format!("the selection is of a dataset of {found} samples, this one has {expected}");
         return Err(ExportError::Unfit { what });

@@ -54,7 +54,8 @@ impl Folder {
         let attributes = job.collection().schema().attributes();
         let mut names = NameCheck::new(job, &naming);
         let mut labels = LabelsByFolder::new(job);
-        let (mut list_like, mut escaped_count) = (None, 0);
+        let mut list_like = None;
+        let mut escaped_count = 0;
         let mut unfit = None;
         index_pass::each(job, |sample| {
             names.look(&sample, &[])?;
@@ -119,9 +120,11 @@ impl Folder {
         let path = root.of(LIST.as_bytes());
         let mut out = BufWriter::with_capacity(1 << 16, root.create(LIST.as_bytes())?);
         let skipped: HashSet<u64> = job.skipped_ordinals();
-        index_pass::each(job, |sample| match skipped.contains(&sample.ordinal) {
-            true => Ok(()),
-            false => writeln!(out, "{}", self.line(job, &sample)).map_err(ExportError::io("write it", &path)),
+        index_pass::each(job, |sample| {
+            if skipped.contains(&sample.ordinal) {
+                return Ok(());
+            }
+            writeln!(out, "{}", self.line(job, &sample)).map_err(ExportError::io("write it", &path))
         })?;
         out.flush().map_err(ExportError::io("write it", &path))?;
         job.made_files(1);
@@ -141,7 +144,8 @@ impl Folder {
     }
 
     fn notes(&self) -> Vec<String> {
-        let (count, are) = (self.escaped_count, if self.escaped_count == 1 { "key is" } else { "keys are" });
+        let count = self.escaped_count;
+        let are = if self.escaped_count == 1 { "key is" } else { "keys are" };
         let escaped = format!("{count} {are} not UTF-8, and escaped in {LIST}; the files have the bytes of the keys");
         if self.has_list && count > 0 { vec![escaped] } else { Vec::new() }
     }

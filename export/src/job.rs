@@ -37,7 +37,8 @@ impl<'a> ExportJob<'a> {
         options: &'a ExportOptions,
         events: &'a dyn Events,
     ) -> Self {
-        let (totals, is_failed) = (Mutex::default(), AtomicBool::new(false));
+        let totals = Mutex::default();
+        let is_failed = AtomicBool::new(false);
         Self { reader, selection, options, events, out, totals, is_failed }
     }
 

@@ -59,7 +59,8 @@ impl Lmdb {
     pub(crate) fn plan(job: &ExportJob<'_>) -> Result<Self, ExportError> {
         let schema = job.collection().schema().clone();
         let is_wrapped = !schema.attributes().is_empty() || job.collection().has_field_columns();
-        let (mut keys, mut map_len) = (SortedKeys::default(), TREE_ROOM);
+        let mut keys = SortedKeys::default();
+        let mut map_len = TREE_ROOM;
         index_pass::each(job, |sample| {
             check(&schema, is_wrapped, &sample)?;
             map_len = map_len.saturating_add(sample.payload_len).saturating_add(SAMPLE_ROOM);
@@ -98,19 +99,17 @@ fn check(schema: &Schema, is_wrapped: bool, sample: &Indexed) -> Result<(), Expo
         let why = format!("its key has {} bytes, LMDB holds {KEY_LEN_MAX} at most", key.len());
         return Err(ExportError::BadName { ordinal: sample.ordinal, key: key.clone(), why });
     }
-    match is_wrapped {
-        true => example::check(schema, sample),
-        false => sample.check_len(VALUE_LEN_MAX, "LMDB"),
-    }
+    if is_wrapped { example::check(schema, sample) } else { sample.check_len(VALUE_LEN_MAX, "LMDB") }
 }
 
 impl WholeFolder for Lmdb {
     fn write(self, job: &ExportJob<'_>, folder: &Path) -> Result<Vec<String>, ExportError> {
         let env = map::open_new(folder, to_usize(self.map_len.next_multiple_of(1 << 20))).map_err(told(folder))?;
         let is_keyed = job.collection().is_keyed();
-        let ordinals: Box<dyn Iterator<Item = u64> + Send> = match is_keyed {
-            true => Box::new(self.keys.entries.iter().map(|(_, _, ordinal)| *ordinal)),
-            false => job.selection.ordinals(0..job.selection.len()),
+        let ordinals: Box<dyn Iterator<Item = u64> + Send> = if is_keyed {
+            Box::new(self.keys.entries.iter().map(|(_, _, ordinal)| *ordinal))
+        } else {
+            job.selection.ordinals(0..job.selection.len())
         };
         self.put_all(job, (&env, folder), ordinals)?;
         job.events.on_finish();
@@ -158,7 +157,8 @@ impl<'a> Writer<'a> {
             Some(transaction) => transaction,
             none => none.insert(self.env.write_txn()?),
         };
-        let (facts, append) = (sample.facts, PutFlags::APPEND);
+        let facts = sample.facts;
+        let append = PutFlags::APPEND;
         let found = if self.format.is_wrapped {
             let example =
                 Example::of(&self.format.schema, facts, &mut sample.payload, false).map_err(heed::Error::Io)?;
@@ -178,7 +178,8 @@ impl<'a> Writer<'a> {
     }
 
     fn commit(&mut self) -> Result<(), ExportError> {
-        (self.pending_len, self.pending_count) = (0, 0);
+        self.pending_len = 0;
+        self.pending_count = 0;
         self.transaction.take().map_or(Ok(()), |transaction| transaction.commit().map_err(told(self.folder)))
     }
 }

@@ -116,7 +116,8 @@ impl ColumnWriter {
     /// The bytes `[from, from + len)` of the column, which exist.
     pub(crate) fn read(&self, spill: &Spill, from: u64, len: u64) -> Result<Vec<u8>, WriteError> {
         let mut bytes = vec![0; grainstore_format::to_usize(len)];
-        let (mut at, mut rest) = (from, bytes.as_mut_slice());
+        let mut at = from;
+        let mut rest = bytes.as_mut_slice();
         while !rest.is_empty() {
             if at >= self.spilled_len {
                 let start = grainstore_format::to_usize(at - self.spilled_len);
@@ -144,7 +145,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for limit in [1, 7, 64, usize::MAX] {
             let mut spill = Spill::new(Arc::new(DiskStorage), folder.path().join("spill"));
-            let (mut column, mut model) = (ColumnWriter::default(), Vec::new());
+            let mut column = ColumnWriter::default();
+            let mut model = Vec::new();
             for i in 0..200_u8 {
                 let bytes = vec![i; usize::from(i % 5)];
                 column.push(&bytes);

@@ -73,7 +73,8 @@ impl<'a> Described<'a> {
     }
 
     fn check_fields(self, spec: &IndexSpec, payload_len: u64) -> Result<(), String> {
-        let (fields, expected) = (self.fields, spec.metadata.schema.fields());
+        let fields = self.fields;
+        let expected = spec.metadata.schema.fields();
         if expected.len() == 1 {
             let whole = fields.is_empty() || fields == [Some(0..payload_len)];
             return if whole { Ok(()) } else { Err("the one field is not the whole payload".into()) };

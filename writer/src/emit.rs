@@ -166,8 +166,10 @@ fn sort_keys(builder: &mut IndexBuilder) -> Result<KeyColumns, WriteError> {
     let geometry = KeyGeometry::new(sample_count);
     let sorter = std::mem::replace(&mut builder.sorter, crate::sort::KeySorter::new(0));
     let mut sorted = sorter.finish(&mut builder.spill)?;
-    let (mut buckets, mut slots) = (ColumnWriter::default(), ColumnWriter::default());
-    let (mut next_bucket, mut slot_count) = (0_u64, 0_u64);
+    let mut buckets = ColumnWriter::default();
+    let mut slots = ColumnWriter::default();
+    let mut next_bucket = 0_u64;
+    let mut slot_count = 0_u64;
     let mut equal: Vec<u64> = Vec::new();
     let mut hash_before = None;
     while let Some((hash, ordinal)) = sorted.next(&builder.spill)? {

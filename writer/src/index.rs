@@ -220,7 +220,8 @@ impl IndexBuilder {
         let group = ordinal / KeyGroups::GROUP_LEN;
         let bounds = self.columns.key_groups.read(&self.spill, group * 8, 16)?;
         let (words, _) = bounds.as_chunks::<8>();
-        let (from, to) = (u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1]));
+        let from = u64::from_le_bytes(words[0]);
+        let to = u64::from_le_bytes(words[1]);
         let keys = self.columns.keys.read(&self.spill, from, to - from)?;
         Ok(KeyGroups::key_in_group(&keys, ordinal % KeyGroups::GROUP_LEN)?.to_vec())
     }

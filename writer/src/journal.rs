@@ -167,7 +167,8 @@ impl Journal {
             self.safe_samples = self.safe_samples.saturating_add(segment.emitted.sample_count);
             whole.push(segment);
         }
-        let (note, note_samples) = (raw.note, raw.note_samples);
+        let note = raw.note;
+        let note_samples = raw.note_samples;
         Ok((whole, ResumePoint { samples: self.safe_samples, note, note_samples }))
     }
 
@@ -218,7 +219,8 @@ impl Recipe {
 impl RawSegment {
     fn of(segment: &FinishedSegment) -> Self {
         let Emitted { fingerprint, file_len, sample_count, stored_bytes, payload_bytes } = segment.emitted;
-        let (name, fingerprint) = (segment.name.clone(), fingerprint.to_string());
+        let name = segment.name.clone();
+        let fingerprint = fingerprint.to_string();
         Self { name, file_len, sample_count, stored_bytes, payload_bytes, fingerprint }
     }
 }

@@ -213,7 +213,8 @@ impl SectionStreams {
         }
         fields.clear();
         for (offsets, lens, validity) in &mut self.fields {
-            let (from, len) = (offsets.take_uint(file)?, lens.take_uint(file)?);
+            let from = offsets.take_uint(file)?;
+            let len = lens.take_uint(file)?;
             let there = validity.as_mut().map_or(Ok(true), |validity| validity.take_bit(file, ordinal))?;
             fields.push(there.then_some(from..from.saturating_add(len)));
         }

@@ -65,7 +65,8 @@ impl SegmentWriter {
 
     /// Places a sample that is read on the way. Where the source fails, the segment is as it was before.
     pub(crate) fn push_stream(&mut self, sample: &StreamedSample, source: &mut dyn Read) -> Result<(), StreamError> {
-        let (before, offset) = (self.output.len(), self.place(sample.len));
+        let before = self.output.len();
+        let offset = self.place(sample.len);
         self.output.pad_to(offset)?;
         let crc = match self.copy(sample.len, source) {
             Ok(crc) => crc,
@@ -103,7 +104,8 @@ impl SegmentWriter {
 
     fn copy(&mut self, len: u64, source: &mut dyn Read) -> Result<u32, StreamError> {
         let mut buffer = vec![0; COPY_LEN];
-        let (mut hasher, mut rest) = (crc32fast::Hasher::new(), len);
+        let mut hasher = crc32fast::Hasher::new();
+        let mut rest = len;
         loop {
             // One byte more than is left shows a source that has grown.
             let want = grainstore_format::to_usize(rest.saturating_add(1)).min(COPY_LEN);

@@ -41,7 +41,8 @@ impl KeySorter {
 
     fn close_run(&mut self, spill: &mut Spill) -> Result<(), WriteError> {
         self.pending.sort_unstable();
-        let (mut offset, mut bytes) = (None, Vec::new());
+        let mut offset = None;
+        let mut bytes = Vec::new();
         for part in self.pending.chunks(1 << 16) {
             bytes.clear();
             bytes.extend(part.iter().flat_map(|&(hash, ordinal)| encode(hash, ordinal)));

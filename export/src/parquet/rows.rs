@@ -53,14 +53,16 @@ impl<'a> RowWriter<'a> {
         file: SteadyFile,
         path: &'a Path,
     ) -> std::result::Result<Self, ExportError> {
-        let (root, properties) = (schema.root.clone(), schema.properties.clone());
+        let root = schema.root.clone();
+        let properties = schema.properties.clone();
         let file = SerializedFileWriter::new(file, root, properties).map_err(told(path))?;
         Ok(Self { schema, path, file, columns: empty_columns(schema), row_count: 0, group_len: 0 })
     }
 
     fn write_group(&mut self) -> Result<()> {
         let columns = std::mem::replace(&mut self.columns, empty_columns(self.schema));
-        (self.row_count, self.group_len) = (0, 0);
+        self.row_count = 0;
+        self.group_len = 0;
         let mut group = self.file.next_row_group()?;
         for column in &columns {
             if let Some(mut writer) = group.next_column()? {
@@ -215,7 +217,8 @@ fn write_bytes(
         let end = nth_value_end(levels, page.len());
         let (page_levels, rest_levels) = levels.split_at(end);
         write(writer, page, Some(page_levels))?;
-        (values, levels) = (rest, rest_levels);
+        values = rest;
+        levels = rest_levels;
     }
     Ok(())
 }

@@ -27,7 +27,8 @@ pub(super) struct FileSchema {
 impl FileSchema {
     /// `is_utf8`: all keys are.
     pub(super) fn of(job: &ExportJob<'_>, is_utf8: bool) -> Result<Self> {
-        let (schema, is_keyed) = (job.collection().schema().clone(), job.collection().is_keyed());
+        let schema = job.collection().schema().clone();
+        let is_keyed = job.collection().is_keyed();
         let mut columns = Vec::new();
         if is_keyed {
             columns.push(bytes_column(KEY, is_utf8, Repetition::REQUIRED)?);

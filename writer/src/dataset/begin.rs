@@ -86,7 +86,8 @@ impl DatasetWriter {
         let pool = start_pool(&options)?;
         let mut workplace = Workplace::take_over(&storage, target, options.overwrite)?;
         let path = workplace.path().join(JOURNAL_NAME);
-        let (mut segments, mut point) = (Vec::new(), None);
+        let mut segments = Vec::new();
+        let mut point = None;
         if storage.kind(&path).map_err(WriteError::io("look at", &path))?.is_some() {
             let taken_up = journal.take_up(storage.as_ref(), workplace.path())?;
             segments = taken_up.0;
@@ -194,7 +195,8 @@ fn start_pool(options: &WriterOptions) -> Result<Arc<rayon::ThreadPool>, WriteEr
 
 /// In what a schema differs from the dataset's.
 fn difference(dataset: &Schema, new: &Schema) -> Option<String> {
-    let (has, gets) = (items(dataset), items(new));
+    let has = items(dataset);
+    let gets = items(new);
     let nothing = || "none there".to_owned();
     let count = has.len().max(gets.len());
     let pairs = (0..count)

@@ -71,7 +71,8 @@ impl ExternalWriter {
         let share = spec.memory_len / jobs(&options);
         let segment_spec = IndexSpec { memory_len: share, ..spec.clone() };
         let workplace = Workplace::create(&storage, target, options.overwrite)?;
-        let (begun, failed) = (Mutex::default(), AtomicBool::new(false));
+        let begun = Mutex::default();
+        let failed = AtomicBool::new(false);
         Ok(Self { shared: Arc::new(Shared { begun, failed, spec, segment_spec, storage, workplace }) })
     }
 
@@ -148,10 +149,10 @@ impl Shared {
             let what = "it was begun, and is not among those that are finished".into();
             return Err(WriteError::External { number, what });
         }
-        match self.failed.load(Ordering::Acquire) {
-            true => Err(WriteError::Failed),
-            false => Ok(written.into_iter().map(|(_, written)| written).collect()),
+        if self.failed.load(Ordering::Acquire) {
+            return Err(WriteError::Failed);
         }
+        Ok(written.into_iter().map(|(_, written)| written).collect())
     }
 
     /// The manifest, and the index that it names: the only segment's own, or the merged one. spec.md: MAN-4.
