@@ -56,7 +56,7 @@ pub(crate) fn check_outside(out: &Path, dataset: &Path) -> Result<(), ExportErro
     if !whole(directory_of(out))?.starts_with(whole(dataset)?) {
         return Ok(());
     }
-    let why = format!("it would lie inside the dataset {}", shown_path(dataset));
+    let why = format!("it would be inside the dataset {}", shown_path(dataset));
     Err(ExportError::BadDestination { path: out.to_path_buf(), why })
 }
 
@@ -127,7 +127,7 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
 
 fn partial_of(out: &Path) -> Result<PathBuf, ExportError> {
     let no_name =
-        || ExportError::BadDestination { path: out.to_path_buf(), why: "its last part is no name".to_owned() };
+        || ExportError::BadDestination { path: out.to_path_buf(), why: "its last part is not a name".to_owned() };
     let mut name = OsString::from(out.file_name().ok_or_else(no_name)?);
     name.push(".partial");
     Ok(out.with_file_name(name))

@@ -13,14 +13,14 @@ use grainstore_store::StoreError;
 #[non_exhaustive]
 pub enum ExportError {
     /// Something stands under the name.
-    #[error("{}: it exists already, and an export replaces nothing", shown_path(path))]
+    #[error("{}: already exists, and an export never replaces anything", shown_path(path))]
     Exists {
         /// What is to be made.
         path: PathBuf,
     },
     /// Something stands where the work is to be done.
     #[error(
-        "{}: it exists already: if an export that was killed left it and none is at work there, remove it",
+        "{}: already exists: if a killed export left it and no export is running there, remove it",
         shown_path(path)
     )]
     PartialExists {

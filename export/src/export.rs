@@ -81,13 +81,13 @@ fn check_options(
     }
     let extension = out.extension().and_then(|extension| extension.to_str());
     if let Some(packed @ ("gz" | "zst" | "xz" | "bz2" | "tgz" | "zip")) = extension {
-        let why = format!("its name ends in .{packed}, and what is written is not compressed");
+        let why = format!("its name ends in .{packed}, but the output is not compressed");
         return Err(ExportError::BadDestination { path: out.to_path_buf(), why });
     }
     let other = Format::ALL.into_iter().find(|format| format.extension().is_some() && format.extension() == extension);
     match other {
         Some(other) if other != options.format => {
-            let why = format!("its name ends in .{other}, and it is to be {}", options.format);
+            let why = format!("its name ends in .{other}, but the format is {}", options.format);
             Err(ExportError::BadDestination { path: out.to_path_buf(), why })
         }
         _ => Ok(()),

@@ -69,7 +69,7 @@ impl Folder {
         })?;
         let has_list = !attributes.is_empty() && !labels.holds();
         if let Some(sample) = list_like.filter(|_| has_list) {
-            let why = format!("the attributes of all samples are kept in a file {LIST}");
+            let why = format!("the attributes of all samples are stored in the file {LIST}");
             return Err(ExportError::BadName { ordinal: sample.ordinal, key: sample.key.unwrap_or_default(), why });
         }
         if has_list && attributes.iter().any(|attribute| attribute.name == PATH) {

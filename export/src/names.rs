@@ -191,8 +191,8 @@ impl Naming {
         for part in path.split(|&byte| byte == b'/') {
             match part {
                 b".." => return Err("its part \"..\" leads out of the target".into()),
-                b"." => return Err("its part \".\" is no name of a file".into()),
-                b"" => return Err("it has an empty part, which is no name of a file".into()),
+                b"." => return Err("its part \".\" is not a file name".into()),
+                b"" => return Err("it has an empty part, which is not a file name".into()),
                 _ if self.style == Style::Folder && part.len() > PART_LEN_MAX => {
                     return Err(format!("a part has {} bytes, names of files have {PART_LEN_MAX} at most", part.len()));
                 }

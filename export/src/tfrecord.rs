@@ -55,7 +55,7 @@ impl Sharded for TfRecord {
 
     fn notes(&self) -> Vec<String> {
         let is_bool = |attribute: &grainstore_format::Attribute| attribute.kind == AttributeType::Bool;
-        let note = "a tf.train.Example knows no bools: they are int64 features of 0 or 1";
+        let note = "a tf.train.Example has no bools: they are int64 features of 0 or 1";
         self.schema.attributes().iter().any(is_bool).then(|| note.to_owned()).into_iter().collect()
     }
 }

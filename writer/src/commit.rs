@@ -47,7 +47,7 @@ impl Workplace {
         }
         // A link there would lead the writer, and its cleaning up, somewhere else.
         if storage.kind(&path).map_err(WriteError::io("look at", &path))? != Some(EntryKind::Directory) {
-            return Err(WriteError::NotReplaceable { path, why: "it is no directory".into() });
+            return Err(WriteError::NotReplaceable { path, why: "it is not a directory".into() });
         }
         let lock = lock(storage.as_ref(), &path)?;
         let storage = Arc::clone(storage);
@@ -170,10 +170,10 @@ pub(crate) fn write_manifest(
 
 fn partial_path(target: &Path) -> Result<PathBuf, WriteError> {
     let refuse = |why: &str| Err(WriteError::NotReplaceable { path: target.to_owned(), why: why.into() });
-    let Some(name) = target.file_name() else { return refuse("it is no name for a dataset") };
+    let Some(name) = target.file_name() else { return refuse("it is not a name for a dataset") };
     // Another writer, of the name without it, would take it over.
     if name.as_encoded_bytes().ends_with(PARTIAL.as_bytes()) {
-        return refuse("names that end in .partial are those of datasets in the making");
+        return refuse("names that end in .partial are reserved for datasets under construction");
     }
     let mut partial = OsString::from(name);
     partial.push(PARTIAL);
@@ -200,7 +200,7 @@ fn check_target(storage: &dyn Storage, target: &Path, overwrite: bool) -> Result
                 return refuse(format!("it holds \"{}\", which grainstore did not write", shown_path(foreign)));
             }
             if !names.iter().any(|name| name == Manifest::FILE_NAME) {
-                return refuse("it has no manifest.json, so it is no dataset".into());
+                return refuse("it has no manifest.json, so it is not a dataset".into());
             }
             Ok(true)
         }

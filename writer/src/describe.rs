@@ -66,7 +66,7 @@ impl<'a> Described<'a> {
         }
         for (attribute, value) in expected.iter().zip(self.attributes) {
             if value.is_some_and(|value| attribute.kind.encode(value).is_none()) {
-                return Err(format!("attribute \"{}\" is {value:?}, no {}", attribute.name, attribute.kind.name()));
+                return Err(format!("attribute \"{}\" is {value:?}, not {}", attribute.name, attribute.kind.name()));
             }
         }
         Ok(())

@@ -30,7 +30,7 @@ pub enum WriteError {
         path: PathBuf,
     },
     /// What an interrupted writer left was made of something else, or otherwise; it stays as it is.
-    #[error("{}: cannot be gone on with: {what}", shown_path(path))]
+    #[error("{}: cannot be resumed: {what}", shown_path(path))]
     ResumeMismatch {
         /// The directory that it left.
         path: PathBuf,

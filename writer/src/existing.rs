@@ -57,12 +57,12 @@ pub(crate) fn check_kind(storage: &dyn Storage, dataset: &Path) -> Result<(), Wr
     match look(dataset)? {
         Some(EntryKind::Directory) => {}
         Some(EntryKind::File) => return refuse("it is a file; only a dataset's directory can grow"),
-        Some(EntryKind::Other) => return refuse("it is no directory"),
+        Some(EntryKind::Other) => return refuse("it is not a directory"),
         None => return refuse("it does not exist"),
     }
     match look(&dataset.join(Manifest::FILE_NAME))? {
         Some(_) => Ok(()),
-        None => refuse("it has no manifest.json, so it is no dataset"),
+        None => refuse("it has no manifest.json, so it is not a dataset"),
     }
 }
 

@@ -152,7 +152,7 @@ impl Journal {
         let preface: RawPreface = serde_json::from_slice(&bytes).map_err(not_json).map_err(damaged)?;
         if preface.format != FORMAT || preface.writer != WRITER {
             let writer = escape_bytes(preface.writer.as_bytes());
-            return Err(mismatch(format!("it was begun by version \"{writer}\", this is \"{WRITER}\"")));
+            return Err(mismatch(format!("it was started by version \"{writer}\", this is \"{WRITER}\"")));
         }
         let raw = decode(&bytes).map_err(damaged)?;
         if let Some(what) = raw.recipe.difference(&self.recipe) {
@@ -206,13 +206,13 @@ impl Recipe {
             ("samples have keys", self.keyed.to_string(), now.keyed.to_string()),
         ];
         if let Some((what, was, is)) = rows.into_iter().find(|(_, was, is)| was != is) {
-            return Some(format!("{what}: it was begun with {}, now {is}", escape_bytes(was.as_bytes())));
+            return Some(format!("{what}: it was started with {}, now {is}", escape_bytes(was.as_bytes())));
         }
         if self.metadata != now.metadata {
-            return Some(format!("metadata: it was begun with {}, now {}", metadata(self), metadata(now)));
+            return Some(format!("metadata: it was started with {}, now {}", metadata(self), metadata(now)));
         }
         let (was, is) = differing(&self.stamp, &now.stamp);
-        (self.stamp != now.stamp).then(|| format!("it was begun with {}, now {}", shown(&was), shown(&is)))
+        (self.stamp != now.stamp).then(|| format!("it was started with {}, now {}", shown(&was), shown(&is)))
     }
 }
 

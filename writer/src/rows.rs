@@ -142,7 +142,7 @@ impl SegmentRows {
         // An entry that lies would make the chunk list as long as it likes. spec.md: ENT-4, SEG-2.
         let end = entry.offset().checked_add(stored_len).filter(|&end| end <= self.data_end);
         let Some(end) = end.filter(|_| entry.offset() >= self.end) else {
-            let detail = format!("sample {} lies at {}, outside its place", self.next, entry.offset());
+            let detail = format!("sample {} is at {}, outside its range", self.next, entry.offset());
             let source = FormatError::Damaged { what: "entry", detail };
             return Err(WriteError::Damaged { path: self.path.clone(), source });
         };

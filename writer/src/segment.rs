@@ -118,9 +118,11 @@ impl SegmentWriter {
                 return Ok(hasher.finalize());
             }
             if got == 0 || got as u64 > rest {
-                let (change, at) = if got == 0 { ("shrank", len - rest) } else { ("grew", len) };
-                let text =
-                    format!("it {change} while it was read: {len} bytes at first, now other than that at byte {at}");
+                let text = if got == 0 {
+                    format!("it shrank while it was read: {len} bytes at first, {} read", len - rest)
+                } else {
+                    format!("it grew while it was read: {len} bytes at first, more by now")
+                };
                 return Err(StreamError::Source(io::Error::other(text)));
             }
             rest -= got as u64;

@@ -104,7 +104,7 @@ fn links_in_the_way_are_not_followed() {
 fn no_dataset_has_the_name_of_one_in_the_making() {
     let folder = tempfile::tempdir().unwrap();
     let refused = DatasetWriter::create(&folder.path().join("set.partial"), overwrite()).err().unwrap();
-    assert!(refused.to_string().contains("datasets in the making"), "{refused}");
+    assert!(refused.to_string().contains("datasets under construction"), "{refused}");
 }
 
 #[test]

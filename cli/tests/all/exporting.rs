@@ -45,13 +45,16 @@ fn every_refusal_has_a_hint_and_leaves_nothing() {
     );
     assert!(run.stderr.contains("\nhint: `--to tfrecord` and `--to parquet` hold any key"), "{run:?}");
     let run = export(&fixture, &out.with_extension("tar"), &["--to", "parquet"]);
-    assert!(run.stderr.contains("out.tar: its name ends in .tar, and it is to be parquet\nhint: "), "{run:?}");
+    assert!(run.stderr.contains("out.tar: its name ends in .tar, but the format is parquet\nhint: "), "{run:?}");
     assert!(!out.exists());
     fs::create_dir(&out).unwrap();
     let run = export(&fixture, &out, &["--to", "parquet"]);
     assert_eq!(
         (run.status, run.stderr.as_str()),
-        (2, "grainstore: [PATH]/out: it exists already, and an export replaces nothing\nhint: choose another OUT\n")
+        (
+            2,
+            "grainstore: [PATH]/out: already exists, and an export never replaces anything\nhint: choose another OUT\n"
+        )
     );
     assert_eq!(fs::read_dir(fixture.folder.path()).unwrap().count(), 2, "the dataset and OUT");
 }
@@ -95,7 +98,7 @@ fn a_killed_export_leaves_its_partial_only_which_the_next_one_names() {
     assert_eq!(child.wait().unwrap().signal(), Some(9));
     assert_eq!(place.names(), ["d", "out.partial"]);
     let refused = place.refused("export d out --to tar");
-    assert!(refused.contains("out.partial: it exists already: if an export that was killed left it"), "{refused}");
+    assert!(refused.contains("out.partial: already exists: if a killed export left it"), "{refused}");
     assert_eq!(place.names(), ["d", "out.partial"]);
 }
 
@@ -121,6 +124,6 @@ fn an_older_generation_and_a_part_without_what_was_taken_down_can_be_exported() 
     let nothing = place.refused("export d out --to tar --subset label==7");
     assert!(nothing.contains("no sample is in the subset label == 7; nothing was written\nhint: "), "{nothing}");
     let packed = place.refused("export d out.tar.gz --to tar");
-    assert!(packed.contains("out.tar.gz: its name ends in .gz, and what is written is not compressed"), "{packed}");
+    assert!(packed.contains("out.tar.gz: its name ends in .gz, but the output is not compressed"), "{packed}");
     assert_eq!(place.names(), ["d", "one", "two"]);
 }

@@ -145,24 +145,24 @@ fn other_options_and_other_data_are_refused_by_what_differs() {
     kill_behind(&place, line, 1);
     let before = place.files("d.partial");
     for (flags, said) in [
-        ("--limit 5", "d.partial: cannot be gone on with: it was begun with \"limit: none\", now \"limit: 5\""),
-        ("--order source", "it was begun with \"order: shuffled by seed 0\", now \"order: that of the source\""),
-        ("--on-duplicate first", "it was begun with \"duplicate keys: error\", now \"duplicate keys: first\""),
-        ("--chunk-size 64K", "chunk size: it was begun with 262144, now 65536"),
-        ("--align 64", "alignment: it was begun with 1, now 64"),
-        ("--compress lz4", "compression: it was begun with none, now lz4"),
-        ("--seed 1", "hash seed: it was begun with "),
+        ("--limit 5", "d.partial: cannot be resumed: it was started with \"limit: none\", now \"limit: 5\""),
+        ("--order source", "it was started with \"order: shuffled by seed 0\", now \"order: that of the source\""),
+        ("--on-duplicate first", "it was started with \"duplicate keys: error\", now \"duplicate keys: first\""),
+        ("--chunk-size 64K", "chunk size: it was started with 262144, now 65536"),
+        ("--align 64", "alignment: it was started with 1, now 64"),
+        ("--compress lz4", "compression: it was started with none, now lz4"),
+        ("--seed 1", "hash seed: it was started with "),
     ] {
         let said_so = place.refused(&format!("{line} --resume {flags}"));
         assert!(said_so.contains(said), "{flags}: {said_so}");
         assert!(said_so.ends_with("--restart discards it and starts over\n"), "{said_so}");
     }
     let segments = place.refused("convert a.tar d --segment-size 128K --resume");
-    assert!(segments.contains("segment size: it was begun with 65536, now 131072"), "{segments}");
+    assert!(segments.contains("segment size: it was started with 65536, now 131072"), "{segments}");
     let tar = File::options().write(true).open(place.path("a.tar")).unwrap();
     tar.set_modified(SystemTime::UNIX_EPOCH).unwrap();
     let touched = place.refused(&format!("{line} --resume"));
-    assert!(touched.contains("it was begun with \"source: tar, names and lengths and times "), "{touched}");
+    assert!(touched.contains("it was started with \"source: tar, names and lengths and times "), "{touched}");
     assert!(place.files("d.partial") == before, "it stays as it is");
 
     let neither = place.refused(line);

@@ -86,10 +86,10 @@ fn names_that_are_no_files_below_the_folder_are_refused_before_anything_is_writt
         (b"a/../../evil", "its part \"..\" leads out of the target"),
         (b"a/..", "its part \"..\" leads out of the target"),
         (b"/etc/passwd", "as a path it begins at the root, not below the target"),
-        (b"a//b", "it has an empty part, which is no name of a file"),
-        (b"a/", "it has an empty part, which is no name of a file"),
-        (b"./a", "its part \".\" is no name of a file"),
-        (b".", "its part \".\" is no name of a file"),
+        (b"a//b", "it has an empty part, which is not a file name"),
+        (b"a/", "it has an empty part, which is not a file name"),
+        (b"./a", "its part \".\" is not a file name"),
+        (b".", "its part \".\" is not a file name"),
         (b"a\0b", "it has a zero byte, which ends a name"),
         (&long, "a part has 256 bytes, names of files have 255 at most"),
         (&deep, "as a path it has 4097 bytes, paths have 4095 at most"),
@@ -127,7 +127,7 @@ fn the_name_of_the_list_is_taken_only_where_there_is_one() {
     let options = options(vec![("n", AttributeType::Uint8)], vec![("data", FieldType::Bytes)], serde_json::Map::new());
     let sample = Sample { attributes: vec![None], ..Sample::new(key, b"".to_vec()) };
     let error = Made::of(options, [sample]).refusal("out", Format::Folder);
-    assert!(error.ends_with("the attributes of all samples are kept in a file attributes.jsonl"), "{error}");
+    assert!(error.ends_with("the attributes of all samples are stored in the file attributes.jsonl"), "{error}");
 }
 
 #[test]

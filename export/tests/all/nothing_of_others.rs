@@ -38,7 +38,7 @@ fn nothing_is_put_into_the_dataset_itself() {
     let before = there();
     for format in Format::ALL {
         let error = made.export("data.grain/x", format).unwrap_err();
-        assert!(error.to_string().contains("it would lie inside the dataset "), "{error}");
+        assert!(error.to_string().contains("it would be inside the dataset "), "{error}");
     }
     assert_eq!(there(), before);
 }

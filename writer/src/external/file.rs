@@ -62,7 +62,7 @@ impl ExternalFile {
         let file_len = self.file_len;
         let wrong = |what: String| Err(WriteError::External { number, what });
         if file_len > MAX_OFFSET + 1 {
-            return wrong(format!("its file has {file_len} bytes, of 2^44 at most"));
+            return wrong(format!("its file has {file_len} bytes, the limit is 2^44"));
         }
         if data_end > file_len {
             return wrong(format!("its samples end at {data_end}, its file at {file_len}"));
@@ -80,7 +80,7 @@ impl ExternalSample {
     pub(super) fn end_after(&self, end: u64) -> Result<u64, String> {
         let Self { offset, len, .. } = *self;
         if offset < end {
-            return Err(format!("it lies at {offset}, the sample before it ends at {end}"));
+            return Err(format!("it starts at {offset}, the sample before it ends at {end}"));
         }
         let own_end = offset.checked_add(len).filter(|&own_end| own_end <= MAX_OFFSET + 1 && offset <= MAX_OFFSET);
         own_end.ok_or_else(|| format!("its {len} bytes at {offset} lie past 2^44"))

@@ -87,7 +87,7 @@ impl ExternalWriter {
             return wrong(format!("a dataset has {MAX_SEGMENTS} segments at most"));
         }
         if !self.shared.begun().insert(number) {
-            return wrong("it was begun before".into());
+            return wrong("it was started before".into());
         }
         Ok(ExternalSegment::new(number, Arc::clone(&self.shared)))
     }
@@ -146,7 +146,7 @@ impl Shared {
         written.sort_by_key(|(number, _)| *number);
         let missing = |number: &&usize| written.binary_search_by_key(*number, |(number, _)| *number).is_err();
         if let Some(&number) = self.begun().iter().find(missing) {
-            let what = "it was begun, and is not among those that are finished".into();
+            let what = "it was started, but is not among the finished segments".into();
             return Err(WriteError::External { number, what });
         }
         if self.failed.load(Ordering::Acquire) {

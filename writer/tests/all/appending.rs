@@ -217,7 +217,7 @@ fn only_a_datasets_directory_can_grow_and_only_by_one_writer() {
     assert!(why(folder.path().to_owned()).contains("no manifest.json"));
     assert!(existing(&target.join("00000.seg")).is_err());
     std::os::unix::fs::symlink(&target, folder.path().join("link")).unwrap();
-    assert!(why(folder.path().join("link")).contains("no directory"));
+    assert!(why(folder.path().join("link")).contains("not a directory"));
     let held = DatasetWriter::append(&target, options()).unwrap();
     assert!(matches!(DatasetWriter::append(&target, options()), Err(WriteError::Locked { .. })));
     let storage: Arc<dyn Storage> = Arc::new(DiskStorage);

@@ -49,7 +49,7 @@ fn samples_that_overlap_or_lie_past_what_an_entry_holds_are_refused_and_others_t
     let mut segment = writer.segment(0).unwrap();
     segment.push(&sample(5, 10, "a")).unwrap();
     segment.push(&sample(15, 0, "b")).unwrap();
-    let before = "it lies at 14, the sample before it ends at 15";
+    let before = "it starts at 14, the sample before it ends at 15";
     assert_eq!(refusal(segment.push(&sample(14, 9, "c"))), format!("sample 2 (key \"c\"): {before}"));
     for (offset, len) in [(1 << 44, 0), ((1 << 44) - 1, 2), (20, u64::MAX), (u64::MAX, 1)] {
         assert!(refusal(segment.push(&sample(offset, len, "c"))).ends_with("lie past 2^44"), "{len} at {offset}");
@@ -77,7 +77,7 @@ fn files_that_cannot_hold_the_samples_or_be_named_are_refused() {
         segment.finish(file)
     };
     assert_eq!(refusal(finish(3, file(9))), "external segment 3: its samples end at 10, its file at 9");
-    assert!(refusal(finish(3, file((1 << 44) + 1))).ends_with("of 2^44 at most"));
+    assert!(refusal(finish(3, file((1 << 44) + 1))).ends_with("the limit is 2^44"));
     for path in ["", "a//b", "../a/../b", "/"] {
         assert!(refusal(finish(3, ExternalFile { path: path.into(), ..file(10) })).contains("external path"));
     }
@@ -98,7 +98,7 @@ fn segments_without_samples_are_left_out_and_the_others_stand_by_their_numbers()
     };
     let finished = vec![finish(7, 2), finish(1, 0), finish(2, 3)];
     drop(writer.segment(4).unwrap());
-    assert_eq!(refusal(writer.segment(7)), "external segment 7: it was begun before");
+    assert_eq!(refusal(writer.segment(7)), "external segment 7: it was started before");
     assert!(refusal(writer.segment(1 << 20)).contains("1048576 segments at most"));
     let Summary { samples, segments, .. } = writer.finish(finished).unwrap();
     assert_eq!((samples, segments), (5, 2));
@@ -121,7 +121,7 @@ fn what_is_missing_or_not_finished_is_told_and_nothing_is_left() {
     let mut segment = writer.segment(2).unwrap();
     segment.push(&sample(0, 1, "a")).unwrap();
     let _lost = segment.finish(file(1)).unwrap();
-    let missing = "external segment 2: it was begun, and is not among those that are finished";
+    let missing = "external segment 2: it was started, but is not among the finished segments";
     assert_eq!(refusal(writer.finish(vec![])), missing);
     let (writer, _) = begun(&folder);
     let open = writer.segment(2).unwrap();

@@ -119,19 +119,19 @@ fn other_jobs_memory_and_overwriting_do_not_matter_and_everything_else_is_named(
     let geometry = options.geometry;
     let with = |geometry| WriterOptions { geometry, ..options.clone() };
     let chunks = with(Geometry { chunk_size: ChunkSize::new(8192).unwrap(), ..geometry });
-    assert!(refused(chunks, STAMP).ends_with("chunk size: it was begun with 4096, now 8192"));
+    assert!(refused(chunks, STAMP).ends_with("chunk size: it was started with 4096, now 8192"));
     let aligned = with(Geometry { alignment: Alignment::Bytes64, ..geometry });
-    assert!(refused(aligned, STAMP).ends_with("alignment: it was begun with 1, now 64"));
+    assert!(refused(aligned, STAMP).ends_with("alignment: it was started with 1, now 64"));
     assert!(refused(with(Geometry { hash_seed: 5, ..geometry }), STAMP).contains("hash seed"));
     assert!(refused(WriterOptions { segment_size: 1, ..options.clone() }, STAMP).contains("segment size"));
     let raw = WriterOptions { compression: Compression::None, ..options.clone() };
-    assert!(refused(raw, STAMP).ends_with("compression: it was begun with lz4, now none"));
+    assert!(refused(raw, STAMP).ends_with("compression: it was started with lz4, now none"));
     assert!(refused(WriterOptions { keyed: false, ..options.clone() }, STAMP).contains("keys"));
     let mut other = options.clone();
     other.metadata.user.insert("more".into(), json!(1.5));
-    assert!(refused(other, STAMP).contains("metadata: it was begun with "));
+    assert!(refused(other, STAMP).contains("metadata: it was started with "));
     let text = refused(options.clone(), "folder of 8 files");
-    assert!(text.ends_with(": it was begun with \"folder of 7 files\", now \"folder of 8 files\""), "{text}");
+    assert!(text.ends_with(": it was started with \"folder of 7 files\", now \"folder of 8 files\""), "{text}");
     assert!(refused(options.clone(), &"x".repeat(1000)).contains("1000 bytes of CRC-32"));
     assert_eq!(files(&resumable(&target).unwrap()), before, "it stays as it is");
 
@@ -199,7 +199,7 @@ fn a_damaged_journal_is_refused_and_another_programs_is_not_believed() {
     }
     let version = format!("\"writer\": \"{}\"", env!("CARGO_PKG_VERSION"));
     let older = refused(&text.replace(&version, "\"writer\": \"0.0.0\"")).to_string();
-    assert!(older.contains("begun by version \"0.0.0\""), "{older}");
+    assert!(older.contains("started by version \"0.0.0\""), "{older}");
     std::fs::write(&journal, &text).unwrap();
     assert!(resume(&target, &options).1.is_some(), "nothing was removed");
 }
