@@ -1,8 +1,8 @@
-//! Where an export goes. It must not exist; the work stands beside it in NAME.partial, which this run makes, which
-//! gets the name when everything in it is durable, and which goes away with a run that fails.
+//! The destination of an export. It must not exist. The export writes to NAME.partial beside it, renames that to NAME
+//! when everything in it is durable, and removes it if the export fails.
 //!
-//! Nothing that was there before is touched: the place of the work is made anew or not at all, it is renamed without
-//! replacing, and it is removed only while it is still what this run made.
+//! Existing files are never touched: NAME.partial is always newly created, the rename never replaces anything, and
+//! NAME.partial is removed only while it is still the file or folder that this export created.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
@@ -15,25 +15,25 @@ use grainstore_host::{directory_of, rename_new, sync_directory};
 
 use crate::ExportError;
 
-/// What is made.
+/// Whether an export is one file or a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputKind {
     File,
     Folder,
 }
 
-/// The place of the work. Dropped, it is removed.
+/// The output under construction, NAME.partial. Dropped before it is published, it is removed.
 pub(crate) struct Partial {
     out: PathBuf,
     path: PathBuf,
     kind: OutputKind,
-    /// Of a file: open, so that what is written is what was made.
+    /// The open file, so that the bytes go to the file that was created; `None` for a folder.
     file: Option<File>,
     made: (u64, u64),
     is_published: bool,
 }
 
-/// Fails where `out` or the place of the work exists, or the folder that they are to stand in does not.
+/// Fails if `out` or its `.partial` exists, or their parent folder does not.
 pub(crate) fn check(out: &Path) -> Result<(), ExportError> {
     let partial = partial_of(out)?;
     if fs::symlink_metadata(out).is_ok() {
@@ -50,7 +50,7 @@ pub(crate) fn check(out: &Path) -> Result<(), ExportError> {
     }
 }
 
-/// Fails where `out` would lie inside `dataset`, whose files are only its own.
+/// Fails if `out` would be inside `dataset`: a dataset's directory holds only its own files.
 pub(crate) fn check_outside(out: &Path, dataset: &Path) -> Result<(), ExportError> {
     let whole = |path| fs::canonicalize(path).map_err(ExportError::io("look at it", path));
     if !whole(directory_of(out))?.starts_with(whole(dataset)?) {
@@ -61,7 +61,7 @@ pub(crate) fn check_outside(out: &Path, dataset: &Path) -> Result<(), ExportErro
 }
 
 impl Partial {
-    /// Makes the place of the work.
+    /// Creates the `.partial` file or folder.
     pub(crate) fn create(out: &Path, kind: OutputKind) -> Result<Self, ExportError> {
         let path = partial_of(out)?;
         let made = match kind {
@@ -76,17 +76,17 @@ impl Partial {
         Ok(Self { out: out.to_path_buf(), path, kind, file, made: identity(&metadata), is_published: false })
     }
 
-    /// The file to write to, once; none of a folder.
+    /// Returns the file to write to, the first time it is called; `None` for a folder.
     pub(crate) fn take_file(&mut self) -> Option<File> {
         self.file.take()
     }
 
-    /// Where to write.
+    /// The path to write to.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Gives it its name. Everything in it has been synced.
+    /// Renames it to its final name. Everything in it has been synced.
     pub(crate) fn publish(mut self) -> Result<(), ExportError> {
         if self.kind == OutputKind::Folder {
             sync_folder(&self.path)?;
@@ -108,7 +108,7 @@ impl Drop for Partial {
         if self.is_published || !is_ours() {
             return;
         }
-        // The first error is the one to tell.
+        // The error that made the export fail is the one to report.
         let _ = match self.kind {
             OutputKind::Folder => fs::remove_dir_all(&self.path),
             OutputKind::File => fs::remove_file(&self.path),

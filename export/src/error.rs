@@ -8,29 +8,29 @@ use grainstore_format::{Remedy, escape_bytes, shown_key, shown_path};
 use grainstore_reader::ReadError;
 use grainstore_store::StoreError;
 
-/// Why an export failed. Nothing stands under OUT's name that was not there before, and what this run wrote is removed.
+/// Why an export failed. OUT is as it was before, and everything that this export wrote is removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// Something stands under the name.
+    /// The output exists already.
     #[error("{}: already exists, and an export never replaces anything", shown_path(path))]
     Exists {
-        /// What is to be made.
+        /// The output.
         path: PathBuf,
     },
-    /// Something stands where the work is to be done.
+    /// The `.partial` path, where the output is built, exists already.
     #[error(
         "{}: already exists: if a killed export left it and no export is running there, remove it",
         shown_path(path)
     )]
     PartialExists {
-        /// The place of the work.
+        /// The `.partial` path.
         path: PathBuf,
     },
-    /// The path has no last part that could be a name, or one that does not fit the format.
+    /// The last part of the path is not a name, or the name does not fit the format.
     #[error("{}: {why}", shown_path(path))]
     BadDestination {
-        /// What is to be made.
+        /// The output.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
@@ -41,7 +41,7 @@ pub enum ExportError {
         /// What was found, and what the format holds.
         what: String,
     },
-    /// A key is no name of a file below the target.
+    /// A key cannot be the name of a file below the target.
     #[error("sample {ordinal} (key \"{}\"): {why}", escape_bytes(key))]
     BadName {
         /// The sample.
@@ -61,14 +61,14 @@ pub enum ExportError {
         /// What was found, and what the format holds.
         why: String,
     },
-    /// Files could not be written.
+    /// An operation on a file or folder failed.
     #[error("{}: cannot {action}: {source}", shown_path(path))]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The library of a format failed.
@@ -76,7 +76,7 @@ pub enum ExportError {
     Library {
         /// The file or folder.
         path: PathBuf,
-        /// What it said.
+        /// The error of the library.
         source: Box<dyn Error + Send + Sync>,
     },
     /// The dataset cannot be read, or a sample is damaged.
@@ -85,15 +85,15 @@ pub enum ExportError {
     /// A thread could not be started.
     #[error("cannot start a thread: {source}")]
     Threads {
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The caller wanted to stop.
+    /// The caller asked the export to stop.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Inside an [`io::Error`]: the caller wants to stop.
+/// Inside an [`io::Error`]: the caller asked the export to stop.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted")]
 pub(crate) struct Stopped;
@@ -115,7 +115,7 @@ impl ExportError {
         }
     }
 
-    /// Whether the disk is full, or the user's share of it.
+    /// Whether the disk is full, or the user's quota is used up.
     pub fn is_disk_full(&self) -> bool {
         let mut next = match self {
             Self::Io { source, .. } => Some(source as &(dyn Error + 'static)),
@@ -132,7 +132,7 @@ impl ExportError {
         false
     }
 
-    /// An error of writing to `path`, unless it came from the sample that was copied there.
+    /// Makes an error of writing to `path`, unless the error came from the sample that was copied there.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |error| {
             let error = match error.downcast::<ReadError>() {

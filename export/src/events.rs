@@ -1,20 +1,20 @@
-//! What the caller of an export hears of it, and how it stops it.
+//! Progress reports to the caller of an export, and a way to stop it.
 
-/// What the caller of an export hears of it, and how it stops it. Called from all of its threads.
+/// Receives the progress of an export and can stop it. Called from all threads of the export.
 pub trait Events: Sync {
     /// Samples have been written.
     fn on_progress(&self, _progress: Progress) {}
 
-    /// All samples are written; everything is synced now.
+    /// All samples are written; the files are synced next.
     fn on_finish(&self) {}
 
-    /// Whether to stop. Asked many times a second.
+    /// Whether to stop. Called many times a second.
     fn cancelled(&self) -> bool {
         false
     }
 }
 
-/// How far an export is.
+/// How much an export has written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Samples written.
@@ -23,7 +23,7 @@ pub struct Progress {
     pub payload_bytes: u64,
 }
 
-/// Hears nothing and never stops.
+/// Ignores progress and never stops the export.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoEvents;
 

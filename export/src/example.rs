@@ -1,9 +1,10 @@
 //! A sample as a `tf.train.Example`, the message that TensorFlow's records hold: features by name, each a list of
-//! bytes, of 64-bit integers or of 32-bit floats. Arrays of those two are lists of numbers, other fields are bytes. Written
-//! with no copy of the payload but for arrays of integers, which have another form there.
+//! bytes, of 64-bit integers or of 32-bit floats. Array fields of int64 or float32 become lists of numbers, other
+//! fields become bytes. The payload is written without a copy, except arrays of integers, which are encoded as varints.
 //!
 //! ```text
-//! Example { 1: Features { 1 (map): { 1: name, 2: Feature { 1: BytesList | 2: FloatList | 3: Int64List { 1: values } } } } }
+//! Example { 1: Features { 1 (map): { 1: name, 2: Feature { 1: BytesList | 2: FloatList | 3: Int64List { 1: values } }
+//! } } }
 //! ```
 
 use std::io::{self, Write};
@@ -17,7 +18,7 @@ use crate::fetch::Facts;
 use crate::index_pass::Indexed;
 use crate::payload::Payload;
 
-/// Most bytes of a payload: a message has less than 2 GiB, names and attributes included.
+/// The longest payload: a message has less than 2 GiB, names and attributes included.
 pub(crate) const PAYLOAD_LEN_MAX: u64 = (1 << 31) - (1 << 21);
 
 /// The key's feature.
@@ -26,13 +27,13 @@ pub(crate) const KEY: &str = "key";
 /// A feature's only value.
 enum FeatureValue<'a> {
     Bytes(&'a [u8]),
-    /// Of the payload.
+    /// A byte range of the payload.
     Field(&'a Range<u64>),
     Int(i64),
     Float(f32),
-    /// Of the payload, where they stand as they do in a list.
+    /// A byte range of the payload that is already encoded as a list has it.
     Floats(&'a Range<u64>),
-    /// As they stand in a list.
+    /// Varints, as a list has them.
     Ints(Vec<u8>),
 }
 
@@ -41,7 +42,7 @@ pub(crate) struct Example<'a> {
     features: Vec<(&'a str, FeatureValue<'a>)>,
 }
 
-/// Fails where attributes have values that no feature holds, or the payload is too long.
+/// Fails if an attribute has a value that no feature can hold, or the payload is too long.
 pub(crate) fn check(schema: &Schema, sample: &Indexed) -> Result<(), ExportError> {
     sample.check_len(PAYLOAD_LEN_MAX, "a tf.train.Example")?;
     for (attribute, value) in schema.attributes().iter().zip(&sample.attributes) {
@@ -63,7 +64,7 @@ fn feature_of(value: AttributeValue) -> Result<FeatureValue<'static>, String> {
         }
         AttributeValue::Float32(value) => FeatureValue::Float(value),
         AttributeValue::Float64(value) => {
-            #[expect(clippy::cast_possible_truncation, reason = "whether it is exact is looked at")]
+            #[expect(clippy::cast_possible_truncation, reason = "the next line checks that it is exact")]
             let short = value as f32;
             if f64::from(short).to_bits() != value.to_bits() && !value.is_nan() {
                 return Err(format!("{value:?}, a feature holds 32-bit floats, and none is exactly this"));
@@ -74,7 +75,7 @@ fn feature_of(value: AttributeValue) -> Result<FeatureValue<'static>, String> {
 }
 
 impl<'a> Example<'a> {
-    /// The sample's attributes and fields under their names, and its key if asked for. What it lacks is left out.
+    /// The sample's attributes and fields by name, and its key if `with_key`. Missing values are skipped.
     pub(crate) fn of(
         schema: &'a Schema,
         facts: &'a Facts,
@@ -83,7 +84,7 @@ impl<'a> Example<'a> {
     ) -> io::Result<Self> {
         let key = facts.key.as_deref().filter(|_| with_key).map(|key| (KEY, FeatureValue::Bytes(key)));
         let attributes = schema.attributes().iter().zip(&facts.attributes);
-        // All values have been looked at.
+        // `check` has accepted all values.
         let attributes =
             attributes.filter_map(|(attribute, value)| Some((attribute.name.as_str(), feature_of((*value)?).ok()?)));
         let mut features: Vec<_> = key.into_iter().chain(attributes).collect();
@@ -134,7 +135,7 @@ impl<'a> FeatureValue<'a> {
         }
     }
 
-    /// The list's number among the lists of a feature.
+    /// The field number of the list in a `Feature`.
     fn list_field(&self) -> u64 {
         match self {
             Self::Bytes(_) | Self::Field(_) => 1,
@@ -143,7 +144,7 @@ impl<'a> FeatureValue<'a> {
         }
     }
 
-    /// Bytes of the list: of numbers they are packed, so that each list is one length and what it holds.
+    /// Bytes of the list. Numbers are packed, so every list is a tag, a length and its content.
     fn list_len(&self) -> u64 {
         wrapped_len(self.value_len())
     }
@@ -170,7 +171,7 @@ impl<'a> FeatureValue<'a> {
     }
 }
 
-/// Integers of a payload as a packed list has them.
+/// Integers of a payload, encoded as a packed list.
 fn varints(range: &Range<u64>, payload: &mut Payload<'_>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut varints = Vec::new();
@@ -185,7 +186,7 @@ fn wrapped_len(len: u64) -> u64 {
     1 + encoded_len_varint(len) as u64 + len
 }
 
-/// The tag and the length of a field that is so many bytes.
+/// Writes the tag and the length of a field of `len` bytes.
 fn write_head(out: &mut dyn Write, field: u64, len: u64) -> io::Result<()> {
     const LENGTH_DELIMITED: u64 = 2;
     write_varint(out, field << 3 | LENGTH_DELIMITED)?;

@@ -1,4 +1,4 @@
-//! The whole of an export: look before anything is written, write beside the destination, give it its name.
+//! The steps of an export: check everything, write beside the destination, rename to the final name.
 
 use std::path::{Path, PathBuf};
 
@@ -13,14 +13,14 @@ use crate::tfrecord::TfRecord;
 use crate::whole_folder::WholeFolder;
 use crate::{Events, ExportError, ExportOptions, ExportSummary, Format, Selection, folder::Folder, shards};
 
-/// A selection that is at least this part of the dataset loads the index whole: every question is quick then.
+/// If at least one sample in this many is selected, the whole index is loaded: every lookup is fast then.
 const LOAD_FROM_SHARE: u64 = 8;
 
-/// Writes the selected samples to `out`, which appears when it is whole and durable.
+/// Writes the selected samples to `out`, which appears when it is complete and durable.
 ///
 /// # Errors
-/// If something stands under the name of `out`, the format cannot hold the samples, they cannot be read, or files
-/// cannot be written; where `events` stops it. Then nothing of it is left.
+/// If `out` exists, the format cannot hold the samples, they cannot be read, files cannot be written, or `events` stops
+/// the export. Everything that was written is removed then.
 pub fn export(
     reader: &Reader,
     selection: &Selection,
@@ -28,7 +28,7 @@ pub fn export(
     options: &ExportOptions,
     events: &dyn Events,
 ) -> Result<ExportSummary, ExportError> {
-    // Without `/` at the end, which `file_name` passes over and the system does not.
+    // Removes a `/` at the end, which `file_name` ignores and the operating system does not.
     let out = &out.components().collect::<PathBuf>();
     destination::check(out)?;
     for dataset in reader.collection().members() {

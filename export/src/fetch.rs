@@ -1,4 +1,4 @@
-//! Brings a run: reads its samples, and what the index says of each.
+//! Reads a group of samples: their payloads, and what the index says of each.
 
 use std::io;
 use std::ops::Range;
@@ -15,30 +15,30 @@ use crate::{ExportError, Progress};
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) ordinal: u64,
-    /// None in a dataset without keys.
+    /// `None` in a dataset without keys.
     pub(crate) key: Option<Vec<u8>>,
     /// In the order of the schema.
     pub(crate) attributes: Vec<Option<AttributeValue>>,
     pub(crate) payload_len: u64,
-    /// Where they lie in the payload, in the order of the schema.
+    /// Their byte ranges in the payload, in the order of the schema.
     pub(crate) fields: Vec<Option<Range<u64>>>,
 }
 
-/// A sample on its way out.
+/// A sample to be written.
 pub(crate) struct ExportedSample<'a> {
     pub(crate) facts: &'a Facts,
     pub(crate) payload: Payload<'a>,
 }
 
-/// A run that was read.
+/// A group of samples that was read.
 pub(crate) struct Fetched {
     facts: Vec<Facts>,
-    /// None: the payload streams.
+    /// Empty if the payload is streamed.
     batches: Vec<Batch>,
 }
 
 impl Fetched {
-    /// Reads a run. Samples that are damaged are left out where that is asked for.
+    /// Reads a group. Damaged samples are skipped if the options say so.
     pub(crate) fn read(job: &ExportJob<'_>, group: ReadGroup) -> Result<Self, ExportError> {
         match group {
             ReadGroup::Held(ordinals) => Self::held(job, &ordinals),
@@ -54,7 +54,7 @@ impl Fetched {
         let batches = match job.reader.get_batch(ordinals) {
             Ok(batch) => vec![batch],
             Err(error) if job.options.on_damage == OnDamage::Fail => return Err(error.into()),
-            // One of them is damaged: each by itself shows which.
+            // One of them is damaged: reading each on its own shows which.
             Err(_) => one_by_one(job, ordinals)?,
         };
         let samples = batches.iter().flat_map(|batch| batch.ordinals().iter().zip(batch.payloads()));
@@ -62,7 +62,7 @@ impl Fetched {
         Ok(Self { facts: facts.collect::<Result<_, _>>()?, batches })
     }
 
-    /// Hands every sample to `take`, in order, and counts it.
+    /// Passes every sample to `take`, in order, and counts them.
     pub(crate) fn each<'a>(
         &'a self,
         job: &'a ExportJob<'a>,
@@ -105,7 +105,7 @@ fn one_by_one(job: &ExportJob<'_>, ordinals: &[u64]) -> Result<Vec<Batch>, Expor
     Ok(batches)
 }
 
-/// Whether a long sample is whole: what was written of one that is not could not be taken back. It is read twice then.
+/// Whether a long sample is undamaged. Written bytes of a damaged one could not be taken back, so it is read twice.
 fn is_whole(job: &ExportJob<'_>, ordinal: u64) -> Result<bool, ExportError> {
     let mut payload = Payload::streamed(job, ordinal);
     let read = payload.copy(&(0..0), &mut io::sink()).and_then(|()| payload.finish());

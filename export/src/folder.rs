@@ -1,8 +1,8 @@
-//! A folder of plain files: a file for each field of each sample, and `attributes.jsonl` where the names of folders do
-//! not say what the attributes do.
+//! A folder of plain files: a file for each field of each sample, and `attributes.jsonl` unless the names of folders
+//! already hold the attributes.
 //!
-//! Files are written by all threads and synced together in the end (`syncfs`): a sync for each of a million small files
-//! would be a million waits for the device, and none of them is worth anything before the folder has its name.
+//! Files are written by all threads and synced together at the end (`syncfs`): a sync for each of a million small files
+//! would be a million waits for the device, and none of them helps before the folder has its final name.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -28,12 +28,12 @@ use crate::read_groups::ReadGroups;
 use crate::whole_folder::WholeFolder;
 use crate::{json, workers};
 
-/// The list of attributes.
+/// The file that lists the attributes.
 const LIST: &str = "attributes.jsonl";
-/// The member of its lines that names the sample.
+/// The member of each line that names the sample.
 const PATH: &str = "path";
 
-/// What was found out about the folder to be.
+/// The plan of a folder export: how files are named, and whether there is a list.
 pub(crate) struct Folder {
     naming: Naming,
     has_list: bool,
@@ -41,14 +41,14 @@ pub(crate) struct Folder {
     escaped_count: u64,
 }
 
-/// The folder, held open: what is made is made below it, whatever happens to its path.
+/// The open folder. Files are created relative to it, even if its path changes meanwhile.
 struct Root<'a> {
     fd: OwnedFd,
     path: &'a Path,
 }
 
 impl Folder {
-    /// Looks at all selected samples.
+    /// Checks all selected samples.
     pub(crate) fn plan(job: &ExportJob<'_>) -> Result<Self, ExportError> {
         let naming = Naming::new(job, Style::Folder)?;
         let attributes = job.collection().schema().attributes();
@@ -115,7 +115,7 @@ impl Folder {
         Ok(())
     }
 
-    /// One line for each sample, nulls included.
+    /// Writes one line for each sample, with null for missing values.
     fn write_list(&self, job: &ExportJob<'_>, root: &Root<'_>) -> Result<(), ExportError> {
         let path = root.of(LIST.as_bytes());
         let mut out = BufWriter::with_capacity(1 << 16, root.create(LIST.as_bytes())?);
@@ -134,7 +134,7 @@ impl Folder {
     fn line(&self, job: &ExportJob<'_>, sample: &Indexed) -> String {
         let schema = job.collection().schema();
         let stem = self.naming.stem(sample.ordinal, sample.key.as_deref());
-        // Of several fields, what the names of their files begin with.
+        // With several fields, the common start of the names of their files.
         let path = if schema.fields().len() == 1 { self.naming.file(&stem, 0) } else { stem };
         let path = std::str::from_utf8(&path).map_or_else(|_| escape_bytes(&path), str::to_owned);
         let values = schema.attributes().iter().zip(&sample.attributes);
@@ -164,7 +164,7 @@ impl WholeFolder for Folder {
     }
 }
 
-/// Whether a sample's file would be the list, or lie in a folder of its name.
+/// Whether a sample's file would be the list, or be in a folder of that name.
 fn is_list_like(sample: &Indexed) -> bool {
     let rest = sample.key.as_deref().and_then(|key| key.strip_prefix(LIST.as_bytes()));
     rest.is_some_and(|rest| rest.is_empty() || rest.first() == Some(&b'/'))
@@ -182,7 +182,7 @@ impl<'a> Root<'a> {
         self.path.join(OsStr::from_bytes(name))
     }
 
-    /// Makes a file, and the folders that it lies in.
+    /// Creates a file, and its parent folders.
     fn create(&self, name: &[u8]) -> Result<File, ExportError> {
         let created = match self.open_new(name) {
             Err(Errno::NOENT) => self.make_folders(name).and_then(|()| self.open_new(name)),
@@ -191,7 +191,7 @@ impl<'a> Root<'a> {
         created.map(File::from).map_err(|errno| ExportError::io("create it", &self.of(name))(errno.into()))
     }
 
-    /// A new file; no link is followed on the way to it.
+    /// Creates a file without following links.
     fn open_new(&self, name: &[u8]) -> Result<OwnedFd, Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o666);
@@ -203,7 +203,7 @@ impl<'a> Root<'a> {
             mode,
             rustix::fs::ResolveFlags::BENEATH | rustix::fs::ResolveFlags::NO_SYMLINKS,
         ) {
-            // Old kernels do not have it, and some sandboxes refuse it.
+            // Old kernels do not have `openat2`, and some sandboxes refuse it.
             Err(Errno::NOSYS | Errno::PERM) => {}
             other => return other,
         }
@@ -214,7 +214,7 @@ impl<'a> Root<'a> {
         let slashes = name.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         for folder in slashes.filter_map(|(place, _)| name.get(..place)) {
             match rustix::fs::mkdirat(&self.fd, folder, Mode::from_raw_mode(0o777)) {
-                // Another thread needed it, too. Whether it is a folder shows when the file is made.
+                // Another thread may have created it. If it is not a folder, creating the file fails.
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(error),
             }

@@ -1,11 +1,11 @@
-//! Looks at what the index says of all selected samples, before anything is written.
+//! Reads what the index says of all selected samples, before anything is written.
 
 use grainstore_format::AttributeValue;
 
 use crate::ExportError;
 use crate::job::ExportJob;
 
-/// Samples between two looks whether to stop.
+/// Samples between two checks whether to stop.
 const LOOK_EVERY: u64 = 1024;
 
 /// What the index says of a sample.
@@ -22,7 +22,7 @@ impl Indexed {
         ExportError::BadSample { ordinal: self.ordinal, key: self.key.clone(), why }
     }
 
-    /// Fails where the payload is longer than the format can hold.
+    /// Fails if the payload is longer than the format can hold.
     pub(crate) fn check_len(&self, len_max: u64, what: &str) -> Result<(), ExportError> {
         if self.payload_len <= len_max {
             return Ok(());
@@ -31,7 +31,7 @@ impl Indexed {
     }
 }
 
-/// Hands every selected sample to `look`, in order.
+/// Passes every selected sample to `look`, in order.
 pub(crate) fn each(
     job: &ExportJob<'_>,
     mut look: impl FnMut(Indexed) -> Result<(), ExportError>,
@@ -51,7 +51,7 @@ pub(crate) fn each(
     Ok(())
 }
 
-/// Hands the payload's length of every selected sample to `look`, in order.
+/// Passes the payload length of every selected sample to `look`, in order.
 pub(crate) fn each_len(job: &ExportJob<'_>, mut look: impl FnMut(u64)) -> Result<(), ExportError> {
     for (place, ordinal) in (0..).zip(job.selection.ordinals(0..job.selection.len())) {
         if place % LOOK_EVERY == 0 {

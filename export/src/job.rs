@@ -1,4 +1,4 @@
-//! What all threads of an export share: what is read, what has come of it so far, and whether to stop.
+//! What all threads of an export share: the dataset and options, the totals so far, and whether to stop.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -16,13 +16,13 @@ pub(crate) struct ExportJob<'a> {
     pub(crate) selection: &'a Selection,
     pub(crate) options: &'a ExportOptions,
     pub(crate) events: &'a dyn Events,
-    /// Where OUT will stand; files are named for it.
+    /// The final path, OUT; files are named after it.
     pub(crate) out: &'a Path,
     totals: Mutex<JobTotals>,
     is_failed: AtomicBool,
 }
 
-/// What has been written, and what has not.
+/// Counts of what has been written, and the samples that were skipped.
 #[derive(Debug, Default)]
 pub(crate) struct JobTotals {
     pub(crate) written: Progress,
@@ -46,12 +46,12 @@ impl<'a> ExportJob<'a> {
         self.reader.collection()
     }
 
-    /// Ends the other threads, too.
+    /// Makes the other threads stop.
     pub(crate) fn fail(&self) {
         self.is_failed.store(true, Ordering::Relaxed);
     }
 
-    /// Fails where the caller wants to stop, or another thread has failed.
+    /// Fails if the caller asked to stop, or another thread has failed.
     pub(crate) fn go_on(&self) -> Result<(), ExportError> {
         if self.is_stopped() { Err(ExportError::Interrupted) } else { Ok(()) }
     }
@@ -60,7 +60,7 @@ impl<'a> ExportJob<'a> {
         self.is_failed.load(Ordering::Relaxed) || self.events.cancelled()
     }
 
-    /// Threads that write.
+    /// The number of threads that write.
     pub(crate) fn thread_count(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         self.options.jobs.map_or_else(cores, std::num::NonZeroUsize::get)
@@ -82,7 +82,7 @@ impl<'a> ExportJob<'a> {
         self.totals().files += count;
     }
 
-    /// Notes a sample that is left out; an error where the export is to end with it, or where it is no fault of the
+    /// Records a skipped sample. Returns the error instead if damage ends the export, or if the error is not about this
     /// sample.
     pub(crate) fn skip(&self, ordinal: u64, error: ReadError) -> Result<(), ExportError> {
         let is_of_sample = matches!(error, ReadError::Unreadable { .. } | ReadError::Store(StoreError::Sample { .. }));
@@ -93,12 +93,12 @@ impl<'a> ExportJob<'a> {
         Ok(())
     }
 
-    /// The samples that have been left out.
+    /// The ordinals of the skipped samples.
     pub(crate) fn skipped_ordinals(&self) -> HashSet<u64> {
         self.totals().skipped.iter().map(|skipped| skipped.ordinal).collect()
     }
 
-    /// What came of it, once all is done.
+    /// Takes the totals, after all threads are done.
     pub(crate) fn take_totals(&self) -> JobTotals {
         std::mem::take(&mut *self.totals())
     }

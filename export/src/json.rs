@@ -6,8 +6,8 @@ use serde_json::{Number, Value};
 use crate::ExportError;
 use crate::index_pass::Indexed;
 
-/// A value. A float is written with all its digits, so that it is the same whatever reads it; JSON has none that are
-/// infinite or no number.
+/// The JSON value of an attribute. A float keeps all its digits, so that reading it gives the same float. `None` for
+/// infinite floats and NaN, which JSON does not have.
 pub(crate) fn value_of(value: AttributeValue) -> Option<Value> {
     Some(match value {
         AttributeValue::Bool(value) => value.into(),
@@ -18,7 +18,7 @@ pub(crate) fn value_of(value: AttributeValue) -> Option<Value> {
     })
 }
 
-/// Fails where JSON cannot hold an attribute of a sample.
+/// Fails if JSON cannot hold an attribute of a sample.
 pub(crate) fn check(attributes: &[Attribute], sample: &Indexed) -> Result<(), ExportError> {
     for (attribute, value) in attributes.iter().zip(&sample.attributes) {
         if let Some(value) = value

@@ -1,12 +1,12 @@
-//! Whether the names of folders say all that the attributes do: class `k` of `class_names` is the first part of the
-//! keys whose label is `k`. Then a folder needs no list of attributes to be packed again as it was.
+//! Checks whether the names of folders hold all that the attributes do: class `k` of `class_names` is the first part of
+//! the keys whose label is `k`. If so, packing the folder again restores the labels without a list of attributes.
 
 use grainstore_format::{AttributeValue, escape_bytes};
 
 use crate::index_pass::Indexed;
 use crate::job::ExportJob;
 
-/// Looks at all selected samples.
+/// Checks the labels of all selected samples against the names of their folders.
 pub(crate) struct LabelsByFolder {
     class_names: Vec<String>,
     is_seen: Vec<bool>,
@@ -40,19 +40,19 @@ impl LabelsByFolder {
         (self.class_names.get(class)? == &name_of(folder)).then_some(())
     }
 
-    /// Whether it is so. A class without a sample would be missing, and all behind it would have other numbers.
+    /// Whether they all agree. A class without a sample would have no folder, and all classes after it other numbers.
     pub(crate) fn holds(&self) -> bool {
         self.holds && self.is_seen.iter().all(|is_seen| *is_seen)
     }
 }
 
-/// The names of the classes, where the dataset keeps them.
+/// The names of the classes, if the dataset has them in its metadata.
 pub(crate) fn class_names(job: &ExportJob<'_>) -> Option<Vec<String>> {
     let names = job.collection().user_metadata().get("class_names")?.as_array()?;
     names.iter().map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
-/// As a folder's name stands in `class_names`.
+/// A folder's name as it appears in `class_names`.
 fn name_of(folder: &[u8]) -> String {
     std::str::from_utf8(folder).map_or_else(|_| escape_bytes(folder), str::to_owned)
 }

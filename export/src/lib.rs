@@ -1,9 +1,9 @@
-//! Writes grainstore datasets out again in other people's formats: a folder of files, tar archives as WebDataset reads
-//! them, TFRecord, LMDB and Parquet.
+//! Exports grainstore datasets to other formats: a folder of files, tar archives for WebDataset, TFRecord, LMDB and
+//! Parquet.
 //!
-//! [`export`] takes the whole dataset or a part of it, in the order of ordinals, and writes what the formats' own
-//! libraries read. Names, bytes, attributes and, but for LMDB, the order are those of the dataset; what a format cannot
-//! hold is refused before anything is written, or said in [`ExportSummary::notes`].
+//! [`export`] takes the whole dataset or a part of it, in the order of ordinals, and writes files that the formats' own
+//! libraries read. Names, bytes, attributes and (except in LMDB) the order are those of the dataset. What a format
+//! cannot hold is refused before anything is written, or reported in [`ExportSummary::notes`].
 //!
 //! ```
 //! use grainstore_export::{ExportOptions, Format, NoEvents, Selection, export};
@@ -21,11 +21,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Nothing that stands there already is changed: OUT must not exist. The work stands in OUT.partial, which gets its name
-//! when it is whole and durable, and is removed where the export fails.
+//! Existing files are never changed: OUT must not exist. The output is built in OUT.partial, which is renamed when it
+//! is complete and durable, and removed if the export fails.
 //!
-//! Memory: two runs of 8 MiB for each job, LZ4 samples of up to 64 MiB each whole; a longer raw sample streams. Parquet
-//! holds a row group of 64 MiB for each job, LMDB the selected keys. It does not decode or change payloads.
+//! Memory: two groups of samples of 8 MiB for each job. An LZ4 sample of up to 64 MiB is held whole; a longer raw
+//! sample is streamed. Parquet holds a row group of 64 MiB for each job, LMDB the selected keys. Payloads are not
+//! decoded or changed.
 #![deny(unsafe_code)]
 
 mod destination;
@@ -40,7 +41,7 @@ mod job;
 mod json;
 mod labels;
 mod lmdb;
-#[allow(unsafe_code, reason = "LMDB maps its file: it is opened here, and nowhere else")]
+#[allow(unsafe_code, reason = "LMDB maps its file: it is opened only here")]
 mod map;
 mod names;
 mod options;

@@ -1,8 +1,9 @@
-//! An LMDB environment: the key and the payload, or, where there is more than that, a `tf.train.Example` of attributes
-//! and fields. Without keys, the ordinal in nine digits or more.
+//! An LMDB environment: the key and the payload, or, with attributes or several fields, the key and a
+//! `tf.train.Example` of them. Without keys, the ordinal in nine digits or more is the key.
 //!
-//! LMDB has its own order, that of keys. The selected keys are sorted in memory, 24 bytes and the key each, and samples
-//! are read in that order: every page is written once, and full. LMDB holds a value in memory until it is committed.
+//! LMDB stores entries in the order of keys. The selected keys are sorted in memory, each with 24 bytes more, and
+//! samples are read in that order: every page is written once, and full. LMDB holds a value in memory until it is
+//! committed.
 
 use std::io;
 use std::path::Path;
@@ -20,24 +21,24 @@ use crate::names::{digit_count, padded};
 use crate::whole_folder::WholeFolder;
 use crate::{ExportError, map, pipeline};
 
-/// Bytes of a key that LMDB takes, as it is usually built.
+/// The longest key that LMDB accepts, as it is usually built.
 const KEY_LEN_MAX: usize = 511;
-/// Bytes of a value.
+/// The longest value.
 const VALUE_LEN_MAX: u64 = (1 << 32) - 1;
-/// What a sample may need beside its payload: a page of its own for its end, and one for its entry. Pages are 64 KiB at
-/// most.
+/// Space that a sample may need beside its payload: one page for the end of the payload, and one for its entry. Pages
+/// are 64 KiB at most.
 const SAMPLE_ROOM: u64 = 2 << 16;
-/// What the tree needs beside that, while it is written.
+/// Space that the tree needs beside that, while it is written.
 const TREE_ROOM: u64 = 64 << 20;
 /// The map is address space, not memory; there are 47 bits of it.
 const MAP_LEN_MAX: u64 = 1 << 46;
-/// Bytes and samples of a transaction.
+/// The most bytes and samples of a transaction.
 const COMMIT_LEN: u64 = 64 << 20;
 const COMMIT_COUNT: u64 = 16384;
-/// With less than a page of the largest size free, a disk is full.
+/// A disk with less free space than one page of the largest size is full.
 const FULL_BELOW: u64 = 1 << 16;
 
-/// What was found out about the environment to be.
+/// The plan of an LMDB export: the sorted keys and the size of the map.
 pub(crate) struct Lmdb {
     schema: Schema,
     is_wrapped: bool,
@@ -50,12 +51,12 @@ pub(crate) struct Lmdb {
 #[derive(Default)]
 struct SortedKeys {
     bytes: Vec<u8>,
-    /// Where each key starts, its length, its sample.
+    /// The offset of each key in `bytes`, its length, and the ordinal of its sample.
     entries: Vec<(usize, u16, u64)>,
 }
 
 impl Lmdb {
-    /// Looks at all selected samples.
+    /// Checks all selected samples.
     pub(crate) fn plan(job: &ExportJob<'_>) -> Result<Self, ExportError> {
         let schema = job.collection().schema().clone();
         let is_wrapped = !schema.attributes().is_empty() || job.collection().has_field_columns();
@@ -104,7 +105,8 @@ fn check(schema: &Schema, is_wrapped: bool, sample: &Indexed) -> Result<(), Expo
 
 impl WholeFolder for Lmdb {
     fn write(self, job: &ExportJob<'_>, folder: &Path) -> Result<Vec<String>, ExportError> {
-        let env = map::open_new(folder, to_usize(self.map_len.next_multiple_of(1 << 20))).map_err(told(folder))?;
+        let env =
+            map::open_new(folder, to_usize(self.map_len.next_multiple_of(1 << 20))).map_err(library_error(folder))?;
         let is_keyed = job.collection().is_keyed();
         let ordinals: Box<dyn Iterator<Item = u64> + Send> = if is_keyed {
             Box::new(self.keys.entries.iter().map(|(_, _, ordinal)| *ordinal))
@@ -113,14 +115,14 @@ impl WholeFolder for Lmdb {
         };
         self.put_all(job, (&env, folder), ordinals)?;
         job.events.on_finish();
-        env.force_sync().map_err(told(folder))?;
+        env.force_sync().map_err(library_error(folder))?;
         env.prepare_for_closing().wait();
         job.made_files(1);
         Ok(self.notes(is_keyed))
     }
 }
 
-/// Puts samples in ascending order of keys, a transaction after the other.
+/// Puts samples in ascending order of keys, one transaction after another.
 struct Writer<'a> {
     format: &'a Lmdb,
     env: &'a Env<WithoutTls>,
@@ -134,18 +136,18 @@ struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     fn begin(format: &'a Lmdb, env: &'a Env<WithoutTls>, folder: &'a Path) -> Result<Self, ExportError> {
-        let database = unnamed_database(env).map_err(told(folder))?;
+        let database = unnamed_database(env).map_err(library_error(folder))?;
         Ok(Self { format, env, folder, database, transaction: None, last_key: None, pending_len: 0, pending_count: 0 })
     }
 
     fn put(&mut self, sample: &mut ExportedSample<'_>) -> Result<(), ExportError> {
         let key = self.format.key(sample);
-        // LMDB is told that keys ascend, and must not be told so in vain.
+        // `APPEND` promises LMDB that keys ascend, so this checks it.
         if self.last_key.as_ref().is_some_and(|last| *last >= key) {
             let why = "its key changed while the dataset was read".to_owned();
             return Err(ExportError::BadName { ordinal: sample.facts.ordinal, key, why });
         }
-        self.put_as(&key, sample).map_err(told(self.folder))?;
+        self.put_as(&key, sample).map_err(library_error(self.folder))?;
         self.last_key = Some(key);
         self.pending_len += sample.facts.payload_len;
         self.pending_count += 1;
@@ -180,7 +182,7 @@ impl<'a> Writer<'a> {
     fn commit(&mut self) -> Result<(), ExportError> {
         self.pending_len = 0;
         self.pending_count = 0;
-        self.transaction.take().map_or(Ok(()), |transaction| transaction.commit().map_err(told(self.folder)))
+        self.transaction.take().map_or(Ok(()), |transaction| transaction.commit().map_err(library_error(self.folder)))
     }
 }
 
@@ -197,13 +199,13 @@ fn unnamed_database(env: &Env<WithoutTls>) -> heed::Result<Database<'_, Bytes, B
 impl SortedKeys {
     fn add(&mut self, sample: Indexed) {
         let Some(key) = sample.key else { return };
-        // Longer ones have been refused.
+        // `check` has refused longer keys.
         let key_len = u16::try_from(key.len()).unwrap_or(u16::MAX);
         self.entries.push((self.bytes.len(), key_len, sample.ordinal));
         self.bytes.extend_from_slice(&key);
     }
 
-    /// Fails where a key stands twice, as it may in several datasets read as one.
+    /// Fails if two samples have the same key, which is possible in several datasets read as one.
     fn sort(&mut self) -> Result<(), ExportError> {
         let mut entries = std::mem::take(&mut self.entries);
         entries.sort_unstable_by(|one, other| (self.key(one), one.2).cmp(&(self.key(other), other.2)));
@@ -223,8 +225,8 @@ impl SortedKeys {
     }
 }
 
-/// What LMDB said, unless it comes from the sample.
-fn told(folder: &Path) -> impl FnOnce(heed::Error) -> ExportError {
+/// Makes an error of LMDB, unless the error came from the sample.
+fn library_error(folder: &Path) -> impl FnOnce(heed::Error) -> ExportError {
     move |error| match error {
         heed::Error::Io(error) => ExportError::io("write it", folder)(unmasked(error, folder)),
         heed::Error::Mdb(MdbError::Other(code)) => {
@@ -235,7 +237,7 @@ fn told(folder: &Path) -> impl FnOnce(heed::Error) -> ExportError {
     }
 }
 
-/// LMDB tells a write that was cut short, as the last one before the disk is full is, as an I/O error.
+/// LMDB reports a short write, which happens when the disk becomes full, as an I/O error. Returns "disk full" for it.
 fn unmasked(error: io::Error, folder: &Path) -> io::Error {
     let is_full =
         || rustix::fs::statvfs(folder).is_ok_and(|space| space.f_bavail.saturating_mul(space.f_frsize) < FULL_BELOW);

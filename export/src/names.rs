@@ -1,7 +1,7 @@
-//! What the files of a folder and the members of a tar are called, and which names are refused.
+//! The names of the files of a folder and of the members of a tar, and which names are refused.
 //!
-//! A name is made of the key and, where there are several fields, the field. A key that could be no file below the
-//! target, or that two files would need, is refused and not cleaned: the names are part of what is exported.
+//! A name is the key and, with several fields, the name of the field. A key that cannot be a file below the target, or
+//! that gives two files the same name, is refused and not changed: the names are part of what is exported.
 
 use std::collections::HashSet;
 
@@ -11,23 +11,23 @@ use crate::ExportError;
 use crate::index_pass::Indexed;
 use crate::job::ExportJob;
 
-/// Bytes of a file's name, on almost every file system.
+/// The longest file name, on almost every file system.
 const PART_LEN_MAX: usize = 255;
-/// Bytes of a path below the target that one call takes (`PATH_MAX`, which counts the zero at its end).
+/// The longest path below the target that one call accepts (`PATH_MAX` counts the zero at its end, too).
 const PATH_LEN_MAX: usize = 4095;
-/// Digits of an ordinal that stands for a key; more in a dataset that needs them.
+/// The fewest digits of an ordinal that is used as a key; a larger dataset uses more.
 const DIGITS_MIN: usize = 9;
 
-/// What names are for.
+/// Where the names are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     /// Files. One field: the key; without keys, `000000000.bin`.
     Folder,
-    /// Members of a tar. One field: the key where its last part has a dot, since WebDataset tells fields by it.
+    /// Members of a tar. One field: the key if its last part has a dot, where WebDataset expects the field to begin.
     Tar,
 }
 
-/// How files are called.
+/// Makes the names of files.
 pub(crate) struct Naming {
     style: Style,
     is_keyed: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Naming {
 }
 
 impl Naming {
-    /// Fails where a field's name cannot be part of a file's name.
+    /// Fails if a field's name cannot be part of a file's name.
     pub(crate) fn new(job: &ExportJob<'_>, style: Style) -> Result<Self, ExportError> {
         let schema = job.collection().schema();
         if let Some(field) = schema.fields().iter().find(|field| field.name.contains(['/', '\0'])) {
@@ -52,12 +52,12 @@ impl Naming {
         })
     }
 
-    /// What the names of all files of a sample begin with: its key, or its ordinal.
+    /// The common start of the names of a sample's files: its key, or its ordinal.
     pub(crate) fn stem(&self, ordinal: u64, key: Option<&[u8]>) -> Vec<u8> {
         key.map_or_else(|| padded(ordinal, self.digit_count), <[u8]>::to_vec)
     }
 
-    /// The file of a field.
+    /// The name of the file of a field.
     pub(crate) fn file(&self, stem: &[u8], field: usize) -> Vec<u8> {
         let suffix = self.suffixes.get(field).map_or("", String::as_str);
         match (self.style, self.suffixes.len()) {
@@ -68,13 +68,13 @@ impl Naming {
         }
     }
 
-    /// A file of a sample that is no field's.
+    /// The name of a file of a sample that does not belong to a field.
     pub(crate) fn extra(&self, stem: &[u8], suffix: &str) -> Vec<u8> {
         let stem = if self.suffixes.len() == 1 && self.is_keyed { before_first_dot(stem) } else { stem };
         [stem, suffix.as_bytes()].concat()
     }
 
-    /// The keys that would have a file of this name.
+    /// The keys that would have a file with this name.
     fn owners<'p>(&self, path: &'p [u8]) -> Vec<&'p [u8]> {
         let stripped = self.suffixes.iter().filter_map(|suffix| path.strip_suffix(suffix.as_bytes()));
         match (self.style, self.suffixes.len()) {
@@ -88,13 +88,13 @@ impl Naming {
     }
 }
 
-/// Digits of the ordinals of a dataset.
+/// The number of digits of the ordinals of a dataset.
 pub(crate) fn digit_count(job: &ExportJob<'_>) -> usize {
     let last = job.selection.sample_count().saturating_sub(1);
     last.to_string().len().max(DIGITS_MIN)
 }
 
-/// An ordinal that stands for a key.
+/// An ordinal that is used as a key.
 pub(crate) fn padded(ordinal: u64, digit_count: usize) -> Vec<u8> {
     format!("{ordinal:0digit_count$}").into_bytes()
 }
@@ -104,19 +104,19 @@ pub(crate) fn last_part(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
 
-/// A path up to the first dot of its last part, which WebDataset takes for the name of a sample. A dot that the part
-/// begins with ends no name.
+/// A path up to the first dot of its last part, which WebDataset takes for the name of a sample. A dot at the start of
+/// the part does not end the name.
 pub(crate) fn before_first_dot(path: &[u8]) -> &[u8] {
     let part = last_part(path);
     let dot = part.iter().skip(1).position(|&byte| byte == b'.').map_or(part.len(), |dot| dot + 1);
     path.get(..path.len() - part.len() + dot).unwrap_or(path)
 }
 
-/// Looks at the names of all files of all selected samples.
+/// Checks the names of all files of all selected samples.
 pub(crate) struct NameCheck<'a> {
     job: &'a ExportJob<'a>,
     naming: &'a Naming,
-    /// Folders that are known to be no file's name.
+    /// Folders that are known not to be the name of a file.
     folders: HashSet<Vec<u8>>,
 }
 
@@ -125,9 +125,9 @@ impl<'a> NameCheck<'a> {
         Self { job, naming, folders: HashSet::new() }
     }
 
-    /// Fails where a sample's file cannot be called as it would have to be. `extras` are its files that are no field's.
+    /// Fails if a file of the sample cannot have its name. `extras` are the suffixes of its files that are not fields.
     pub(crate) fn look(&mut self, sample: &Indexed, extras: &[&str]) -> Result<(), ExportError> {
-        // Ordinals are names that suit, and no two are alike.
+        // Ordinals are valid names, and all different.
         let Some(key) = &sample.key else { return Ok(()) };
         let refused = |why| ExportError::BadName { ordinal: sample.ordinal, key: key.clone(), why };
         for field in 0..self.naming.suffixes.len() {
@@ -143,11 +143,11 @@ impl<'a> NameCheck<'a> {
         Ok(())
     }
 
-    /// Why the folders that a file lies in cannot be made.
+    /// Why the parent folders of a file cannot be created, if so.
     fn check_folders(&mut self, path: &[u8]) -> Result<Option<String>, ExportError> {
         let slashes = path.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/');
         for folder in slashes.filter_map(|(place, _)| path.get(..place)) {
-            // Those above it have been looked at with it.
+            // Its parents have been checked with it.
             if self.folders.contains(folder) {
                 return Ok(None);
             }
@@ -159,13 +159,13 @@ impl<'a> NameCheck<'a> {
         Ok(None)
     }
 
-    /// Why a file is another one's.
+    /// Why the name of a file is taken, if so.
     fn check_taken(&self, path: &[u8], own: Option<&[u8]>) -> Result<Option<String>, ExportError> {
         let other = self.owner(path, own)?;
         Ok(other.map(|other| format!("its file \"{}\" is also that of {other}", escape_bytes(path))))
     }
 
-    /// Another selected sample that has a file of this name, in words.
+    /// Another selected sample that has a file with this name, described for an error.
     fn owner(&self, path: &[u8], own: Option<&[u8]>) -> Result<Option<String>, ExportError> {
         let owners = self.naming.owners(path).into_iter();
         for key in owners.filter(|key| !key.is_empty() && Some(*key) != own) {
@@ -180,7 +180,7 @@ impl<'a> NameCheck<'a> {
 }
 
 impl Naming {
-    /// Fails, with a reason, where a path is none below a folder, or not the only way to write it.
+    /// Fails, with a reason, if a path is not below the target, or is not in its simplest form.
     fn check_path(&self, path: &[u8]) -> Result<(), String> {
         if path.contains(&0) {
             return Err("it has a zero byte, which ends a name".into());

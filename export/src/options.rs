@@ -1,4 +1,4 @@
-//! What is written, and how.
+//! The formats and options of an export.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -6,12 +6,12 @@ use std::str::FromStr;
 
 use grainstore_reader::OnDamage;
 
-/// What a dataset is written as.
+/// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Plain files.
     Folder,
-    /// Tar archives as WebDataset reads them.
+    /// Tar archives for WebDataset.
     Tar,
     /// TFRecord files of `tf.train.Example`.
     TfRecord,
@@ -21,7 +21,7 @@ pub enum Format {
     Parquet,
 }
 
-/// A name that is none of the formats'.
+/// The error for a name that is not the name of a format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("format is {found:?}, expected folder, tar, tfrecord, lmdb or parquet")]
 pub struct ParseFormatError {
@@ -43,7 +43,7 @@ impl Format {
         }
     }
 
-    /// The extension of a file of it, where it is one of files that stand by themselves.
+    /// The extension of its files, if each file can be used on its own.
     pub(crate) fn extension(self) -> Option<&'static str> {
         match self {
             Self::Folder | Self::Lmdb => None,
@@ -67,26 +67,26 @@ impl FromStr for Format {
     }
 }
 
-/// How a dataset is written out.
+/// The options of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportOptions {
-    /// As what.
+    /// The format.
     pub format: Format,
-    /// Where OUT is a folder of tar, TFRecord or Parquet files: a file ends before the sample that would make its
-    /// payloads more than this many bytes.
+    /// If OUT is a folder of tar, TFRecord or Parquet files, a file ends before the sample that would make its payloads
+    /// more than this many bytes.
     pub shard_len: u64,
-    /// Threads that write, each with one that reads ahead; by default one for each core. It changes no byte of tar,
-    /// TFRecord and Parquet files.
+    /// The number of threads that write, each with one that reads ahead; by default one for each core. The bytes of
+    /// tar, TFRecord and Parquet files do not depend on it.
     pub jobs: Option<NonZeroUsize>,
     /// What to do about a sample that cannot be read or is damaged.
     pub on_damage: OnDamage,
 }
 
 impl ExportOptions {
-    /// Payload of a shard where nothing else is said: 1 GiB.
+    /// The default length of the payloads of a shard: 1 GiB.
     pub const DEFAULT_SHARD_LEN: u64 = 1 << 30;
 
-    /// The usual options of a format. A damaged sample ends the export.
+    /// The default options of a format. A damaged sample ends the export.
     pub fn to(format: Format) -> Self {
         Self { format, shard_len: Self::DEFAULT_SHARD_LEN, jobs: None, on_damage: OnDamage::Fail }
     }

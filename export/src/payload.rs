@@ -1,4 +1,4 @@
-//! The bytes of one sample on their way out: held, or streaming by.
+//! The payload of one sample to be written: in memory, or streamed.
 
 use std::io::{self, Read, Write};
 use std::ops::Range;
@@ -9,7 +9,7 @@ use grainstore_reader::SampleStream;
 use crate::error::Stopped;
 use crate::job::ExportJob;
 
-/// Bytes that are copied at a time.
+/// The number of bytes that are copied at a time.
 const PIECE_LEN: usize = 1 << 18;
 
 /// The payload of a sample.
@@ -20,8 +20,8 @@ pub(crate) enum Payload<'a> {
     Streamed(Streamed<'a>),
 }
 
-/// A payload that is read while it is written. Its fields are copied in any order; one that lies before the end of the
-/// one before it makes the sample be read again.
+/// A payload that is read while it is written. Its fields can be copied in any order; copying one that begins before
+/// the current position reads the sample again from its start.
 pub(crate) struct Streamed<'a> {
     job: &'a ExportJob<'a>,
     ordinal: u64,
@@ -47,7 +47,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// Reads what is left of a streamed payload: its checksum is known at its end.
+    /// Reads the rest of a streamed payload: its checksum is known only at its end.
     pub(crate) fn finish(self) -> io::Result<()> {
         match self {
             Self::Held(_) => Ok(()),

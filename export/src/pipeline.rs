@@ -1,4 +1,4 @@
-//! One thread reads ahead while another writes: a run is being read, or read and waiting, while one is written.
+//! One thread reads ahead while another writes: while one group is written, the next is being read or is ready.
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
@@ -8,7 +8,7 @@ use crate::fetch::{ExportedSample, Fetched};
 use crate::job::ExportJob;
 use crate::read_groups::ReadGroups;
 
-/// Hands the samples of `ordinals` to `take`, in order.
+/// Passes the samples of `ordinals` to `take`, in order.
 pub(crate) fn pass<'a>(
     job: &'a ExportJob<'a>,
     ordinals: Box<dyn Iterator<Item = u64> + Send + 'a>,
@@ -16,7 +16,7 @@ pub(crate) fn pass<'a>(
 ) -> Result<(), ExportError> {
     let groups = ReadGroups::new(job.collection(), ordinals);
     thread::scope(|scope| {
-        // Nothing is kept in between: the reading thread holds one run, the writing one another.
+        // The channel holds nothing: the reading thread has one group, the writing thread another.
         let (sender, receiver) = sync_channel(0);
         let reading = thread::Builder::new().name("grain-export".into());
         let spawned = reading.spawn_scoped(scope, move || read(job, groups, &sender));
@@ -37,7 +37,7 @@ fn read(job: &ExportJob<'_>, mut groups: ReadGroups<'_>, sender: &SyncSender<Res
             Err(error) => Err(error),
         };
         let is_last = fetched.is_err();
-        // The writing thread is gone where it has failed.
+        // The receiver is gone if the writing thread has failed.
         if sender.send(fetched).is_err() || is_last {
             return;
         }

@@ -1,4 +1,4 @@
-//! The selected samples in runs that are read at once: about 8 MiB, or one long sample that streams.
+//! Splits the selected samples into groups that are read at once: about 8 MiB, or one long sample that is streamed.
 
 use std::collections::VecDeque;
 
@@ -6,17 +6,17 @@ use grainstore_store::{Collection, Encoding, Location};
 
 use crate::ExportError;
 
-/// Payload of a run.
+/// The most payload bytes of a group.
 pub(crate) const READ_GROUP_LEN: u64 = 8 << 20;
-/// Samples of a run.
+/// The most samples of a group.
 const SAMPLES_MAX: usize = 4096;
 
-/// What is read at once.
+/// Samples that are read at once.
 #[derive(Debug)]
 pub(crate) enum ReadGroup {
-    /// Samples that are held in memory.
+    /// The ordinals of samples that are held in memory.
     Held(Vec<u64>),
-    /// One raw sample that is longer than a run.
+    /// One raw sample that is longer than a group.
     Streamed {
         /// The sample.
         ordinal: u64,
@@ -25,7 +25,7 @@ pub(crate) enum ReadGroup {
     },
 }
 
-/// Cuts ordinals into runs.
+/// Splits ordinals into groups.
 pub(crate) struct ReadGroups<'a> {
     collection: &'a Collection,
     ordinals: Box<dyn Iterator<Item = u64> + Send + 'a>,
@@ -37,7 +37,7 @@ impl<'a> ReadGroups<'a> {
         Self { collection, ordinals, ahead: VecDeque::new() }
     }
 
-    /// The next run; none after the last.
+    /// The next group; `None` after the last.
     pub(crate) fn next_group(&mut self) -> Result<Option<ReadGroup>, ExportError> {
         self.look_ahead()?;
         let Some(&(ordinal, location)) = self.ahead.front() else { return Ok(None) };
@@ -56,7 +56,7 @@ impl<'a> ReadGroups<'a> {
 
     fn look_ahead(&mut self) -> Result<(), ExportError> {
         let wanted = SAMPLES_MAX - self.ahead.len().min(SAMPLES_MAX);
-        // Asked for many at a time, the index answers faster.
+        // The index is faster when it is asked for many samples at a time.
         if wanted < SAMPLES_MAX / 2 {
             return Ok(());
         }
@@ -68,12 +68,12 @@ impl<'a> ReadGroups<'a> {
     }
 }
 
-/// Whether a sample is too long to be held. One that is compressed has to be held, 64 MiB at most.
+/// Whether a sample is too long to be held. A compressed one, 64 MiB at most, is always held.
 pub(crate) fn is_streamed(location: &Location) -> bool {
     location.encoding == Encoding::Raw && location.stored_len > READ_GROUP_LEN
 }
 
-/// Cuts samples into shards: one ends before the sample that would make its payload longer than a length.
+/// Splits samples into shards: a shard ends before the sample that would make its payload longer than `shard_len`.
 pub(crate) struct Cutter {
     shard_len: u64,
     len: u64,
@@ -96,7 +96,7 @@ impl Cutter {
         }
     }
 
-    /// How many samples each shard has; there is one shard at least.
+    /// The number of samples of each shard; there is at least one shard.
     pub(crate) fn counts(self) -> Vec<u64> {
         self.counts
     }

@@ -1,4 +1,4 @@
-//! Which samples are written: all, or those of a subset, in the order of their ordinals.
+//! The samples that an export writes: all, or those of a subset, in the order of their ordinals.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// All samples of what a reader reads.
+    /// All samples of a reader's dataset.
     pub fn all(reader: &Reader) -> Self {
         Self { sample_count: reader.collection().sample_count(), subset: None }
     }
@@ -36,7 +36,7 @@ impl Selection {
         self.subset.as_ref().map_or(ordinal < self.sample_count, |subset| subset.contains(ordinal))
     }
 
-    /// The ordinals at a range of places in the selection, which must lie inside it.
+    /// The ordinals at a range of positions in the selection. The range must be inside the selection.
     pub(crate) fn ordinals(&self, places: Range<u64>) -> Box<dyn Iterator<Item = u64> + Send + '_> {
         match &self.subset {
             None => Box::new(places),

@@ -1,11 +1,11 @@
-//! Formats whose files stand by themselves: one file, or a folder of shards that are written at the same time.
+//! Formats whose files can each be used on their own: one file, or a folder of shards that are written in parallel.
 //!
 //! ```text
-//! OUT.tar                            one file, since its name says so
-//! OUT/OUT-00000-of-00012.tar ...     cut before the sample that would make the payload longer than asked for
+//! OUT.tar                            one file, because its name has the extension
+//! OUT/OUT-00000-of-00012.tar ...     a shard ends before its payload would exceed `shard_len`
 //! ```
 //!
-//! The cuts follow from the index alone, so that the files are the same for any number of threads.
+//! The index alone decides where shards end, so the files are the same for any number of threads.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -21,12 +21,12 @@ use crate::fetch::ExportedSample;
 use crate::job::ExportJob;
 use crate::{index_pass, pipeline, read_groups, workers};
 
-/// A format of such files. It has looked at the selection and found nothing amiss.
+/// A format of such files. Its `plan` has checked the selection.
 pub(crate) trait Sharded: Sync {
-    /// Begins a file that was made for it.
+    /// Begins writing to a file that was just created.
     fn begin<'a>(&'a self, file: SteadyFile, path: &'a Path) -> Result<Box<dyn ShardWriter + 'a>, ExportError>;
 
-    /// What the user should know of it.
+    /// Notes for the user.
     fn notes(&self) -> Vec<String>;
 }
 
@@ -38,7 +38,7 @@ pub(crate) trait ShardWriter {
     fn finish(self: Box<Self>) -> Result<(), ExportError>;
 }
 
-/// Samples at these places of the selection, and their file.
+/// A range of positions in the selection, and the file for these samples.
 struct Shard {
     places: Range<u64>,
     path: PathBuf,
@@ -96,7 +96,7 @@ fn write_shard(
     job.go_on()
 }
 
-/// How many samples each shard has.
+/// The number of samples of each shard.
 fn shard_counts(job: &ExportJob<'_>) -> Result<Vec<u64>, ExportError> {
     let mut cutter = read_groups::Cutter::new(job.options.shard_len);
     index_pass::each_len(job, |payload_len| cutter.add(payload_len))?;

@@ -2,22 +2,22 @@
 
 use grainstore_reader::ReadError;
 
-/// What was written, and what was not.
+/// Counts of what an export wrote, and the samples that it skipped.
 #[derive(Debug)]
 pub struct ExportSummary {
     /// Samples written.
     pub samples: u64,
     /// Bytes of their payloads.
     pub payload_bytes: u64,
-    /// Files made; of LMDB, its one.
+    /// Files written; 1 for LMDB.
     pub files: u64,
-    /// Samples left out since they cannot be read or are damaged, by ordinal.
+    /// Samples that were skipped because they cannot be read or are damaged, by ordinal.
     pub skipped: Vec<SkippedSample>,
-    /// What the user should know of the result, as sentences; none most of the time.
+    /// Sentences about the result that the user should read; usually none.
     pub notes: Vec<String>,
 }
 
-/// A sample that was left out.
+/// A sample that was skipped.
 #[derive(Debug)]
 pub struct SkippedSample {
     /// Its ordinal.

@@ -1,7 +1,7 @@
-//! Tar archives as WebDataset reads them: a member for each field, `.cls` for the label, `.json` for other attributes.
+//! Tar archives for WebDataset: a member for each field, `.cls` for the label, `.json` for other attributes.
 //!
-//! Headers are GNU's, names of more than 100 bytes stand in a member of their own before (`L`). Time, owner and mode are
-//! always the same, so the archive's bytes follow from the samples alone.
+//! Headers are GNU's; a name of more than 100 bytes is stored in an extra member (type `L`) before its own. Time, owner
+//! and mode are always the same, so the archive's bytes depend on the samples alone.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -17,26 +17,26 @@ use crate::names::{NameCheck, Naming, Style, before_first_dot, last_part};
 use crate::shards::{ShardWriter, Sharded};
 use crate::{index_pass, json};
 
-/// The archive is made of blocks.
+/// The length of a block; the archive is a sequence of blocks.
 const BLOCK_LEN: usize = 512;
-/// Bytes of a name that a header holds.
+/// The longest name that a header holds.
 const NAME_LEN: usize = 100;
-/// What GNU calls a member that is the name of the next one.
+/// The name that GNU gives a member which holds the name of the next one.
 const LONG_NAME: &[u8] = b"././@LongLink";
-/// Two of zeros end an archive.
+/// Two blocks of zeros end an archive.
 static ZEROS: [u8; 2 * BLOCK_LEN] = [0; 2 * BLOCK_LEN];
 
-/// What was found out about the archives to be.
+/// The plan of a tar export: how members are named, and what the user should know.
 pub(crate) struct Tar {
     naming: Naming,
     attribute_names: Vec<String>,
-    /// The attribute that is the member `.cls`.
+    /// The number of the attribute that is written as the member `.cls`.
     label: Option<usize>,
     json_suffix: &'static str,
     notes: Vec<String>,
 }
 
-/// What WebDataset would make of the members.
+/// Finds out how WebDataset would group the members into samples.
 #[derive(Default)]
 struct Grouping {
     before: Vec<u8>,
@@ -45,7 +45,7 @@ struct Grouping {
 }
 
 impl Tar {
-    /// Looks at all selected samples.
+    /// Checks all selected samples.
     pub(crate) fn plan(job: &ExportJob<'_>) -> Result<Self, ExportError> {
         let schema = job.collection().schema();
         let is_integer = |place: &usize| {
@@ -78,13 +78,13 @@ impl Tar {
         Ok(tar)
     }
 
-    /// Suffixes of members that are no field's.
+    /// The suffixes of members that do not belong to a field.
     fn extras(&self) -> Vec<&'static str> {
         let has_others = self.attribute_names.len() > usize::from(self.label.is_some());
         self.label.map(|_| ".cls").into_iter().chain(has_others.then_some(self.json_suffix)).collect()
     }
 
-    /// The attributes but the label, as an object; none if there are none.
+    /// The attributes except the label, as a JSON object; `None` if there are none.
     fn attributes(&self, values: &[Option<AttributeValue>]) -> Option<String> {
         let all = self.attribute_names.iter().zip(values).enumerate();
         let others = all.filter(|(place, _)| Some(*place) != self.label);
@@ -177,14 +177,14 @@ fn header(name: &[u8], len: u64, kind: EntryType) -> Header {
     header
 }
 
-/// Fills the last block of `len` bytes.
+/// Writes zeros up to the end of the last block of `len` bytes.
 fn pad(out: &mut dyn Write, len: u64) -> io::Result<()> {
     let rest = len.next_multiple_of(BLOCK_LEN as u64) - len;
     out.write_all(ZEROS.get(..grainstore_format::to_usize(rest)).unwrap_or_default())
 }
 
 impl Grouping {
-    /// Looks at the first member of a sample, and says whether it is merged with the one before.
+    /// Looks at the first member of a sample. Returns whether WebDataset would merge it with the sample before.
     fn look(&mut self, ordinal: u64, member: &[u8]) -> bool {
         if last_part(member).first() == Some(&b'.') {
             count(&mut self.hidden, ordinal);
@@ -200,13 +200,13 @@ impl Grouping {
     }
 
     fn notes(&self) -> Vec<String> {
-        let told = |(count, first): (u64, Option<u64>), what: &str| {
+        let note = |(count, first): (u64, Option<u64>), what: &str| {
             first.map(|first| format!("{what}: {count} in all, the first is sample {first}"))
         };
         let merged = "WebDataset ends a sample's name at the first dot of its last part, and takes samples that follow \
                       each other with the same name for one";
         let hidden = "WebDataset does not see members whose last part begins with a dot";
-        told(self.merged, merged).into_iter().chain(told(self.hidden, hidden)).collect()
+        note(self.merged, merged).into_iter().chain(note(self.hidden, hidden)).collect()
     }
 }
 

@@ -1,5 +1,5 @@
-//! TFRecord files: each sample a `tf.train.Example`, or, where the dataset was made of the records themselves, what it
-//! was made of.
+//! TFRecord files: each record is a sample as a `tf.train.Example`, or, if the dataset holds the original records, the
+//! original record.
 //!
 //! ```text
 //! length u64 | masked CRC-32C of it u32 | record | masked CRC-32C of it u32
@@ -18,17 +18,17 @@ use crate::index_pass;
 use crate::job::ExportJob;
 use crate::shards::{ShardWriter, Sharded};
 
-/// The field of a dataset that holds records as they were found.
+/// The field of a dataset that holds the original records.
 const RECORD: &str = "record";
 
-/// What was found out about the files to be.
+/// The plan of a TFRecord export.
 pub(crate) struct TfRecord {
     schema: Schema,
     is_raw: bool,
 }
 
 impl TfRecord {
-    /// Looks at all selected samples.
+    /// Checks all selected samples.
     pub(crate) fn plan(job: &ExportJob<'_>) -> Result<Self, ExportError> {
         let collection = job.collection();
         let schema = collection.schema();
@@ -101,12 +101,12 @@ fn framed(out: &mut dyn Write, len: u64, write: impl FnOnce(&mut dyn Write) -> i
     out.write_all(&masked(crc).to_le_bytes())
 }
 
-/// So that the checksum of bytes that hold checksums is no trivial one.
+/// Masks a checksum, so that bytes that contain CRCs do not get a trivial CRC.
 fn masked(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// Sums what passes by.
+/// Computes the checksum of the bytes that pass through.
 struct Summed<'a> {
     out: &'a mut dyn Write,
     crc: u32,

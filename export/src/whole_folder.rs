@@ -1,12 +1,12 @@
-//! Formats that write one folder themselves, with no shards.
+//! Formats that write one folder, without shards.
 
 use std::path::Path;
 
 use crate::ExportError;
 use crate::job::ExportJob;
 
-/// A format that is one folder and writes it by itself. It has looked at the selection and found nothing amiss.
+/// A format that writes one folder, without shards. Its `plan` has checked the selection.
 pub(crate) trait WholeFolder: Sized {
-    /// Writes and syncs everything. Returns what the user should know of it.
+    /// Writes and syncs everything. Returns notes for the user.
     fn write(self, job: &ExportJob<'_>, folder: &Path) -> Result<Vec<String>, ExportError>;
 }

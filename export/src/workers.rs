@@ -1,4 +1,4 @@
-//! Several threads at the same work. The first to fail ends the others.
+//! Runs the same work on several threads. The first error stops the others.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -6,7 +6,7 @@ use std::thread;
 use crate::ExportError;
 use crate::job::ExportJob;
 
-/// Does `work` on `thread_count` threads. Each returns when there is nothing left to do.
+/// Calls `work` on `thread_count` threads. Each call returns when there is nothing left to do.
 pub(crate) fn run(
     job: &ExportJob<'_>,
     thread_count: usize,
@@ -15,7 +15,7 @@ pub(crate) fn run(
     let failure = Mutex::new(None);
     let fail = |error: ExportError| {
         let mut first = failure.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those that end because of it say that they were stopped, and say so later.
+        // The threads that stop because of it report `Interrupted`, and later than this one.
         first.get_or_insert(error);
         job.fail();
     };

@@ -1,8 +1,9 @@
 //! Parquet files: a column `key`, one for each attribute with its exact type, one for each field.
 //!
-//! Fields are stored as they are, since pictures do not shrink; the other columns are Snappy. A row group holds about
-//! 64 MiB of payload. What Parquet has no type for stands in the file's metadata: under `grainstore` the schema and the
-//! dataset's own metadata, under `huggingface` the names of the classes, as the `datasets` library keeps them.
+//! Fields are stored uncompressed, because pictures do not shrink, unless they are text; the other columns use Snappy.
+//! A row group holds about 64 MiB of payload. The file's metadata holds what Parquet has no type for: under
+//! `grainstore` the schema and the dataset's own metadata, under `huggingface` the names of the classes for the
+//! `datasets` library.
 
 use std::path::Path;
 
@@ -19,16 +20,16 @@ mod schema;
 use self::rows::RowWriter;
 use self::schema::FileSchema;
 
-/// Bytes of a value: pages have lengths of 31 bits.
+/// The longest value: pages have lengths of 31 bits.
 const VALUE_LEN_MAX: u64 = (1 << 31) - (1 << 20);
 
-/// What was found out about the files to be.
+/// The plan of a Parquet export.
 pub(crate) struct Parquet {
     schema: FileSchema,
 }
 
 impl Parquet {
-    /// Looks at all selected samples.
+    /// Checks all selected samples.
     pub(crate) fn plan(job: &ExportJob<'_>) -> Result<Self, ExportError> {
         let schema = job.collection().schema();
         let names_key = schema.attribute(schema::KEY).is_some() || schema.field(schema::KEY).is_some();
@@ -41,7 +42,7 @@ impl Parquet {
             is_utf8 &= sample.key.as_deref().is_none_or(|key| std::str::from_utf8(key).is_ok());
             sample.check_len(VALUE_LEN_MAX, "a value in Parquet")
         })?;
-        Ok(Self { schema: FileSchema::of(job, is_utf8).map_err(told(job.out))? })
+        Ok(Self { schema: FileSchema::of(job, is_utf8).map_err(library_error(job.out))? })
     }
 }
 
@@ -55,8 +56,8 @@ impl Sharded for Parquet {
     }
 }
 
-/// What the library said.
-fn told(path: &Path) -> impl FnOnce(::parquet::errors::ParquetError) -> ExportError {
+/// Makes an error of the Parquet library, or of the file below it.
+fn library_error(path: &Path) -> impl FnOnce(::parquet::errors::ParquetError) -> ExportError {
     use ::parquet::errors::ParquetError;
     move |error| match error {
         ParquetError::External(source) => match source.downcast::<std::io::Error>() {

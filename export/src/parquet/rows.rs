@@ -1,4 +1,4 @@
-//! Gathers rows by column, and writes them as a row group when there are enough.
+//! Collects rows by column, and writes them as a row group when there are enough.
 
 use std::path::Path;
 
@@ -10,15 +10,15 @@ use bytes::Bytes;
 use grainstore_format::{AttributeType, AttributeValue, FieldType, escape_bytes, to_usize};
 use grainstore_host::SteadyFile;
 
+use super::library_error;
 use super::schema::FileSchema;
-use super::told;
 use crate::ExportError;
 use crate::fetch::ExportedSample;
 use crate::shards::ShardWriter;
 
-/// Payload of a row group.
+/// The payload bytes after which a row group is written.
 const GROUP_LEN: u64 = 64 << 20;
-/// Bytes of a page of values that are bytes, but for one that is longer.
+/// The most bytes of a page of byte strings, unless a single value is longer.
 const PAGE_LEN: usize = 1 << 20;
 
 /// Writes one file.
@@ -31,9 +31,9 @@ pub(super) struct RowWriter<'a> {
     group_len: u64,
 }
 
-/// A column of the rows that are gathered.
+/// One column of the rows that are collected.
 struct ParquetColumn {
-    /// 1 for each row that has a value, else 0; of a column that every row has, none.
+    /// 1 for each row that has a value, else 0; `None` for a column in which every row has a value.
     levels: Option<Vec<i16>>,
     values: ColumnValues,
 }
@@ -55,7 +55,7 @@ impl<'a> RowWriter<'a> {
     ) -> std::result::Result<Self, ExportError> {
         let root = schema.root.clone();
         let properties = schema.properties.clone();
-        let file = SerializedFileWriter::new(file, root, properties).map_err(told(path))?;
+        let file = SerializedFileWriter::new(file, root, properties).map_err(library_error(path))?;
         Ok(Self { schema, path, file, columns: empty_columns(schema), row_count: 0, group_len: 0 })
     }
 
@@ -107,14 +107,14 @@ impl ShardWriter for RowWriter<'_> {
         self.push(sample)?;
         self.row_count += 1;
         self.group_len = self.group_len.saturating_add(sample.facts.payload_len);
-        if self.group_len < GROUP_LEN { Ok(()) } else { self.write_group().map_err(told(self.path)) }
+        if self.group_len < GROUP_LEN { Ok(()) } else { self.write_group().map_err(library_error(self.path)) }
     }
 
     fn finish(mut self: Box<Self>) -> std::result::Result<(), ExportError> {
         if self.row_count > 0 {
-            self.write_group().map_err(told(self.path))?;
+            self.write_group().map_err(library_error(self.path))?;
         }
-        let mut file = self.file.into_inner().map_err(told(self.path))?;
+        let mut file = self.file.into_inner().map_err(library_error(self.path))?;
         file.sync().map_err(ExportError::io("sync it", self.path))
     }
 }
@@ -127,7 +127,7 @@ fn empty_columns(schema: &FileSchema) -> Vec<ParquetColumn> {
     key.into_iter().chain(attributes).chain(fields).collect()
 }
 
-/// Memory for a value; a dataset may say that it is longer than there is.
+/// Allocates memory for a value; a dataset may claim a length that does not fit in memory.
 fn room(len: u64) -> std::result::Result<Vec<u8>, ExportError> {
     let mut bytes = Vec::new();
     let no_memory = |_| ExportError::Read(grainstore_reader::ReadError::NoMemory { len });
@@ -151,7 +151,7 @@ impl ParquetColumn {
     fn push(&mut self, value: Option<AttributeValue>) {
         self.note(value.is_some());
         let Some(value) = value else { return };
-        // The column's type was made of the attribute's. Unsigned values keep their bits.
+        // The column's type was derived from the attribute's. Unsigned values keep their bits.
         match (&mut self.values, value) {
             (ColumnValues::Bool(values), AttributeValue::Bool(value)) => values.push(value),
             (ColumnValues::Int32(values), AttributeValue::Int(value)) => {
@@ -198,7 +198,7 @@ fn write<T: DataType>(writer: &mut ColumnWriterImpl<'_, T>, values: &[T::T], lev
     writer.write_batch(values, levels, None).map(drop)
 }
 
-/// As many at a time as make a page: whether a page is full is looked at only between calls.
+/// Writes one page of values at a time: the library checks whether a page is full only between calls.
 fn write_bytes(
     writer: &mut ColumnWriterImpl<'_, ByteArrayType>,
     mut values: &[ByteArray],
@@ -223,7 +223,7 @@ fn write_bytes(
     Ok(())
 }
 
-/// How many values make a page, 1 or more where there are any.
+/// The number of values that fill a page; at least 1 if there are any.
 fn page_count(values: &[ByteArray]) -> usize {
     let mut len = 0_usize;
     let fits = |value: &&ByteArray| {
@@ -233,7 +233,7 @@ fn page_count(values: &[ByteArray]) -> usize {
     values.iter().take_while(fits).count().max(1).min(values.len())
 }
 
-/// How many rows the first `count` values take, with those behind the last that have none.
+/// The number of rows up to the last of the first `count` values, plus the rows without a value that follow it.
 fn nth_value_end(levels: &[i16], count: usize) -> usize {
     let mut values = levels.iter().enumerate().filter(|(_, level)| **level > 0).skip(count);
     values.next().map_or(levels.len(), |(place, _)| place)

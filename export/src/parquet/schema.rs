@@ -1,4 +1,4 @@
-//! The columns of a file, how they are stored, and its metadata.
+//! The columns of a Parquet file, how they are stored, and its metadata.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(super) struct FileSchema {
 }
 
 impl FileSchema {
-    /// `is_utf8`: all keys are.
+    /// `is_utf8`: whether all keys are UTF-8.
     pub(super) fn of(job: &ExportJob<'_>, is_utf8: bool) -> Result<Self> {
         let schema = job.collection().schema().clone();
         let is_keyed = job.collection().is_keyed();
@@ -79,7 +79,7 @@ fn properties(job: &ExportJob<'_>, schema: &Schema, is_utf8: bool) -> WriterProp
         .set_key_value_metadata(Some(metadata.into_iter().chain(theirs).collect()));
     for field in schema.fields() {
         let path = ColumnPath::new(vec![field.name.clone()]);
-        // The smallest and the largest picture help nobody to find one.
+        // The smallest and the largest picture do not help to find one.
         builder = builder.set_column_statistics_enabled(path.clone(), EnabledStatistics::None);
         builder = builder.set_column_dictionary_enabled(path.clone(), false);
         if field.kind != FieldType::Str {
@@ -89,7 +89,7 @@ fn properties(job: &ExportJob<'_>, schema: &Schema, is_utf8: bool) -> WriterProp
     builder.build()
 }
 
-/// The schema and the dataset's metadata, as they are.
+/// The schema and the dataset's metadata as JSON.
 fn ours(job: &ExportJob<'_>, schema: &Schema) -> Value {
     let attributes = schema.attributes().iter().map(|one| json!({ "name": one.name, "type": one.kind.name() }));
     let fields = schema.fields().iter().map(|one| json!({ "name": one.name, "type": one.kind.name() }));
@@ -100,7 +100,7 @@ fn ours(job: &ExportJob<'_>, schema: &Schema) -> Value {
     })
 }
 
-/// The types of all columns, where the label is one of classes with names.
+/// The types of all columns, if the label is a class and the classes have names.
 fn huggingface(job: &ExportJob<'_>, schema: &Schema, is_utf8: bool) -> Option<Value> {
     schema.attribute("label")?;
     let names = labels::class_names(job)?;
