@@ -1,4 +1,5 @@
-//! Columns of an index that is being made: byte strings that grow at the end and spill to one file when memory ends.
+//! The columns of an index under construction: byte strings that grow at the end and spill to one file when they exceed
+//! their share of memory.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use crate::WriteError;
 use crate::storage::{Storage, StorageFile};
 
-/// The file that columns spill to. It is made at the first spill and removed at the end.
+/// The file that columns spill to. It is created at the first spill and removed at the end.
 pub(crate) struct Spill {
     storage: Arc<dyn Storage>,
     path: PathBuf,
@@ -20,7 +21,7 @@ impl Spill {
         Self { storage, path, file: None, len: 0 }
     }
 
-    /// Appends `bytes`; their place in the file.
+    /// Appends `bytes` and returns their offset in the file.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<u64, WriteError> {
         let file = match &mut self.file {
             Some(file) => file,
@@ -50,13 +51,13 @@ impl Spill {
 impl Drop for Spill {
     fn drop(&mut self) {
         if self.file.take().is_some() {
-            // Nothing to be done where this fails too.
+            // If this fails, too, there is nothing more to do.
             let _ = self.storage.remove_file(&self.path);
         }
     }
 }
 
-/// One column: what was spilled, in blocks, and a tail in memory.
+/// One column: the spilled blocks, and a tail in memory.
 #[derive(Default)]
 pub(crate) struct ColumnWriter {
     blocks: Vec<SpilledBlock>,
@@ -76,7 +77,7 @@ impl ColumnWriter {
         self.tail.extend_from_slice(bytes);
     }
 
-    /// The tail, for whoever appends elements by itself.
+    /// The tail, for callers that append elements themselves.
     pub(crate) fn tail_mut(&mut self) -> &mut Vec<u8> {
         &mut self.tail
     }
@@ -85,7 +86,7 @@ impl ColumnWriter {
         self.spilled_len + self.tail.len() as u64
     }
 
-    /// Spills the tail where it has reached `limit` bytes.
+    /// Spills the tail if it has `limit` bytes or more.
     pub(crate) fn relieve(&mut self, spill: &mut Spill, limit: usize) -> Result<(), WriteError> {
         if self.tail.len() < limit {
             return Ok(());
@@ -98,7 +99,7 @@ impl ColumnWriter {
         Ok(())
     }
 
-    /// Hands the whole column to `take`, in order, in parts of whole elements.
+    /// Passes the whole column to `take`, in order, in parts of whole elements.
     pub(crate) fn for_each_part(
         &self,
         spill: &Spill,

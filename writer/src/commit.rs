@@ -14,28 +14,29 @@ use crate::{DiskStorage, WriteError};
 
 const PARTIAL: &str = ".partial";
 
-/// `NAME.partial`, held against other writers. Dropped before [`Workplace::publish`], it is removed unless it is kept.
+/// `NAME.partial`, locked against other writers. Dropped before [`Workplace::publish`], it is removed unless it is
+/// kept.
 pub(crate) struct Workplace {
     storage: Arc<dyn Storage>,
     target: PathBuf,
     path: PathBuf,
     replace: bool,
-    kept: bool, // what lies in it is of use, or not ours to remove
+    kept: bool, // its contents are useful, or not ours to remove
     _lock: Box<dyn DirectoryLock>,
 }
 
 impl Workplace {
-    /// Makes `target.partial`, or takes over one that an interrupted writer left and empties it.
+    /// Creates `target.partial`, or takes over and empties one that an interrupted writer left.
     pub(crate) fn create(storage: &Arc<dyn Storage>, target: &Path, overwrite: bool) -> Result<Self, WriteError> {
         let mut workplace = Self::take_over(storage, target, overwrite)?;
         workplace.clear()?;
         Ok(workplace)
     }
 
-    /// Makes `target.partial`, or takes over one that an interrupted writer left, with all that lies in it. It is kept
-    /// until [`Workplace::clear`].
+    /// Creates `target.partial`, or takes over one that an interrupted writer left, with its contents. It is kept until
+    /// [`Workplace::clear`].
     pub(crate) fn take_over(storage: &Arc<dyn Storage>, target: &Path, overwrite: bool) -> Result<Self, WriteError> {
-        // Without `/` or `/.` at the end, which `file_name` passes over and the system does not.
+        // Removes `/` or `/.` at the end, which `file_name` ignores and the operating system does not.
         let target = &target.components().collect::<PathBuf>();
         let replace = check_target(storage.as_ref(), target, overwrite)?;
         let path = partial_path(target)?;
@@ -45,7 +46,7 @@ impl Workplace {
             }
             _ => {}
         }
-        // A link there would lead the writer, and its cleaning up, somewhere else.
+        // With a link there, the writer would create and remove files somewhere else.
         if storage.kind(&path).map_err(WriteError::io("look at", &path))? != Some(EntryKind::Directory) {
             return Err(WriteError::NotReplaceable { path, why: "it is not a directory".into() });
         }
@@ -54,24 +55,24 @@ impl Workplace {
         Ok(Self { storage, target: target.to_owned(), path, replace, kept: true, _lock: lock })
     }
 
-    /// Removes everything in the directory; from now on it is not kept.
+    /// Removes everything in the directory, which is no longer kept.
     pub(crate) fn clear(&mut self) -> Result<(), WriteError> {
         self.clear_but(&[])?;
         self.kept = false;
         Ok(())
     }
 
-    /// Removes everything but files of these names.
+    /// Removes everything except files with these names.
     pub(crate) fn clear_but(&self, wanted: &[&str]) -> Result<(), WriteError> {
         remove_ours(self.storage.as_ref(), &self.path, wanted)
     }
 
-    /// From now on the directory stays, whatever becomes of its writer: a journal says what is whole in it.
+    /// Keeps the directory even if the writer fails: its journal lists the complete segments.
     pub(crate) fn keep(&mut self) {
         self.kept = true;
     }
 
-    /// The directory goes with its writer.
+    /// Removes the directory when the writer is dropped.
     pub(crate) fn give_up(&mut self) {
         self.kept = false;
     }
@@ -80,17 +81,18 @@ impl Workplace {
         &self.path
     }
 
-    /// Writes the manifest, and gives the directory the final name. After this the dataset exists.
+    /// Writes the manifest, and renames the directory to its final name. After this the dataset exists.
     ///
-    /// Where the dataset that it replaced could not be removed, this says where it lies.
+    /// Returns the path of the replaced dataset if it could not be removed.
     pub(crate) fn publish(mut self, manifest: &Manifest) -> Result<Option<PathBuf>, WriteError> {
         write_manifest(&self.storage, &self.path, manifest)?;
         self.storage.sync_dir(&self.path).map_err(WriteError::io("sync", &self.path))?;
         let parent = parent_of(&self.target);
-        // Held until the old dataset is gone: after the exchange it lies where the next writer would begin.
+        // Held until the old dataset is removed: after the exchange it is in the directory that the next writer would
+        // use.
         let _old = if self.replace { Some(lock(self.storage.as_ref(), &self.target)?) } else { None };
         if self.replace {
-            // Looked at again: what stands there now is what would be removed below.
+            // Checked again: what is there now would be removed below.
             check_target(self.storage.as_ref(), &self.target, true)?;
             self.storage.exchange(&self.path, &self.target).map_err(WriteError::io("replace", &self.target))?;
         } else {
@@ -108,13 +110,13 @@ impl Workplace {
             return Ok(None);
         }
         let removed = remove_dataset(self.storage.as_ref(), &self.path);
-        // Unsynced, the removal may come undone: then the next writer of this name removes it again.
+        // If this fails, a crash may undo the removal: the next writer of this name then removes the dataset again.
         let _ = self.storage.sync_dir(&parent);
         Ok(removed.is_err().then(|| self.path.clone()))
     }
 
-    /// Only now, so that a crash before loses no work. Where it fails, or a crash comes between, the file stays and does
-    /// no harm. spec.md: WR-5.
+    /// Removes the journal. This happens last, so that a crash before loses no work. If it fails, the file remains and
+    /// does no harm. spec.md: WR-5.
     fn remove_journal(&self) {
         let _ = self.storage.remove_file(&self.target.join(JOURNAL_NAME));
         let _ = self.storage.sync_dir(&self.target);
@@ -124,13 +126,13 @@ impl Workplace {
 impl Drop for Workplace {
     fn drop(&mut self) {
         if !self.kept {
-            // Nothing to be done where this fails too: the next writer of this name takes the directory over.
+            // If this fails, too, the next writer of this name takes over the directory.
             let _ = remove_dataset(self.storage.as_ref(), &self.path);
         }
     }
 }
 
-/// The directory in which an interrupted writer of `target` left finished segments and a journal, if there is one:
+/// The directory in which an interrupted writer of `target` left finished segments and a journal, if there is one.
 /// `DatasetWriter::resume` continues there.
 pub fn resumable(target: &Path) -> Option<PathBuf> {
     let partial = partial_path(&target.components().collect::<PathBuf>()).ok()?;
@@ -138,16 +140,16 @@ pub fn resumable(target: &Path) -> Option<PathBuf> {
     (kind == Some(EntryKind::File)).then_some(partial)
 }
 
-/// As [`resumable`], where no writer is at work there.
+/// Like [`resumable`], but fails if a writer is using the directory.
 ///
 /// # Errors
-/// `Locked` where one is.
+/// `Locked` if a writer is using the directory.
 pub fn abandoned(target: &Path) -> Result<Option<PathBuf>, WriteError> {
     let Some(partial) = resumable(target) else { return Ok(None) };
     lock(&DiskStorage, &partial).map(|_lock| Some(partial))
 }
 
-/// Holds a directory against other writers.
+/// Locks a directory against other writers.
 pub(crate) fn lock(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn DirectoryLock>, WriteError> {
     storage.lock_dir(directory).map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => WriteError::Locked { path: directory.to_owned() },
@@ -161,7 +163,7 @@ pub(crate) fn write_manifest(
     directory: &Path,
     manifest: &Manifest,
 ) -> Result<(), WriteError> {
-    // The names that the manifest speaks of become durable before it does.
+    // The file names in the manifest become durable before the manifest does.
     storage.sync_dir(directory).map_err(WriteError::io("sync", directory))?;
     let mut output = Output::create(storage, directory.join(Manifest::FILE_NAME))?;
     output.write(&manifest.encode()?)?;
@@ -171,7 +173,7 @@ pub(crate) fn write_manifest(
 fn partial_path(target: &Path) -> Result<PathBuf, WriteError> {
     let refuse = |why: &str| Err(WriteError::NotReplaceable { path: target.to_owned(), why: why.into() });
     let Some(name) = target.file_name() else { return refuse("it is not a name for a dataset") };
-    // Another writer, of the name without it, would take it over.
+    // The writer of the name without `.partial` would take it over.
     if name.as_encoded_bytes().ends_with(PARTIAL.as_bytes()) {
         return refuse("names that end in .partial are reserved for datasets under construction");
     }
@@ -187,7 +189,7 @@ pub(crate) fn parent_of(path: &Path) -> PathBuf {
     }
 }
 
-/// Whether something of ours stands under the final name, to be replaced.
+/// Whether there is a dataset under the final name, to be replaced. Fails if something else is there.
 fn check_target(storage: &dyn Storage, target: &Path, overwrite: bool) -> Result<bool, WriteError> {
     let kind = storage.kind(target).map_err(WriteError::io("look at", target))?;
     let refuse = |why: String| Err(WriteError::NotReplaceable { path: target.to_owned(), why });
@@ -208,7 +210,7 @@ fn check_target(storage: &dyn Storage, target: &Path, overwrite: bool) -> Result
     }
 }
 
-/// Names that grainstore gives: nothing else is ever removed.
+/// Whether grainstore gives files this name: nothing else is ever removed.
 pub(crate) fn is_ours(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     let name = name.strip_suffix(".tmp").unwrap_or(name);
@@ -224,7 +226,7 @@ pub(crate) fn is_ours(name: &OsStr) -> bool {
         || name.strip_suffix(".idx").is_some_and(|name| digits(name) || index(name))
 }
 
-/// Removes files of ours from a directory, but those `wanted`; refuses where something else lies in it.
+/// Removes our files, except those `wanted`, from a directory; fails if it holds anything else.
 fn remove_ours(storage: &dyn Storage, directory: &Path, wanted: &[&str]) -> Result<(), WriteError> {
     let mut names = storage.list(directory).map_err(WriteError::io("list", directory))?;
     if let Some(foreign) = names.iter().find(|name| !is_ours(name)) {
@@ -232,7 +234,8 @@ fn remove_ours(storage: &dyn Storage, directory: &Path, wanted: &[&str]) -> Resu
         return Err(WriteError::NotReplaceable { path: directory.to_owned(), why });
     }
     names.retain(|name| !wanted.iter().any(|wanted| name == wanted));
-    // The manifest goes first: what is half removed is no dataset. Then the journal: nor can it be gone on with.
+    // The manifest goes first, so that a half-removed directory is not a dataset; then the journal, so that it is not
+    // resumed.
     names.sort_by_key(|name| (name != Manifest::FILE_NAME, name != JOURNAL_NAME));
     for name in names {
         let path = directory.join(name);

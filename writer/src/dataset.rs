@@ -1,4 +1,4 @@
-//! The writer of a dataset: takes samples, rolls segments, merges their indexes, commits.
+//! The writer of a dataset: takes samples, starts and finishes segments, merges their indexes, commits.
 
 mod begin;
 
@@ -20,17 +20,17 @@ use crate::storage::Storage;
 use crate::target_directory::TargetDirectory;
 use crate::{Sample, StreamError, StreamedSample, WriteError, WriterOptions};
 
-/// Samples are prepared in batches of at most so many.
+/// The most samples that are prepared as one batch.
 const BATCH_SAMPLES: usize = 16384;
-/// ... and of about so many bytes; one batch is prepared while the one before is written.
+/// The approximate number of bytes of such a batch; one batch is prepared while the one before is written.
 const BATCH_LEN: u64 = 32 << 20;
 
-/// What was written. Of a dataset that was added to, what was added.
+/// What a writer wrote. For an existing dataset, what was added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
-    /// Samples.
+    /// The number of samples.
     pub samples: u64,
-    /// Segments.
+    /// The number of segments.
     pub segments: u64,
     /// Raw bytes of all payloads.
     pub payload_bytes: u64,
@@ -38,12 +38,12 @@ pub struct Summary {
     pub stored_bytes: u64,
     /// The dataset's fingerprint.
     pub fingerprint: Fingerprint,
-    /// Where the replaced dataset still lies, if it could not be removed. The new one is in place all the same.
+    /// The path of the replaced dataset, if it could not be removed. The new dataset is published nevertheless.
     pub leftover: Option<PathBuf>,
 }
 
-/// Writes a dataset, or adds to one. Dropped without [`DatasetWriter::finish`], it removes what it wrote, but for what a
-/// journal makes worth keeping: see [`DatasetWriter::create_journaled`].
+/// Writes a dataset, or adds to one. Dropped without [`DatasetWriter::finish`], it removes what it wrote, except
+/// finished segments that a journal lists: see [`DatasetWriter::create_journaled`].
 pub struct DatasetWriter {
     segments: Vec<FinishedSegment>,
     finished: u64, // samples in them
@@ -65,7 +65,7 @@ impl DatasetWriter {
     /// Takes the next sample.
     ///
     /// # Errors
-    /// Where it does not agree with the schema, or an earlier one could not be written.
+    /// If it does not match the schema, or an earlier sample could not be written.
     pub fn write(&mut self, sample: Sample) -> Result<(), WriteError> {
         if self.failed {
             return Err(WriteError::Failed);
@@ -91,13 +91,13 @@ impl DatasetWriter {
     /// Takes the next sample from `source`, which has exactly `sample.len` bytes; for samples too large for memory.
     ///
     /// # Errors
-    /// `Source` where the source failed or had another length: the sample is not written, others can be.
+    /// `Source` if the source failed or had another length: the sample is not written, but others can be.
     pub fn write_stream(&mut self, sample: &StreamedSample, source: &mut dyn Read) -> Result<(), StreamError> {
         sample.described().check(&self.spec, self.next_ordinal(), sample.len)?;
         self.guarded(Self::drain)?;
         self.guarded(|writer| writer.segment_for(sample.len).map(|_| ()))?;
         let Some(segment) = self.open.as_mut() else { return Err(WriteError::Failed.into()) };
-        // Set for the time being: a source that panics leaves the segment in the middle of a sample.
+        // Set during the call: a source that panics leaves the segment in the middle of a sample.
         self.failed = true;
         let result = segment.push_stream(sample, source);
         self.failed = matches!(result, Err(StreamError::Write(_)));
@@ -105,34 +105,36 @@ impl DatasetWriter {
         result
     }
 
-    /// Samples taken so far, those that a resumed writer found included.
+    /// The number of samples taken so far, including those that a resumed writer found.
     pub fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Samples that are kept whatever happens to this writer: those of the segments that its journal lists.
+    /// The number of samples that are kept even if this writer fails: those of the segments that its journal lists.
     pub fn safe_samples(&self) -> u64 {
         self.journal.as_ref().map_or(0, Journal::safe_samples)
     }
 
-    /// Keeps facts of the caller's: `notes` is asked for those that belong to the first so many samples whenever a segment
-    /// is finished, and a writer that resumes gets them back. Nested at most 100 levels deep; without a journal, nothing.
+    /// Stores notes of the caller in the journal. Whenever a segment is finished, `notes` is called with the number of
+    /// samples in the finished segments and returns the note for them; a writer that resumes gets it back. A note is
+    /// nested at most 100 levels deep. Without a journal, this does nothing.
     pub fn set_notes(&mut self, notes: impl Fn(u64) -> serde_json::Value + Send + 'static) {
         if let Some(journal) = &mut self.journal {
             journal.set_notes(Box::new(notes));
         }
     }
 
-    /// Gives up: removes what was written, also what a journal would keep.
+    /// Removes what was written, including what a journal would keep.
     pub fn discard(mut self) {
         self.open = None;
         self.directory.give_up();
     }
 
-    /// Writes what is left, merges, and commits: after this the dataset stands under its name.
+    /// Writes the remaining samples, merges the indexes, and commits: after this the dataset exists under its name.
     ///
     /// # Errors
-    /// Where there was no sample, a key stands twice, or the disk refused; then nothing stands there that did not before.
+    /// If there was no sample, a key appears twice, or a file operation failed. The final name is then as it was
+    /// before.
     pub fn finish(mut self) -> Result<Summary, WriteError> {
         self.guarded(Self::drain)?;
         self.guarded(Self::close_segment)?;
@@ -153,7 +155,7 @@ impl DatasetWriter {
         Ok(summary)
     }
 
-    /// Names all segments, and the index that is merged here where there are two or more.
+    /// The manifest of all segments. Merges their indexes if there are two or more.
     fn manifest(&self) -> Result<Manifest, WriteError> {
         let earlier = self.directory.generations();
         let new = self.segments.iter().map(FinishedSegment::reference);
@@ -182,7 +184,7 @@ impl DatasetWriter {
         result
     }
 
-    /// Prepares the pending samples while the ones prepared before are placed.
+    /// Prepares the pending samples while those prepared before are written.
     fn turn_over(&mut self) -> Result<(), WriteError> {
         let pending = std::mem::take(&mut self.pending);
         self.pending_len = 0;
@@ -229,7 +231,7 @@ impl DatasetWriter {
     }
 
     fn close_segment(&mut self) -> Result<(), WriteError> {
-        // One in which a streamed sample failed may be empty; its file goes with it.
+        // A segment in which a streamed sample failed may be empty; its file is then removed.
         let Some(segment) = self.open.take().filter(|segment| !segment.is_empty()) else { return Ok(()) };
         if (self.directory.segments().len() + self.segments.len()) as u64 == MAX_SEGMENTS {
             let found = MAX_SEGMENTS + 1;
@@ -261,7 +263,7 @@ impl DatasetWriter {
     }
 }
 
-/// Ordinals in an error of one segment, counted through the dataset.
+/// Changes the ordinals in an error from those of one segment to those of the dataset.
 fn counted_from(first: u64, error: WriteError) -> WriteError {
     match error {
         WriteError::DuplicateKey { key, first: one, second } => {

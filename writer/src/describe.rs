@@ -1,4 +1,4 @@
-//! What the index needs of a sample beside where its bytes are, and whether it agrees with the schema.
+//! The part of a sample that the index needs beside the location of its bytes, and its check against the schema.
 //! spec.md: KEY-1, ATR-1, FLD-1, FLD-2.
 
 use std::ops::Range;
@@ -9,7 +9,7 @@ use crate::WriteError;
 use crate::index::{IndexRow, IndexSpec};
 use crate::options::{Sample, StreamedSample};
 
-/// Bytes of a key that an error shows at most, where its length is what is wrong.
+/// The most bytes of a key that an error about its length shows.
 const SHOWN_KEY_LEN: usize = 64;
 
 /// A sample without its payload.
@@ -39,7 +39,7 @@ impl<'a> Described<'a> {
         IndexRow { offset, stored_len, raw_len: stored_len, crc, lz4: false, key, attributes, fields }
     }
 
-    /// Compares it with the schema; `ordinal` and the key name it in the error.
+    /// Checks it against the schema; `ordinal` and the key identify it in the error.
     pub(crate) fn check(self, spec: &IndexSpec, ordinal: u64, payload_len: u64) -> Result<(), WriteError> {
         let key = self.key.get(..SHOWN_KEY_LEN).filter(|_| self.key.len() > MAX_KEY_LEN).unwrap_or(self.key);
         let wrong = |what: String| WriteError::Sample { ordinal, key: key.to_vec(), what };

@@ -1,4 +1,4 @@
-//! The real disk.
+//! The storage of this machine's file system.
 
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
@@ -54,7 +54,7 @@ impl Storage for DiskStorage {
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
-        // A link that somebody left under this name is removed, not followed.
+        // A link under this name is removed, not followed.
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}

@@ -1,4 +1,4 @@
-//! Writes a gathered index behind what stands in a file already: sections, directory, footer. spec.md: sections 4 to 6.
+//! Writes a complete index at the end of a file: sections, directory, footer. spec.md: sections 4 to 6.
 
 use grainstore_format::{
     BLOCK_LEN, ChecksumBuilder, Directory, Fingerprint, Footer, KeyGeometry, SectionKind, SectionRecord, round_up,
@@ -10,7 +10,7 @@ use crate::column::{ColumnWriter, Spill};
 use crate::index::{FieldBounds, IndexBuilder, Optional};
 use crate::output::Output;
 
-/// What is known of a file once its index is written.
+/// Facts about a file after its index is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Emitted {
     pub(crate) fingerprint: Fingerprint,
@@ -99,7 +99,7 @@ fn emit_fields(sections: &mut Sections<'_>, columns: &[Optional<FieldBounds>], l
     Ok(())
 }
 
-/// Sections as they go out, one behind the other.
+/// Writes sections, one after the other.
 struct Sections<'a> {
     output: &'a mut Output,
     spill: &'a Spill,
@@ -109,13 +109,13 @@ struct Sections<'a> {
 type Write<'a> = dyn FnMut(&[u8]) -> Result<(), WriteError> + 'a;
 
 impl Sections<'_> {
-    /// A column as it is.
+    /// Writes a column unchanged.
     fn column(&mut self, kind: SectionKind, item: u16, width: u32, column: &ColumnWriter) -> Result<(), WriteError> {
         let spill = self.spill;
         self.section(kind, item, width, |write| column.for_each_part(spill, write))
     }
 
-    /// A column of 64-bit integers that all fit `width` bytes.
+    /// Writes a column of 64-bit integers that all fit in `width` bytes.
     fn narrowed(&mut self, kind: SectionKind, item: u16, width: u32, column: &ColumnWriter) -> Result<(), WriteError> {
         let spill = self.spill;
         self.section(kind, item, width, |write| {
@@ -160,7 +160,7 @@ struct KeyColumns {
     bucket_width: u32,
 }
 
-/// Sorts the keys into buckets of slots, and finds keys that stand twice. spec.md: KEY-1 to KEY-5.
+/// Sorts the keys into buckets of slots, and fails if a key appears twice. spec.md: KEY-1 to KEY-5.
 fn sort_keys(builder: &mut IndexBuilder) -> Result<KeyColumns, WriteError> {
     let sample_count = builder.counts.sample_count;
     let geometry = KeyGeometry::new(sample_count);
@@ -198,7 +198,7 @@ fn sort_keys(builder: &mut IndexBuilder) -> Result<KeyColumns, WriteError> {
 
 const COLUMN_LIMIT: usize = 1 << 20;
 
-/// The samples of these ordinals, whose keys have one hash, have different keys.
+/// Fails unless the samples of these ordinals, whose keys have the same hash, have different keys.
 fn check_distinct(builder: &IndexBuilder, ordinals: &[u64]) -> Result<(), WriteError> {
     if ordinals.len() < 2 {
         return Ok(());

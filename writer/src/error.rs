@@ -1,24 +1,24 @@
-//! What can go wrong while a dataset is written.
+//! The errors of writing a dataset.
 
 use std::io;
 use std::path::PathBuf;
 
 use grainstore_format::{FormatError, Remedy, escape_bytes, shown_path};
 
-/// Why a dataset could not be written. Nothing stands under the final name that was not there before.
+/// Why a dataset could not be written. The final name is as it was before.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// Something stands under the final name already.
+    /// The final name exists already.
     #[error("{}: already exists", shown_path(path))]
     DestinationExists {
         /// The final name.
         path: PathBuf,
     },
-    /// Something stands there that the writer will not replace or remove.
+    /// The path holds something that the writer will not replace or remove.
     #[error("{}: not replaced: {why}", shown_path(path))]
     NotReplaceable {
-        /// What stands in the way.
+        /// The path that is in the way.
         path: PathBuf,
         /// The reason.
         why: String,
@@ -26,10 +26,10 @@ pub enum WriteError {
     /// Another process writes the same dataset.
     #[error("{}: another process is writing it", shown_path(path))]
     Locked {
-        /// The directory that it holds.
+        /// The directory that it has locked.
         path: PathBuf,
     },
-    /// What an interrupted writer left was made of something else, or otherwise; it stays as it is.
+    /// An interrupted writer had another source or other options. What it left is not changed.
     #[error("{}: cannot be resumed: {what}", shown_path(path))]
     ResumeMismatch {
         /// The directory that it left.
@@ -37,22 +37,22 @@ pub enum WriteError {
         /// What differs.
         what: String,
     },
-    /// Samples cannot be added to what stands there.
+    /// Samples cannot be added to this path.
     #[error("{}: nothing can be added to it: {why}", shown_path(path))]
     NotExtendable {
-        /// What stands there.
+        /// The path.
         path: PathBuf,
         /// The reason.
         why: String,
     },
-    /// The disk refused.
+    /// A file operation failed.
     #[error("{}: cannot {operation}: {source}", shown_path(path))]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Two samples have the same key.
@@ -65,28 +65,28 @@ pub enum WriteError {
         /// Ordinal of the second.
         second: u64,
     },
-    /// A sample does not agree with the schema or the limits.
+    /// A sample does not match the schema or exceeds a limit.
     #[error("sample {ordinal} (key \"{}\"): {what}", escape_bytes(key))]
     Sample {
         /// Its ordinal.
         ordinal: u64,
-        /// Its key, empty where it has none.
+        /// Its key, empty if it has none.
         key: Vec<u8>,
         /// What is wrong.
         what: String,
     },
-    /// An external segment is not as it has to be, or what was said of its file.
+    /// An external segment, or the description of its file, is invalid.
     #[error("external segment {number}: {what}")]
     External {
-        /// The number that it was begun with.
+        /// The number that it was started with.
         number: usize,
-        /// Found and expected.
+        /// What was found and what was expected.
         what: String,
     },
-    /// An option or a limit of the format.
+    /// An option is invalid, or a limit of the format is exceeded.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// A file of ours that was read back is not what was written.
+    /// A file of grainstore is damaged.
     #[error("{}: {source}", shown_path(path))]
     Damaged {
         /// The file.
@@ -100,7 +100,7 @@ pub enum WriteError {
     /// The threads that checksum and compress could not be started, or failed.
     #[error("worker threads: {0}")]
     Threads(String),
-    /// An earlier call failed; the writer refuses to go on.
+    /// An earlier call failed; the writer cannot continue.
     #[error("an earlier write failed; the dataset was given up")]
     Failed,
 }
@@ -126,7 +126,7 @@ impl WriteError {
     }
 }
 
-/// Whether the disk is full, or the user's share of it.
+/// Whether the disk is full, or the user's quota is used up.
 fn is_disk_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
@@ -135,7 +135,7 @@ fn is_disk_full(error: &io::Error) -> bool {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StreamError {
-    /// The source failed, or had another length than it said. The writer is as it was before the sample.
+    /// The source failed, or its length was not the given one. The writer is as it was before the sample.
     #[error(transparent)]
     Source(io::Error),
     /// The writer failed.

@@ -1,4 +1,4 @@
-//! Reads what a dataset that stands is made of, for those who add to it or make its index again.
+//! Reads the properties of an existing dataset, to add samples to it or to rebuild its index.
 
 use std::path::Path;
 
@@ -10,25 +10,25 @@ use crate::rows::SegmentRows;
 use crate::storage::{EntryKind, Storage};
 use crate::{DiskStorage, WriteError};
 
-/// What samples that are added to a dataset have to agree with.
+/// The properties of a dataset that added samples must match.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExistingDataset {
     /// Chunk size, alignment and hash seed.
     pub geometry: Geometry,
     /// Schema and user metadata.
     pub metadata: Metadata,
-    /// Whether every sample has a key; else none has.
+    /// Whether every sample has a key; otherwise none has.
     pub keyed: bool,
-    /// Its samples.
+    /// The number of its samples.
     pub sample_count: u64,
-    /// Its segments.
+    /// The number of its segments.
     pub segment_count: u64,
 }
 
-/// What the dataset of this directory is made of.
+/// Reads the properties of the dataset in this directory.
 ///
 /// # Errors
-/// Where it is no dataset's directory, or damaged.
+/// If it is not a dataset's directory, or it is damaged.
 pub fn existing(dataset: &Path) -> Result<ExistingDataset, WriteError> {
     existing_on(&DiskStorage, dataset)
 }
@@ -66,8 +66,8 @@ pub(crate) fn check_kind(storage: &dyn Storage, dataset: &Path) -> Result<(), Wr
     }
 }
 
-/// Checks that the segments' own indexes are those that the manifest names, and of one kind; what a merged index of
-/// them has in common with them. The user metadata is that of the last one. spec.md: GEN-4.
+/// Checks that the segments' own indexes are those that the manifest names, and agree with each other. Returns the
+/// properties of a merged index, with the user metadata of the last segment. spec.md: GEN-4.
 pub(crate) fn check_segments(
     storage: &dyn Storage,
     directory: &Path,
@@ -100,7 +100,7 @@ pub(crate) fn read_manifest(storage: &dyn Storage, directory: &Path) -> Result<M
     Manifest::decode(&bytes).map_err(|source| WriteError::Damaged { path, source })
 }
 
-/// The bytes of a JSON document of ours; one longer than any manifest is refused unread.
+/// Reads a JSON document of grainstore; one longer than the limit of a manifest is refused unread.
 pub(crate) fn read_document(storage: &dyn Storage, path: &Path) -> Result<Vec<u8>, WriteError> {
     let file = storage.open(path).map_err(WriteError::io("open", path))?;
     let len = file.file_len().map_err(WriteError::io("look at", path))?;

@@ -1,7 +1,7 @@
-//! A dataset's own directory while samples are added to it. spec.md: GEN-2 to GEN-4.
+//! The directory of a dataset while samples are added to it. spec.md: GEN-2 to GEN-4.
 //!
-//! New segments and the new merged index get their names beside the old ones, and mean nothing until a manifest that
-//! names them takes the place of the old one. No file that the old manifest names is touched before that, or after.
+//! New segments and the new merged index are written beside the old ones, and have no effect until a manifest that
+//! names them replaces the old one. No file that the old manifest names is changed, before that or after.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -16,7 +16,7 @@ use crate::existing::{check_kind, read_manifest};
 use crate::names::index_name;
 use crate::storage::{DirectoryLock, Storage};
 
-/// A dataset's directory, held against other writers. Dropped before [`Extension::commit`], it is as it was.
+/// A dataset's directory, locked against other writers. Dropped before [`Extension::commit`], it is as it was before.
 pub(crate) struct Extension {
     storage: Arc<dyn Storage>,
     path: PathBuf,
@@ -25,7 +25,7 @@ pub(crate) struct Extension {
 }
 
 impl Extension {
-    /// Takes hold of the dataset, and removes what an interrupted writer, or the generation before, left in it.
+    /// Locks the dataset, and removes files that an interrupted writer or an earlier generation left in it.
     pub(crate) fn begin(storage: &Arc<dyn Storage>, dataset: &Path) -> Result<Self, WriteError> {
         let path = dataset.components().collect::<PathBuf>();
         check_kind(storage.as_ref(), &path)?;
@@ -42,25 +42,25 @@ impl Extension {
         &self.path
     }
 
-    /// The manifest that stands until [`Extension::commit`].
+    /// The manifest that is valid until [`Extension::commit`].
     pub(crate) fn before(&self) -> &Manifest {
         &self.before
     }
 
-    /// A number from which on no segment of the dataset is named.
+    /// A number larger than that of every segment of the dataset.
     pub(crate) fn first_number(&self) -> u64 {
         let numbers = named(&self.before).filter_map(|name| name.split('.').next()?.parse::<u64>().ok());
         let past = numbers.max().map_or(0, |number| number.saturating_add(1));
         past.max(self.before.segments().len() as u64)
     }
 
-    /// Puts `manifest` in the place of the old one. The old merged index stays for readers that opened it.
+    /// Replaces the manifest. The old merged index remains for readers that opened it.
     pub(crate) fn commit(self, manifest: &Manifest) -> Result<(), WriteError> {
         write_manifest(&self.storage, &self.path, manifest)?;
         self.storage.sync_dir(&self.path).map_err(WriteError::io("sync", &self.path))
     }
 
-    /// Removes files of ours that the manifest does not name.
+    /// Removes our files that the manifest does not name.
     fn remove_orphans(&self) -> Result<(), WriteError> {
         let names = self.storage.list(&self.path).map_err(WriteError::io("list", &self.path))?;
         let wanted: HashSet<&OsStr> = named(&self.before).map(OsStr::new).collect();
@@ -74,15 +74,15 @@ impl Extension {
 
 impl Drop for Extension {
     fn drop(&mut self) {
-        // Where the new manifest got its name, also where what came after failed, its files are no orphans.
+        // If the new manifest was renamed, its files are not orphans, even if a later step failed.
         if read_manifest(self.storage.as_ref(), &self.path).is_ok_and(|now| now == self.before) {
-            // Nothing to be done where this fails too: the next writer that adds removes them.
+            // If this fails, too, the next writer that adds samples removes them.
             let _ = self.remove_orphans();
         }
     }
 }
 
-/// The names in the dataset's directory that a manifest speaks of, and its own.
+/// The file names that a manifest contains, and its own.
 fn named(manifest: &Manifest) -> impl Iterator<Item = &str> {
     let files = manifest.segments().iter().flat_map(|segment| [index_name(segment), segment.path.as_str()]);
     files.chain([manifest.index().file.as_str(), Manifest::FILE_NAME])

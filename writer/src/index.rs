@@ -1,4 +1,4 @@
-//! Gathers the rows of an index, column by column, for a segment's own index and for the merged one alike.
+//! Collects the rows of an index, column by column, both for a segment's own index and for the merged one.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ use crate::sort::KeySorter;
 use crate::storage::Storage;
 use crate::{WriteError, WriterOptions};
 
-/// Samples between two looks at the columns' lengths; with the longest keys, 16 MiB.
+/// Samples between two checks of the columns' lengths; with the longest keys, 16 MiB.
 const RELIEVE_EVERY: u64 = 256;
 
-/// One sample as the index sees it.
+/// What the index stores of one sample.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IndexRow<'a> {
     pub(crate) offset: u64,
@@ -42,7 +42,7 @@ pub(crate) struct IndexSpec {
 }
 
 impl IndexSpec {
-    /// What the options say.
+    /// The index properties that follow from the options.
     pub(crate) fn of(options: &WriterOptions) -> Self {
         Self {
             geometry: options.geometry,
@@ -53,7 +53,7 @@ impl IndexSpec {
         }
     }
 
-    /// Whether segments of both can stand in one dataset. spec.md: HDR-2, KEY-1, MET-1.
+    /// Whether segments of both can be in one dataset. spec.md: HDR-2, KEY-1, MET-1.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
         self.geometry == other.geometry
             && self.metadata.schema == other.metadata.schema
@@ -90,7 +90,7 @@ impl BitColumn {
     }
 }
 
-/// Offsets and lengths of a field, as 64-bit integers until it is known whether 32 bits do.
+/// Offsets and lengths of a field, as 64-bit integers until it is known whether 32 bits are enough.
 #[derive(Default)]
 pub(crate) struct FieldBounds {
     pub(crate) offset: ColumnWriter,
@@ -111,7 +111,7 @@ pub(crate) struct Columns {
     pub(crate) fields: Vec<Optional<FieldBounds>>,
 }
 
-/// The columns of an index in the making.
+/// An index under construction.
 pub(crate) struct IndexBuilder {
     pub(crate) spec: IndexSpec,
     pub(crate) spill: Spill,
@@ -135,7 +135,7 @@ struct OpenSegment {
 }
 
 impl IndexBuilder {
-    /// A builder that spills to `spill_path`.
+    /// Makes a builder that spills to `spill_path`.
     pub(crate) fn new(spec: IndexSpec, storage: &Arc<dyn Storage>, spill_path: PathBuf) -> Self {
         let schema = &spec.metadata.schema;
         let mut columns = Columns::default();
@@ -259,7 +259,7 @@ impl IndexBuilder {
         }
     }
 
-    /// Gives the sample to the chunk that owns it. spec.md: CHK-1, CHK-3.
+    /// Counts the sample for the chunk that owns it. spec.md: CHK-1, CHK-3.
     fn own(&mut self, row: &IndexRow<'_>) -> Result<(), WriteError> {
         let chunk_size = self.spec.geometry.chunk_size;
         let owner = chunk_size.owner(row.offset, row.stored_len);

@@ -1,7 +1,9 @@
-//! The journal of a dataset in the making, `progress.json`: which segments are whole, and what they were made of.
+//! The journal of a dataset under construction, `progress.json`: which segments are complete, and the options and
+//! source that they were written with.
 //!
-//! It is written after each finished segment, through a temporary name, and believed only as far as the files agree
-//! with it. It is the writer's own: no reader looks at it, and it goes when the dataset is published. spec.md: WR-4, WR-5.
+//! It is written after each finished segment, through a temporary name, and trusted only as far as the files agree with
+//! it. Only the writer uses it: readers ignore it, and it is removed when the dataset is published. spec.md: WR-4,
+//! WR-5.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,22 +26,22 @@ const WRITER: &str = env!("CARGO_PKG_VERSION");
 const TAIL_HEAD: &str = ",\n  \"crc32\": \"";
 const TAIL_END: &str = "\"\n}\n";
 const TAIL_LEN: usize = TAIL_HEAD.len() + 8 + TAIL_END.len();
-/// A stamp that is longer is not shown.
+/// A longer stamp is not shown in errors.
 const SHOWN_LEN: usize = 200;
 
-/// Where a writer goes on that was interrupted.
+/// The point from which an interrupted writer resumes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResumePoint {
-    /// Samples that the finished segments hold. The writer takes those after them.
+    /// The number of samples in the finished segments. The writer expects the samples after them.
     pub samples: u64,
-    /// The caller's note on the first `note_samples` samples; null where there was none.
+    /// The caller's note on the first `note_samples` samples; null if there was none.
     pub note: Value,
-    /// More than `samples` only where a finished segment was lost or damaged since: then the note speaks of samples that
-    /// have to be written again.
+    /// The number of samples that the note is about. It is more than `samples` only if a finished segment was lost or
+    /// damaged since: then the note includes samples that have to be written again.
     pub note_samples: u64,
 }
 
-/// Gives the caller's note on the first so many samples.
+/// Returns the caller's note on the first N samples.
 pub(crate) type Notes = Box<dyn Fn(u64) -> Value + Send>;
 
 /// The journal of one writer.
@@ -49,7 +51,7 @@ pub(crate) struct Journal {
     safe_samples: u64,
 }
 
-/// All that decides the bytes of a dataset, beside its samples.
+/// Everything except the samples that decides the bytes of a dataset.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Recipe {
@@ -63,7 +65,7 @@ struct Recipe {
     metadata: Value,
 }
 
-/// What is read before anything else: whether this version may read the rest.
+/// The part that is read first: it decides whether this version can read the rest.
 #[derive(Deserialize)]
 struct RawPreface {
     format: String,
@@ -92,7 +94,7 @@ struct RawSegment {
 }
 
 impl Journal {
-    /// A journal of a dataset of which nothing is written. `stamp` says what it is made of.
+    /// Makes the journal of an empty dataset. `stamp` identifies the source of its samples.
     pub(crate) fn new(options: &WriterOptions, stamp: &str) -> Result<Self, WriteError> {
         let recipe = Recipe {
             stamp: stamp.to_owned(),
@@ -110,17 +112,17 @@ impl Journal {
         Ok(Self { recipe, notes: None, safe_samples: 0 })
     }
 
-    /// Samples in the segments that the journal lists.
+    /// The number of samples in the segments that the journal lists.
     pub(crate) fn safe_samples(&self) -> u64 {
         self.safe_samples
     }
 
-    /// Takes what gives the notes.
+    /// Sets the function that returns the notes.
     pub(crate) fn set_notes(&mut self, notes: Notes) {
         self.notes = Some(notes);
     }
 
-    /// Lists `segments`, durably.
+    /// Writes a journal that lists `segments`, durably.
     pub(crate) fn write(
         &mut self,
         storage: &Arc<dyn Storage>,
@@ -128,7 +130,7 @@ impl Journal {
         segments: &[FinishedSegment],
     ) -> Result<(), WriteError> {
         let samples = segments.iter().map(|segment| segment.emitted.sample_count).sum();
-        // The names that the journal speaks of become durable before it does.
+        // The file names in the journal become durable before the journal does.
         storage.sync_dir(directory).map_err(WriteError::io("sync", directory))?;
         let mut output = Output::create(storage, directory.join(JOURNAL_NAME))?;
         output.write(&self.encode(segments, samples)?)?;
@@ -138,8 +140,8 @@ impl Journal {
         Ok(())
     }
 
-    /// The segments that the journal in `directory` lists, from the first on, as far as they are whole; and from where
-    /// to go on. The journal must be one of the same recipe.
+    /// Returns the segments that the journal in `directory` lists, from the first up to the last that is complete, and
+    /// the point from which to resume. The journal must have the same recipe.
     pub(crate) fn take_up(
         &mut self,
         storage: &dyn Storage,
@@ -172,7 +174,7 @@ impl Journal {
         Ok((whole, ResumePoint { samples: self.safe_samples, note, note_samples }))
     }
 
-    /// Nothing of what was taken up is of use.
+    /// Forgets the segments that were taken up: none of them is used.
     pub(crate) fn forget(&mut self) {
         self.safe_samples = 0;
     }
@@ -194,7 +196,7 @@ impl Journal {
 }
 
 impl Recipe {
-    /// In what `now` differs.
+    /// Describes the first difference to `now`.
     fn difference(&self, now: &Self) -> Option<String> {
         let metadata = |recipe: &Self| shown(&recipe.metadata.to_string());
         let rows = [
@@ -225,7 +227,7 @@ impl RawSegment {
     }
 }
 
-/// The listed segments; they have the names that a writer gives, in order.
+/// The listed segments. Fails unless they have the names that a writer gives, in order.
 fn finished(raw: Vec<RawSegment>) -> Result<Vec<FinishedSegment>, FormatError> {
     let one = |(number, raw): (u64, RawSegment)| {
         let RawSegment { name, file_len, sample_count, stored_bytes, payload_bytes, fingerprint } = raw;
@@ -241,14 +243,14 @@ fn finished(raw: Vec<RawSegment>) -> Result<Vec<FinishedSegment>, FormatError> {
     (0..).zip(raw).map(one).collect()
 }
 
-/// Whether a listed segment is there, as long as it was and with the index that it had.
+/// Whether a listed segment exists, with the same length and the same index.
 fn is_whole(storage: &dyn Storage, directory: &Path, segment: &FinishedSegment) -> Result<bool, WriteError> {
     use std::io::ErrorKind::{NotFound, UnexpectedEof};
     match SegmentRows::open(storage, directory.join(&segment.name)) {
         Ok(rows) => Ok(rows.emitted() == segment.emitted),
         Err(WriteError::Damaged { .. }) => Ok(false),
         Err(WriteError::Io { source, .. }) if matches!(source.kind(), NotFound | UnexpectedEof) => Ok(false),
-        // What the disk would not tell just now may be whole all the same, and is not thrown away.
+        // A segment that cannot be read just now may still be complete, and is not thrown away.
         Err(error) => Err(error),
     }
 }
@@ -263,7 +265,7 @@ fn decode(bytes: &[u8]) -> Result<RawJournal, FormatError> {
     serde_json::from_slice(bytes).map_err(not_json)
 }
 
-/// The parts of two stamps, set apart by "; ", in which they differ; the whole stamps where one has more parts.
+/// The parts, separated by "; ", in which two stamps differ; the whole stamps if one has more parts.
 fn differing(was: &str, is: &str) -> (String, String) {
     if was.split("; ").count() != is.split("; ").count() {
         return (was.to_owned(), is.to_owned());
@@ -273,7 +275,7 @@ fn differing(was: &str, is: &str) -> (String, String) {
     (was.join("; "), is.join("; "))
 }
 
-/// Text in quotes; of a long one only how long it is, and its CRC-32, by which two can be told apart.
+/// The text in quotes; for a long text only its length and its CRC-32, which distinguishes two of them.
 fn shown(text: &str) -> String {
     if text.len() > SHOWN_LEN {
         return format!("{} bytes of CRC-32 {:08x}", text.len(), crc32fast::hash(text.as_bytes()));
@@ -285,7 +287,7 @@ fn damage(detail: String) -> FormatError {
     FormatError::Damaged { what: "journal", detail }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
+#[expect(clippy::needless_pass_by_value, reason = "it is passed to map_err")]
 fn not_json(error: serde_json::Error) -> FormatError {
     damage(error.to_string())
 }

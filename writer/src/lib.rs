@@ -1,13 +1,13 @@
 //! Packs samples into grainstore datasets: placement and durability.
 //!
-//! A [`DatasetWriter`] takes samples in order, checksums and compresses them in parallel, and places them one after
-//! the other, so that the same input gives the same bytes whatever the number of threads. Nothing stands under the
-//! final name before the whole dataset is synced (spec.md, section 10). Memory is bounded by
-//! [`WriterOptions::memory_len`], not by the number of samples: parts of the index spill to disk.
+//! A [`DatasetWriter`] takes samples in order, checksums and compresses them in parallel, and writes them one after
+//! the other, so that the same input gives the same bytes for any number of threads. The final name appears only after
+//! the whole dataset is synced (spec.md, section 10). Memory is bounded by [`WriterOptions::memory_len`], not by the
+//! number of samples: parts of the index spill to disk.
 //!
-//! A writer with a journal can be interrupted: a later one goes on after the last finished segment
+//! A writer with a journal can be interrupted: a later one resumes after the last finished segment
 //! ([`DatasetWriter::resume`]). A dataset grows by generations ([`DatasetWriter::append`]); samples are never changed.
-//! An [`ExternalWriter`] writes the index alone, of samples that stay in files of somebody else.
+//! An [`ExternalWriter`] writes only an index, for samples that stay in files that grainstore does not own.
 //!
 //! ```
 //! use grainstore_writer::{DatasetWriter, Sample, WriterOptions};

@@ -12,7 +12,7 @@ use crate::output::Output;
 use crate::rows::SegmentRows;
 use crate::storage::Storage;
 
-/// Writes the merged index of segments whose own indexes are finished; `fingerprint` is the dataset's.
+/// Writes the merged index of finished segments; `fingerprint` is that of the dataset.
 pub(crate) fn merge(
     storage: &Arc<dyn Storage>,
     directory: &Path,

@@ -5,7 +5,7 @@ use grainstore_format::{SegmentKind, SegmentRef};
 /// The journal of a dataset under construction, in `NAME.partial`.
 pub(crate) const JOURNAL_NAME: &str = "progress.json";
 
-/// The file in the dataset's directory that holds a segment's own index.
+/// The name of the file that holds a segment's own index.
 pub(crate) fn index_name(segment: &SegmentRef) -> &str {
     match &segment.kind {
         SegmentKind::External { index_file, .. } => index_file,

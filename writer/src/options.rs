@@ -1,4 +1,4 @@
-//! What a caller hands to the writer: options and samples.
+//! The input of the writer: options and samples.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -16,7 +16,7 @@ pub enum Compression {
     /// All samples are stored raw.
     #[default]
     None,
-    /// LZ4, where a sample shrinks by a sixteenth or more and has at most 64 MiB.
+    /// LZ4, for samples of at most 64 MiB that shrink by a sixteenth or more.
     Lz4,
 }
 
@@ -40,25 +40,25 @@ impl FromStr for Compression {
     }
 }
 
-/// How a dataset is written.
+/// The options of a new dataset.
 #[derive(Debug, Clone)]
 pub struct WriterOptions {
-    /// Chunk size, alignment and hash seed. Who packs keys from strangers takes a secret seed: then nobody can craft
-    /// keys that collide. The default is 0.
+    /// Chunk size, alignment and hash seed. Use a secret seed for keys from untrusted sources: then nobody can craft
+    /// keys that collide. The default seed is 0.
     pub geometry: Geometry,
     /// A segment is closed before a sample that would make its data longer than this many bytes.
     pub segment_size: u64,
     /// Whether samples are compressed.
     pub compression: Compression,
-    /// Schema, and what the user keeps with the dataset.
+    /// The schema, and the user metadata.
     pub metadata: Metadata,
-    /// Whether every sample has a key; else none has.
+    /// Whether every sample has a key; otherwise none has.
     pub keyed: bool,
-    /// Threads that checksum and compress; all cores where `None`. It changes no byte of the result.
+    /// The number of threads that checksum and compress; `None` uses all cores. The result does not depend on it.
     pub jobs: Option<NonZeroUsize>,
-    /// Whether a dataset that stands under the final name is replaced, once the new one is whole.
+    /// Whether an existing dataset with the final name is replaced, once the new one is complete.
     pub overwrite: bool,
-    /// Bytes of memory for buffers. Beyond it, the writer holds a few bytes for each 64 KiB of index.
+    /// Bytes of memory for buffers. In addition the writer holds a few bytes for each 64 KiB of index.
     pub memory_len: u64,
 }
 
@@ -68,7 +68,7 @@ impl WriterOptions {
     /// 256 MiB.
     pub const DEFAULT_MEMORY_LEN: u64 = 256 << 20;
 
-    /// Options for a dataset of this schema, with user metadata.
+    /// Default options for a dataset of this schema, with user metadata.
     pub fn with_metadata(metadata: Metadata) -> Self {
         Self {
             geometry: Geometry { chunk_size: ChunkSize::DEFAULT, alignment: Alignment::Packed, hash_seed: 0 },
@@ -100,14 +100,14 @@ impl Default for WriterOptions {
     }
 }
 
-/// How samples are added to a dataset. Geometry, schema and whether there are keys come from the dataset.
+/// The options for adding samples to a dataset. Geometry, schema and whether there are keys come from the dataset.
 #[derive(Debug, Clone)]
 pub struct AppendOptions {
-    /// New user metadata for the whole dataset, with the dataset's own schema; the present ones where `None`.
+    /// New user metadata for the whole dataset, with the dataset's own schema; `None` keeps the present metadata.
     pub metadata: Option<Metadata>,
     /// As in [`WriterOptions`].
     pub segment_size: u64,
-    /// As in [`WriterOptions`]; the samples of before stay as they are.
+    /// As in [`WriterOptions`]; existing samples do not change.
     pub compression: Compression,
     /// As in [`WriterOptions`].
     pub jobs: Option<NonZeroUsize>,
@@ -137,17 +137,17 @@ pub struct Sample {
     pub attributes: Vec<Option<AttributeValue>>,
     /// The raw payload.
     pub payload: Vec<u8>,
-    /// Where each field of the schema lies in the payload; empty where the one field is the whole payload.
+    /// The byte range of each field in the payload; empty if the only field is the whole payload.
     pub fields: Vec<Option<Range<u64>>>,
 }
 
 impl Sample {
-    /// A sample without attributes, of one field.
+    /// Makes a sample of one field, without attributes.
     pub fn new(key: impl Into<Vec<u8>>, payload: Vec<u8>) -> Self {
         Self { key: key.into(), payload, ..Self::default() }
     }
 
-    /// Bytes of memory that it takes, about.
+    /// The approximate number of bytes of memory that it takes.
     pub(crate) fn memory_len(&self) -> u64 {
         let lists = size_of_val(self.attributes.as_slice()) + size_of_val(self.fields.as_slice());
         (size_of::<Self>() + self.key.len() + self.payload.len() + lists) as u64
@@ -163,6 +163,6 @@ pub struct StreamedSample {
     pub attributes: Vec<Option<AttributeValue>>,
     /// As in [`Sample`].
     pub fields: Vec<Option<Range<u64>>>,
-    /// Bytes that the source has.
+    /// The length of the source in bytes.
     pub len: u64,
 }

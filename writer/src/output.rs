@@ -1,4 +1,4 @@
-//! A file of ours while it is written: appended through a buffer, under a temporary name until it is whole.
+//! A file under construction: appended through a buffer, under a temporary name until it is complete.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Makes `final_path` with `.tmp` behind it.
+    /// Creates the file under `final_path` plus `.tmp`.
     pub(crate) fn create(storage: &Arc<dyn Storage>, final_path: PathBuf) -> Result<Self, WriteError> {
         let mut path = final_path.clone().into_os_string();
         path.push(".tmp");
@@ -56,7 +56,7 @@ impl Output {
         Ok(())
     }
 
-    /// Takes back everything from `len` on.
+    /// Cuts the file at `len` bytes.
     pub(crate) fn truncate(&mut self, len: u64) -> Result<(), WriteError> {
         self.flush()?;
         self.file.truncate(len).map_err(WriteError::io("truncate", &self.path))?;
@@ -64,7 +64,7 @@ impl Output {
         Ok(())
     }
 
-    /// Syncs the file and gives it its final name.
+    /// Syncs the file and renames it to its final name.
     pub(crate) fn publish(mut self) -> Result<(), WriteError> {
         self.flush()?;
         self.file.sync().map_err(WriteError::io("sync", &self.path))?;
@@ -89,7 +89,7 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         if !self.published {
-            // Nothing to be done where this fails too.
+            // If this fails, too, there is nothing more to do.
             let _ = self.storage.remove_file(&self.path);
         }
     }

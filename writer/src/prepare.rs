@@ -1,4 +1,4 @@
-//! What can be done to a sample before its place is known: compress it and sum it up. Runs in parallel.
+//! The work on a sample that does not depend on its offset: compression and checksum. Runs in parallel.
 
 use std::borrow::Cow;
 
@@ -9,14 +9,14 @@ use crate::options::{Compression, Sample};
 
 /// A sample with its stored bytes.
 pub(crate) struct Prepared {
-    /// The payload is what will be stored.
+    /// Its payload is the stored bytes.
     pub(crate) sample: Sample,
     pub(crate) raw_len: u64,
     pub(crate) crc: u32,
     pub(crate) lz4: bool,
 }
 
-/// Prepares samples on the threads of the current pool; the order stays.
+/// Prepares samples on the threads of the current pool; the order does not change.
 pub(crate) fn prepare(samples: Vec<Sample>, compression: Compression) -> Vec<Prepared> {
     samples.into_par_iter().map(|sample| prepare_one(sample, compression)).collect()
 }
@@ -32,7 +32,7 @@ fn prepare_one(mut sample: Sample, compression: Compression) -> Prepared {
     Prepared { sample, raw_len, crc, lz4 }
 }
 
-/// Owned where LZ4 pays: where it saves a sixteenth. spec.md: SMP-1.
+/// The bytes to store: owned and compressed if LZ4 saves at least a sixteenth. spec.md: SMP-1.
 fn stored_bytes(payload: &[u8], compression: Compression) -> Cow<'_, [u8]> {
     if compression == Compression::None || payload.len() as u64 > MAX_LZ4_RAW_LEN {
         return Cow::Borrowed(payload);

@@ -1,4 +1,4 @@
-//! Makes the merged index of a dataset again, from its segments' own. spec.md: section 2.
+//! Rebuilds the merged index of a dataset from the indexes of its segments. spec.md: section 2.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::storage::Storage;
 
 /// Rebuilds a lost or damaged merged index of the dataset `directory`; `memory_len` bounds the buffers in bytes.
 ///
-/// A dataset of one segment has none, and stays as it is.
+/// A dataset of one segment has no merged index and is not changed.
 ///
 /// # Errors
-/// Where the manifest or a segment's own index is damaged, or is not what the manifest says.
+/// If the manifest or a segment's own index is damaged, or the index is not the one that the manifest names.
 pub fn rebuild_index(storage: &Arc<dyn Storage>, directory: &Path, memory_len: u64) -> Result<(), WriteError> {
     let _lock = lock(storage.as_ref(), directory)?;
     let manifest = read_manifest(storage.as_ref(), directory)?;

@@ -26,7 +26,7 @@ pub(crate) struct SegmentRows {
     long: LongTable,
     streams: SectionStreams,
     next: u64,
-    end: u64, // of the sample before
+    end: u64, // of the previous sample
     key: Vec<u8>,
     attributes: Vec<Option<AttributeValue>>,
     fields: Vec<Option<Range<u64>>>,
@@ -40,7 +40,7 @@ struct SectionStreams {
     fields: Vec<(SectionStream, SectionStream, Option<SectionStream>)>,
 }
 
-/// A section that is read from its start to its end, piece by piece, each checked.
+/// A section that is read from start to end, in pieces that are each checked.
 struct SectionStream {
     record: SectionRecord,
     checksums: ChecksumList,
@@ -103,7 +103,7 @@ impl SegmentRows {
         })
     }
 
-    /// What was known of the file when its index was written.
+    /// The same facts as when the index of this file was written.
     pub(crate) fn emitted(&self) -> Emitted {
         let counts = self.directory.counts();
         Emitted {
@@ -115,7 +115,7 @@ impl SegmentRows {
         }
     }
 
-    /// What an index made of these rows has in common with this one.
+    /// The properties of this index, for an index that is built from its rows.
     pub(crate) fn spec(&self, memory_len: u64) -> IndexSpec {
         IndexSpec {
             geometry: *self.directory.geometry(),
@@ -126,7 +126,7 @@ impl SegmentRows {
         }
     }
 
-    /// The next sample, until there are no more.
+    /// The next sample; `None` after the last.
     pub(crate) fn next(&mut self) -> Result<Option<IndexRow<'_>>, WriteError> {
         if self.next == self.directory.counts().sample_count {
             return Ok(None);
@@ -139,7 +139,7 @@ impl SegmentRows {
             StoredLen::Here(len) => u64::from(len),
             StoredLen::Long => self.long.stored_len(self.next).unwrap_or_default(),
         };
-        // An entry that lies would make the chunk list as long as it likes. spec.md: ENT-4, SEG-2.
+        // A wrong entry could make the chunk list arbitrarily long. spec.md: ENT-4, SEG-2.
         let end = entry.offset().checked_add(stored_len).filter(|&end| end <= self.data_end);
         let Some(end) = end.filter(|_| entry.offset() >= self.end) else {
             let detail = format!("sample {} is at {}, outside its range", self.next, entry.offset());
@@ -186,7 +186,7 @@ impl SectionStreams {
         })
     }
 
-    /// Reads row `ordinal` into the buffers; its entry and raw length.
+    /// Reads row `ordinal` into the buffers; returns its entry and raw length.
     fn read(
         &mut self,
         file: &dyn StorageFile,
@@ -261,7 +261,7 @@ impl SectionStream {
         Ok(bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
     }
 
-    /// Bit `ordinal`, where ordinals are asked for one after the other.
+    /// Bit `ordinal`; ordinals must be requested one after the other.
     fn take_bit(&mut self, file: &dyn StorageFile, ordinal: u64) -> Result<bool, RowError> {
         if ordinal.is_multiple_of(8) {
             self.take(file, 1)?;
@@ -283,7 +283,7 @@ impl SectionStream {
     }
 }
 
-/// What went wrong with a file whose path the caller knows.
+/// An error of a file whose path the caller adds.
 enum RowError {
     Io(std::io::Error),
     Format(FormatError),

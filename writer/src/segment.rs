@@ -1,4 +1,4 @@
-//! One native segment in the making: header, samples placed one after the other, its own index.
+//! A native segment under construction: header, samples one after the other, its own index.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::{StreamError, StreamedSample, WriteError};
 
 const COPY_LEN: usize = 1 << 20;
 
-/// A segment that takes samples.
+/// Writes one segment.
 pub(crate) struct SegmentWriter {
     output: Output,
     index: IndexBuilder,
@@ -25,7 +25,7 @@ pub(crate) struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    /// Begins the segment `path`, under a temporary name.
+    /// Begins the segment `path` under a temporary name.
     pub(crate) fn create(storage: &Arc<dyn Storage>, path: PathBuf, spec: IndexSpec) -> Result<Self, WriteError> {
         let mut spill_path = path.clone().into_os_string();
         spill_path.push(".spill.tmp");
@@ -36,22 +36,22 @@ impl SegmentWriter {
         Ok(Self { output, index, data_end: BLOCK_LEN })
     }
 
-    /// Where a sample of `stored_len` bytes would end.
+    /// The offset where a sample of `stored_len` bytes would end.
     pub(crate) fn end_with(&self, stored_len: u64) -> u64 {
         self.place(stored_len).saturating_add(stored_len)
     }
 
-    /// Whether no sample was placed yet.
+    /// Whether the segment has no samples.
     pub(crate) fn is_empty(&self) -> bool {
         self.sample_count() == 0
     }
 
-    /// Samples placed so far.
+    /// The number of samples written so far.
     pub(crate) fn sample_count(&self) -> u64 {
         self.index.counts.sample_count
     }
 
-    /// Places a sample.
+    /// Writes a sample.
     pub(crate) fn push(&mut self, prepared: &Prepared) -> Result<(), WriteError> {
         let sample = &prepared.sample;
         let stored_len = sample.payload.len() as u64;
@@ -63,7 +63,7 @@ impl SegmentWriter {
         self.note(&IndexRow { raw_len: prepared.raw_len, lz4: prepared.lz4, ..row })
     }
 
-    /// Places a sample that is read on the way. Where the source fails, the segment is as it was before.
+    /// Writes a sample while it is read. If the source fails, the segment is as it was before.
     pub(crate) fn push_stream(&mut self, sample: &StreamedSample, source: &mut dyn Read) -> Result<(), StreamError> {
         let before = self.output.len();
         let offset = self.place(sample.len);
@@ -80,7 +80,7 @@ impl SegmentWriter {
         Ok(self.note(&with_field(sample.described(), &whole).row(offset, sample.len, crc))?)
     }
 
-    /// Writes the index and gives the segment its name.
+    /// Writes the index and renames the segment to its final name.
     pub(crate) fn finish(mut self) -> Result<Emitted, WriteError> {
         self.index.end_segment(self.data_end)?;
         let emitted = emit(self.index, &mut self.output)?;
@@ -107,7 +107,7 @@ impl SegmentWriter {
         let mut hasher = crc32fast::Hasher::new();
         let mut rest = len;
         loop {
-            // One byte more than is left shows a source that has grown.
+            // Asking for one byte more than the rest detects a source that has grown.
             let want = grainstore_format::to_usize(rest.saturating_add(1)).min(COPY_LEN);
             let got = match source.read(&mut buffer[..want]) {
                 Ok(got) => got,
@@ -132,7 +132,7 @@ impl SegmentWriter {
     }
 }
 
-/// A sample whose caller named no field has one that is the whole payload.
+/// A sample without field ranges has one field, the whole payload.
 fn with_field<'a>(sample: Described<'a>, whole: &'a [Option<Range<u64>>]) -> Described<'a> {
     if sample.fields.is_empty() { Described { fields: whole, ..sample } } else { sample }
 }

@@ -1,4 +1,4 @@
-//! Sorts the hashes of keys: in memory as long as they fit, then in runs on disk that are merged.
+//! Sorts the hashes of keys: in memory while they fit, otherwise in sorted runs on disk that are merged.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,13 +7,13 @@ use crate::WriteError;
 use crate::column::Spill;
 
 const RECORD_LEN: usize = 16;
-/// A run's read buffer is never smaller than this, however many runs there are.
+/// The smallest read buffer of a run, for any number of runs.
 const MIN_BUFFER_LEN: u64 = 4096;
 
 /// The hash of a key and the ordinal of its sample; sorted in this order.
 pub(crate) type HashedKey = (u64, u64);
 
-/// Takes hashed keys in any order and gives them back sorted.
+/// Takes hashed keys in any order and returns them sorted.
 pub(crate) struct KeySorter {
     pending: Vec<HashedKey>,
     runs: Vec<SortedRun>,
@@ -26,7 +26,7 @@ struct SortedRun {
 }
 
 impl KeySorter {
-    /// Holds about `memory_len` bytes at most.
+    /// Makes a sorter that holds at most about `memory_len` bytes.
     pub(crate) fn new(memory_len: u64) -> Self {
         Self { pending: Vec::new(), runs: Vec::new(), memory_len: memory_len.max(MIN_BUFFER_LEN) }
     }
@@ -55,7 +55,7 @@ impl KeySorter {
         Ok(())
     }
 
-    /// All keys in order.
+    /// Returns all keys in order.
     pub(crate) fn finish(mut self, spill: &mut Spill) -> Result<SortedKeys, WriteError> {
         if self.runs.is_empty() {
             self.pending.sort_unstable();
@@ -101,7 +101,7 @@ pub(crate) struct Merge {
 }
 
 struct RunReader {
-    run: SortedRun, // what is left of it on disk
+    run: SortedRun, // the part that is still on disk
     buffer: Vec<u8>,
     at: usize,
     buffer_len: u64,

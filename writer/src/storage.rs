@@ -1,10 +1,10 @@
-//! What the writer asks of a disk: a small trait, so that tests can stop or fail it at any operation.
+//! The file operations that the writer uses, as a small trait, so that tests can fail or stop at any of them.
 
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
-/// What stands under a name.
+/// The type of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
     /// A regular file.
@@ -15,71 +15,71 @@ pub enum EntryKind {
     Other,
 }
 
-/// A disk as the writer sees it. Paths are those that the caller of the writer gave, or stand below them.
+/// The file operations of a writer. Paths are those that the caller gave to the writer, or paths below them.
 pub trait Storage: Send + Sync {
-    /// What stands at `path`; links are not followed.
+    /// The type of the entry at `path`, if there is one; links are not followed.
     ///
     /// # Errors
-    /// Where the system cannot say.
+    /// Any error of the operating system except `NotFound`.
     fn kind(&self, path: &Path) -> io::Result<Option<EntryKind>>;
     /// The names in a directory, in any order.
     ///
     /// # Errors
-    /// Where it cannot be listed.
+    /// If it cannot be listed.
     fn list(&self, directory: &Path) -> io::Result<Vec<OsString>>;
-    /// Makes a directory; its parent exists.
+    /// Creates a directory; its parent exists.
     ///
     /// # Errors
-    /// `AlreadyExists`, or what the system says.
+    /// `AlreadyExists`, or any other error of the operating system.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
-    /// Holds a directory against other writers until the lock is dropped.
+    /// Locks a directory against other writers until the lock is dropped.
     ///
     /// # Errors
-    /// `WouldBlock` where another holds it.
+    /// `WouldBlock` if another writer holds the lock.
     fn lock_dir(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>>;
-    /// Makes an empty file; replaces one that stands there.
+    /// Creates an empty file; replaces an existing one.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any error of the operating system.
     fn create(&self, path: &Path) -> io::Result<Box<dyn StorageFile>>;
     /// Opens a file for reading.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any error of the operating system.
     fn open(&self, path: &Path) -> io::Result<Box<dyn StorageFile>>;
-    /// Gives a file another name in the same directory; replaces what stands there.
+    /// Renames a file in its directory; replaces an existing one.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any error of the operating system.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Gives a directory another name.
+    /// Renames a directory without replacing anything.
     ///
     /// # Errors
-    /// `AlreadyExists` where something stands there.
+    /// `AlreadyExists` if the new name exists.
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Swaps two directories in one step.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any error of the operating system.
     fn exchange(&self, one: &Path, other: &Path) -> io::Result<()>;
     /// Removes a file.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any error of the operating system.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
     /// Removes an empty directory.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any error of the operating system.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a directory durable.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any error of the operating system.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 }
 
-/// Held while a dataset is written.
+/// A lock on a directory, held while a dataset is written.
 pub trait DirectoryLock: Send + Sync {}
 
 /// An open file of a [`Storage`].
@@ -87,26 +87,26 @@ pub trait StorageFile: Send + Sync {
     /// Writes all of `bytes` at the end.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any error of the operating system.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Cuts the file at `len` bytes.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any error of the operating system.
     fn truncate(&mut self, len: u64) -> io::Result<()>;
     /// Fills `bytes` from `offset` on.
     ///
     /// # Errors
-    /// `UnexpectedEof` where the file ends before.
+    /// `UnexpectedEof` if the file ends before.
     fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
     /// The length in bytes.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any error of the operating system.
     fn file_len(&self) -> io::Result<u64>;
     /// Makes the file's bytes durable.
     ///
     /// # Errors
-    /// What the system says; then nothing is known of the bytes.
+    /// Any error of the operating system. It is unknown then which bytes are durable.
     fn sync(&mut self) -> io::Result<()>;
 }

@@ -1,4 +1,5 @@
-//! Where a writer's files go, and the step that makes them a dataset: a new directory, or one that is a dataset already.
+//! The directory that a writer writes to, and the step that publishes its files: a new directory, or that of an
+//! existing dataset.
 
 use std::path::{Path, PathBuf};
 
@@ -22,22 +23,22 @@ impl TargetDirectory {
         }
     }
 
-    /// The segments that the dataset had before.
+    /// The segments that the dataset already had.
     pub(crate) fn segments(&self) -> &[SegmentRef] {
         self.before().map_or(&[], Manifest::segments)
     }
 
-    /// Their samples.
+    /// The number of samples in them.
     pub(crate) fn sample_count(&self) -> u64 {
         self.before().and_then(|manifest| manifest.generations().last()).map_or(0, |last| last.sample_count)
     }
 
-    /// The segment counts of the generations that the dataset had before.
+    /// The segment counts of the generations that the dataset already had.
     pub(crate) fn generations(&self) -> Vec<u32> {
         self.before().map_or(&[][..], Manifest::generations).iter().map(|generation| generation.segment_count).collect()
     }
 
-    /// The number that the first new segment is named by.
+    /// The number in the name of the first new segment.
     pub(crate) fn first_number(&self) -> u64 {
         match self {
             Self::New(_) => 0,
@@ -45,21 +46,21 @@ impl TargetDirectory {
         }
     }
 
-    /// The finished segments stay, whatever becomes of the writer.
+    /// Keeps the finished segments even if the writer fails.
     pub(crate) fn keep(&mut self) {
         if let Self::New(workplace) = self {
             workplace.keep();
         }
     }
 
-    /// They go with the writer.
+    /// Removes the finished segments when the writer is dropped.
     pub(crate) fn give_up(&mut self) {
         if let Self::New(workplace) = self {
             workplace.give_up();
         }
     }
 
-    /// Commits; where a replaced dataset still lies, if it could not be removed.
+    /// Commits. Returns the path of the replaced dataset if it could not be removed.
     pub(crate) fn publish(self, manifest: &Manifest) -> Result<Option<PathBuf>, WriteError> {
         match self {
             Self::New(workplace) => workplace.publish(manifest),

@@ -1,4 +1,4 @@
-//! The ways to begin: a new dataset, one that an interrupted writer left, or more samples for one that stands.
+//! The ways to begin: a new dataset, one that an interrupted writer left, or more samples for an existing one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ impl DatasetWriter {
     /// Begins the dataset `target` on this machine's disk.
     ///
     /// # Errors
-    /// Where something stands there already (unless it is a dataset and is to be replaced), or cannot be written.
+    /// If `target` exists (unless it is a dataset and `overwrite` is set), or files cannot be written.
     pub fn create(target: &Path, options: WriterOptions) -> Result<Self, WriteError> {
         Self::create_on(Arc::new(DiskStorage), target, options)
     }
@@ -33,9 +33,9 @@ impl DatasetWriter {
         Self::create_with(storage, target, options, None)
     }
 
-    /// Begins the dataset `target` and keeps a journal. Dropped or failed with a finished segment, this writer leaves
-    /// `target.partial` for [`DatasetWriter::resume`]. `stamp` is text that names what the samples come from, and all
-    /// that decides which they are and in which order.
+    /// Begins the dataset `target` with a journal. If this writer fails or is dropped after a finished segment, it
+    /// leaves `target.partial` for [`DatasetWriter::resume`]. `stamp` is a text that names the source of the samples,
+    /// and everything that decides which samples they are and in which order.
     ///
     /// # Errors
     /// As [`DatasetWriter::create`].
@@ -57,13 +57,13 @@ impl DatasetWriter {
         Self::create_with(storage, target, options, Some(journal))
     }
 
-    /// Goes on with the dataset `target` where an interrupted writer with a journal left it, with a journal. The caller
-    /// gives it the samples after [`ResumePoint::samples`], and the result has the bytes that an uninterrupted writer would
-    /// have written. Where nothing was left it begins anew, and there is no point to go on from.
+    /// Resumes the dataset `target` that an interrupted writer with a journal left, again with a journal. The caller
+    /// writes the samples after [`ResumePoint::samples`], and the result has the bytes that an uninterrupted writer
+    /// would have written. If nothing was left it starts a new dataset, and returns no point.
     ///
     /// # Errors
-    /// As [`DatasetWriter::create`]; `ResumeMismatch` where what was left has another stamp or options that decide
-    /// the bytes; `Damaged` where its journal is. Then it stays as it is.
+    /// As [`DatasetWriter::create`]; `ResumeMismatch` if the stamp, or an option that decides the bytes, differs;
+    /// `Damaged` if the journal is damaged. What was left is not changed then.
     pub fn resume(
         target: &Path,
         options: WriterOptions,
@@ -109,12 +109,12 @@ impl DatasetWriter {
         Ok((writer, point))
     }
 
-    /// Adds samples to the dataset `dataset`, a directory with a manifest, as a new generation. Until
-    /// [`DatasetWriter::finish`] it stands as it did, and after any failure; readers that opened it go on.
+    /// Adds samples to the dataset `dataset`, a directory with a manifest, as a new generation. The dataset does not
+    /// change before [`DatasetWriter::finish`], or if anything fails; readers that opened it continue to work.
     ///
     /// # Errors
-    /// `NotExtendable` where it is no dataset's directory, or `options` have metadata of another schema; `Locked` where
-    /// another writer holds it; `Damaged` where its manifest or an index is.
+    /// `NotExtendable` if it is not a dataset's directory, or `options` have metadata of another schema; `Locked` if
+    /// another writer has locked it; `Damaged` if its manifest or an index is damaged.
     pub fn append(dataset: &Path, options: AppendOptions) -> Result<Self, WriteError> {
         Self::append_on(Arc::new(DiskStorage), dataset, options)
     }
@@ -131,7 +131,7 @@ impl DatasetWriter {
             if let Some(why) = difference(&spec.metadata.schema, &metadata.schema) {
                 return Err(WriteError::NotExtendable { path: dataset.to_owned(), why });
             }
-            metadata.encode()?; // what could not be read back is refused before anything is written
+            metadata.encode()?; // invalid metadata is refused before anything is written
             spec.metadata = Arc::new(metadata);
         }
         let options = WriterOptions {
@@ -155,7 +155,7 @@ impl DatasetWriter {
         journal: Option<Journal>,
     ) -> Result<Self, WriteError> {
         let pool = start_pool(&options)?;
-        options.metadata.encode()?; // what could not be read back is refused before anything is written
+        options.metadata.encode()?; // invalid metadata is refused before anything is written
         let workplace = Workplace::create(&storage, target, options.overwrite)?;
         let spec = IndexSpec::of(&options);
         Ok(Self { journal, ..Self::assemble(storage, options, spec, pool, TargetDirectory::New(workplace)) })
@@ -193,7 +193,7 @@ fn start_pool(options: &WriterOptions) -> Result<Arc<rayon::ThreadPool>, WriteEr
     pool.map(Arc::new).map_err(|error| WriteError::Threads(error.to_string()))
 }
 
-/// In what a schema differs from the dataset's.
+/// The first difference between a schema and that of the dataset.
 fn difference(dataset: &Schema, new: &Schema) -> Option<String> {
     let has = items(dataset);
     let gets = items(new);

@@ -1,4 +1,4 @@
-//! What the caller says of somebody else's file, and of the samples in it.
+//! The caller's description of an external file, and of the samples in it.
 
 use std::fs::File;
 use std::io;
@@ -12,25 +12,25 @@ use grainstore_format::{
 use crate::WriteError;
 use crate::describe::Described;
 
-/// A file with samples in it that stays as it is. spec.md: EXT-1 to EXT-3.
+/// An external file: it holds samples and is not changed. spec.md: EXT-1 to EXT-3.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExternalFile {
-    /// As the manifest names it: relative to the dataset's directory, or absolute.
+    /// Its path in the manifest: relative to the dataset's directory, or absolute.
     pub path: String,
     /// Its length in bytes.
     pub file_len: u64,
-    /// Of its ends and its length.
+    /// The fingerprint of its first and last bytes and its length.
     pub data_fingerprint: Fingerprint,
-    /// When it was last written to, in nanoseconds since 1970.
+    /// The time of its last modification, in nanoseconds since 1970.
     pub modified_ns: i64,
 }
 
-/// A sample in such a file.
+/// A sample in an external file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ExternalSample {
-    /// Where its payload begins in the file.
+    /// The offset of its payload in the file.
     pub offset: u64,
-    /// Bytes of its payload.
+    /// The length of its payload in bytes.
     pub len: u64,
     /// CRC-32 of its payload.
     pub crc: u32,
@@ -38,17 +38,17 @@ pub struct ExternalSample {
     pub key: Vec<u8>,
     /// One for each attribute of the schema, in its order.
     pub attributes: Vec<Option<AttributeValue>>,
-    /// Where each field of the schema lies in the payload, counted from `offset`; empty where the one field is the
-    /// whole payload.
+    /// The byte range of each field in the payload, counted from `offset`; empty if the only field is the whole
+    /// payload.
     pub fields: Vec<Option<Range<u64>>>,
 }
 
 impl ExternalFile {
-    /// What is to be said of an open file, named by `path` in the manifest. Reads its ends: call it again, or look at
-    /// the time, where the file may have been written to while its samples were looked for.
+    /// Describes an open file, named by `path` in the manifest. Reads its first and last bytes: call it again, or
+    /// compare the modification time, if the file may have been written to while its samples were searched.
     ///
     /// # Errors
-    /// Those of the file.
+    /// If the file cannot be read.
     pub fn of(path: impl Into<String>, file: &File) -> io::Result<Self> {
         let metadata = file.metadata()?;
         let file_len = metadata.len();
@@ -56,7 +56,7 @@ impl ExternalFile {
         Ok(Self { path: path.into(), file_len, data_fingerprint, modified_ns: modified_ns(metadata.modified()?) })
     }
 
-    /// Whether it can be segment `number`, whose samples end at `data_end`.
+    /// Fails if it cannot be segment `number`, whose samples end at `data_end`.
     pub(super) fn check(&self, number: usize, data_end: u64) -> Result<(), WriteError> {
         external_path_reach(&self.path)?;
         let file_len = self.file_len;
@@ -76,7 +76,7 @@ impl ExternalSample {
         Described { key: &self.key, attributes: &self.attributes, fields: &self.fields }
     }
 
-    /// The end of its payload, where it lies behind `end` and inside what an entry can say.
+    /// The end of its payload. Fails if the payload starts before `end`, or is past the limit of an entry.
     pub(super) fn end_after(&self, end: u64) -> Result<u64, String> {
         let Self { offset, len, .. } = *self;
         if offset < end {

@@ -1,12 +1,12 @@
-//! Adopts files of somebody else: writes an index of their samples and leaves the bytes where they are.
+//! Adopts external files: writes an index of their samples and leaves the bytes where they are.
 //!
 //! ```text
 //! train-0.tar  -- samples -->  ExternalSegment 0  -->  00000.idx --+
 //! train-1.tar  -- samples -->  ExternalSegment 1  -->  00001.idx --+-->  index-*.idx, manifest.json
 //! ...                          in threads of the caller            |
 //! ```
-//! The caller reads the files, and says where samples lie in them and what their bytes sum to. The path to the final
-//! name is that of a native dataset. spec.md: EXT-1 to EXT-3, FIL-3, MAN-4, section 10.
+//! The caller reads the files, and gives the location and the checksum of each sample. The dataset is published like a
+//! native one. spec.md: EXT-1 to EXT-3, FIL-3, MAN-4, section 10.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -30,23 +30,23 @@ pub use file::{ExternalFile, ExternalSample};
 use segment::Written;
 pub use segment::{ExternalSegment, FinishedExternal};
 
-/// Writes a dataset whose samples lie in files of somebody else. Dropped without [`ExternalWriter::finish`], it removes
-/// what it wrote.
+/// Writes a dataset whose samples are in external files. Dropped without [`ExternalWriter::finish`], it removes what it
+/// wrote.
 ///
-/// Several files can be indexed at once, in threads of the caller: as many as [`WriterOptions::jobs`] says share
-/// [`WriterOptions::memory_len`]. Segment size and compression mean nothing here.
+/// Several files can be indexed at once, in threads of the caller: [`WriterOptions::jobs`] of them share
+/// [`WriterOptions::memory_len`]. Segment size and compression are ignored.
 pub struct ExternalWriter {
     shared: Arc<Shared>,
 }
 
-/// What the writer and its segments have in common.
+/// The state that the writer and its segments share.
 struct Shared {
-    /// Numbers of the segments that are being written, or are.
+    /// The numbers of the segments that are under construction or written.
     begun: Mutex<BTreeSet<usize>>,
     failed: AtomicBool,
-    /// Of the merged index.
+    /// The properties of the merged index.
     spec: IndexSpec,
-    /// Of the segments' own, with a share of the memory.
+    /// The properties of the segments' own indexes, with a share of the memory.
     segment_spec: IndexSpec,
     storage: Arc<dyn Storage>,
     workplace: Workplace,
@@ -56,7 +56,7 @@ impl ExternalWriter {
     /// Begins the dataset `target` on this machine's disk.
     ///
     /// # Errors
-    /// Where something stands there already (unless it is a dataset and is to be replaced), or cannot be written.
+    /// If `target` exists (unless it is a dataset and `overwrite` is set), or files cannot be written.
     pub fn create(target: &Path, options: WriterOptions) -> Result<Self, WriteError> {
         Self::create_on(Arc::new(DiskStorage), target, options)
     }
@@ -67,7 +67,7 @@ impl ExternalWriter {
     /// As [`ExternalWriter::create`].
     pub fn create_on(storage: Arc<dyn Storage>, target: &Path, options: WriterOptions) -> Result<Self, WriteError> {
         let spec = IndexSpec::of(&options);
-        options.metadata.encode()?; // what could not be read back is refused before anything is written
+        options.metadata.encode()?; // invalid metadata is refused before anything is written
         let share = spec.memory_len / jobs(&options);
         let segment_spec = IndexSpec { memory_len: share, ..spec.clone() };
         let workplace = Workplace::create(&storage, target, options.overwrite)?;
@@ -76,11 +76,11 @@ impl ExternalWriter {
         Ok(Self { shared: Arc::new(Shared { begun, failed, spec, segment_spec, storage, workplace }) })
     }
 
-    /// Begins the segment that is to be the `number`th of the dataset, counted from 0. The numbers of segments that come
-    /// to nothing (they are dropped, or have no samples) are passed over.
+    /// Begins segment `number` of the dataset, counted from 0. The numbers of segments that are dropped or have no
+    /// samples are skipped.
     ///
     /// # Errors
-    /// Where it was begun already, or the number is past what a dataset can have.
+    /// If it was started before, or the number exceeds the limit of a dataset.
     pub fn segment(&self, number: usize) -> Result<ExternalSegment, WriteError> {
         let wrong = |what: String| Err(WriteError::External { number, what });
         if number as u64 >= MAX_SEGMENTS {
@@ -92,15 +92,15 @@ impl ExternalWriter {
         Ok(ExternalSegment::new(number, Arc::clone(&self.shared)))
     }
 
-    /// Merges and commits: after this the dataset stands under its name. The segments are all that this writer's
-    /// [`ExternalSegment::finish`] gave, in any order; their numbers put them in order.
+    /// Merges the indexes and commits: after this the dataset exists under its name. `finished` holds everything that
+    /// [`ExternalSegment::finish`] returned for this writer, in any order; the numbers give the order.
     ///
     /// # Errors
-    /// Where there was no sample, a segment is missing or not finished, a key stands twice, or the disk refused; then
-    /// nothing stands there that did not before.
+    /// If there was no sample, a segment is missing or not finished, a key appears twice, or a file operation failed.
+    /// The final name is then as it was before.
     pub fn finish(self, finished: Vec<FinishedExternal>) -> Result<Summary, WriteError> {
         let segments = self.shared.in_order(finished)?;
-        // Whoever still holds a segment could write to what is to be published.
+        // A caller that still holds a segment could write to the dataset.
         let shared = Arc::into_inner(self.shared).ok_or(WriteError::Failed)?;
         let manifest = shared.manifest(&segments)?;
         let total = |count: fn(&Emitted) -> u64| segments.iter().map(|segment| count(&segment.emitted)).sum();
@@ -119,7 +119,7 @@ impl ExternalWriter {
 
 impl Shared {
     fn begun(&self) -> MutexGuard<'_, BTreeSet<usize>> {
-        // A set of numbers is whole whatever panicked beside it.
+        // A panic elsewhere does not damage a set of numbers.
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -139,7 +139,7 @@ impl Shared {
         result
     }
 
-    /// The segments with samples, by their numbers: all that were begun.
+    /// The segments with samples, by number. Fails if one that was started is missing.
     fn in_order(&self, finished: Vec<FinishedExternal>) -> Result<Vec<Written>, WriteError> {
         let mut written: Vec<(usize, Written)> =
             finished.into_iter().filter_map(|segment| Some((segment.number, segment.written?))).collect();
@@ -155,7 +155,7 @@ impl Shared {
         Ok(written.into_iter().map(|(_, written)| written).collect())
     }
 
-    /// The manifest, and the index that it names: the only segment's own, or the merged one. spec.md: MAN-4.
+    /// The manifest. Its index is that of the only segment, or the merged one, which is written here. spec.md: MAN-4.
     fn manifest(&self, segments: &[Written]) -> Result<Manifest, WriteError> {
         let first = segments.first().ok_or(WriteError::Empty)?;
         let refs: Vec<SegmentRef> = segments.iter().map(Written::reference).collect();
@@ -170,7 +170,7 @@ impl Shared {
     }
 }
 
-/// Segments that are written at once.
+/// The number of segments that are written at once.
 fn jobs(options: &WriterOptions) -> u64 {
     let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     options.jobs.unwrap_or_else(cores).get() as u64

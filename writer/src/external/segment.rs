@@ -1,4 +1,4 @@
-//! The index of one external file in the making: in memory, then in the spill file, then whole under its name.
+//! The index of one external file under construction: in memory, then in the spill file, then complete under its name.
 
 use std::sync::Arc;
 
@@ -10,23 +10,23 @@ use crate::emit::{Emitted, emit};
 use crate::index::IndexBuilder;
 use crate::output::Output;
 
-/// The samples of one file, in the order in which they lie there. It can be filled in any thread; where it is dropped
-/// before [`ExternalSegment::finish`], the dataset goes without its file.
+/// Takes the samples of one file, in the order of their offsets. It can be filled in any thread. If it is dropped
+/// before [`ExternalSegment::finish`], the dataset does not include its file.
 pub struct ExternalSegment {
     index: IndexBuilder,
     data_end: u64,
     begun: Begun,
 }
 
-/// A file whose index is written: to be handed to [`ExternalWriter::finish`](super::ExternalWriter::finish).
+/// A file whose index is written: an argument of [`ExternalWriter::finish`](super::ExternalWriter::finish).
 #[derive(Debug)]
 pub struct FinishedExternal {
     pub(super) number: usize,
-    /// None without samples.
+    /// `None` without samples.
     pub(super) written: Option<Written>,
 }
 
-/// An index under its final name, and the file that it is of.
+/// An index under its final name, and the file that it describes.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) file: ExternalFile,
@@ -34,7 +34,7 @@ pub(super) struct Written {
     index_file: String,
 }
 
-/// The number of a segment, which no other has. Given back where the segment comes to nothing.
+/// The unique number of a segment. Dropping it before the segment is written releases the number.
 struct Begun {
     number: usize,
     shared: Arc<Shared>,
@@ -59,8 +59,8 @@ impl ExternalSegment {
     /// Takes the next sample. Ordinals in errors count from the first of this file.
     ///
     /// # Errors
-    /// Where it does not agree with the schema, or does not lie behind the sample before it: it is not taken then, others
-    /// can be. Where the disk refused, here or for another segment: then the dataset is given up.
+    /// If it does not match the schema, or does not start after the sample before it: it is not taken, but others can
+    /// be. If a file operation failed, here or for another segment: then the dataset cannot be completed.
     pub fn push(&mut self, sample: &ExternalSample) -> Result<(), WriteError> {
         let ordinal = self.index.counts.sample_count;
         let described = sample.described();
@@ -73,16 +73,16 @@ impl ExternalSegment {
         Ok(())
     }
 
-    /// Samples taken so far.
+    /// The number of samples taken so far.
     pub fn taken(&self) -> u64 {
         self.index.counts.sample_count
     }
 
-    /// Writes the index. A file without samples gets none, and the dataset goes without it.
+    /// Writes the index. A file without samples gets no index, and the dataset does not include it.
     ///
     /// # Errors
-    /// Where the manifest cannot name the file, it is shorter than where its samples end or has more than 2^44 bytes, a
-    /// key stands twice in it, or the disk refused.
+    /// If the manifest cannot name the file, it ends before its samples do or has more than 2^44 bytes, a key appears
+    /// twice in it, or a file operation failed.
     pub fn finish(self, file: ExternalFile) -> Result<FinishedExternal, WriteError> {
         let Self { index, data_end, mut begun } = self;
         let number = begun.number;
