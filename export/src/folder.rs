@@ -212,7 +212,7 @@ impl<'a> Root<'a> {
 
     fn make_folders(&self, name: &[u8]) -> Result<(), Errno> {
         let slashes = name.iter().enumerate().filter(|(_, byte)| **byte == b'/');
-        for folder in slashes.filter_map(|(place, _)| name.get(..place)) {
+        for folder in slashes.filter_map(|(position, _)| name.get(..position)) {
             match rustix::fs::mkdirat(&self.fd, folder, Mode::from_raw_mode(0o777)) {
                 // Another thread may have created it. If it is not a folder, creating the file fails.
                 Ok(()) | Err(Errno::EXIST) => {}

@@ -37,8 +37,8 @@ pub(crate) fn each(
     mut look: impl FnMut(Indexed) -> Result<(), ExportError>,
 ) -> Result<(), ExportError> {
     let collection = job.collection();
-    for (place, ordinal) in (0..).zip(job.selection.ordinals(0..job.selection.len())) {
-        if place % LOOK_EVERY == 0 {
+    for (position, ordinal) in (0..).zip(job.selection.ordinals(0..job.selection.len())) {
+        if position % LOOK_EVERY == 0 {
             job.go_on()?;
         }
         look(Indexed {
@@ -53,8 +53,8 @@ pub(crate) fn each(
 
 /// Passes the payload length of every selected sample to `look`, in order.
 pub(crate) fn each_len(job: &ExportJob<'_>, mut look: impl FnMut(u64)) -> Result<(), ExportError> {
-    for (place, ordinal) in (0..).zip(job.selection.ordinals(0..job.selection.len())) {
-        if place % LOOK_EVERY == 0 {
+    for (position, ordinal) in (0..).zip(job.selection.ordinals(0..job.selection.len())) {
+        if position % LOOK_EVERY == 0 {
             job.go_on()?;
         }
         look(job.collection().locate(ordinal)?.raw_len());

@@ -146,7 +146,7 @@ impl<'a> NameCheck<'a> {
     /// Why the parent folders of a file cannot be created, if so.
     fn check_folders(&mut self, path: &[u8]) -> Result<Option<String>, ExportError> {
         let slashes = path.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/');
-        for folder in slashes.filter_map(|(place, _)| path.get(..place)) {
+        for folder in slashes.filter_map(|(position, _)| path.get(..position)) {
             // Its parents have been checked with it.
             if self.folders.contains(folder) {
                 return Ok(None);

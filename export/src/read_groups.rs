@@ -46,9 +46,9 @@ impl<'a> ReadGroups<'a> {
             return Ok(Some(ReadGroup::Streamed { ordinal, payload_len: location.raw_len() }));
         }
         let mut len = 0_u64;
-        let fits = |(place, (_, location)): &(usize, &(u64, Location))| {
+        let fits = |(position, (_, location)): &(usize, &(u64, Location))| {
             len = len.saturating_add(location.raw_len());
-            !is_streamed(location) && (*place == 0 || len <= READ_GROUP_LEN)
+            !is_streamed(location) && (*position == 0 || len <= READ_GROUP_LEN)
         };
         let count = self.ahead.iter().enumerate().take_while(fits).count();
         Ok(Some(ReadGroup::Held(self.ahead.drain(..count).map(|(ordinal, _)| ordinal).collect())))

@@ -37,13 +37,13 @@ impl Selection {
     }
 
     /// The ordinals at a range of positions in the selection. The range must be inside the selection.
-    pub(crate) fn ordinals(&self, places: Range<u64>) -> Box<dyn Iterator<Item = u64> + Send + '_> {
+    pub(crate) fn ordinals(&self, positions: Range<u64>) -> Box<dyn Iterator<Item = u64> + Send + '_> {
         match &self.subset {
-            None => Box::new(places),
-            Some(_) if places.is_empty() => Box::new(0..0),
+            None => Box::new(positions),
+            Some(_) if positions.is_empty() => Box::new(0..0),
             Some(subset) => {
-                let count = usize::try_from(places.end - places.start).unwrap_or(usize::MAX);
-                let all = subset.ordinals_in(subset.ordinal(places.start)..self.sample_count);
+                let count = usize::try_from(positions.end - positions.start).unwrap_or(usize::MAX);
+                let all = subset.ordinals_in(subset.ordinal(positions.start)..self.sample_count);
                 Box::new(all.take(count))
             }
         }

@@ -40,7 +40,7 @@ pub(crate) trait ShardWriter {
 
 /// A range of positions in the selection, and the file for these samples.
 struct Shard {
-    places: Range<u64>,
+    positions: Range<u64>,
     path: PathBuf,
 }
 
@@ -58,9 +58,9 @@ pub(crate) fn write(job: &ExportJob<'_>, format: impl Sharded) -> Result<Vec<Str
 
 fn write_file(job: &ExportJob<'_>, format: &impl Sharded) -> Result<(), ExportError> {
     let mut partial = Partial::create(job.out, OutputKind::File)?;
-    let places = 0..job.selection.len();
+    let positions = 0..job.selection.len();
     if let Some(file) = partial.take_file() {
-        write_shard(job, format, (file, partial.path()), places)?;
+        write_shard(job, format, (file, partial.path()), positions)?;
     }
     job.events.on_finish();
     partial.publish()
@@ -75,7 +75,7 @@ fn write_folder(job: &ExportJob<'_>, format: &impl Sharded, extension: &str) -> 
         while let Some(shard) = shards.get(next.fetch_add(1, Ordering::Relaxed)) {
             let file = File::options().write(true).create_new(true).open(&shard.path);
             let file = file.map_err(ExportError::io("create it", &shard.path))?;
-            write_shard(job, format, (file, &shard.path), shard.places.clone())?;
+            write_shard(job, format, (file, &shard.path), shard.positions.clone())?;
         }
         Ok(())
     })?;
@@ -87,10 +87,10 @@ fn write_shard(
     job: &ExportJob<'_>,
     format: &impl Sharded,
     (file, path): (File, &Path),
-    places: Range<u64>,
+    positions: Range<u64>,
 ) -> Result<(), ExportError> {
     let mut writer = format.begin(SteadyFile::new(file), path)?;
-    pipeline::pass(job, job.selection.ordinals(places), |sample| writer.write(sample))?;
+    pipeline::pass(job, job.selection.ordinals(positions), |sample| writer.write(sample))?;
     writer.finish()?;
     job.made_files(1);
     job.go_on()
@@ -108,9 +108,9 @@ fn name_shards(job: &ExportJob<'_>, counts: &[u64], (folder, extension): (&Path,
     let shard = |(number, count): (usize, &u64)| {
         let mut name = OsString::from(job.out.file_name().unwrap_or_default());
         name.push(format!("-{number:05}-of-{:05}.{extension}", counts.len()));
-        let places = start..start + count;
-        start = places.end;
-        Shard { places, path: folder.join(name) }
+        let positions = start..start + count;
+        start = positions.end;
+        Shard { positions, path: folder.join(name) }
     };
     counts.iter().enumerate().map(shard).collect()
 }

@@ -48,8 +48,8 @@ impl Tar {
     /// Checks all selected samples.
     pub(crate) fn plan(job: &ExportJob<'_>) -> Result<Self, ExportError> {
         let schema = job.collection().schema();
-        let is_integer = |place: &usize| {
-            schema.attributes().get(*place).is_some_and(|attribute| attribute.kind.name().contains("int"))
+        let is_integer = |position: &usize| {
+            schema.attributes().get(*position).is_some_and(|attribute| attribute.kind.name().contains("int"))
         };
         let mut tar = Self {
             naming: Naming::new(job, Style::Tar)?,
@@ -87,7 +87,7 @@ impl Tar {
     /// The attributes except the label, as a JSON object; `None` if there are none.
     fn attributes(&self, values: &[Option<AttributeValue>]) -> Option<String> {
         let all = self.attribute_names.iter().zip(values).enumerate();
-        let others = all.filter(|(place, _)| Some(*place) != self.label);
+        let others = all.filter(|(position, _)| Some(*position) != self.label);
         let members = others.filter_map(|(_, (name, value))| Some((name.as_str(), value.and_then(json::value_of)?)));
         let members: Vec<_> = members.collect();
         (!members.is_empty()).then(|| json::object(members.into_iter()))
@@ -122,7 +122,7 @@ impl TarWriter<'_> {
             sample.payload.copy(range, &mut self.out)?;
             pad(&mut self.out, len)?;
         }
-        let label = self.tar.label.and_then(|place| facts.attributes.get(place).copied().flatten());
+        let label = self.tar.label.and_then(|position| facts.attributes.get(position).copied().flatten());
         if let Some(label) = label.and_then(json::value_of) {
             self.write_text(&self.tar.naming.extra(&stem, ".cls"), &label.to_string())?;
         }
@@ -165,7 +165,9 @@ fn write_header(out: &mut dyn Write, name: &[u8], len: u64) -> io::Result<()> {
 fn header(name: &[u8], len: u64, kind: EntryType) -> Header {
     let mut header = Header::new_gnu();
     if let Some(gnu) = header.as_gnu_mut() {
-        gnu.name.iter_mut().zip(name).for_each(|(place, byte)| *place = *byte);
+        for (target, byte) in gnu.name.iter_mut().zip(name) {
+            *target = *byte;
+        }
     }
     header.set_entry_type(kind);
     header.set_size(len);

@@ -236,5 +236,5 @@ fn page_count(values: &[ByteArray]) -> usize {
 /// The number of rows up to the last of the first `count` values, plus the rows without a value that follow it.
 fn nth_value_end(levels: &[i16], count: usize) -> usize {
     let mut values = levels.iter().enumerate().filter(|(_, level)| **level > 0).skip(count);
-    values.next().map_or(levels.len(), |(place, _)| place)
+    values.next().map_or(levels.len(), |(position, _)| position)
 }
