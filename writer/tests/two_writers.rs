@@ -27,7 +27,7 @@ fn write(target: &Path, samples: &[Sample]) {
 }
 
 #[test]
-fn whoever_holds_the_old_dataset_keeps_it_from_being_replaced() {
+fn a_locked_old_dataset_is_not_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let (target, old) = (folder.path().join("set"), rich_samples(5, 1));
     write(&target, &old);

@@ -59,7 +59,7 @@ fn fields_label_and_other_attributes_are_members_of_a_sample() {
         expected.into_iter().map(|(name, bytes)| (String::from_utf8(name).unwrap(), bytes)).collect();
     assert_eq!(of(1), expected);
     assert_eq!(of(4).iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["jpg", "txt", "json"], "no label");
-    assert_eq!(of(6).last().unwrap().1, br#"{"good":true}"#, "a missing weight is left out");
+    assert_eq!(of(6).last().unwrap().1, br#"{"good":true}"#, "a missing weight is skipped");
 }
 
 #[test]

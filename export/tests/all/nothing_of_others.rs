@@ -1,5 +1,5 @@
-//! An export makes its own and touches nothing else: what stands there is refused, what failed is gone, and a run that is
-//! stopped leaves nothing.
+//! An export creates its own files and touches nothing else: an existing output is refused, and an export that failed or
+//! was stopped leaves nothing.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -13,7 +13,7 @@ use grainstore_writer::{Sample, WriterOptions};
 use crate::common::{Made, rich, tree};
 
 #[test]
-fn whatever_stands_under_the_name_is_refused_and_stays() {
+fn an_output_that_exists_is_refused_and_not_changed() {
     for format in Format::ALL {
         let made = rich(5);
         let out = made.out("out");
@@ -52,7 +52,7 @@ fn a_slash_behind_the_name_is_passed_over() {
     }
 }
 
-/// Stops after some samples, or makes something stand under the name.
+/// Stops after some samples, or creates something under the name of the output.
 struct After<F: Fn() + Sync> {
     samples: u64,
     written: AtomicU64,
@@ -116,7 +116,7 @@ fn damaged(lens: &[usize], damaged: u64) -> Made {
 }
 
 #[test]
-fn a_damaged_sample_ends_the_export_or_is_left_out_and_told() {
+fn a_damaged_sample_ends_the_export_or_is_skipped_and_reported() {
     // The last one streams.
     for number in [1, 3] {
         let made = damaged(&[10, 20, 30, 20 << 20], number);

@@ -1,4 +1,4 @@
-//! Samples are added to a dataset that stands: old ones stay where they are, each addition is a generation.
+//! Samples are added to an existing dataset: old ones stay where they are, each addition is a generation.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -113,7 +113,7 @@ fn the_index_of_the_generation_before_stays_until_the_next_addition() {
     let opened = Dataset::open(&target).unwrap();
     append(&target, &samples(60, 5, 2)).unwrap();
     assert!(target.join(&first).exists());
-    assert_eq!(opened.find(b"sample 59").unwrap(), Some(59), "a reader goes on with what it opened");
+    assert_eq!(opened.find(b"sample 59").unwrap(), Some(59), "a reader continues with the generation that it opened");
     assert_eq!(opened.sample_count(), 60);
     std::fs::write(target.join("notes.txt"), "mine").unwrap();
     for name in ["00077.seg", "00078.seg.tmp", "00079.seg.spill.tmp", "progress.json"] {

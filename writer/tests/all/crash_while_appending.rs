@@ -59,7 +59,7 @@ fn check(disk: &FakeDisk, image: Image, all: &[Sample], place: &str) -> usize {
 
 /// GEN-2, GEN-3
 #[test]
-fn stopped_or_failed_at_any_operation_the_old_dataset_or_the_new_one_stands() {
+fn stopped_or_failed_at_any_operation_the_old_or_the_new_dataset_exists() {
     for trouble in [Trouble::Stop, Trouble::Fail] {
         for at in 0.. {
             let (disk, mut all) = begun();
@@ -90,7 +90,7 @@ fn stopped_or_failed_at_any_operation_the_old_dataset_or_the_new_one_stands() {
     }
 }
 
-/// The next writer adds what is missing, and one sample more; stopped early, while it tidies up, it harms nothing.
+/// The next writer adds what is missing, and one sample more; stopped early, while it removes old files, it harms nothing.
 fn go_on(disk: &FakeDisk, count: usize, all: &[Sample], place: &str) {
     let mut more = all.to_vec();
     more.extend(keyed(all.len() as u64, 1, 53));

@@ -1,5 +1,5 @@
-//! A writer with a journal is stopped, and separately failed, at every operation on the disk; then the one that goes on
-//! is too. Each time the final name is absent or whole, and the next writer ends with the bytes of one never stopped.
+//! A writer with a journal is stopped, and separately failed, at every operation on the disk; then the one that resumes
+//! is, too. Each time the final name is absent or complete, and the next writer ends with the bytes of one never stopped.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -93,7 +93,7 @@ fn sweep(
 
 /// WR-1, WR-4, WR-5
 #[test]
-fn stopped_or_failed_at_any_operation_the_next_writer_goes_on() {
+fn stopped_or_failed_at_any_operation_the_next_writer_resumes() {
     let samples = rich_samples(40, 41);
     for trouble in [Trouble::Stop, Trouble::Fail] {
         let spared = sweep(&FakeDisk::new(None), trouble, &samples, None, &mut |_| ());
@@ -103,7 +103,7 @@ fn stopped_or_failed_at_any_operation_the_next_writer_goes_on() {
 
 /// WR-1, WR-4
 #[test]
-fn the_one_that_goes_on_may_be_stopped_or_failed_at_any_operation_too() {
+fn the_writer_that_resumes_may_also_be_stopped_or_failed_at_any_operation() {
     let samples = rich_samples(40, 42);
     let mut left: Vec<FakeDisk> = Vec::new();
     sweep(&FakeDisk::new(None), Trouble::Stop, &samples, None, &mut |disk| left.push(disk.after(Image::Live)));
@@ -118,7 +118,7 @@ fn the_one_that_goes_on_may_be_stopped_or_failed_at_any_operation_too() {
 
 /// WR-1, WR-4
 #[test]
-fn a_dataset_that_is_replaced_stands_until_then() {
+fn a_dataset_that_is_replaced_exists_until_then() {
     let (old, new) = (rich_samples(12, 43), rich_samples(30, 44));
     let disk = FakeDisk::new(None);
     go_on(&disk, &old, false).unwrap();
@@ -130,7 +130,7 @@ fn a_dataset_that_is_replaced_stands_until_then() {
 
 /// WR-2, WR-4
 #[test]
-fn a_writer_that_failed_refuses_to_go_on_and_keeps_what_is_safe() {
+fn a_writer_that_failed_refuses_samples_and_keeps_what_is_safe() {
     let disk = FakeDisk::new(None);
     let storage = Arc::new(disk.clone());
     let mut writer = DatasetWriter::create_journaled_on(storage, &target(), rich_options(), STAMP).unwrap();

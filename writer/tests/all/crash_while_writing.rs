@@ -24,7 +24,7 @@ fn write(disk: &FakeDisk, samples: &[Sample], overwrite: bool) -> Result<(), Wri
     writer.finish().map(|_| ())
 }
 
-/// What stands under the final name in a crash's image: nothing, or one of `allowed`, whole.
+/// Checks what is under the final name in a crash's image: nothing, or one of `allowed`, complete.
 fn check_image(disk: &FakeDisk, image: Image, allowed: &[&[Sample]], place: &str) -> bool {
     let folder = tempfile::tempdir().unwrap();
     disk.materialise(image, folder.path());
@@ -98,7 +98,7 @@ fn a_dataset_is_replaced_only_once_the_new_one_is_whole() {
 
 /// WR-2
 #[test]
-fn a_writer_that_failed_refuses_to_go_on_and_leaves_nothing() {
+fn a_writer_that_failed_refuses_samples_and_leaves_nothing() {
     let disk = FakeDisk::new(Some((12, Trouble::Fail)));
     let mut writer = DatasetWriter::create_on(Arc::new(disk.clone()), &target(), rich_options()).unwrap();
     let mut results = rich_samples(4000, 5).into_iter().map(|sample| writer.write(sample)).skip_while(Result::is_ok);

@@ -88,7 +88,7 @@ fn files_that_cannot_hold_the_samples_or_be_named_are_refused() {
 
 /// MAN-3
 #[test]
-fn segments_without_samples_are_left_out_and_the_others_stand_by_their_numbers() {
+fn segments_without_samples_are_skipped_and_the_others_are_in_order_of_their_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let (writer, path) = begun(&folder);
     let finish = |number: usize, count: u64| {
@@ -115,7 +115,7 @@ fn names_of(segment: &grainstore_format::SegmentRef) -> (&str, &str) {
 }
 
 #[test]
-fn what_is_missing_or_not_finished_is_told_and_nothing_is_left() {
+fn a_missing_or_unfinished_segment_is_reported_and_nothing_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let (writer, _) = begun(&folder);
     let mut segment = writer.segment(2).unwrap();
@@ -135,7 +135,7 @@ fn what_is_missing_or_not_finished_is_told_and_nothing_is_left() {
 
 /// KEY-1, WR-2
 #[test]
-fn a_key_that_stands_twice_is_refused_within_a_file_and_between_files() {
+fn a_key_that_appears_twice_is_refused_within_a_file_and_between_files() {
     let folder = tempfile::tempdir().unwrap();
     let (writer, _) = begun(&folder);
     let mut segment = writer.segment(0).unwrap();
@@ -223,7 +223,7 @@ fn write_on(disk: &FakeDisk, data: &Path, overwrite: bool) -> Result<(), WriteEr
     writer.finish(finished).map(|_| ())
 }
 
-/// What stands under the final name in a crash's image, beside the data: nothing, or all of it.
+/// Checks what is under the final name in a crash's image, beside the data: nothing, or the complete dataset.
 fn check_image(disk: &FakeDisk, image: Image, data: &Path, place: &str) -> bool {
     let folder = tempfile::tempdir().unwrap();
     disk.materialise(image, folder.path());

@@ -1,4 +1,4 @@
-//! A writer with a journal is interrupted and another goes on: the result has the bytes of one that was never stopped.
+//! A writer with a journal is interrupted and another resumes: the result has the bytes of one that was never stopped.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -206,7 +206,7 @@ fn a_damaged_journal_is_refused_and_another_programs_is_not_believed() {
 
 /// WR-1, WR-4
 #[test]
-fn what_is_begun_anew_or_given_up_leaves_nothing_of_before() {
+fn starting_over_or_discarding_leaves_nothing_of_before() {
     let folder = tempfile::tempdir().unwrap();
     let (target, options, samples) = (folder.path().join("set"), rich_options(), rich_samples(60, 36));
     let left = || std::fs::read_dir(folder.path()).unwrap().count();

@@ -109,7 +109,7 @@ fn keys_that_stand_twice_are_named_with_both_samples() {
 ///
 /// KEY-6
 #[test]
-fn keys_with_one_hash_are_told_apart() {
+fn different_keys_with_the_same_hash_are_both_found() {
     let (one, other) = common::colliding_keys();
     assert_eq!(grainstore_format::hash48(&one, 7), grainstore_format::hash48(&other, 7));
     let folder = tempfile::tempdir().unwrap();
@@ -212,7 +212,7 @@ impl Read for Zeros {
 }
 
 #[test]
-fn a_source_that_shrinks_or_grows_is_rolled_back_and_others_go_on() {
+fn a_source_that_shrinks_or_grows_is_rolled_back_and_other_samples_are_written() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("set");
     let mut writer = DatasetWriter::create(&target, WriterOptions::default()).unwrap();
@@ -262,7 +262,7 @@ impl Read for Panics {
 }
 
 #[test]
-fn after_a_source_that_panics_the_writer_refuses_to_go_on() {
+fn after_a_source_that_panics_the_writer_refuses_samples() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = DatasetWriter::create(&folder.path().join("set"), WriterOptions::default()).unwrap();
     let streamed = StreamedSample { key: b"b".to_vec(), len: 1 << 20, ..StreamedSample::default() };

@@ -81,7 +81,7 @@ impl FakeDisk {
         self.lock().operations
     }
 
-    /// From now on, count anew and make trouble at that operation.
+    /// Starts the count of operations again, and makes trouble at that operation.
     pub fn set_trouble(&self, trouble: Option<(usize, Trouble)>) {
         let mut state = self.lock();
         state.operations = 0;

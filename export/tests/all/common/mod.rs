@@ -33,7 +33,7 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    /// What stands there, but for the dataset.
+    /// The names in the folder, except the dataset.
     pub fn names(&self) -> Vec<String> {
         let names = fs::read_dir(self.folder.path()).unwrap();
         let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
