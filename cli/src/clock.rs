@@ -1,19 +1,19 @@
-//! Seconds as people write them, and the processor time of this process.
+//! Seconds as users write them, and the processor time of this process.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Time that all threads of the process have worked.
+/// CPU time of all threads of the process.
 pub(crate) fn process_cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Reads a number of seconds: `10`, `0.5`. Fits clap's `value_parser`.
+/// Parses a number of seconds: `10`, `0.5`. Fits clap's `value_parser`.
 ///
 /// # Errors
-/// A sentence for the user, where it is no such number.
+/// A sentence for the user if it is not such a number.
 pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     seconds.ok_or_else(|| "expected seconds such as 10 or 0.5".to_owned())

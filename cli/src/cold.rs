@@ -1,4 +1,4 @@
-//! Makes reads cold: what was read or written before is taken out of the page cache.
+//! Makes reads cold: removes what was read or written before from the page cache.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::fs::{Advice, fadvise, fdatasync, sync};
 use serde::Serialize;
 
-/// Where root empties all caches of the machine.
+/// The file through which root empties all caches of the machine.
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 /// How the cache was emptied.
@@ -15,12 +15,12 @@ const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 pub(crate) enum Cold {
     /// Pages, directories and inodes of the whole machine.
     DropCaches,
-    /// The pages of the files in question; directories and inodes stay.
+    /// Only the pages of the given files; directories and inodes stay.
     Fadvise,
 }
 
 impl Cold {
-    /// For people: what was done.
+    /// What was done, as text for people.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::DropCaches => "all caches of the machine were emptied before each step",
@@ -32,11 +32,11 @@ impl Cold {
     }
 }
 
-/// Empties the caches as far as this user may; at least of `files`.
+/// Empties the caches as far as this user may, at least those of `files`.
 ///
-/// What cannot be emptied is passed over: a cache inside the disk, or one of the host of a virtual machine.
+/// Other caches are ignored: one inside the disk, or one of the host of a virtual machine.
 pub(crate) fn make_cold<P: AsRef<Path>>(files: impl Iterator<Item = P>) -> Cold {
-    // A page that is not yet written cannot be dropped.
+    // A dirty page cannot be dropped.
     sync();
     if fs::write(DROP_CACHES, "3").is_ok() {
         return Cold::DropCaches;
@@ -49,16 +49,16 @@ pub(crate) fn make_cold<P: AsRef<Path>>(files: impl Iterator<Item = P>) -> Cold 
     Cold::Fadvise
 }
 
-/// Takes a file out of the page cache, what is not written yet included.
+/// Removes a file from the page cache, including pages that are not written yet.
 pub(crate) fn make_file_cold(path: &Path) {
     if let Ok(file) = File::open(path) {
-        // Where it cannot be synced some pages stay, as with advice that is not taken.
+        // If it cannot be synced, some pages stay, as with advice that is ignored.
         let _ = fdatasync(&file);
         drop_pages(&file);
     }
 }
 
 fn drop_pages(file: &File) {
-    // Advice that is not taken leaves the file warm, which no caller could change.
+    // If the advice is ignored, the file stays warm; no caller could change that.
     let _ = fadvise(file, 0, None, Advice::DontNeed);
 }

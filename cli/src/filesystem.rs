@@ -1,4 +1,4 @@
-//! What a folder lies on: file system, device, free space.
+//! The storage of a folder: file system, device, free space.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,19 +15,19 @@ use serde::Serialize;
 pub(crate) struct FileSystem {
     /// Its type: "ext4".
     pub(crate) kind: String,
-    /// What it lies on: "/dev/nvme0n1p2".
+    /// The device that it is on: "/dev/nvme0n1p2".
     pub(crate) device: String,
 }
 
 impl FileSystem {
-    /// The file system that an existing folder lies on; unknown where the system does not tell.
+    /// The file system of an existing folder; "unknown" if the system does not report it.
     pub(crate) fn of(folder: &Path) -> Self {
         let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
         let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
         find(&mounts, &folder).unwrap_or_else(|| Self { kind: "unknown".to_owned(), device: "unknown".to_owned() })
     }
 
-    /// Whether its files are memory: then nothing on it is ever cold.
+    /// Whether its files are in memory: then nothing on it is ever cold.
     pub(crate) fn is_memory(&self) -> bool {
         matches!(self.kind.as_str(), "tmpfs" | "ramfs")
     }
@@ -36,20 +36,20 @@ impl FileSystem {
 /// Bytes that this user can still write in a folder.
 ///
 /// # Errors
-/// Where the system cannot say.
+/// If the system does not report it.
 pub(crate) fn free_bytes(folder: &Path) -> anyhow::Result<u64> {
-    let stat = statvfs(folder).with_context(|| format!("{}: cannot tell its free space", shown_path(folder)))?;
+    let stat = statvfs(folder).with_context(|| format!("{}: cannot determine its free space", shown_path(folder)))?;
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// The mount with the longest mount point that `folder` lies in; of equal ones the last, which hides the others.
+/// The mount with the longest mount point that contains `folder`; of equal ones the last, which hides the others.
 fn find(mounts: &[u8], folder: &Path) -> Option<FileSystem> {
     let mounts = mounts.split(|&byte| byte == b'\n').filter_map(mount);
     let around = mounts.filter(|(point, _)| folder.starts_with(point));
     around.max_by_key(|(point, _)| point.as_os_str().len()).map(|(_, file_system)| file_system)
 }
 
-/// A line: numbers and paths, of which the fifth is the mount point; after a dash type and device.
+/// Parses a line: numbers and paths, of which the fifth is the mount point; type and device follow a dash.
 fn mount(line: &[u8]) -> Option<(PathBuf, FileSystem)> {
     let words: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
     let dash = words.iter().position(|&word| word == b"-")?;
@@ -60,7 +60,7 @@ fn mount(line: &[u8]) -> Option<(PathBuf, FileSystem)> {
     Some((point.into(), FileSystem { kind, device }))
 }
 
-/// Blanks and the like stand as a backslash and three octal digits.
+/// Decodes a path: blanks and similar characters are written as a backslash and three octal digits.
 fn unescaped(word: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(word.len());
     let mut rest = word;

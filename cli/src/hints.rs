@@ -1,7 +1,7 @@
 //! The one `hint:` line below an error: a flag or a command to try.
 //!
-//! An error of a library carries a [`Remedy`], and [`hint`] is what the command line calls each of them. A command that
-//! knows more attaches a hint of its own with [`WithHint::hint`].
+//! An error of a library carries a [`Remedy`], and [`hint`] gives the command line's text for it. A command that knows
+//! more attaches its own hint with [`WithHint::hint`].
 
 use std::error::Error;
 use std::fmt;
@@ -32,10 +32,10 @@ impl std::error::Error for Hinted {}
 
 /// Attaches a hint to an error.
 pub(crate) trait WithHint<T> {
-    /// The same, and where it is an error the line `hint: ...` is printed below it.
+    /// The same result; if it is an error, the line `hint: ...` is printed below it.
     ///
     /// # Errors
-    /// The error that it was.
+    /// The original error, with the hint attached.
     fn hint(self, hint: impl Into<String>) -> anyhow::Result<T>;
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
     })
 }
 
-/// What an error of a library carries.
+/// The remedy that an error of a library carries.
 fn remedy_of(error: &(dyn Error + 'static)) -> Option<Remedy> {
     None.or_else(|| error.downcast_ref().and_then(FormatError::remedy))
         .or_else(|| error.downcast_ref().and_then(StoreError::remedy))
@@ -65,7 +65,7 @@ fn remedy_of(error: &(dyn Error + 'static)) -> Option<Remedy> {
         .or_else(|| error.downcast_ref().and_then(ExportError::remedy))
 }
 
-/// What the caller can do, in the words of the command line.
+/// The text of a remedy for users of the command line.
 pub(crate) fn hint(remedy: &Remedy) -> String {
     let hint = match remedy {
         Remedy::Upgrade => "upgrade grainstore",
@@ -74,7 +74,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
              it only where you trust this one"
         }
         Remedy::ListDamage => "`grainstore verify` lists everything that is damaged",
-        Remedy::RebuildIndex => "`grainstore rebuild-index` writes the index again from the segments",
+        Remedy::RebuildIndex => "`grainstore rebuild-index` rebuilds the index from the segments",
         Remedy::UseOrdinalBelow(count) => return format!("ordinals go from 0 to {}", count.saturating_sub(1)),
 
         Remedy::UseLessMemory => "a smaller `--window` or `--batch-size` needs less",

@@ -1,4 +1,4 @@
-//! How many samples are how large, by powers of two, as numbers and as a chart in plain text.
+//! The distribution of sample sizes by powers of two, as numbers and as a chart in plain text.
 
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ impl Histogram {
         self.counts[bin] += 1;
     }
 
-    /// The bins between the smallest and the largest length, those without samples too.
+    /// The bins between the smallest and the largest length, including those without samples.
     pub(crate) fn bins(&self) -> Vec<Bin> {
         let first = self.counts.iter().position(|&count| count > 0).unwrap_or(0);
         let end = self.counts.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1);
@@ -45,7 +45,7 @@ impl Histogram {
         bins.map(|(bin, &samples)| Bin { from_len: smallest(bin), to_len: largest(bin), samples }).collect()
     }
 
-    /// A line for each bin: `64K to 128K    1234  ########`.
+    /// One line per bin: `64K to 128K    1234  ########`.
     pub(crate) fn chart(&self) -> Vec<String> {
         let bins = self.bins();
         let most = bins.iter().map(|bin| bin.samples).max().unwrap_or(0).max(1);
@@ -59,7 +59,7 @@ impl Histogram {
     }
 }
 
-/// What a person reads; the upper end is the next bin's lower one.
+/// The range of a bin for people; the upper end is the next bin's lower end.
 fn label(bin: &Bin) -> String {
     match bin.to_len {
         0 => "empty".to_owned(),
@@ -68,7 +68,7 @@ fn label(bin: &Bin) -> String {
     }
 }
 
-/// At least one character where there is a sample.
+/// At least one character if there is a sample.
 fn bar_len(samples: u64, most: u64) -> usize {
     let len = u128::from(samples) * u128::from(BAR_LEN) / u128::from(most);
     usize::try_from(len).unwrap_or(0).max(usize::from(samples > 0))

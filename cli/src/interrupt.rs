@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 
-/// The exit status of an interrupted command: 128 and the number of the signal.
+/// The exit status of an interrupted command: 128 plus the number of the signal.
 pub(crate) const STATUS: u8 = 130;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// The user wants to stop. A command that is built of fallible steps ends with it, and takes away what it made.
+/// The user wants to stop. A command made of fallible steps ends with this error, and removes what it made.
 #[derive(Debug)]
 pub(crate) struct Interrupted;
 
@@ -22,10 +22,10 @@ impl fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// Takes charge of Ctrl-C. Called once, before the command runs.
+/// Installs the handler for Ctrl-C. Called once, before the command runs.
 ///
 /// # Errors
-/// Where the system refuses a signal handler.
+/// If the system refuses a signal handler.
 pub(crate) fn install() -> anyhow::Result<()> {
     ctrlc::set_handler(|| {
         if REQUESTED.swap(true, Ordering::Relaxed) {
@@ -35,13 +35,13 @@ pub(crate) fn install() -> anyhow::Result<()> {
     .context("cannot install a handler for Ctrl-C")
 }
 
-/// Whether the user asked to stop. A long command looks here between batches, cleans up what it began and returns
+/// Whether the user asked to stop. A long command checks this between batches, removes what it started and returns
 /// [`Exit::Interrupted`](crate::Exit::Interrupted).
 pub(crate) fn requested() -> bool {
     REQUESTED.load(Ordering::Relaxed)
 }
 
-/// Fails where the user asked to stop.
+/// Returns an error if the user asked to stop.
 ///
 /// # Errors
 /// [`Interrupted`].

@@ -1,7 +1,8 @@
-//! The grainstore command: packs datasets, looks into them, reads them.
+//! The grainstore command: packs, inspects and reads datasets.
 //!
-//! stdout is data and can be piped; stderr is talk. A command is a file in `commands`: arguments, work, print.
-//! It is a library, so that the Python package brings the same command without a second copy of everything below it.
+//! stdout is for data and can be piped; stderr is for messages. A command is a file in `commands`: arguments, work,
+//! output. This is a library, so that the Python package can include the same command without a second copy of
+//! everything below it.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -38,7 +39,7 @@ use printer::{ClosedPipe, Printer, Settings};
 #[derive(Parser)]
 #[command(name = "grainstore", version, arg_required_else_help = true, after_help = EXIT_HELP)]
 struct Cli {
-    /// Say nothing on stderr but warnings and errors
+    /// Print nothing on stderr except warnings and errors
     #[arg(long, global = true, display_order = 900)]
     quiet: bool,
     #[command(flatten)]
@@ -55,26 +56,26 @@ Data goes to stdout, everything else to stderr. NO_COLOR is honoured.";
 /// How the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Everything that was asked for was done.
+    /// Everything was done.
     Done,
-    /// The answer is no: damage was found, there is no such key.
+    /// The answer is no: damage was found, or there is no such key.
     No,
-    /// It could not be done; the reason stands on stderr.
+    /// The command failed; the reason was printed to stderr.
     Failed,
-    /// Ctrl-C; what was begun has been cleaned up.
+    /// Ctrl-C; what was started has been removed.
     Interrupted,
-    /// Ctrl-C; what was begun is kept, and how to go on has been said.
+    /// Ctrl-C; what was started is kept, and a message says how to continue.
     Kept,
 }
 
-/// Runs the command with these arguments, the first of which is its name, and gives the exit status. It takes charge of
-/// Ctrl-C, so it is called once in a process.
+/// Runs the command with these arguments, the first of which is its name, and returns the exit status. It installs a
+/// handler for Ctrl-C, so it is called once in a process.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     tell_no_contained_panics();
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help that nobody reads any more is no failure.
+            // A closed pipe while printing help is not a failure.
             let _ = print_help(&error);
             return if error.use_stderr() { Exit::Failed.status() } else { Exit::Done.status() };
         }
@@ -90,8 +91,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     exit.status()
 }
 
-/// Prints help, or what is wrong with the arguments. Arguments may be file names that a shell put in: one that holds
-/// control characters is printed escaped, without colours.
+/// Prints help, or what is wrong with the arguments. Arguments may be file names that a shell expanded: one that
+/// contains control characters is printed escaped, without colours.
 fn print_help(error: &clap::Error) -> std::io::Result<()> {
     let text = error.render().to_string();
     match escape_controls(&text) {
@@ -101,7 +102,7 @@ fn print_help(error: &clap::Error) -> std::io::Result<()> {
     }
 }
 
-/// What the Parquet decoder gives up on is told as damage to the file; the panic behind it says nothing to the user.
+/// A panic of the Parquet decoder is reported as damage to the file; its own message means nothing to the user.
 fn tell_no_contained_panics() {
     let tell = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -117,7 +118,7 @@ fn work(cli: &Cli, printer: &Printer) -> anyhow::Result<Exit> {
     if exit == Exit::Interrupted {
         printer.warn("interrupted");
     }
-    // Whoever closes the pipe early still gets the answer that the exit status is.
+    // If the reader closes the pipe early, the exit status still carries the answer.
     match printer.flush() {
         Err(error) if !error.is::<ClosedPipe>() => Err(error),
         _ => Ok(exit),

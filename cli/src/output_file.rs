@@ -1,4 +1,4 @@
-//! Output files of the command: an option names them, and they appear only when they are whole.
+//! Output files of the command: an option names them, and they appear only when they are complete.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -8,16 +8,16 @@ use anyhow::Context;
 use grainstore_format::{Manifest, shown_path};
 use grainstore_host::{Durability, NotRegular, create_beside, replace_file};
 
-/// Writes `bytes` to the file `path` through a temporary name beside it. An existing file is replaced; what is
+/// Writes `bytes` to the file `path` through a temporary name beside it. An existing file is replaced; anything that is
 /// not a regular file, such as a pipe, is written to directly.
 ///
 /// # Errors
-/// Where the file cannot be written; then an existing file is unchanged.
+/// If the file cannot be written; then an existing file is unchanged.
 pub(crate) fn write(path: &Path, bytes: &[u8], durability: Durability) -> anyhow::Result<()> {
     write_with(path, durability, |mut file| file.write_all(bytes))
 }
 
-/// As [`write()`], of what `fill` writes.
+/// Like [`write()`], but with the content that `fill` writes.
 ///
 /// # Errors
 /// As [`write()`], and where `fill` fails.
@@ -28,7 +28,7 @@ pub(crate) fn write_with(
 ) -> anyhow::Result<()> {
     let written = match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        // A link stays a link: the file that it names is replaced.
+        // A symbolic link is kept: the file that it points to is replaced.
         Ok(metadata) if metadata.is_file() => {
             fs::canonicalize(path).and_then(|target| replace(&target, fill, durability))
         }
@@ -39,10 +39,10 @@ pub(crate) fn write_with(
     written.with_context(|| cannot_be_written(path))
 }
 
-/// Finds out whether [`write()`] could write the regular file `path`, and leaves nothing behind.
+/// Checks whether [`write()`] could write the regular file `path`, and leaves nothing behind.
 ///
 /// # Errors
-/// Where it could not.
+/// If it could not be written.
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     let checked = match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => fs::canonicalize(path).and_then(|target| try_beside(&target)),
@@ -62,7 +62,7 @@ fn replace(target: &Path, fill: impl FnOnce(&File) -> io::Result<()>, durability
     replace_file(target, durability, fill)
 }
 
-/// Makes a temporary file beside `target`, and removes it again.
+/// Creates a temporary file beside `target`, and removes it again.
 fn try_beside(target: &Path) -> io::Result<()> {
     outside_datasets(target)?;
     let (temporary, _) = create_beside(target)?;
@@ -71,7 +71,7 @@ fn try_beside(target: &Path) -> io::Result<()> {
 
 fn outside_datasets(target: &Path) -> io::Result<()> {
     if target.with_file_name(Manifest::FILE_NAME).exists() {
-        return Err(io::Error::other("it would lie inside a dataset"));
+        return Err(io::Error::other("it would be inside a dataset"));
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Everything that the program says goes through here: data to stdout, talk to stderr.
+//! All output of the program: data goes to stdout, messages to stderr.
 //!
-//! Data is buffered; a closed pipe ends the command quietly. Talk is notes (silenced by `--quiet`), warnings, hints
-//! and errors. Progress bars show only where stderr is a terminal and neither `--quiet` nor `--json` is set. No
-//! colours are used, so nothing is said by colour alone.
+//! Data is buffered; a closed pipe ends the command quietly. Messages are notes (silenced by `--quiet`), warnings,
+//! hints and errors. Progress bars are shown only if stderr is a terminal and neither `--quiet` nor `--json` is set. No
+//! colours are used, so no information depends on colour.
 
 use std::error::Error;
 use std::fmt::{self, Display};
@@ -15,7 +15,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, P
 
 use crate::hints::hint_of;
 
-/// What the flags say about talking.
+/// Which messages the flags allow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Settings {
     /// `--quiet`: no notes, no progress.
@@ -24,7 +24,7 @@ pub(crate) struct Settings {
     pub(crate) json: bool,
 }
 
-/// Says things. Shared by reference; threads may use it at the same time.
+/// Prints data and messages. Shared by reference; threads may use it at the same time.
 pub(crate) struct Printer {
     settings: Settings,
     stdout: Mutex<BufWriter<Stdout>>,
@@ -37,13 +37,13 @@ pub(crate) struct Printer {
 pub(crate) enum Counted {
     /// Bytes, shown as sizes.
     Bytes,
-    /// Things of this name, in the plural: "samples".
+    /// Things with this name, in the plural: "samples".
     Things(&'static str),
     /// Steps that each take long, named by the message.
     Steps,
 }
 
-/// Whoever reads stdout has gone away: an end, not a failure.
+/// The reader of stdout has closed it: an end, not a failure.
 #[derive(Debug)]
 pub(crate) struct ClosedPipe;
 
@@ -71,7 +71,7 @@ impl Printer {
     /// Prints a line of data to stdout.
     ///
     /// # Errors
-    /// [`ClosedPipe`] where nobody reads any more, which commands pass on; otherwise what the system said.
+    /// [`ClosedPipe`] if nobody reads any more, which commands pass on; otherwise the error of the system.
     pub(crate) fn line(&self, text: impl Display) -> anyhow::Result<()> {
         self.write(|stdout| writeln!(stdout, "{text}"))
     }
@@ -114,7 +114,7 @@ impl Printer {
         self.line(serde_json::to_string(document)?)
     }
 
-    /// Hands buffered data to the system. `main` does it when a command is done.
+    /// Flushes buffered data. `main` does it when a command is done.
     ///
     /// # Errors
     /// As [`Printer::line`].
@@ -122,14 +122,14 @@ impl Printer {
         self.write(|stdout| stdout.flush())
     }
 
-    /// Says something on stderr that is good to know; not with `--quiet`.
+    /// Prints a note on stderr; not with `--quiet`.
     pub(crate) fn note(&self, text: impl Display) {
         if !self.settings.quiet {
             self.say("", &text);
         }
     }
 
-    /// Says on stderr that something is not as it should be, and that the command goes on or has stopped.
+    /// Prints a warning on stderr: something is wrong, and the command continues or has stopped.
     pub(crate) fn warn(&self, text: impl Display) {
         self.say("grainstore: ", &text);
     }
@@ -139,7 +139,7 @@ impl Printer {
         self.say("hint: ", &text);
     }
 
-    /// Says on one line why the command failed, and on a second one what to try.
+    /// Prints on one line why the command failed, and on a second line what to try.
     pub(crate) fn error(&self, error: &anyhow::Error) {
         self.say("grainstore: ", &on_one_line(error.as_ref()));
         if let Some(hint) = hint_of(error) {
@@ -147,9 +147,9 @@ impl Printer {
         }
     }
 
-    /// A progress bar over `total`, or a spinner where the total is not known; hidden where progress is not to be
-    /// shown. The caller moves it (`inc`, `set_position`), names the work (`set_message`) and ends it
-    /// (`finish_and_clear`); dropped, it disappears.
+    /// A progress bar over `total`, or a spinner if the total is unknown; hidden if progress is not to be shown. The
+    /// caller moves it (`inc`, `set_position`), names the work (`set_message`) and ends it (`finish_and_clear`); it
+    /// disappears on drop.
     pub(crate) fn progress(&self, counted: Counted, total: Option<u64>) -> ProgressBar {
         let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
         let bar = self.bars.add(bar.with_finish(indicatif::ProgressFinish::AndClear));
@@ -170,20 +170,20 @@ impl Printer {
     }
 
     fn say(&self, prefix: &str, text: &impl Display) {
-        // Nobody can be told that stderr is closed.
+        // A closed stderr cannot be reported to anyone.
         let text = text.to_string();
-        // Names are escaped where they enter a message; this catches what an error of another library quotes.
+        // Names are escaped when they enter a message; this catches what an error of another library quotes.
         let text = escape_controls(&text);
         let _ = self.above_bars(|| writeln!(io::stderr(), "{prefix}{text}"));
     }
 
-    /// Takes the bars away while a line is written, so that they do not mix on a terminal.
+    /// Hides the bars while a line is written, so that they do not mix on a terminal.
     fn above_bars<T>(&self, write: impl FnOnce() -> T) -> T {
         if self.bars.is_hidden() { write() } else { self.bars.suspend(write) }
     }
 }
 
-/// The chain of causes, outermost first; what a link says already is not said again.
+/// The chain of causes, outermost first; a cause that the outer text already includes is not repeated.
 pub(crate) fn on_one_line(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
     let mut next = Some(error);
@@ -211,10 +211,10 @@ fn style(counted: Counted, has_total: bool) -> ProgressStyle {
         (Counted::Steps, false) => "{msg} {spinner}".to_owned(),
         (Counted::Things(name), false) => format!("{{msg}} {{spinner}} {{pos}} {name}, {{rate}}"),
     };
-    // The templates are legal, which a test checks; a wrong one would only look different.
+    // The templates are valid, which a test checks; a wrong one would only look different.
     let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
     style.progress_chars("=> ").with_key("rate", |state: &ProgressState, text: &mut dyn fmt::Write| {
-        // Whoever draws looks at what was written, and nothing else can fail.
+        // The caller checks what was written, and nothing else can fail.
         let _ = write!(text, "{:.0}/s", state.per_sec());
     })
 }

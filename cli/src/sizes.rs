@@ -1,8 +1,8 @@
-//! Sizes as people write them (`256K`, powers of 1024) and as they read them (`146.2 GB`, powers of 1000).
+//! Sizes as users write them (`256K`, powers of 1024) and as output shows them (`146.2 GB`, powers of 1000).
 
 use std::num::NonZeroUsize;
 
-/// What a suffix multiplies by, in powers of two.
+/// What a suffix multiplies by, as a power of two.
 const SUFFIXES: [(&str, u32); 12] = [
     ("", 0),
     ("B", 0),
@@ -18,10 +18,10 @@ const SUFFIXES: [(&str, u32); 12] = [
     ("PIB", 50),
 ];
 
-/// Reads a size in bytes: `4096`, `256K`, `1MiB`, `4G`; suffixes in either case. Fits clap's `value_parser`.
+/// Parses a size in bytes: `4096`, `256K`, `1MiB`, `4G`; suffixes in either case. Fits clap's `value_parser`.
 ///
 /// # Errors
-/// A sentence for the user, where it is no size or one of 2^64 bytes or more.
+/// A sentence for the user if it is not a size, or is 2^64 bytes or more.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let digits_len = text.bytes().take_while(u8::is_ascii_digit).count();
     let (digits, suffix) = text.split_at(digits_len);
@@ -38,7 +38,7 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
 pub(crate) fn shown_size(bytes: u64) -> String {
     let mut unit = 1_u64;
     for name in ["B", "kB", "MB", "GB", "TB", "PB"] {
-        // Rounded to a tenth; what rounds to 1000.0 is said in the next unit.
+        // Rounded to a tenth; a value that rounds to 1000.0 is shown in the next unit.
         let tenths = (u128::from(bytes) * 10 + u128::from(unit / 2)) / u128::from(unit);
         if tenths < 10_000 {
             return if unit == 1 { format!("{bytes} B") } else { format!("{}.{} {name}", tenths / 10, tenths % 10) };
@@ -48,7 +48,7 @@ pub(crate) fn shown_size(bytes: u64) -> String {
     format!("{} PB", bytes / 1_000_000_000_000_000)
 }
 
-/// A rate for people: `2.4 GB/s`; of nothing in no time, 0.
+/// A rate for people: `2.4 GB/s`; 0 if no time has passed.
 pub(crate) fn per_second(bytes: u64, elapsed: std::time::Duration) -> String {
     let nanoseconds = elapsed.as_nanos().max(1);
     let rate = u128::from(bytes) * 1_000_000_000 / nanoseconds;
@@ -62,10 +62,10 @@ pub(crate) fn shown_exact(bytes: u64) -> String {
     unit.map_or_else(|| bytes.to_string(), |(name, shift)| format!("{}{name}", bytes >> shift))
 }
 
-/// Threads: 1 to 1024. More would only wait for each other.
+/// Parses a number of threads: 1 to 1024. More would only wait for each other.
 ///
 /// # Errors
-/// Where it is no such number.
+/// If it is not such a number.
 pub(crate) fn parse_jobs(text: &str) -> Result<NonZeroUsize, String> {
     let jobs = text.parse().ok().filter(|jobs: &NonZeroUsize| jobs.get() <= 1024);
     jobs.ok_or_else(|| "the number of threads is 1 to 1024".to_owned())

@@ -1,4 +1,4 @@
-//! The files that the device is measured on: the dataset's own, read past the page cache, at random places.
+//! The files on which the device is measured: those of the dataset, read past the page cache, at random offsets.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use grainstore_format::SplitMix64;
 use grainstore_reader::engine::{BLOCK_LEN, IoMode, OpenFile};
 
-/// Files kept open: a quarter of the usual limit of descriptors. Of more files, these are taken evenly.
+/// Maximum number of open files: a quarter of the usual limit of descriptors. Of more files, an even selection is read.
 const OPEN_MAX: usize = 64;
 const BLOCK: u64 = BLOCK_LEN as u64;
 
 /// The files that are read.
 pub(crate) struct Area {
     files: Vec<Arc<OpenFile>>,
-    /// Where each file would end if they lay one behind the other.
+    /// Where each file would end if all files were concatenated.
     ends: Vec<u64>,
 }
 
@@ -25,10 +25,10 @@ pub(super) struct Place {
 }
 
 impl Area {
-    /// Opens files for direct reads. Empty ones are left out.
+    /// Opens files for direct reads. Empty files are skipped.
     ///
     /// # Errors
-    /// Where one cannot be opened.
+    /// If one cannot be opened.
     pub(crate) fn open<P: AsRef<Path>>(paths: &[P]) -> anyhow::Result<Self> {
         let step = paths.len().div_ceil(OPEN_MAX).max(1);
         let (mut files, mut ends, mut end) = (Vec::new(), Vec::new(), 0_u64);
@@ -43,7 +43,7 @@ impl Area {
         Ok(Self { files, ends })
     }
 
-    /// How they are read now: buffered as soon as direct I/O was refused for one of them.
+    /// How files are read now: buffered as soon as direct I/O was refused for one of them.
     pub(crate) fn mode(&self) -> IoMode {
         if self.refused().is_some() { IoMode::Buffered } else { IoMode::Direct }
     }
@@ -53,8 +53,8 @@ impl Area {
         self.files.iter().find(|file| file.fell_back()).map(|file| file.path())
     }
 
-    /// A random read of `len` bytes, or of a whole file that is shorter; none where there is nothing to read. It begins
-    /// at a block, and files are drawn as they are long.
+    /// A random read of `len` bytes, or of a whole file that is shorter; `None` if there is nothing to read. It starts
+    /// at a block boundary, and a file is chosen with a probability proportional to its length.
     pub(super) fn draw(&self, len: u64, random: &mut SplitMix64) -> Option<Place> {
         let all_len = self.ends.last().copied()?;
         let drawn = random.below(all_len);
@@ -72,7 +72,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Files of these lengths, in a folder that goes away.
+    /// Files of these lengths, in a temporary folder.
     pub(in super::super) fn files(lens: &[usize]) -> (tempfile::TempDir, Area) {
         let folder = tempfile::tempdir().unwrap();
         let paths: Vec<_> = (0..lens.len()).map(|number| folder.path().join(number.to_string())).collect();

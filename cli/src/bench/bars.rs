@@ -5,7 +5,7 @@ use std::env;
 /// Cells of a bar.
 pub(crate) const CELL_COUNT: usize = 16;
 
-/// What bars are drawn with.
+/// The characters that bars are drawn with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cells {
     /// Full blocks, and a last one in eighths.
@@ -15,7 +15,7 @@ pub(crate) enum Cells {
 }
 
 impl Cells {
-    /// What the locale of this process allows.
+    /// Chooses the characters that the locale of this process allows.
     pub(crate) fn of_locale() -> Self {
         Self::of(|name| env::var(name).ok())
     }

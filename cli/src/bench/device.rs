@@ -1,8 +1,8 @@
-//! What the device can do: random reads straight through an engine, so many at a time, for a while.
+//! What the device can do: random reads straight through an engine, with a fixed number in flight, for a fixed time.
 //!
-//! Every read in flight has a buffer of its own, which takes the next read as soon as the last one is done. Nothing is
-//! checked or copied, and engine and memory are those of the reader: what this reaches is what a reader can reach. It
-//! is also what `fio` reaches, where its memory lies on huge pages too.
+//! Every read in flight has its own buffer, which takes the next read as soon as the last one is done. Nothing is
+//! checked or copied, and engine and memory are those of the reader: a reader can reach what this measures. `fio`
+//! reaches the same if its memory is on huge pages too.
 //!
 //! One read at a time is done in this thread, without an engine, as the reader does it.
 
@@ -17,41 +17,41 @@ use super::pages::{HugePages, addresses};
 use super::work::{Watch, Work};
 use crate::interrupt::check_interrupt;
 
-/// The name of reads in this thread.
+/// The engine name reported for reads in this thread.
 const ALONE: &str = "pread";
 
-/// How a device is read.
+/// The load that a device is measured with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Load {
-    /// Bytes of a read, whole blocks.
+    /// Bytes per read, a multiple of the block size.
     pub(crate) request_len: u64,
     /// Reads in flight.
     pub(crate) depth: usize,
-    /// Where offsets come from.
+    /// Seed of the offsets.
     pub(crate) seed: u64,
 }
 
-/// What came of it.
+/// The result of a measurement.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeviceWork {
     /// Reads and their bytes.
     pub(crate) work: Work,
-    /// What the buffers were made of.
+    /// The kind of pages that the buffers were on.
     pub(crate) memory: HugePages,
     /// The engine's name.
     pub(crate) engine: &'static str,
-    /// What the user should know of the engine, as sentences.
+    /// What the user should know about the engine, as sentences.
     pub(crate) remarks: Vec<String>,
 }
 
-/// Keeps `load.depth` random reads in flight until `limit` is over, and counts those that were done by then, at least
-/// one. What is still in flight at the end is not waited for by the watch.
+/// Keeps `load.depth` random reads in flight until `limit` is over, and counts the reads that were done by then, at
+/// least one. The measured time does not include waiting for what is still in flight at the end.
 ///
-/// It wakes for every read and takes all that are done by then, as `fio` does. To wait for several at once costs less
-/// CPU time, but the device has less to do meanwhile, and no more is reached.
+/// It wakes up for every read and takes all that are done by then, as `fio` does. Waiting for several at once costs
+/// less CPU time, but leaves the device with less to do, and does not reach a higher rate.
 ///
 /// # Errors
-/// Where a read fails, there is no memory, or the user wants to stop.
+/// If a read fails, there is no memory, or the user wants to stop.
 pub(crate) fn measure(engine: &mut dyn Engine, area: &Area, load: Load, limit: Duration) -> anyhow::Result<DeviceWork> {
     let buffers = buffers(load)?;
     buffers.first().into_iter().for_each(|buffer| engine.register(buffer));
@@ -75,7 +75,7 @@ pub(crate) fn measure(engine: &mut dyn Engine, area: &Area, load: Load, limit: D
     Ok(DeviceWork { work, memory: HugePages::under(&memory), engine: engine.name(), remarks: engine.remarks() })
 }
 
-/// The same, one read after the other in this thread.
+/// Like [`measure`], but one read after the other in this thread.
 ///
 /// # Errors
 /// As [`measure`].
@@ -94,7 +94,7 @@ pub(crate) fn measure_alone(area: &Area, load: Load, limit: Duration) -> anyhow:
     Ok(DeviceWork { work, memory: HugePages::under(&memory), engine: ALONE, remarks: Vec::new() })
 }
 
-/// Random reads, as many as are asked for.
+/// An endless sequence of random reads.
 struct Reads<'a> {
     area: &'a Area,
     len: u64,
@@ -106,14 +106,14 @@ impl<'a> Reads<'a> {
         Self { area, len: load.request_len, random: SplitMix64::new(load.seed) }
     }
 
-    /// None where there is nothing to read.
+    /// `None` if there is nothing to read.
     fn next(&mut self, buffer: Buffer, token: u64) -> Option<ReadRequest> {
         let Place { file, offset, len } = self.area.draw(self.len, &mut self.random)?;
         Some(ReadRequest { file, offset, len: to_usize(len), buffer, token })
     }
 }
 
-/// A buffer for each read in flight, cut from one slab, as the reader does it.
+/// One buffer for each read in flight, all cut from one slab, as the reader does it.
 fn buffers(load: Load) -> anyhow::Result<Vec<Buffer>> {
     let len = to_usize(load.request_len).next_multiple_of(BLOCK_LEN);
     let slab_len = len.saturating_mul(load.depth).next_multiple_of(HUGE_LEN);
@@ -125,7 +125,7 @@ fn buffers(load: Load) -> anyhow::Result<Vec<Buffer>> {
     Ok((0..load.depth).map(|_| cut()).collect())
 }
 
-/// Counts a read, and gives its buffer back.
+/// Counts a read, and makes its buffer free again.
 fn counted(completion: Completion, done: &mut Work) -> anyhow::Result<Buffer> {
     let filled = completion.result.map_err(|failed| failed.error)?;
     done.requests += 1;

@@ -1,9 +1,9 @@
-//! Measures epochs: again and again until the time is over.
+//! Measures epochs, repeatedly until the time is over.
 //!
-//! What an epoch has read and not yet delivered fills at its start and empties at its end, so there are two fair
-//! ways to count it: from end to end, or only while it flows. Whole epochs are counted from end to end. Where there
-//! was time for none, the count begins when every lane has begun, and ends with the last batch that came in time; or it
-//! begins with the epoch, where nothing flowed in that time.
+//! The data that an epoch has read and not yet delivered grows at its start and shrinks at its end, so there are two
+//! fair ways to measure: a whole epoch from end to end, or only its steady part. Whole epochs are measured from end to
+//! end. If there was no time for a whole one, the measurement starts when every lane has started, and ends with the
+//! last batch that came in time. If there was no steady part in that time, it starts with the epoch.
 
 use std::time::{Duration, Instant};
 
@@ -14,13 +14,13 @@ use super::ways::{Bench, Cache, WARM_LEN};
 use super::work::{Watch, Work};
 use crate::interrupt::check_interrupt;
 
-/// When an epoch is left.
+/// When to stop reading an epoch.
 #[derive(Clone, Copy)]
 struct Stop {
     deadline: Instant,
-    /// After so many samples.
+    /// After this number of samples.
     samples: u64,
-    /// After so many bytes of payload.
+    /// After this number of payload bytes.
     payload_bytes: u64,
 }
 
@@ -38,19 +38,19 @@ impl Stop {
     }
 }
 
-/// What an epoch has done, as far as it was read.
+/// What an epoch has delivered so far.
 struct Pass {
     whole: bool,
     /// Samples delivered.
     samples: u64,
-    /// What counts.
+    /// The part that is measured.
     counted: Work,
 }
 
 /// Reads epochs in an order for the time of the bench.
 ///
-/// Cold ones begin with a cold cache each, and each with another epoch's order. Warm ones read the same samples in
-/// the same order again, as many as were read once before.
+/// Each cold epoch starts with a cold cache and has the order of another epoch number. Warm epochs read the same
+/// samples in the same order every time, limited to what was read once before.
 pub(super) fn measure(bench: &Bench, reader: &Reader, order: Order, cache: Cache) -> anyhow::Result<Work> {
     let epochs = Epochs { bench, reader, order };
     let mut stop = Stop::after(bench.limit);
@@ -74,17 +74,18 @@ pub(super) fn measure(bench: &Bench, reader: &Reader, order: Order, cache: Cache
     Ok(total(&passes))
 }
 
-/// Whether reads kept up with what was delivered. Else it was delivered from what the start had read, and says nothing.
+/// Whether reads kept up with delivery. Otherwise samples came from what was read at the start, and the rate is
+/// meaningless.
 fn flows(order: Order, part: Work) -> bool {
     let (read, delivered) = match order {
-        // A block is read for a sample of a few bytes, so bytes would say little.
+        // A whole block is read even for a sample of a few bytes, so comparing bytes would be misleading.
         Order::Full => (part.requests, part.samples),
         Order::Chunked | Order::Sequential => (part.read_bytes, part.stored_bytes),
     };
     part.samples > 0 && read >= delivered - delivered / 20
 }
 
-/// Whole epochs if there are any, else the parts.
+/// Whole epochs if there are any, otherwise the parts.
 fn total(passes: &[Pass]) -> Work {
     let any_whole = passes.iter().any(|pass| pass.whole);
     passes.iter().filter(|pass| pass.whole == any_whole).map(|pass| pass.counted).sum()

@@ -13,12 +13,12 @@ use super::work::{Watch, Work};
 use crate::interrupt::check_interrupt;
 
 const BLOCK: u64 = BLOCK_LEN as u64;
-/// Calls whose times are remembered; the ones after them only count.
+/// Number of calls whose times are recorded; later calls are only counted.
 const TIMES_MAX: usize = 1 << 20;
 
-/// Reads batches of random samples for the time of the bench; no sample comes twice before all have come once.
+/// Reads batches of random samples for the time of the bench; no sample is repeated before all have been read once.
 ///
-/// How many reads that took is not known: the reader joins what lies close together.
+/// The number of reads is unknown, because the reader merges reads that are close together.
 pub(super) fn measure_batches(bench: &Bench, reader: &Reader, cache: Cache) -> anyhow::Result<Work> {
     let mut ordinals = ordinals(bench, reader, cache)?;
     let (watch, mut done) = (Watch::start(), Work::default());
@@ -34,7 +34,7 @@ pub(super) fn measure_batches(bench: &Bench, reader: &Reader, cache: Cache) -> a
     Ok(timed(done, &watch))
 }
 
-/// Reads random samples one after the other for the time of the bench, and says how long a call took.
+/// Reads random samples one after the other for the time of the bench, and reports how long a call took.
 pub(super) fn measure_singles(bench: &Bench, reader: &Reader, cache: Cache) -> anyhow::Result<(Work, Latency)> {
     let ordinals = ordinals(bench, reader, cache)?;
     let mut times = Vec::new();
@@ -60,7 +60,7 @@ pub(super) fn measure_singles(bench: &Bench, reader: &Reader, cache: Cache) -> a
     Ok((timed(done, &watch), latency(times)))
 }
 
-/// Samples in random order, without end; warm ones have been read before.
+/// Samples in random order, without end; warm samples have been read before.
 fn ordinals(bench: &Bench, reader: &Reader, cache: Cache) -> anyhow::Result<Box<dyn Iterator<Item = u64>>> {
     let shuffled = shuffled(bench, reader.extents()?);
     Ok(match cache {
@@ -72,7 +72,7 @@ fn ordinals(bench: &Bench, reader: &Reader, cache: Cache) -> anyhow::Result<Box<
 /// Reads samples once; returns those that the next reads will find in the page cache.
 fn warmed(bench: &Bench, reader: &Reader, ordinals: impl Iterator<Item = u64>) -> anyhow::Result<Vec<u64>> {
     let (watch, mut payload_bytes, mut warm) = (Watch::start(), 0, Vec::new());
-    // All of them at most once.
+    // Each sample at most once.
     let mut ordinals = ordinals.take(to_usize(bench.dataset.sample_count()));
     while warm.is_empty() || (watch.elapsed() < bench.limit && payload_bytes < WARM_LEN) {
         check_interrupt()?;
@@ -93,13 +93,13 @@ fn shuffled(bench: &Bench, extents: Arc<Extents>) -> impl Iterator<Item = u64> +
         .map_while(move |epoch| {
             let spec =
                 PlanSpec { extents: Arc::clone(&extents), seed, epoch, fingerprint, order: Order::Full, lanes: 1 };
-            // There is no plan only where there is no sample.
+            // Only a dataset without samples has no plan.
             Plan::new(spec).ok().map(|plan| plan.ordinals_from(0))
         })
         .flatten()
 }
 
-/// Bytes that a read takes from a file.
+/// Bytes that a read of a sample takes from a file.
 fn read_len(offset: u64, len: u64, io: IoMode) -> u64 {
     match io {
         IoMode::Direct if len > 0 => (offset % BLOCK).saturating_add(len).div_ceil(BLOCK).saturating_mul(BLOCK),

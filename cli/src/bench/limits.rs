@@ -1,4 +1,4 @@
-//! The limits that ways of reading are held against: what the device does at the size and depth of their reads.
+//! The limits that ways of reading are compared with: what the device does at the size and depth of their reads.
 
 use grainstore_reader::engine::BLOCK_LEN;
 use serde::Serialize;
@@ -8,22 +8,22 @@ use super::device::Load;
 const BLOCK: u64 = BLOCK_LEN as u64;
 /// Longer reads are no faster, and a buffer for each read in flight must fit memory.
 const REQUEST_LEN_MAX: u64 = 8 << 20;
-/// Bytes in flight that keep a device busy, and that the reader aims at where its reads are long.
+/// Bytes in flight that keep a device busy, and that the reader aims for if its reads are long.
 const IN_FLIGHT_LEN: u64 = 8 << 20;
-/// The same where samples are read one by one, which are longer on some datasets than on others.
+/// The same for samples that are read one by one, which are longer in some datasets than in others.
 const SAMPLES_IN_FLIGHT_LEN_MAX: u64 = 64 << 20;
-/// Reads shorter than this are limited by their number, so that more of them are kept in flight.
+/// Shorter reads than this are limited by their number, so more of them are kept in flight.
 const SHORT_LEN: u64 = 16 << 10;
 
-/// Which limit.
+/// One limit of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Limit {
-    /// Reads as long as the dataset's extents.
+    /// Reads as long as the extents of the dataset.
     Extents,
-    /// Reads as long as its samples.
+    /// Reads as long as the samples of the dataset.
     Samples,
-    /// The same, one at a time.
+    /// Like `Samples`, one at a time.
     OneSample,
 }
 
@@ -40,7 +40,7 @@ impl Limit {
         }
     }
 
-    /// What its reads are.
+    /// Size and depth of its reads.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Extents => "extents",
@@ -50,7 +50,7 @@ impl Limit {
     }
 }
 
-/// Mean sizes of what a dataset is read in.
+/// Mean sizes of the units in which a dataset is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MeanLens {
     pub(crate) extent_len: u64,
@@ -58,7 +58,7 @@ pub(crate) struct MeanLens {
 }
 
 impl MeanLens {
-    /// Bytes of a mean read, whole blocks, at least one.
+    /// Bytes of a mean read, a multiple of the block size, at least one block.
     pub(crate) fn unit_len(self, limit: Limit) -> u64 {
         let len = match limit {
             Limit::Extents => self.extent_len,
@@ -67,11 +67,11 @@ impl MeanLens {
         len.max(1).checked_next_multiple_of(BLOCK).unwrap_or(len)
     }
 
-    /// What has to be measured for a limit.
+    /// The load to measure for a limit.
     pub(crate) fn load(self, limit: Limit, seed: u64) -> Load {
         let request_len = self.unit_len(limit).min(REQUEST_LEN_MAX);
         let depth = match limit {
-            // To the nearest: extents of a little more than 256 KiB are read 32 at a time too.
+            // Rounded to the nearest: extents of a little more than 256 KiB are read 32 at a time too.
             Limit::Extents => ((IN_FLIGHT_LEN + request_len / 2) / request_len).clamp(1, 256),
             Limit::Samples if request_len < SHORT_LEN => 256,
             Limit::Samples => (SAMPLES_IN_FLIGHT_LEN_MAX / request_len).clamp(1, 32),

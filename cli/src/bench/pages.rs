@@ -1,28 +1,28 @@
-//! Whether buffers lie on huge pages: some virtual disks read nearly twice as fast into those, so a limit that was
-//! measured with the one says little about reads into the other.
+//! Whether buffers are on huge pages: some virtual disks read nearly twice as fast into huge pages, so a limit that was
+//! measured with one kind of page does not apply to reads into the other.
 //!
-//! Asked of the kernel, which alone knows: `/proc/self/smaps` tells it for each mapping.
+//! The kernel reports it for each mapping in `/proc/self/smaps`; there is no other way to know.
 
 use std::fs;
 
 use grainstore_reader::engine::Buffer;
 
-/// The share of some memory that huge pages hold; not known where the kernel does not tell.
+/// The share of some memory that is on huge pages; `None` if the kernel does not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct HugePages(pub(crate) Option<f64>);
 
-/// Where buffers begin.
+/// Addresses at which buffers start.
 pub(crate) fn addresses(buffers: &[Buffer]) -> Vec<usize> {
     buffers.iter().map(|buffer| buffer.as_slice().as_ptr().addr()).collect()
 }
 
 impl HugePages {
-    /// Of the mappings that these addresses lie in.
+    /// Measures the mappings that contain these addresses.
     pub(crate) fn under(addresses: &[usize]) -> Self {
         Self(fs::read_to_string("/proc/self/smaps").ok().and_then(|smaps| share(&smaps, addresses)))
     }
 
-    /// For people.
+    /// As text for people.
     pub(crate) fn text(self) -> String {
         match self.0 {
             None => "pages of unknown size".to_owned(),
@@ -45,7 +45,7 @@ fn share(smaps: &str, addresses: &[usize]) -> Option<f64> {
             match first {
                 "Rss:" => resident_kb += kb(),
                 "AnonHugePages:" | "ShmemPmdMapped:" => huge_kb += kb(),
-                // Pages that were set aside as huge are not counted as resident.
+                // Reserved huge pages are not counted as resident.
                 "Private_Hugetlb:" | "Shared_Hugetlb:" => {
                     resident_kb += kb();
                     huge_kb += kb();

@@ -1,4 +1,4 @@
-//! What a bench measured, as a document for programs. `table` shows it to people.
+//! The results of a bench, as a JSON document. `table` prints them for people.
 
 use grainstore_reader::engine::IoMode;
 use serde::Serialize;
@@ -8,49 +8,49 @@ use super::limits::Limit;
 use super::ways::{Cache, Latency, Outcome, Way};
 use crate::filesystem::FileSystem;
 
-/// Everything that a bench has to tell.
+/// All results of a bench.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
-    /// The dataset.
+    /// Path of the dataset.
     pub(crate) path: String,
-    /// What it lies on.
+    /// The file system that the dataset is on.
     pub(crate) file_system: FileSystem,
-    /// Its samples.
+    /// Number of samples.
     pub(crate) samples: u64,
-    /// Their bytes, decoded.
+    /// Bytes of their payloads, decoded.
     pub(crate) payload_bytes: u64,
-    /// Their bytes, as stored.
+    /// Bytes of their payloads, as stored.
     pub(crate) stored_bytes: u64,
-    /// Stored bytes of an extent, the mean.
+    /// Mean stored bytes of an extent.
     pub(crate) mean_extent_bytes: u64,
-    /// Stored bytes of a sample, the mean.
+    /// Mean stored bytes of a sample.
     pub(crate) mean_sample_bytes: u64,
-    /// Samples of a batch.
+    /// Samples per batch.
     pub(crate) batch_size: usize,
-    /// Where orders and offsets come from.
+    /// Seed of orders and offsets.
     pub(crate) seed: u64,
-    /// How long each row was measured.
+    /// How long each row was measured, in seconds.
     pub(crate) limit_s: f64,
-    /// How long it all took.
+    /// How long the whole bench took, in seconds.
     pub(crate) elapsed_s: f64,
-    /// The engine that read the device, but for one sample at a time.
+    /// The engine that read the device, except for one sample at a time.
     pub(crate) engine: &'static str,
-    /// Of the device's buffers; none where the system does not tell.
+    /// Share of the device's buffers that is on huge pages; null if the system does not report it.
     pub(crate) huge_page_share: Option<f64>,
-    /// Whether the device was read past the page cache: else its rows are no limits, and nothing has a share.
+    /// Whether the device was read past the page cache. If not, its rows are not limits, and no way has a share.
     pub(crate) direct: bool,
-    /// The limits.
+    /// The limits of the device.
     pub(crate) device: Vec<DeviceRow>,
-    /// What was held against them; ways that there are not on this file system are left out.
+    /// The ways of reading, compared with the limits; ways that this file system does not support are omitted.
     pub(crate) ways: Vec<WayRow>,
 }
 
-/// A limit: the mean of what was measured before and after the ways.
+/// A limit: the mean of the measurements before and after the ways.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct DeviceRow {
-    /// Which.
+    /// Which limit.
     pub(crate) limit: Limit,
-    /// Bytes of a read.
+    /// Bytes per read.
     pub(crate) request_bytes: u64,
     /// Reads in flight.
     pub(crate) depth: usize,
@@ -58,51 +58,51 @@ pub(crate) struct DeviceRow {
     pub(crate) io: &'static str,
     /// The engine's name; `pread` for one sample at a time.
     pub(crate) engine: &'static str,
-    /// Reads in a second.
+    /// Reads per second.
     pub(crate) reads_per_s: f64,
-    /// Bytes in a second, in 10^6.
+    /// Bytes per second, in 10^6.
     pub(crate) mb_per_s: f64,
-    /// Seconds of all threads for each 10^9 bytes.
+    /// CPU seconds of all threads per 10^9 bytes.
     pub(crate) cpu_s_per_gb: Option<f64>,
-    /// Bytes in a second before the ways.
+    /// Bytes per second before the ways, in 10^6.
     pub(crate) before_mb_per_s: f64,
-    /// Bytes in a second after them.
+    /// Bytes per second after the ways, in 10^6.
     pub(crate) after_mb_per_s: f64,
-    /// By how much they differ, as a share of the mean; negative where the device became slower.
+    /// The difference of the two as a share of the mean; negative if the device became slower.
     pub(crate) drift: f64,
 }
 
 /// A way of reading.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct WayRow {
-    /// Which.
+    /// Its name in JSON.
     pub(crate) name: &'static str,
     /// Its name for people.
     #[serde(skip)]
     pub(crate) label: &'static str,
-    /// How files were read in the end: `direct`, `buffered` or `mapped`.
+    /// How files were finally read: `direct`, `buffered` or `mapped`.
     pub(crate) io: &'static str,
     /// What the page cache held at the start.
     pub(crate) cache: Cache,
-    /// Samples counted.
+    /// Samples measured.
     pub(crate) samples: u64,
-    /// Their bytes, decoded.
+    /// Bytes of their payloads, decoded.
     pub(crate) payload_bytes: u64,
-    /// How long they took.
+    /// How long they took, in seconds.
     pub(crate) elapsed_s: f64,
-    /// Samples in a second.
+    /// Samples per second.
     pub(crate) samples_per_s: f64,
-    /// Payload in a second, in 10^6 bytes.
+    /// Payload per second, in 10^6 bytes.
     pub(crate) mb_per_s: f64,
-    /// Bytes of a read; none where it is not known.
+    /// Mean bytes per read; null if unknown.
     pub(crate) mean_request_bytes: Option<f64>,
-    /// Seconds of all threads for each 10^9 bytes of payload.
+    /// CPU seconds of all threads per 10^9 bytes of payload.
     pub(crate) cpu_s_per_gb: Option<f64>,
     /// How long single calls took.
     pub(crate) latency: Option<Latency>,
-    /// The limit that it is held against; none where memory was read.
+    /// The limit that it is compared with; null if memory was read.
     pub(crate) limit: Option<Limit>,
-    /// What it reached of that; none where there is no limit.
+    /// The share of the limit that it reached; null if there is no limit.
     pub(crate) share_of_limit: Option<f64>,
 }
 
@@ -113,11 +113,11 @@ pub(crate) struct Bracket {
     pub(crate) after: DeviceWork,
 }
 
-/// What a share is computed from.
+/// The values that a share is computed from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unit<'a> {
     pub(crate) device: &'a DeviceRow,
-    /// Whole blocks of a mean sample, where a sample is a read; else none: stored bytes count.
+    /// Bytes of a mean sample, rounded up to blocks, if every sample is one read; otherwise `None`: stored bytes count.
     pub(crate) sample_len: Option<u64>,
 }
 
@@ -147,7 +147,7 @@ impl Bracket {
 }
 
 impl WayRow {
-    /// The row of a way; its share is computed where there is a unit to count in.
+    /// The row of a way; its share is computed if there is a unit to measure in.
     pub(crate) fn of(way: &Way, outcome: &Outcome, unit: Option<Unit<'_>>) -> Self {
         let work = outcome.work;
         Self {
@@ -170,8 +170,8 @@ impl WayRow {
 }
 
 impl Unit<'_> {
-    /// Bytes that the way was worth to the device in a second, of those that the device can do. A sample that is a
-    /// read by itself is worth the mean read: else samples smaller than a block could never reach the limit.
+    /// Bytes per second that the way gets from the device, to compare with what the device can do. A sample that is a
+    /// single read counts as one mean read: otherwise samples smaller than a block could never reach the limit.
     fn share(&self, outcome: &Outcome) -> Option<f64> {
         let work = outcome.work;
         let worth = self.sample_len.map_or(work.stored_bytes, |len| work.samples.saturating_mul(len));

@@ -1,4 +1,4 @@
-//! The dataset that is measured, and what is to be measured of it and of its device.
+//! The dataset under test, and what is measured of it and of its device.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -16,37 +16,37 @@ use super::ways::{Bench, Outcome, WAYS, Way};
 use crate::filesystem::FileSystem;
 use grainstore_format::shown_path;
 
-/// Bytes of payload that a batch holds at most: batches of long samples have fewer.
+/// Maximum payload bytes of a batch: batches of long samples have fewer samples.
 const BATCH_LEN_MAX: u64 = 256 << 20;
 
-/// What the user asked for.
+/// The settings of the user.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BenchOptions {
     /// How long each row is measured.
     pub(crate) limit: Duration,
-    /// Where orders and offsets come from.
+    /// Seed of orders and offsets.
     pub(crate) seed: u64,
-    /// What reads, the device and the dataset.
+    /// The engine that reads the device and the dataset.
     pub(crate) engine: EngineChoice,
 }
 
 /// When the device is measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Turn {
-    /// Before the ways.
+    /// Before the ways are measured.
     Before,
-    /// After them.
+    /// After the ways are measured.
     After,
 }
 
-/// A dataset that can be measured: its index is loaded, its files are there.
+/// A dataset that can be measured: its index is loaded, its files exist.
 pub(crate) struct Subject {
     pub(crate) bench: Bench,
     area: Area,
     lens: MeanLens,
 }
 
-/// All that was measured: the device in the order of [`Limit::ALL`], and the ways that there are here.
+/// All measurements: the device in the order of [`Limit::ALL`], and the ways that this file system supports.
 pub(crate) struct Measured {
     pub(crate) brackets: Vec<Bracket>,
     pub(crate) outcomes: Vec<(Way, Outcome)>,
@@ -54,10 +54,10 @@ pub(crate) struct Measured {
 }
 
 impl Subject {
-    /// Loads a dataset's index and looks at its files.
+    /// Loads a dataset's index and checks that its files exist.
     ///
     /// # Errors
-    /// Where it is damaged or lacks a file.
+    /// If it is damaged or lacks a file.
     pub(crate) fn open(dataset: Dataset, options: BenchOptions) -> anyhow::Result<Self> {
         let samples = dataset.sample_count();
         dataset.load()?;
@@ -76,14 +76,14 @@ impl Subject {
         Ok(Self { bench, area, lens })
     }
 
-    /// How long all of it takes at most, but for what is untimed.
+    /// Upper bound of the total time, without the steps that have no time limit.
     pub(crate) fn estimate(&self) -> Duration {
         let ways = WAYS.iter().map(|way| way.turns()).fold(0, u32::saturating_add);
         let device = Limit::ALL.iter().map(|_| 2).fold(0, u32::saturating_add);
         self.bench.limit.saturating_mul(ways.saturating_add(device))
     }
 
-    /// What the dataset lies on: of several segments, the first.
+    /// The file system that the dataset is on; for several segments, that of the first.
     pub(crate) fn file_system(&self) -> FileSystem {
         let dataset = &self.bench.dataset;
         FileSystem::of(dataset.segments().first().map_or(dataset.path(), |segment| segment.path()))
@@ -92,7 +92,7 @@ impl Subject {
     /// Measures a limit of the device.
     ///
     /// # Errors
-    /// Where the engine asked for is not to be had, a file cannot be read, or the user wants to stop.
+    /// If the engine asked for is not to be had, a file cannot be read, or the user wants to stop.
     pub(crate) fn measure_device(&self, limit: Limit, turn: Turn) -> anyhow::Result<DeviceWork> {
         let (load, time) = (self.load(limit, turn), self.bench.limit);
         if limit == Limit::OneSample {
@@ -102,10 +102,10 @@ impl Subject {
         measure(&mut *engine, &self.area, load, time)
     }
 
-    /// Puts everything together.
+    /// Combines all measurements into the report.
     ///
     /// # Errors
-    /// Where the dataset cannot be asked for its sizes.
+    /// If the dataset cannot be asked for its sizes.
     pub(crate) fn report(&self, measured: &Measured) -> anyhow::Result<Report> {
         let (bench, Measured { brackets, outcomes, elapsed }) = (&self.bench, measured);
         let load = |limit| self.load(limit, Turn::Before);
@@ -132,7 +132,7 @@ impl Subject {
         })
     }
 
-    /// Every measurement reads at places of its own: what was read before may be cached below the file system.
+    /// Every measurement reads at its own offsets: what was read before may be cached below the file system.
     fn load(&self, limit: Limit, turn: Turn) -> Load {
         let number = Limit::ALL.len() as u64 * turn as u64 + limit as u64;
         self.lens.load(limit, self.bench.seed.wrapping_mul(2 * Limit::ALL.len() as u64).wrapping_add(number))
@@ -145,7 +145,7 @@ impl Subject {
         WayRow::of(way, outcome, unit)
     }
 
-    /// What a sample is worth to the device, where it is a read by itself.
+    /// Bytes that count for one sample if every sample is a read of its own.
     fn sample_read_len(&self, limit: Limit) -> Option<u64> {
         (limit != Limit::Extents).then(|| self.lens.unit_len(limit))
     }
@@ -155,7 +155,7 @@ impl Subject {
     }
 }
 
-/// The engine that the reader would take, with room for all of the load. Why it is not io_uring, the reader tells.
+/// The engine that the reader would choose, with room for the whole load. The reader reports why it is not io_uring.
 fn start_engine(choice: EngineChoice, load: Load) -> Result<Box<dyn Engine>, EngineError> {
     let in_flight_len_max = load.request_len.saturating_mul(load.depth as u64);
     let owner = UringOwner::OneThread;
@@ -171,12 +171,12 @@ fn start_engine(choice: EngineChoice, load: Load) -> Result<Box<dyn Engine>, Eng
     }
 }
 
-/// A thread for each read in flight.
+/// One thread per read in flight.
 fn start_pread(depth: usize) -> Result<Box<dyn Engine>, EngineError> {
     Ok(Box::new(PreadEngine::new(NonZeroUsize::new(depth).unwrap_or(NonZeroUsize::MIN))?))
 }
 
-/// As many samples as a batch has by default, unless there are fewer or they take too much memory.
+/// The default number of samples per batch, or fewer if the dataset is smaller or they need too much memory.
 fn batch_size(samples: u64, payload_bytes: u64) -> NonZeroUsize {
     let mean_len = payload_bytes.div_ceil(samples.max(1)).max(1);
     let count = usize::try_from(samples.min(BATCH_LEN_MAX / mean_len)).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! What a bench measured, as a table for people: the device first, then the ways, a bar in each row.
+//! The results of a bench, as a table for people: the device first, then the ways, a bar in each row.
 
 use super::bars::{CELL_COUNT, Cells};
 use super::pages::HugePages;
@@ -7,10 +7,10 @@ use super::ways::Cache;
 use crate::filesystem::FileSystem;
 use crate::sizes::{shown_exact, shown_size};
 
-/// A limit that changed by more than this between the two times that it was measured is worth a warning.
+/// A limit that differs by more than this between its two measurements causes a warning.
 const DRIFT_MAX: f64 = 0.1;
 
-/// The cells of a row, text to the left, numbers to the right.
+/// The cells of a row, text on the left, numbers on the right.
 #[derive(Default)]
 struct Row {
     name: String,
@@ -44,7 +44,7 @@ impl Row {
 }
 
 impl Report {
-    /// The table, a line each.
+    /// The table, one item per line.
     pub(crate) fn lines(&self, cells: Cells) -> Vec<String> {
         let fastest = self.device.iter().map(|row| row.mb_per_s).fold(0.0, f64::max);
         let mut lines = vec![self.dataset_line(), self.place_line(), self.device_line(), String::new()];
@@ -98,7 +98,7 @@ impl Report {
         }
     }
 
-    /// A way that wanted direct reads and was refused them says so.
+    /// A way that asked for direct reads and was refused them is marked.
     fn name(&self, row: &WayRow) -> String {
         match row.label.strip_suffix("direct") {
             Some(start) if row.io != "direct" => format!("{start}{}!", row.io),
@@ -154,7 +154,7 @@ fn shown_len(len: Option<f64>) -> String {
     len.map_or_else(|| "-".to_owned(), |len| shown_size(len.round() as u64))
 }
 
-/// Microseconds; those of memory with a digit more.
+/// Microseconds; short times, as for reads from memory, have one more digit.
 fn shown_us(us: f64) -> String {
     if us < 10.0 { format!("{us:.1}") } else { format!("{us:.0}") }
 }

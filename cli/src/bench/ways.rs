@@ -1,6 +1,6 @@
-//! The ways of reading a dataset: a table with an entry each, and what is common to measuring them.
+//! The ways of reading a dataset: a table with one entry each, and what measuring them has in common.
 //!
-//! To measure one more way, add an entry to [`WAYS`]; one that calls the reader in a new manner needs a new [`Call`].
+//! To measure one more way, add an entry to [`WAYS`]; a way that calls the reader differently needs a new [`Call`].
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -16,7 +16,8 @@ use super::work::Work;
 use super::{epochs, gets};
 use crate::cold::make_file_cold;
 
-/// Bytes of payload that a warm way reads again and again: more than processors cache, less than machines have.
+/// Bytes of payload that a warm way reads repeatedly: larger than processor caches, smaller than the memory of a
+/// machine.
 pub(super) const WARM_LEN: u64 = 256 << 20;
 
 /// A way of reading.
@@ -28,23 +29,23 @@ pub(crate) struct Way {
     pub(crate) label: &'static str,
     /// Past the page cache, through it, or mapped.
     pub(crate) io: IoChoice,
-    /// What the page cache holds when it begins.
+    /// The state of the page cache at the start.
     pub(crate) cache: Cache,
-    /// What is asked of the reader.
+    /// Which call of the reader is measured.
     pub(crate) call: Call,
 }
 
-/// What the page cache holds of the dataset when a way begins.
+/// What the page cache contains of the dataset when a way starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Cache {
     /// Nothing.
     Cold,
-    /// All that is read.
+    /// All data that the way reads.
     Warm,
 }
 
-/// What is asked of the reader.
+/// Which call of the reader is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     /// Epochs in this order.
@@ -138,7 +139,7 @@ pub(crate) const WAYS: [Way; 12] = [
 ];
 
 impl Way {
-    /// The limit that it is held against; none where no device is read.
+    /// The limit that it is compared with; `None` if no device is read.
     pub(crate) fn limit(&self) -> Option<Limit> {
         match (self.cache, self.call) {
             (Cache::Warm, _) => None,
@@ -148,7 +149,7 @@ impl Way {
         }
     }
 
-    /// How often the time limit may be used up: once more where the cache is warmed before.
+    /// How many times the time limit can be used up: once more if the cache is warmed first.
     pub(crate) fn turns(&self) -> u32 {
         match self.cache {
             Cache::Cold => 1,
@@ -157,41 +158,41 @@ impl Way {
     }
 }
 
-/// What all ways share.
+/// The settings that all ways share.
 pub(crate) struct Bench {
-    /// The dataset, its index loaded.
+    /// The dataset, with its index loaded.
     pub(crate) dataset: Dataset,
     /// How long a way is measured.
     pub(crate) limit: Duration,
-    /// Samples of a batch.
+    /// Samples per batch.
     pub(crate) batch_size: NonZeroUsize,
-    /// Where orders and random samples come from.
+    /// Seed of orders and random samples.
     pub(crate) seed: u64,
-    /// What reads.
+    /// The engine that reads.
     pub(crate) engine: EngineChoice,
 }
 
-/// What came of a way.
+/// The result of measuring a way.
 pub(crate) struct Outcome {
     pub(crate) work: Work,
-    /// How files were read in the end.
+    /// How files were finally read.
     pub(crate) io: IoMode,
     /// How long single calls took.
     pub(crate) latency: Option<Latency>,
-    /// What the reader has to say.
+    /// Notices of the reader.
     pub(crate) notices: Vec<String>,
 }
 
 /// How long single calls took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Latency {
-    /// Half of them took at most so long, in microseconds.
+    /// Half of the calls took at most this time, in microseconds.
     pub(crate) p50_us: f64,
-    /// 99 of 100 took at most so long, in microseconds.
+    /// 99 of 100 calls took at most this time, in microseconds.
     pub(crate) p99_us: f64,
 }
 
-/// Whether a way failed because files cannot be mapped here: the others may go well.
+/// Whether a way failed because files cannot be mapped here: the other ways may still work.
 pub(crate) fn is_unmappable(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(ReadError::Closed { source: engine::FileError::Map { .. } }))
 }
@@ -200,7 +201,7 @@ impl Bench {
     /// Measures a way.
     ///
     /// # Errors
-    /// Where something cannot be read or is damaged, or the user wants to stop.
+    /// If something cannot be read or is damaged, or the user wants to stop.
     pub(crate) fn run(&self, way: &Way) -> anyhow::Result<Outcome> {
         let options = ReaderOptions { io: way.io, engine: self.engine, ..ReaderOptions::default() };
         let reader = Reader::new(self.dataset.clone(), options)?;
@@ -215,7 +216,7 @@ impl Bench {
         Ok(Outcome { work, io: reader.io().mode, latency, notices: reader.notices() })
     }
 
-    /// Takes the files with samples out of the page cache.
+    /// Removes the files that contain samples from the page cache.
     pub(super) fn make_cold(&self) {
         self.dataset.segments().iter().for_each(|segment| make_file_cold(segment.path()));
     }

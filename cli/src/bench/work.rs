@@ -1,4 +1,4 @@
-//! What was done in a stretch of time, and the watch that says so.
+//! The work done in a period of time, and the watch that measures it.
 
 use std::iter::Sum;
 use std::time::{Duration, Instant};
@@ -7,27 +7,27 @@ use grainstore_reader::EpochStats;
 
 use crate::clock::process_cpu;
 
-/// What was done in a stretch of time.
+/// The work done in a period of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Work {
     /// Samples delivered.
     pub(crate) samples: u64,
-    /// Their bytes, decoded.
+    /// Bytes of their payloads, decoded.
     pub(crate) payload_bytes: u64,
-    /// Their bytes, as stored.
+    /// Bytes of their payloads, as stored.
     pub(crate) stored_bytes: u64,
-    /// Bytes that files delivered; 0 where it is not known.
+    /// Bytes that files delivered; 0 if unknown.
     pub(crate) read_bytes: u64,
-    /// Reads; 0 where it is not known.
+    /// Number of reads; 0 if unknown.
     pub(crate) requests: u64,
     /// How long it took.
     pub(crate) elapsed: Duration,
-    /// How long the process's threads worked for it.
+    /// CPU time of all threads of the process.
     pub(crate) cpu: Duration,
 }
 
 impl Work {
-    /// What was done after an earlier moment of the same stretch.
+    /// The work that was done after an earlier moment of the same period.
     pub(crate) fn since(self, earlier: Self) -> Self {
         Self {
             samples: self.samples.saturating_sub(earlier.samples),
@@ -40,12 +40,12 @@ impl Work {
         }
     }
 
-    /// So many of something in a second; finite.
+    /// A number of things per second; always finite.
     pub(crate) fn per_second(self, count: u64) -> f64 {
         count as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }
 
-    /// Seconds of all threads for each 10^9 bytes; none where there are no bytes.
+    /// CPU seconds of all threads per 10^9 bytes; `None` if there are no bytes.
     pub(crate) fn cpu_s_per_gb(self) -> Option<f64> {
         (self.payload_bytes > 0).then(|| self.cpu.as_secs_f64() / (self.payload_bytes as f64 / 1e9))
     }
@@ -65,7 +65,7 @@ impl Sum for Work {
     }
 }
 
-/// Runs from its start.
+/// A stopwatch, running from its creation.
 pub(crate) struct Watch {
     started: Instant,
     cpu_before: Duration,
@@ -76,23 +76,23 @@ impl Watch {
         Self { started: Instant::now(), cpu_before: process_cpu() }
     }
 
-    /// How long it has run.
+    /// Time since the start.
     pub(crate) fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// The times until now, with nothing done.
+    /// The times until now, with no work counted.
     pub(crate) fn work(&self) -> Work {
         let cpu = process_cpu().saturating_sub(self.cpu_before);
         Work { elapsed: self.elapsed(), cpu, ..Work::default() }
     }
 
-    /// What reads have done until now.
+    /// The reads done until now.
     pub(crate) fn work_of_reads(&self, done: Work) -> Work {
         Work { requests: done.requests, read_bytes: done.read_bytes, ..self.work() }
     }
 
-    /// What an epoch has done until now.
+    /// The work of an epoch until now.
     pub(crate) fn work_of(&self, stats: &EpochStats) -> Work {
         Work {
             samples: stats.samples,

@@ -23,13 +23,14 @@ use crate::sizes::{parse_jobs, per_second, shown_size};
 
 /// Make a dataset of files that stay where they are: the index without the copy
 ///
-/// For samples that lie in one piece, uncompressed, in TFRecord, tar or LMDB files. SRC is read once, for checksums, and never written; DST holds the index alone. Everything works
-/// on it as on any dataset, as long as the files stay as they are: one whose length or content changes is refused by
-/// name.
+/// For samples that are stored contiguously and uncompressed in TFRecord, tar or LMDB files. SRC is read once, for
+/// checksums, and never written; DST contains only the index. Everything works on it as on any dataset, as long as the
+/// files do not change: a file whose length or content changes is rejected by name.
 ///
-/// Files outside the folder that DST lies in are taken only with --allow-external, and read only with it.
+/// Files outside the parent folder of DST are adopted only with --allow-external, and read only with it.
 ///
-/// Samples keep the order of the files, so epochs of small samples mix better where those were written shuffled.
+/// Samples keep the order of the files, so epochs of small samples mix better if the files were written in shuffled
+/// order.
 #[derive(clap::Args)]
 #[command(override_usage = "grainstore adopt [OPTIONS] <SRC>... <DST>")]
 pub(crate) struct AdoptArgs {
@@ -37,7 +38,7 @@ pub(crate) struct AdoptArgs {
     paths: Paths,
     #[command(flatten)]
     source: SourceArgs,
-    /// Seed of the key hash; who adopts keys from strangers passes a secret --seed, so that nobody can choose keys that
+    /// Seed of the key hash; if keys come from strangers, pass a secret --seed, so that nobody can choose keys that
     /// collide
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -47,10 +48,10 @@ pub(crate) struct AdoptArgs {
     /// Threads that read (default: 16 for one file, one for each core for several)
     #[arg(long, value_name = "N", value_parser = parse_jobs)]
     jobs: Option<NonZeroUsize>,
-    /// Leave out samples that cannot be read or understood; they are counted and listed
+    /// Skip samples that cannot be read or understood; they are counted and listed
     #[arg(long)]
     skip_bad: bool,
-    /// Replace the dataset DST once the new one is whole; other things are never replaced
+    /// Replace the dataset DST once the new one is complete; anything else is never replaced
     #[arg(long)]
     overwrite: bool,
     /// Print one JSON document instead of text
@@ -79,7 +80,7 @@ impl AdoptArgs {
     /// Runs the command.
     ///
     /// # Errors
-    /// Where the files cannot be adopted; then nothing is left.
+    /// If the files cannot be adopted; then nothing is left behind.
     pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         let began = Instant::now();
         let destination = self.paths.split()?.1;

@@ -16,10 +16,10 @@ use crate::printer::Printer;
 
 /// Add samples to a dataset, as a new generation
 ///
-/// Takes the sources of `convert`. The samples stand behind those that are there, with the same attributes and fields;
-/// new class names are added behind the old ones and labels are renumbered to match. Readers that have the dataset open
-/// go on with what they opened, and a saved state of an epoch goes on with its own generation. Until all is done, and
-/// after any failure, DST is what it was.
+/// Takes the same sources as `convert`. The samples are added after the existing ones, with the same attributes and
+/// fields; new class names are added after the old ones and labels are renumbered to match. Readers that have the
+/// dataset open keep reading what they opened, and a saved state of an epoch resumes with its own generation. Until
+/// everything is done, and after any failure, DST is unchanged.
 #[derive(clap::Args)]
 #[command(override_usage = "grainstore append [OPTIONS] <SRC>... <DST>")]
 pub(crate) struct AppendArgs {
@@ -41,7 +41,7 @@ impl AppendArgs {
     /// Runs the command.
     ///
     /// # Errors
-    /// Where the samples cannot be added; then the dataset stands as before.
+    /// If the samples cannot be added; then the dataset is unchanged.
     pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
         let began = Instant::now();
         let dataset = self.paths.split()?.1;

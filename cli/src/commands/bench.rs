@@ -26,22 +26,22 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Measure what the device can do, and what share of it each way of reading a dataset reaches
 ///
-/// First random reads go straight to the dataset's files, past the page cache: as long as its extents, as long as its
-/// samples, and one at a time. Then the dataset is read in every way, and last the device is measured once more, since
-/// disks drift: a limit is the mean of both. Before each way that is not warm the dataset's files are taken out of the
+/// First, random reads go straight to the dataset's files, past the page cache: as long as its extents, as long as its
+/// samples, and one at a time. Then the dataset is read in every way, and finally the device is measured again, since
+/// disks drift: a limit is the mean of both. Before each way that is not warm, the dataset's files are removed from the
 /// page cache. Nothing is written.
 ///
-/// A share says what arrived of what the device can deliver at that size and depth: of samples that are read by
-/// themselves, samples for each read; else stored bytes for each byte. Ways that read a warm page cache have none.
+/// A share is the part of what the device can deliver at that size and depth: for samples that are read one by one,
+/// samples per read; otherwise stored bytes per byte. Ways that read a warm page cache have no share.
 #[derive(clap::Args)]
 pub(crate) struct BenchArgs {
     /// Dataset directory, or one segment
     #[arg(value_name = "DATASET")]
     path: PathBuf,
-    /// How long each limit and each way is measured, in seconds; less is quicker and less exact
+    /// How long each limit and each way is measured, in seconds; a shorter time is less exact
     #[arg(long, value_parser = parse_seconds, default_value = "2", value_name = "S")]
     seconds: Duration,
-    /// Seed of the shuffles, and of the places that the device is read at
+    /// Seed of the shuffles, and of the offsets at which the device is read
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
     /// What reads the device and the dataset: io_uring (uring), threads (pread), or the first that works (auto)
@@ -56,12 +56,12 @@ impl BenchArgs {
     /// Runs the command.
     ///
     /// # Errors
-    /// Where there is no dataset, or it cannot be read or is damaged.
+    /// If there is no dataset, or it cannot be read or is damaged.
     pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         let options = BenchOptions { limit: self.seconds, seed: self.seed, engine: self.engine };
         let subject = Subject::open(external.open(&self.path)?, options)?;
         if subject.file_system().is_memory() {
-            printer.warn(format!("{}: lies in memory, so no device is read", shown_path(&self.path)));
+            printer.warn(format!("{}: is in memory, so no device is read", shown_path(&self.path)));
         }
         printer.note(format!("takes about {:.0} s", subject.estimate().as_secs_f64().ceil()));
         match Steps::begin(&subject, printer).measure() {
@@ -81,12 +81,12 @@ impl BenchArgs {
     }
 }
 
-/// Measures one thing after the other, and says which.
+/// Measures one thing after the other, and shows which one is in progress.
 struct Steps<'a> {
     subject: &'a Subject,
     printer: &'a Printer,
     bar: ProgressBar,
-    /// What the user was told: once is enough.
+    /// What was already printed: once is enough.
     said: RefCell<HashSet<String>>,
 }
 
@@ -127,7 +127,7 @@ impl<'a> Steps<'a> {
                     outcomes.push((way, outcome));
                 }
                 Err(error) if is_unmappable(&error) => {
-                    self.say_once(&[format!("ways with mapped files are left out: {error:#}")])
+                    self.say_once(&[format!("ways with mapped files are skipped: {error:#}")])
                 }
                 Err(error) => return Err(error),
             }

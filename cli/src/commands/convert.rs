@@ -20,17 +20,17 @@ use crate::sizes::parse_size;
 
 /// Pack data into a dataset: a folder, TFRecord, LMDB, tar or Parquet files, or a stream
 ///
-/// A folder: every file becomes a sample, its path below SRC is the key, its bytes are the payload. Where all files lie
-/// at CLASS/FILE, each sample also has the attribute `label`, the number of its class in the order of the names, and the
-/// dataset has `class_names`; the payload's field is called `image` where all files are pictures, else `data`. Several
-/// folders become one dataset with an attribute `split`.
+/// A folder: every file becomes a sample, its path below SRC is the key, its bytes are the payload. If all files are at
+/// CLASS/FILE, each sample also has the attribute `label`, the number of its class in the order of the names, and the
+/// dataset has `class_names`; the payload's field is called `image` if all files are pictures, otherwise `data`.
+/// Several folders become one dataset with an attribute `split`.
 ///
-/// TFRecord: features become fields and attributes. LMDB: keys and values. tar: files of one stem are a sample, as in
-/// WebDataset. Parquet: columns of bytes and text are fields, numbers are attributes. What became what is said, and --map
-/// says it otherwise.
+/// TFRecord: features become fields and attributes. LMDB: keys and values. tar: files with the same stem form a sample,
+/// as in WebDataset. Parquet: columns of bytes and text become fields, numbers become attributes. The mapping is
+/// printed; --map changes it.
 ///
-/// DST appears when it is whole and durable; until then the work stands in DST.partial. What Ctrl-C or a failure leaves
-/// there, --resume goes on with and --restart throws away; where no segment was finished, nothing is left.
+/// DST appears when it is complete and durable; until then the data is in DST.partial. After Ctrl-C or a failure,
+/// --resume continues with what is there and --restart discards it; if no segment was finished, nothing is left behind.
 /// The same SRC, order, seed and options give the same bytes.
 #[derive(clap::Args)]
 #[command(override_usage = "grainstore convert [OPTIONS] <SRC>... <DST>")]
@@ -41,8 +41,8 @@ pub(crate) struct ConvertArgs {
     source: SourceArgs,
     #[command(flatten)]
     pack: PackArgs,
-    /// Seed of the stored order and of the key hash; who packs keys from strangers passes a secret --seed, so that
-    /// nobody can choose keys that collide
+    /// Seed of the stored order and of the key hash; if keys come from strangers, pass a secret --seed, so that nobody
+    /// can choose keys that collide
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Bytes of a chunk, the unit that epochs read in: a power of two from 4K to 1G
@@ -52,14 +52,14 @@ pub(crate) struct ConvertArgs {
     /// sample shorter than a chunk crosses the end of one)
     #[arg(long, value_name = "BYTES", default_value = "1")]
     align: Alignment,
-    /// Replace the dataset DST once the new one is whole; other things are never replaced
+    /// Replace the dataset DST once the new one is complete; anything else is never replaced
     #[arg(long)]
     overwrite: bool,
-    /// Go on where an interrupted conversion with the same SRC and options stopped; the result has the same bytes as if
-    /// it had not been
+    /// Continue an interrupted conversion with the same SRC and options; the result has the same bytes as without the
+    /// interruption
     #[arg(long, conflicts_with = "restart")]
     resume: bool,
-    /// Throw away what an interrupted conversion left, and begin anew
+    /// Discard what an interrupted conversion left, and start over
     #[arg(long)]
     restart: bool,
     /// Print one JSON document instead of text
@@ -71,7 +71,7 @@ impl ConvertArgs {
     /// Runs the command.
     ///
     /// # Errors
-    /// Where the dataset cannot be made; then no dataset stands under its name.
+    /// If the dataset cannot be made; then no dataset exists under its name.
     pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
         let began = Instant::now();
         let destination = self.paths.split()?.1;
@@ -96,7 +96,7 @@ impl ConvertArgs {
 
     fn pack(&self, destination: &Path, printer: &Printer) -> Result<(Box<dyn Source>, ConvertSummary), ConvertError> {
         let sources = self.paths.sources();
-        // What needs no look at the source is refused before a long one.
+        // What can be checked without reading the source is checked before it is read.
         sources.iter().try_for_each(|source| check_destination(source, destination, self.overwrite))?;
         check_kept(destination, self.on_kept())?;
         let source = self.source.open(sources, self.pack.skip_bad, printer)?;

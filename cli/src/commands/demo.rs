@@ -18,7 +18,7 @@ use crate::printer::{Counted, Printer};
 
 /// Small files that are made by default.
 const SMALL_FILES: u64 = 100_000;
-/// Small files for each large one.
+/// Number of small files per large one.
 const SMALL_PER_LARGE: u64 = 10;
 /// Median length of the small files: that of thumbnails, 3.1 KB on average.
 const SMALL_LEN: u32 = 2_800;
@@ -27,9 +27,9 @@ const LARGE_LEN: u32 = 95_000;
 
 /// Pack, check and read small and large files, and compare with reading the plain files
 ///
-/// Packs files made for the purpose (small ones of about 3 KB, then large ones of about 105 KB), or those in DIR. It
+/// Packs files made for this purpose (small ones of about 3 KB, then large ones of about 105 KB), or those in DIR. It
 /// verifies the dataset, reads a shuffled epoch, reads the same files in the same order one by one and with 16 threads
-/// (for at most 10 seconds each), and does so again with the epoch in another order; then random samples, one by one.
+/// (for at most 10 seconds each), and repeats this with the epoch in another order; then random samples, one by one.
 /// Every step starts with cold caches; as root, that empties all caches of the machine. The tables show the rates of
 /// this machine and disk. The work is done in a new folder grainstore-demo, which is removed at the end and on Ctrl-C.
 /// DIR is only read.
@@ -42,10 +42,10 @@ pub(crate) struct DemoArgs {
     /// datasets), or with DIR how many of its files to take (default: all)
     #[arg(long, value_name = "N")]
     samples: Option<NonZeroU64>,
-    /// Folder in which to work, on the disk to be measured (default: the current one)
+    /// Folder to work in, on the disk to be measured (default: the current one)
     #[arg(long, value_name = "WHERE", default_value = ".")]
     dir: PathBuf,
-    /// How often epochs, files and random samples are read, in turn; the tables show medians, since disks drift
+    /// How many times epochs, files and random samples are read, in turn; the tables show medians, since disks drift
     #[arg(long, value_name = "N", default_value = "3")]
     rounds: NonZeroU32,
     /// Keep the files and the datasets
@@ -60,7 +60,7 @@ impl DemoArgs {
     /// Runs the command.
     ///
     /// # Errors
-    /// Where there is not enough space, or a step fails.
+    /// If there is not enough space, or a step fails.
     pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
         let mut workplace = Workplace::create(&self.dir).hint("--dir names a folder in which to work")?;
         if self.keep {
@@ -104,7 +104,7 @@ impl DemoArgs {
             let samples = self.samples.map_or(SMALL_FILES, NonZeroU64::get);
             let small = spec(samples, SMALL_LEN);
             let large = spec((samples / SMALL_PER_LARGE).max(1), LARGE_LEN);
-            // A file and its copy in the dataset, with the part of a block that each wastes.
+            // Space for a file and for its copy in the dataset, and for the part of a block that each wastes.
             let needed = |spec: &FileSpec| spec.samples.saturating_mul(2 * (spec.mean_len() + 4096));
             check_space(workplace.path(), needed(&small).saturating_add(needed(&large)))?;
             for (name, spec) in [("small", small), ("large", large)] {
@@ -126,7 +126,7 @@ impl DemoArgs {
         Ok(Report { kept, file_system, cold: measure.cold, units: UNITS, folders })
     }
 
-    /// The folder that the user named.
+    /// The folder that the user specified.
     fn folder_of_user(&self, root: &Path, workplace: &Workplace) -> anyhow::Result<Folder> {
         let dataset = workplace.dataset("demo");
         let outside = check_destination(root, &dataset, false);

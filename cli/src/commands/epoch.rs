@@ -1,4 +1,4 @@
-//! `grainstore epoch`: reads an epoch, throws it away, and tells how fast it came.
+//! `grainstore epoch`: reads an epoch, discards it, and reports the speed.
 
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
@@ -23,99 +23,101 @@ use crate::printer::{Counted, Printer, on_one_line};
 use crate::sizes::parse_size;
 use crate::{Exit, interrupt};
 
-/// How long the user may have to wait for a look at Ctrl-C.
+/// Longest time between two checks for Ctrl-C.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
-/// Read an epoch, or one rank's share of it, in shuffled order and tell how fast it came
+/// Read an epoch, or one rank's share of it, in shuffled order and report its speed
 ///
-/// Every sample is read once, checked and decoded, and thrown away. The time runs from the first request to the last
-/// batch; opening the dataset is told separately. Sizes and rates of samples are those of the
-/// payloads, decoded.
+/// Every sample is read once, checked and decoded, and discarded. The time is measured from the first request to the
+/// last batch; opening the dataset is reported separately. Sizes and rates of samples are those of the decoded
+/// payloads.
 #[derive(clap::Args)]
 pub(crate) struct EpochArgs {
     #[command(flatten)]
     datasets: DatasetArgs,
     #[command(flatten)]
     order: OrderOptions,
-    /// Go on from the state in FILE, if it exists, and leave the state there in the end
+    /// Resume from the state in FILE, if it exists, and save the state there at the end
     ///
-    /// The state is written when the epoch is over, at --limit-seconds, at Ctrl-C and SIGTERM, and where a sample cannot
-    /// be read; SIGKILL leaves the file as it was. It counts the batches that were handed out, and the next run goes on
-    /// with the very next sample, with another --world and --batch-size too. It keeps its lanes against another --window.
+    /// The state is written at the end of the epoch, at --limit-seconds, at Ctrl-C and SIGTERM, and if a sample cannot
+    /// be read; SIGKILL leaves the file unchanged. It counts the batches that were returned, and the next run resumes
+    /// with the very next sample, with another --world and --batch-size too. The number of lanes is that of the state,
+    /// even with another --window.
     ///
-    /// Every rank needs a file of its own, such as run.$RANK.json. After the same number of batches they hold the same;
-    /// where ranks were stopped at different ones, all go on from copies of the file with the lowest position: nothing is
-    /// lost, and some samples come again. The file of an epoch that is complete serves a later --epoch, too.
+    /// Every rank needs its own file, such as run.$RANK.json. After the same number of batches all files have the same
+    /// content; if ranks were stopped at different batches, resume all of them from copies of the file with the lowest
+    /// position: nothing is lost, and some samples are repeated. The file of a complete epoch can be used for a later
+    /// --epoch, too.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Go on without samples that are damaged, instead of stopping at the first
+    /// Continue without damaged samples, instead of stopping at the first
     ///
-    /// A warning counts them and names the first 20; --json lists all. The exit status is 0 all the same. A segment that is
-    /// missing or cut short is an error as ever.
+    /// A warning counts them and names the first 20; --json lists all. The exit status is still 0. A segment that is
+    /// missing or truncated is still an error.
     #[arg(long)]
     skip_damaged: bool,
     /// How files are read: direct, buffered, mapped or auto
     ///
-    /// direct reads past the page cache, as suits a dataset larger than memory. buffered reads through it, so that the
-    /// next epoch may come from memory. mapped takes samples from where the page cache has them: fastest where all of
-    /// the dataset is there, slowest where it is not, and a file that is truncated meanwhile kills the command. auto is
-    /// buffered where the dataset fits in half of the free memory, else direct.
+    /// direct reads past the page cache, which suits a dataset larger than memory. buffered reads through it, so the
+    /// next epoch may come from memory. mapped reads samples in place from the page cache: fastest if the whole dataset
+    /// is cached, slowest if it is not, and a file that is truncated meanwhile kills the command. auto is buffered if
+    /// the dataset fits in half of the free memory, otherwise direct.
     #[arg(long, default_value_t, value_name = "IO")]
     io: IoChoice,
-    /// What reads: uring, pread or auto
+    /// Which engine reads: uring, pread or auto
     ///
-    /// uring is io_uring, and an error where the system refuses it, as containers often do. pread is 16 threads that
-    /// read one request each, which works everywhere. auto is uring where it can be had, else pread. Mapped files need
-    /// neither.
+    /// uring is io_uring, and fails if the system refuses it, as containers often do. pread is 16 threads that read one
+    /// request each, which works everywhere. auto is uring if available, otherwise pread. Mapped files need neither.
     #[arg(long, default_value_t, value_name = "ENGINE")]
     engine: EngineChoice,
-    /// Bytes that io_uring asks of each device at a time; storage across a network may need more
+    /// Bytes that io_uring requests from each device at a time; network storage may need more
     #[arg(long, default_value = "8M", value_parser = parse_size, value_name = "SIZE")]
     queue: u64,
-    /// Leave nothing in the page cache, so that other programs keep there what they need
+    /// Leave nothing in the page cache, so that the data of other programs stays there
     ///
-    /// Only buffered reads need it: direct ones never leave anything, mapped ones always do. What the page cache holds
-    /// already stays and is used. Needs Linux 6.14 and a file system that can do it; elsewhere a warning says so, and
-    /// reads go on without it.
+    /// Only buffered reads need it: direct ones never leave anything, mapped ones always do. Pages that are already
+    /// cached stay and are used. Needs Linux 6.14 and a file system that supports it; otherwise a warning is printed
+    /// and reads continue without it.
     #[arg(long)]
     dont_cache: bool,
-    /// Give up with an error that names the read when one takes longer than this many seconds
+    /// Fail with an error that names the read if one takes longer than this many seconds
     #[arg(long, default_value = "120", value_parser = parse_seconds, value_name = "S")]
     timeout: Duration,
-    /// Stop after this many seconds, between two batches, and say so
+    /// Stop after this many seconds, between two batches, and report it
     #[arg(long, value_parser = parse_seconds, value_name = "S")]
     limit_seconds: Option<Duration>,
-    /// Print the ordinals in the order read, one a line, and nothing else on stdout
+    /// Print the ordinals in the order read, one per line, and nothing else on stdout
     #[arg(long, conflicts_with = "json")]
     print_ordinals: bool,
-    /// Print one JSON document instead; mb_per_s is in 10^6 bytes of payload, cpu_s_per_gb is for 10^9 of them
+    /// Print one JSON document instead; mb_per_s is in 10^6 bytes of payload, cpu_s_per_gb is CPU seconds per 10^9 of
+    /// them
     #[arg(long)]
     pub(super) json: bool,
 }
 
-/// What is read, and from where on.
+/// What is read, and from which position.
 struct Start {
     reader: Reader,
     state: Option<EpochState>,
-    /// Where the state goes.
+    /// Where the state is saved.
     file: Option<StateFile>,
 }
 
-/// What has come so far.
+/// What was read so far.
 #[derive(Default)]
 struct Tally {
     times: Times,
     batches: u64,
     padded_samples: u64,
     skipped: Vec<Skipped>,
-    /// Whether the last batch was to be printed and could not be, or not all of it.
+    /// Whether printing the last batch failed, or was incomplete.
     is_half_printed: bool,
 }
 
-/// Why no more batches were taken.
+/// Why reading stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// There are no more, or there was no time for more.
+    /// The epoch is complete, or the time is over.
     Over,
     Interrupted,
 }
@@ -124,8 +126,8 @@ impl EpochArgs {
     /// Runs the command.
     ///
     /// # Errors
-    /// Where the dataset cannot be opened or read, or a sample is damaged; where the state is of another epoch, or cannot
-    /// be written.
+    /// If the dataset cannot be opened or read, or a sample is damaged; if the state is of another epoch, or cannot be
+    /// written.
     pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         self.order.check_rank()?;
         let opening = Instant::now();
@@ -134,8 +136,8 @@ impl EpochArgs {
         let mut tally = Tally { times: Times { open: opening.elapsed(), ..Times::default() }, ..Tally::default() };
         let resumed = state.is_some();
         let options = EpochOptions { on_damage: self.on_damage(), ..self.order.options(&reader, state)? };
-        // The process ends with this: a device that does not answer is not waited for, as it would be where an epoch is
-        // dropped.
+        // The process ends here without waiting for a device that does not answer; dropping the epoch would wait for
+        // it.
         let mut epoch = ManuallyDrop::new(reader.epoch(&options)?);
         epoch.epoch_plan().notice().into_iter().for_each(|notice| printer.warn(notice));
         let bar = printer.progress(Counted::Bytes, Some(expected_bytes(&reader, &epoch)?));
@@ -156,7 +158,7 @@ impl EpochArgs {
         Ok(Exit::Done)
     }
 
-    /// Opens what the state is of.
+    /// Opens the dataset generation that the state belongs to.
     fn start(&self, printer: &Printer, external: External) -> anyhow::Result<Start> {
         let (file, state) = match &self.state {
             None => (None, None),
@@ -175,13 +177,13 @@ impl EpochArgs {
         }
     }
 
-    /// Whether nothing is left of the epoch of a state: then a later one may take its file.
+    /// Whether the epoch of a state is complete: then a later epoch may use its file.
     fn is_complete(&self, reader: &Reader, state: &EpochState) -> anyhow::Result<bool> {
         let options = EpochOptions { epoch: state.epoch(), ..self.order.options(reader, Some(state.clone()))? };
         Ok(reader.plan(&options)?.share().batch_count() == 0)
     }
 
-    /// Reads the epoch, or as much of it as there is time for.
+    /// Reads the epoch, or as much of it as the time limit allows.
     fn read(
         &self,
         epoch: &mut Epoch,
@@ -275,7 +277,7 @@ impl EpochArgs {
         }
         if resumed && document.rank_batches == 0 {
             let next = self.order.epoch.saturating_add(1);
-            printer.hint(format_args!("`--epoch {next}` reads the next one; without the file this one begins anew"));
+            printer.hint(format_args!("`--epoch {next}` reads the next one; without the file this one starts over"));
         }
         Ok(())
     }
@@ -293,8 +295,8 @@ impl Tally {
     }
 }
 
-/// Leaves the state in its file, after everything that it counts has been printed; where that fails, the state stays as
-/// it was.
+/// Saves the state to its file, after everything that it counts has been printed; if printing failed, the file is
+/// unchanged.
 fn keep(
     file: Option<&StateFile>,
     epoch: &Epoch,
@@ -308,22 +310,22 @@ fn keep(
     if !matches!(read, Ok(Ending::Over)) {
         let (position, samples, shown) = (state.position(), epoch.plan().len(), file.shown());
         printer.note(format_args!(
-            "state of position {position} of {samples} in {shown}: the same command goes on from it"
+            "state of position {position} of {samples} in {shown}: the same command resumes from it"
         ));
     }
     Ok(())
 }
 
-/// The same, with a hint where the epoch could go on without a sample.
+/// The same, with a hint if the epoch could continue without a sample.
 fn with_remedy<T>(read: Result<T, ReadError>) -> anyhow::Result<T> {
-    const REMEDY: &str = "`--skip-damaged` goes on without it; `grainstore verify` lists everything that is damaged";
+    const REMEDY: &str = "`--skip-damaged` continues without it; `grainstore verify` lists everything that is damaged";
     match &read {
         Err(ReadError::Store(StoreError::Sample { .. }) | ReadError::Unreadable { .. }) => read.hint(REMEDY),
         _ => Ok(read?),
     }
 }
 
-/// Of one rank's share, in proportion to its samples.
+/// The payload bytes of one rank's share, in proportion to its samples.
 fn expected_bytes(reader: &Reader, epoch: &Epoch) -> anyhow::Result<u64> {
     let (all, samples) = (reader.collection().payload_bytes()?, reader.collection().sample_count().max(1));
     let bytes = u128::from(all) * u128::from(samples_of(epoch.epoch_plan().share())) / u128::from(samples);

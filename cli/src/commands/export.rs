@@ -22,33 +22,33 @@ use crate::interrupt;
 use crate::printer::{Counted, Printer, on_one_line};
 use crate::sizes::{parse_jobs, parse_size, per_second, shown_size};
 
-/// Samples left out that are named on stderr; `--json` names all.
+/// Number of skipped samples that are named on stderr; `--json` names all.
 const SKIPPED_SHOWN_MAX: usize = 10;
 
 /// Write a dataset out again as files, tar, TFRecord, LMDB or Parquet
 ///
-/// All samples, or those of --subset, in the order of their ordinals: the formats' own libraries read the result. A
-/// folder has a file for each field of each sample, called by the key, and attributes.jsonl where the folders' names do
-/// not say the labels. A tar is one that WebDataset reads. A TFRecord file holds a tf.train.Example for each sample.
-/// LMDB holds the payloads by key, or Examples where there are attributes or several fields. Parquet has a column for the
-/// key and for each attribute and field.
-/// OUT must not exist, and appears when it is whole and durable; until then the work stands in OUT.partial, which
-/// Ctrl-C removes. The order of samples and the bytes of tar, TFRecord and Parquet files do not depend on --jobs.
+/// Exports all samples, or those of --subset, in the order of their ordinals: the formats' own libraries can read the
+/// result. A folder has one file for each field of each sample, named after the key, and attributes.jsonl if the
+/// folders' names do not give the labels. A tar file can be read by WebDataset. A TFRecord file contains one
+/// tf.train.Example per sample. LMDB stores the payloads by key, or Examples if there are attributes or several fields.
+/// Parquet has a column for the key and for each attribute and field. OUT must not exist, and appears when it is
+/// complete and durable; until then the data is in OUT.partial, which Ctrl-C removes. The order of samples and the
+/// bytes of tar, TFRecord and Parquet files do not depend on --jobs.
 #[derive(clap::Args)]
 pub(crate) struct ExportArgs {
     /// Dataset directory, or one segment
     #[arg(value_name = "DATASET")]
     path: PathBuf,
-    /// What to make: a folder; or one file, where the name ends in .tar, .tfrecord or .parquet
+    /// What to write: a folder; or one file, if the name ends in .tar, .tfrecord or .parquet
     #[arg(value_name = "OUT")]
     out: PathBuf,
-    /// What OUT is to be
+    /// The format of OUT
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: To,
-    /// Only samples that meet this, such as 'label in 3, 7..9 and key_hash < 0.9'
+    /// Only samples that match this, such as 'label in 3, 7..9 and key_hash < 0.9'
     #[arg(long, value_name = "EXPRESSION")]
     subset: Option<Expression>,
-    /// Payload of each of the files in a folder of tar, TFRecord or Parquet
+    /// Payload bytes of each file in a folder of tar, TFRecord or Parquet
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_shard_size)]
     shard_size: u64,
     /// Threads that write (default: one for each core)
@@ -57,7 +57,7 @@ pub(crate) struct ExportArgs {
     /// An older generation of the dataset; the first one is 0
     #[arg(long, value_name = "N")]
     generation: Option<usize>,
-    /// Leave out samples that cannot be read or are damaged; they are counted and listed
+    /// Skip samples that cannot be read or are damaged; they are counted and listed
     #[arg(long)]
     skip_damaged: bool,
     /// Print one JSON document instead of text
@@ -100,7 +100,7 @@ impl ExportArgs {
     /// Runs the command.
     ///
     /// # Errors
-    /// Where OUT cannot be made; then nothing of it is left.
+    /// If OUT cannot be made; then nothing of it is left behind.
     pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         let began = Instant::now();
         let options = ReaderOptions { io: IoChoice::Auto, generation: self.generation, ..external.reader_options() };
@@ -114,7 +114,7 @@ impl ExportArgs {
             return Err(error).hint("`grainstore ls` shows keys and attributes");
         }
         let bar = Bar(printer.progress(Counted::Things("samples"), Some(selection.len())));
-        bar.0.set_message("looking at names");
+        bar.0.set_message("checking names");
         let exported = export(&reader, &selection, &self.out, &self.options(), &bar);
         bar.0.finish_and_clear();
         let summary = match exported {
@@ -207,7 +207,7 @@ fn with_hint(error: ExportError) -> anyhow::Result<Exit> {
         Some(remedy) => hint(&remedy),
         None => return Err(error.into()),
     };
-    // All but the reader's errors say their cause themselves: shown as a chain, it would stand there twice.
+    // All errors except the reader's include their cause: shown as a chain, it would be printed twice.
     let error = match error {
         ExportError::Read(error) => error.into(),
         error => anyhow::Error::msg(error.to_string()),

@@ -16,28 +16,29 @@ use crate::hints::WithHint;
 use crate::output_file;
 use crate::printer::Printer;
 
-/// A longer sample is not held in memory.
+/// Longer samples are not held in memory.
 const HELD_LEN_MAX: u64 = 64 << 20;
 
 /// Write the payload of one sample to stdout, or to a file
 ///
-/// The sample is found by its key or by its ordinal. Its checksum is checked first: nothing is written of a damaged
-/// sample, and one of more than 64 MiB is read twice rather than held. Exits with 1 where no sample has the key, or the sample lacks a field of the schema.
+/// The sample is found by its key or by its ordinal. Its checksum is verified first: nothing is written of a damaged
+/// sample, and a sample of more than 64 MiB is read twice rather than held in memory. Exits with 1 if no sample has the
+/// key, or if the sample has no such field.
 #[derive(clap::Args)]
 pub(crate) struct GetArgs {
     /// Dataset directory, or one segment
     #[arg(value_name = "DATASET")]
     path: PathBuf,
-    /// Key of the sample, byte by byte as it was packed; after `--` where it begins with a dash
+    /// Key of the sample, exactly the bytes that were packed; after `--` if it starts with a dash
     #[arg(value_name = "KEY", required_unless_present = "ordinal", conflicts_with = "ordinal")]
     key: Option<OsString>,
-    /// Take the sample of this number instead; the first one is 0
+    /// Take the sample with this ordinal instead; the first one is 0
     #[arg(long, value_name = "N")]
     ordinal: Option<u64>,
     /// Write one field of the payload only (`grainstore inspect` lists them)
     #[arg(long, value_name = "NAME")]
     field: Option<String>,
-    /// Write to this file, which appears only once it is whole, instead of stdout
+    /// Write to this file, which appears only once it is complete, instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -46,10 +47,10 @@ impl GetArgs {
     /// Runs the command.
     ///
     /// # Errors
-    /// Where the dataset cannot be opened, there is no such ordinal or field, the sample cannot be read or is
-    /// damaged, or the output cannot be written.
+    /// If the dataset cannot be opened, there is no such ordinal or field, the sample cannot be read or is damaged, or
+    /// the output cannot be written.
     pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
-        // One sample is one read: direct I/O gains nothing.
+        // A single read does not benefit from direct I/O.
         let reader = Reader::open(&self.path, ReaderOptions { io: IoChoice::Buffered, ..external.reader_options() })?;
         let found = self.find(&reader, printer);
         reader.notices().into_iter().for_each(|notice| printer.warn(notice));
@@ -74,7 +75,7 @@ impl GetArgs {
         Ok(Exit::Done)
     }
 
-    /// Reads a long sample twice: once for its checksum, and once for its bytes.
+    /// Reads a long sample twice: first for its checksum, then for its bytes.
     fn write_long(&self, reader: &Reader, ordinal: u64, printer: &Printer) -> anyhow::Result<Exit> {
         io::copy(&mut reader.stream(ordinal)?, &mut io::sink())?;
         let mut payload = reader.stream(ordinal)?;
@@ -87,7 +88,7 @@ impl GetArgs {
         Ok(Exit::Done)
     }
 
-    /// The ordinal; none where no sample has the key, which is then said.
+    /// The ordinal; `None`, after a warning, if no sample has the key.
     fn find(&self, reader: &Reader, printer: &Printer) -> anyhow::Result<Option<u64>> {
         let key = match (&self.key, self.ordinal) {
             (Some(key), _) => key.as_bytes(),

@@ -1,4 +1,4 @@
-//! `grainstore inspect`: what a dataset holds, from its index alone.
+//! `grainstore inspect`: what a dataset contains, from its index alone.
 
 use std::path::PathBuf;
 
@@ -14,9 +14,9 @@ use crate::histogram::{Bin, Histogram};
 use crate::printer::Printer;
 use crate::sizes::{shown_exact, shown_size};
 
-/// Tell what a dataset holds: counts, sizes, schema, and how large its samples are
+/// Show what a dataset contains: counts, sizes, schema, and how large its samples are
 ///
-/// Reads the index only, no sample. For a person it prints a list and a histogram of the payloads' sizes.
+/// Reads the index only, no sample. Without --json it prints a list and a histogram of the payload sizes.
 #[derive(clap::Args)]
 pub(crate) struct InspectArgs {
     /// Dataset directory, or one segment
@@ -34,7 +34,7 @@ struct Document<'a> {
     keyed: bool,
     segments: u64,
     external_segments: u64,
-    /// Where they lie, of the opened generation.
+    /// Their paths, in the opened generation.
     external_files: Vec<String>,
     payload_bytes: u64,
     stored_bytes: u64,
@@ -50,7 +50,7 @@ struct Document<'a> {
     attributes: Vec<Item<'a>>,
     fields: Vec<Item<'a>>,
     classes: Option<u64>,
-    /// What the user keeps with the dataset, `class_names` among it.
+    /// The metadata that the user stores with the dataset, including `class_names`.
     user_metadata: &'a Map<String, Value>,
     generations: u64,
     fingerprint: String,
@@ -68,7 +68,7 @@ impl InspectArgs {
     /// Runs the command.
     ///
     /// # Errors
-    /// Where the dataset cannot be opened, its index is damaged, or a file of it is missing.
+    /// If the dataset cannot be opened, its index is damaged, or one of its files is missing.
     pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         let dataset = external.open(&self.path)?;
         let facts = dataset.facts()?;
@@ -124,7 +124,7 @@ impl InspectArgs {
     }
 }
 
-/// What a person is told, a line each.
+/// The lines of the list: a name and a text each.
 fn rows(dataset: &Dataset, facts: &Facts) -> Vec<(&'static str, String)> {
     let keys = if facts.keyed { "with keys" } else { "without keys" };
     let mut rows = vec![
@@ -166,7 +166,7 @@ fn segments(facts: &Facts) -> String {
     }
 }
 
-/// The files of somebody else.
+/// The paths of the external files.
 fn external_files(dataset: &Dataset) -> impl Iterator<Item = String> {
     dataset.segments().iter().filter(|segment| segment.is_external()).map(|segment| shown_path(segment.path()))
 }
@@ -182,12 +182,12 @@ fn edge_percent(facts: &Facts) -> f64 {
 fn shown_alignment(alignment: Alignment) -> String {
     let name = alignment_name(alignment);
     match alignment {
-        Alignment::Packed => format!("{name} (samples lie back to back)"),
+        Alignment::Packed => format!("{name} (samples are back to back)"),
         _ => name,
     }
 }
 
-/// The name that `convert --align` takes; 1 is no alignment.
+/// The name that `convert --align` takes; 1 means no alignment.
 fn alignment_name(alignment: Alignment) -> String {
     match alignment {
         Alignment::Packed => "1".to_owned(),
@@ -215,12 +215,12 @@ fn listed(items: &[Item<'_>]) -> String {
     if items.is_empty() { "none".to_owned() } else { items.join(", ") }
 }
 
-/// The names of the classes, by label; none where the dataset has no classes.
+/// The names of the classes, by label; `None` if the dataset has no classes.
 fn class_names(dataset: &Dataset) -> Option<&[Value]> {
     dataset.user_metadata().get("class_names")?.as_array().map(Vec::as_slice)
 }
 
-/// How many names, and the first few with their labels.
+/// The number of names, and the first few with their labels.
 fn first_of(names: &[Value]) -> String {
     let text = |name: &Value| escape_bytes(name.as_str().unwrap_or("?").as_bytes());
     let shown = names.iter().enumerate().map(|(label, name)| format!("{label} {}", text(name)));

@@ -1,4 +1,4 @@
-//! `grainstore ls`: the samples of a dataset, a line each, from its index alone.
+//! `grainstore ls`: the samples of a dataset, one per line, from its index alone.
 
 use std::path::PathBuf;
 
@@ -11,10 +11,10 @@ use crate::external::External;
 use crate::printer::Printer;
 use crate::{Exit, interrupt};
 
-/// List the samples, a line each: ordinal, key, payload length in bytes, attributes
+/// List the samples, one per line: ordinal, key, payload length in bytes, attributes
 ///
-/// The columns are separated by tabs; attributes stand in the order of the schema, and one that a sample lacks is
-/// empty. Control characters, quotes, backslashes and bytes that are not UTF-8 are escaped in keys.
+/// The columns are separated by tabs; attributes are in the order of the schema, and an attribute that a sample lacks
+/// is empty. Control characters, quotes, backslashes and bytes that are not UTF-8 are escaped in keys.
 #[derive(clap::Args)]
 pub(crate) struct LsArgs {
     /// Dataset directory, or one segment
@@ -23,15 +23,15 @@ pub(crate) struct LsArgs {
     /// List the first N samples only
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Print one JSON object a line instead, with ordinal, key, payload_len, stored_len and attributes
+    /// Print one JSON object per line instead, with ordinal, key, payload_len, stored_len and attributes
     ///
-    /// Keys are not escaped in JSON. A key that is not UTF-8 stands in `key_hex` instead of `key`; an attribute that
-    /// is not a number stands there as the text "NaN", "inf" or "-inf".
+    /// Keys are not escaped in JSON. A key that is not UTF-8 is in `key_hex` instead of `key`; an attribute value that
+    /// JSON cannot represent as a number is the text "NaN", "inf" or "-inf".
     #[arg(long)]
     pub(super) json: bool,
 }
 
-/// Samples between two looks at whether the user wants to stop.
+/// Number of samples between two checks for Ctrl-C.
 const STRIDE: u64 = 1024;
 
 #[derive(Serialize)]
@@ -48,7 +48,7 @@ impl LsArgs {
     /// Runs the command.
     ///
     /// # Errors
-    /// Where the dataset cannot be opened or its index is damaged.
+    /// If the dataset cannot be opened or its index is damaged.
     pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         let dataset = external.open(&self.path)?;
         let count = dataset.sample_count().min(self.limit.unwrap_or(u64::MAX));
@@ -89,7 +89,7 @@ fn row(dataset: &Dataset, ordinal: u64) -> anyhow::Result<Row> {
     })
 }
 
-/// The key as `key`, or as `key_hex` where JSON has no text for it.
+/// The key as `key`, or as `key_hex` if it is not valid UTF-8.
 pub(super) fn key_members(key: Vec<u8>) -> Map<String, Value> {
     let (name, text) = match String::from_utf8(key) {
         Ok(text) => ("key", text),
@@ -113,7 +113,7 @@ fn json(value: AttributeValue) -> Value {
         AttributeValue::Bool(value) => return Value::Bool(value),
         AttributeValue::Int(value) => return value.into(),
         AttributeValue::Uint(value) => return value.into(),
-        // Through its shortest text, so that 0.1 stays 0.1.
+        // Converted through its shortest text, so that 0.1 stays 0.1.
         AttributeValue::Float32(number) => number.to_string().parse().unwrap_or(f64::from(number)),
         AttributeValue::Float64(number) => number,
     };

@@ -1,4 +1,4 @@
-//! The commands, a file each: arguments (whose doc comments are the help), work, print.
+//! The commands, one file per command: arguments (whose doc comments are the help), work, output.
 
 mod adopt;
 mod append;
@@ -18,7 +18,7 @@ use crate::Exit;
 use crate::external::External;
 use crate::printer::Printer;
 
-/// What to do.
+/// The command to run.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     Convert(convert::ConvertArgs),
@@ -37,7 +37,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether stdout is for a program: then no progress is shown.
+    /// Whether stdout is read by a program: then no progress is shown.
     pub(crate) fn json(&self) -> bool {
         match self {
             Self::Convert(args) => args.json,
@@ -55,10 +55,10 @@ impl Command {
         }
     }
 
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
-    /// Where it cannot be done; the text is one for the user.
+    /// If it fails; the message is meant for the user.
     pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         match self {
             Self::Convert(args) => args.run(printer),

@@ -1,4 +1,4 @@
-//! `grainstore plan`: which samples an epoch's batches are going to have, and how mixed they are, from the index alone.
+//! `grainstore plan`: which samples the batches of an epoch will have, and how mixed they are, from the index alone.
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -22,31 +22,31 @@ use crate::{Exit, interrupt};
 
 /// Print which samples each batch of each rank has, and how mixed the batches are, without reading data
 ///
-/// Prints the ordinals of the rank's batches in the order in which `epoch` reads them, one a line: those of all batches,
-/// or of one with --step. They need --rank where --world is more than 1. The order depends on the datasets and on these
-/// flags only, so this tells of any run, past or to come, which samples it saw and when.
+/// Prints the ordinals of the rank's batches in the order in which `epoch` reads them, one per line: those of all
+/// batches, or of one with --step. This needs --rank if --world is more than 1. The order depends only on the datasets
+/// and on these flags, so this shows for any run, past or future, which samples it saw and when.
 #[derive(clap::Args)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     datasets: DatasetArgs,
     #[command(flatten)]
     order: OrderOptions,
-    /// Begin where the state in FILE says; steps are counted from there
+    /// Start from the state in FILE; steps are counted from there
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// Print the samples of the rank's batch number N only, counted from 0
     #[arg(long, value_name = "N")]
     step: Option<u64>,
-    /// Print each sample's key too, behind a tab; control characters and bytes that are not UTF-8 are escaped
+    /// Print each sample's key too, after a tab; control characters and bytes that are not UTF-8 are escaped
     #[arg(long)]
     keys: bool,
-    /// Tell how mixed the batches of all ranks are; without --step, print no ordinals
+    /// Measure how mixed the batches of all ranks are; without --step, print no ordinals
     ///
-    /// Counted are distinct 256ths of the stored order and distinct classes, over one batch and over sixteen, beside what
-    /// a full shuffle has in expectation.
+    /// Counts distinct 256ths of the stored order and distinct classes, over one batch and over sixteen, next to the
+    /// expected values of a full shuffle.
     #[arg(long)]
     mixing: bool,
-    /// Attribute whose values are the classes, `label` where it is not given
+    /// Attribute whose values are the classes (default: `label`)
     #[arg(long, value_name = "NAME", requires = "mixing")]
     class_attribute: Option<String>,
     /// Print one JSON document instead: the plan and, with --step, that batch's positions, ordinals and --keys
@@ -58,7 +58,7 @@ impl PlanArgs {
     /// Runs the command.
     ///
     /// # Errors
-    /// Where a dataset cannot be opened, or the epoch or the batch cannot be.
+    /// If a dataset cannot be opened, or the options do not give an epoch or a batch.
     pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         self.check()?;
         let state = self.state.as_deref().map(state_file::read).transpose()?;
@@ -67,8 +67,7 @@ impl PlanArgs {
         plan.notice().into_iter().for_each(|notice| printer.warn(notice));
         let collection = reader.collection();
         if self.keys && !collection.is_keyed() {
-            return Err(anyhow!("{}: the samples have no keys", self.datasets.shown()))
-                .hint("`--keys` can be left out");
+            return Err(anyhow!("{}: the samples have no keys", self.datasets.shown())).hint("leave out `--keys`");
         }
         if self.keys && self.step.is_none() {
             reader.load()?;
@@ -89,17 +88,17 @@ impl PlanArgs {
         Ok(exit)
     }
 
-    /// That the flags fit together.
+    /// Checks that the flags fit together.
     fn check(&self) -> anyhow::Result<()> {
         if self.json && self.keys && self.step.is_none() {
-            return Err(anyhow!("--keys with --json is for one batch, and no --step says which"))
+            return Err(anyhow!("--keys with --json is for one batch, and --step is missing"))
                 .hint("without `--json`, `--keys` prints those of all batches");
         }
         let is_whole = self.json || self.mixing;
         if is_whole && self.step.is_none() { Ok(()) } else { self.order.check_rank() }
     }
 
-    /// The samples of some batches, a line each.
+    /// Prints the samples of some batches, one per line.
     fn print(
         &self,
         collection: &Collection,
@@ -170,7 +169,7 @@ impl PlanArgs {
     }
 }
 
-/// A reader that opens no data.
+/// Options of a reader that reads no data.
 fn index_only(external: External) -> ReaderOptions {
     ReaderOptions { io: IoChoice::Buffered, engine: EngineChoice::Pread, ..external.reader_options() }
 }

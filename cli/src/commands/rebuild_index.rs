@@ -1,4 +1,4 @@
-//! `grainstore rebuild-index`: makes a lost or damaged merged index again.
+//! `grainstore rebuild-index`: rebuilds a lost or damaged merged index.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::external::External;
 use crate::hints::WithHint;
 use crate::printer::Printer;
 
-/// Make a lost or damaged index of a dataset again, from its segments
+/// Rebuild a lost or damaged index of a dataset from its segments
 ///
-/// Every segment carries an index of its own; a dataset of two segments or more has a merged one beside them. This
-/// writes the merged one anew and puts it in place in one step. Samples are not read: `grainstore verify` does that.
+/// Every segment has an index of its own; a dataset of two segments or more also has a merged one. This command
+/// rewrites the merged index and replaces it in one step. Samples are not read: `grainstore verify` does that.
 #[derive(clap::Args)]
 pub(crate) struct RebuildIndexArgs {
     /// Dataset directory
@@ -28,11 +28,11 @@ impl RebuildIndexArgs {
     /// Runs the command.
     ///
     /// # Errors
-    /// Where the manifest or a segment's own index is damaged too.
+    /// If the manifest or a segment's own index is damaged too.
     pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         let storage: Arc<dyn Storage> = Arc::new(DiskStorage);
         if !self.path.is_dir() {
-            bail!("{}: not a dataset's directory", shown_path(&self.path));
+            bail!("{}: not a dataset directory", shown_path(&self.path));
         }
         let rebuilt = rebuild_index(&storage, &self.path, WriterOptions::DEFAULT_MEMORY_LEN);
         match rebuilt {

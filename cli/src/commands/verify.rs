@@ -18,14 +18,14 @@ use crate::printer::{ClosedPipe, Counted, Printer};
 use crate::sizes::{parse_jobs, per_second, shown_size};
 use crate::{Exit, interrupt};
 
-/// How long the printing thread waits for news before it looks whether the user wants to stop.
+/// How long the printing thread waits for news before it checks for Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Check every checksum and every rule of a dataset, and list what is damaged
 ///
-/// Reads all of it. Exits with 0 where it is whole and with 1 where it is damaged; then there is a line for everything
-/// that is wrong, in no particular order, with the segment's file, the sample's ordinal and key, and the offset in the
-/// file, where they are known. The last line sums up.
+/// Reads everything. Exits with 0 if the dataset is intact and with 1 if it is damaged; then it prints one line per
+/// defect, in no particular order, with the segment's file, the sample's ordinal and key, and the offset in the file,
+/// where they are known. The last line is a summary.
 #[derive(clap::Args)]
 pub(crate) struct VerifyArgs {
     /// Dataset directory, or one segment
@@ -49,7 +49,7 @@ struct Document {
     elapsed_s: f64,
     damaged: u64,
     damages: Vec<DamageRow>,
-    /// What is no damage.
+    /// Remarks that are not damage.
     notices: Vec<String>,
 }
 
@@ -63,21 +63,21 @@ struct DamageRow {
     what: String,
 }
 
-/// What the checking threads tell the printing one.
+/// Messages from the checking threads to the printing one.
 enum News {
     Damage(Damage),
     Checked(u64),
     Finished(Result<VerifyReport, StoreError>),
 }
 
-/// Where damage goes.
+/// Collects or prints damage.
 struct Listing<'a> {
     printer: &'a Printer,
     json: bool,
     rows: Vec<DamageRow>,
-    /// Whoever read the list has gone; the answer is still worth its exit status.
+    /// The reader of the list has closed stdout; the exit status is still reported.
     closed: bool,
-    /// Something is wrong with the merged index, which can be made again.
+    /// The merged index is damaged, which can be rebuilt.
     index_damaged: bool,
 }
 
@@ -85,7 +85,7 @@ impl VerifyArgs {
     /// Runs the command.
     ///
     /// # Errors
-    /// Where there is no dataset, it was written by a newer version, or there are no threads.
+    /// If there is no dataset, it was written by a newer version, or no thread can be started.
     pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         let started = Instant::now();
         let news = self.start(external)?;
@@ -96,7 +96,7 @@ impl VerifyArgs {
         Ok(if report.damaged == 0 { Exit::Done } else { Exit::No })
     }
 
-    /// Checks on threads of its own. Nothing is written, so they can be left behind when the user wants to stop.
+    /// Starts checking on other threads. Nothing is written, so they can be abandoned when the user wants to stop.
     fn start(&self, external: External) -> anyhow::Result<Receiver<News>> {
         let (sender, receiver) = mpsc::channel();
         let (path, threads) = (self.path.clone(), self.jobs.map(NonZeroUsize::get));
@@ -106,7 +106,7 @@ impl VerifyArgs {
         Ok(receiver)
     }
 
-    /// The report; none where the user wants to stop.
+    /// The report; `None` if the user wants to stop.
     fn follow(
         &self,
         news: &Receiver<News>,
@@ -150,7 +150,7 @@ impl VerifyArgs {
         };
         unless_closed(result)?;
         if listing.index_damaged {
-            printer.hint("`grainstore rebuild-index` makes the merged index again from the segments");
+            printer.hint("`grainstore rebuild-index` rebuilds the merged index from the segments");
         }
         printer.note(format_args!(
             "checked {size} in {:.1} s, {}, {} damaged",
@@ -185,7 +185,7 @@ impl Listing<'_> {
         if self.json {
             self.rows.push(row(damage));
         } else if !self.closed {
-            // Flushed, since the check may go on for minutes.
+            // Flushed, since the check may continue for minutes.
             self.closed = !unless_closed(self.printer.line(damage).and_then(|()| self.printer.flush()))?;
         }
         Ok(())
@@ -209,7 +209,7 @@ fn check(path: &Path, options: &VerifyOptions, sender: &Sender<News>) {
     send(News::Finished(report));
 }
 
-/// Bytes of all segments, for the progress bar; none where the dataset is too damaged to open.
+/// Bytes of all segments, for the progress bar; `None` if the dataset is too damaged to open.
 fn data_len(path: &Path, external: External) -> Option<u64> {
     let dataset = external.open(path).ok()?;
     Some(dataset.segments().iter().map(|segment| segment.file_len()).sum())

@@ -1,4 +1,4 @@
-//! Plain files, read the way a training loader without grainstore reads them: open, read, close, in a given order.
+//! Plain files, read like a training loader without grainstore reads them: open, read, close, in a given order.
 
 use std::fs::File;
 use std::io::Read;
@@ -19,14 +19,14 @@ use crate::interrupt::check_interrupt;
 pub(crate) struct FileReading {
     /// Threads, each with one file at a time.
     pub(crate) threads: usize,
-    /// No further file is begun after so long.
+    /// No further file is started after this time.
     pub(crate) limit: Duration,
 }
 
-/// Reads files in their order, and says how fast.
+/// Reads files in the given order, and measures the speed.
 ///
 /// # Errors
-/// Where one cannot be read, or the user wants to stop.
+/// If one cannot be read, or the user wants to stop.
 pub(crate) fn read_files(paths: &[PathBuf], how: FileReading, bar: &ProgressBar) -> anyhow::Result<Rate> {
     let (started, next, bytes) = (Instant::now(), AtomicUsize::new(0), AtomicU64::new(0));
     let read = || -> anyhow::Result<u64> {

@@ -1,10 +1,10 @@
-//! Files for a demo, made up: `class_0007/sample_0001234.bin`, a folder for each class as in ImageNet.
+//! Generated files for a demo: `class_0007/sample_0001234.bin`, one folder per class as in ImageNet.
 //!
-//! A file is random bytes, so that nothing compresses it, as nothing compresses a JPEG. Its length and its bytes are
-//! drawn from (seed, number): the same spec gives the same files on any number of threads. Lengths follow a log-normal
-//! law around a median, as those of images do.
+//! A file consists of random bytes, so that it does not compress, like a JPEG. Its length and its bytes are drawn from
+//! (seed, number): the same spec gives the same files on any number of threads. Lengths follow a log-normal
+//! distribution around a median, as those of images do.
 //!
-//! Nothing is synced to the device; a demo that is lost is made again.
+//! Nothing is synced to the device; after a crash the files can be made again.
 
 use std::f64::consts::TAU;
 use std::fs;
@@ -23,32 +23,32 @@ const SIGMA: f64 = 0.45;
 /// Lengths are clamped to these multiples of the median, so that no file is empty and none is huge.
 const LEN_LIMITS: (f64, f64) = (0.05, 15.0);
 
-/// What to make.
+/// The files to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileSpec {
     /// Number of files, at least one for each class.
     pub(crate) samples: u64,
-    /// Number of classes, at least one; each is a directory, files are spread over them evenly.
+    /// Number of classes, at least one; each is a directory, and files are spread over them evenly.
     pub(crate) classes: u32,
     /// Median of the lengths, in bytes.
     pub(crate) median_len: u32,
-    /// Where all randomness comes from.
+    /// Seed of all random numbers.
     pub(crate) seed: u64,
 }
 
 impl FileSpec {
-    /// About the length of a file on average, in bytes: the mean of this log-normal law is 1.107 times its median.
+    /// Expected mean length of a file, in bytes: the mean of this log-normal distribution is 1.107 times its median.
     pub(crate) fn mean_len(&self) -> u64 {
         u64::from(self.median_len) * 111 / 100
     }
 }
 
-/// What was made.
+/// The files that were made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FileTotals {
     /// Files written.
     pub(crate) files: u64,
-    /// Their lengths together, in bytes.
+    /// Total length of the files, in bytes.
     pub(crate) bytes: u64,
 }
 
@@ -60,13 +60,12 @@ impl FileTotals {
 
 /// Writes the files of `spec` below `root`, which must be new or empty.
 ///
-/// `progress` is called after each file with the number of files written so far; an error from it
-/// ends the work. Calls come from many threads, so a smaller number may follow a larger one.
+/// `progress` is called after each file with the number of files written so far; an error from it stops the work. Calls
+/// come from many threads, so a smaller number may follow a larger one.
 ///
 /// # Errors
-/// When the spec asks for no files, no classes or more classes than files, when `root` already
-/// holds something, when a file cannot be written, or what `progress` returned; files made before
-/// that stay.
+/// If the spec asks for no files, no classes or more classes than files, if `root` is not empty, if a file cannot be
+/// written, or if `progress` returned an error; files made before that stay.
 pub(crate) fn make_files(
     root: &Path,
     spec: FileSpec,
@@ -119,7 +118,7 @@ fn class_name(class: u128) -> String {
     format!("class_{class:04}")
 }
 
-/// Replaces `content` by that of file `number`.
+/// Replaces `content` with the content of file `number`.
 fn fill(content: &mut Vec<u8>, spec: FileSpec, number: u64) {
     let mut random = SplitMix64::new(finalise(finalise(spec.seed).wrapping_add(number)));
     let len = draw_len(f64::from(spec.median_len), &mut random);
@@ -130,7 +129,7 @@ fn fill(content: &mut Vec<u8>, spec: FileSpec, number: u64) {
     content.truncate(len);
 }
 
-/// A length from the log-normal law, in bytes.
+/// A length from the log-normal distribution, in bytes.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 15 times a u32, and not negative")]
 fn draw_len(median_len: f64, random: &mut SplitMix64) -> usize {
     // Box and Muller's transform; 1 - u keeps the logarithm's argument above zero.

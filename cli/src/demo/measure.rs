@@ -23,11 +23,11 @@ use crate::sizes::shown_size;
 
 /// Threads that read plain files in the second comparison.
 const FILE_THREADS: usize = 16;
-/// Plain files are read for at most this long; many, one by one, would take hours.
+/// Longest time for reading plain files; reading many of them one by one would take hours.
 const FILES_LIMIT: Duration = Duration::from_secs(10);
-/// Samples that are read one by one in a round.
+/// Number of samples read one by one in a round.
 const RANDOM_READS: u64 = 1_000;
-/// Bytes that must be free besides what is made.
+/// Bytes that must be free in addition to what is written.
 const SPARE_BYTES: u64 = 64 << 20;
 
 /// A folder of files to pack and to compare with.
@@ -38,16 +38,16 @@ pub(crate) struct Folder {
     pub(crate) source: String,
     pub(crate) root: PathBuf,
     pub(crate) files: FolderSource,
-    /// Where the dataset goes.
+    /// Path of the dataset to make.
     pub(crate) dataset: PathBuf,
-    /// How many of the files to pack; none: all.
+    /// How many of the files to pack; `None`: all.
     pub(crate) limit: Option<u64>,
 }
 
 /// Lists a folder. A file that cannot be read is skipped.
 ///
 /// # Errors
-/// Where it cannot be listed.
+/// If it cannot be listed.
 pub(crate) fn open_folder(root: &Path) -> anyhow::Result<FolderSource> {
     let options = FolderOptions { on_unreadable: OnUnreadable::Skip, ..FolderOptions::default() };
     Ok(FolderSource::open(root, &options)?)
@@ -58,7 +58,7 @@ pub(crate) struct Measure<'a> {
     pub(crate) printer: &'a Printer,
     /// How often epochs, files and random samples are read.
     pub(crate) rounds: NonZeroU32,
-    /// How reads were made cold; none before the first.
+    /// How reads were made cold; `None` before the first one.
     pub(crate) cold: Option<Cold>,
 }
 
@@ -66,7 +66,7 @@ impl Measure<'_> {
     /// Packs, checks and reads a folder.
     ///
     /// # Errors
-    /// Where a step fails, or the user wants to stop.
+    /// If a step fails, or the user wants to stop.
     pub(crate) fn folder(&mut self, folder: &Folder) -> anyhow::Result<FolderReport> {
         let listing = folder.files.listing();
         self.make_cold((0..listing.len()).map(|file| listing.path(file)))?;
@@ -120,7 +120,7 @@ impl Measure<'_> {
         let files_one_by_one = self.files("reading files one by one", &paths, 1, &rate)?;
         let files_16_threads = self.files("reading files with 16 threads", &paths, FILE_THREADS, &rate)?;
 
-        // The same in every round, so that rounds can be compared.
+        // The same samples in every round, so that rounds can be compared.
         let mut random = SplitMix64::new(1);
         let count = rate.samples.min(RANDOM_READS);
         let drawn: Vec<u64> = (0..count).map(|_| random.below(rate.samples)).collect();
@@ -131,7 +131,7 @@ impl Measure<'_> {
         Ok(Round { epoch: epoch.step, files_one_by_one, files_16_threads, random_samples, random_files })
     }
 
-    /// Reads plain files, cold, and checks that they are what was read from the dataset.
+    /// Reads plain files, cold, and checks that they have the size of what was read from the dataset.
     fn files(
         &mut self,
         message: &'static str,
@@ -148,7 +148,7 @@ impl Measure<'_> {
     }
 }
 
-/// Bytes of the files that are packed; where only some are, from the mean of all.
+/// Bytes of the files that are packed; if only some are packed, estimated from the mean of all.
 pub(crate) fn estimated_len(folder: &FolderSource, limit: Option<u64>) -> u64 {
     let listing = folder.listing();
     let lens = (0..listing.len()).map(|file| fs::metadata(listing.path(file)).map_or(0, |metadata| metadata.len()));

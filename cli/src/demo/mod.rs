@@ -1,4 +1,4 @@
-//! The parts of `grainstore demo`: made-up files, a place to work in, what is measured, plain files to compare with.
+//! The parts of `grainstore demo`: generated files, a folder to work in, measurements, plain files to compare with.
 
 pub(crate) mod files;
 pub(crate) mod made;

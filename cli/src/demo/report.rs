@@ -1,4 +1,4 @@
-//! What a demo measured: as a table for people, as a document for programs.
+//! The results of a demo: as a table for people, as a document for programs.
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use crate::cold::Cold;
 use crate::filesystem::FileSystem;
 use crate::sizes::shown_size;
 
-/// Epochs that the table shows, each with a row.
+/// Number of epochs that have a row in the table.
 const EPOCHS_SHOWN: u32 = 3;
 
-/// How fast a step was.
+/// The speed of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Rate {
-    /// Samples, or files.
+    /// Number of samples, or of files.
     pub(crate) samples: u64,
-    /// Their bytes.
+    /// Bytes of their payloads.
     pub(crate) payload_bytes: u64,
     /// Seconds.
     pub(crate) elapsed_s: f64,
-    /// Samples in a second.
+    /// Samples per second.
     pub(crate) samples_per_s: f64,
-    /// Payload in a second, in 10^6 bytes.
+    /// Payload per second, in 10^6 bytes.
     pub(crate) mb_per_s: f64,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Rate {
 pub(crate) struct EpochStep {
     #[serde(flatten)]
     pub(crate) rate: Rate,
-    /// The order, `auto` resolved.
+    /// The order, with `auto` resolved.
     pub(crate) order: String,
     /// `direct` or `buffered`.
     pub(crate) io: &'static str,
@@ -41,10 +41,10 @@ pub(crate) struct EpochStep {
     pub(crate) read_bytes: u64,
 }
 
-/// Everything that a demo measured.
+/// All results of a demo.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Report {
-    /// The folder of the demo, where it was kept.
+    /// The folder of the demo, if it was kept.
     pub(crate) kept: Option<String>,
     /// The file system of the datasets.
     pub(crate) file_system: FileSystem,
@@ -56,7 +56,7 @@ pub(crate) struct Report {
     pub(crate) folders: Vec<FolderReport>,
 }
 
-/// The units of the figures, for whoever reads the document.
+/// The units of the figures, for readers of the document.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Units {
     pub(crate) elapsed_s: &'static str,
@@ -74,10 +74,10 @@ pub(crate) const UNITS: Units = Units {
     times: "samples_per_s of the dataset divided by that of the plain files, in the same round",
 };
 
-/// What was measured with one folder of files.
+/// The results for one folder of files.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct FolderReport {
-    /// `small` or `large` files made for the demo, or the user's `files`.
+    /// `small` or `large` for files made by the demo, `files` for the user's own.
     pub(crate) name: &'static str,
     /// The folder that was packed.
     pub(crate) source: String,
@@ -93,7 +93,7 @@ pub(crate) struct FolderReport {
     pub(crate) convert: Rate,
     /// Checking, cold.
     pub(crate) verify: Rate,
-    /// Epochs and random reads, and the same files.
+    /// Epochs and random reads, and reads of the same files.
     #[serde(flatten)]
     pub(crate) rounds: Rounds,
 }
@@ -102,23 +102,23 @@ pub(crate) struct FolderReport {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Round {
     pub(crate) epoch: EpochStep,
-    /// The first of the files, where there was no time for all.
+    /// The first of the files, if there was no time for all.
     pub(crate) files_one_by_one: Rate,
     pub(crate) files_16_threads: Rate,
     pub(crate) random_samples: Rate,
     pub(crate) random_files: Rate,
 }
 
-/// The rounds, as medians.
+/// The rounds, summarized as medians.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Rounds {
-    /// How many there were.
+    /// The number of rounds.
     pub(crate) rounds: usize,
-    /// The shuffled epochs, a round each, every one in another order.
+    /// The shuffled epochs, one per round, each in another order.
     pub(crate) epochs: Vec<EpochStep>,
-    /// The median of them.
+    /// The median epoch.
     pub(crate) epoch: EpochStep,
-    /// The files in the epoch's order, one by one; the first of them, where there was no time for all.
+    /// The files in the epoch's order, one by one; only the first of them if there was no time for all.
     pub(crate) files_one_by_one: Rate,
     /// The same with 16 threads.
     pub(crate) files_16_threads: Rate,
@@ -135,10 +135,11 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// The medians, each of its own: disks drift from round to round, so ratios are taken within one.
+    /// Summarizes each value by its own median: disks drift from round to round, so ratios are computed within one
+    /// round.
     ///
     /// # Panics
-    /// Where there is no round.
+    /// If there is no round.
     pub(crate) fn of(rounds: &[Round]) -> Self {
         let speed = |rate: &Rate| rate.samples_per_s;
         let median_of = |rate: fn(&Round) -> &Rate| *rate(median(rounds.iter(), |round| speed(rate(round))));
@@ -161,7 +162,7 @@ impl Rounds {
     }
 }
 
-/// The item in the middle by `key`; of two the lower.
+/// The median item by `key`; of two in the middle, the lower.
 fn median<T>(items: impl Iterator<Item = T>, key: impl Fn(&T) -> f64) -> T {
     let mut items: Vec<T> = items.collect();
     items.sort_by(|a, b| key(a).total_cmp(&key(b)));
@@ -182,7 +183,7 @@ impl Rate {
 }
 
 impl Report {
-    /// The tables, a line each.
+    /// The tables, one item per line.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.folders.iter().flat_map(|folder| folder.table(&self.file_system)).collect();
         lines.extend(self.folders.iter().map(FolderReport::conclusion));
@@ -239,7 +240,7 @@ impl FolderReport {
         }
     }
 
-    /// A row about all samples, or the first of them.
+    /// A row for all samples, or for the first of them.
     fn step(&self, name: &str, rate: &Rate, times: Option<f64>) -> String {
         if rate.samples < self.samples {
             Self::rate_row(&format!("{name} (the first {})", rate.samples), rate, times)
@@ -248,7 +249,7 @@ impl FolderReport {
         }
     }
 
-    /// A row; the last column tells how many times as fast the dataset was.
+    /// A row; the last column shows how many times faster the dataset was.
     fn rate_row(name: &str, rate: &Rate, times: Option<f64>) -> String {
         row([
             name.to_owned(),

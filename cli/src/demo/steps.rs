@@ -1,4 +1,4 @@
-//! The steps of a demo that work on a dataset, each measured from the first byte asked for to the last.
+//! The steps of a demo that work on a dataset, each measured from the first request to the last byte.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,22 +19,22 @@ use indicatif::ProgressBar;
 use super::report::{EpochStep, Rate};
 use crate::interrupt::{self, Interrupted, check_interrupt};
 
-/// How long to wait for the checking thread before the user is asked for again.
+/// How long to wait for the checking thread before checking for Ctrl-C again.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// An epoch that was read.
 pub(crate) struct EpochRead {
     pub(crate) step: EpochStep,
-    /// The ordinals in the order in which they came.
+    /// The ordinals in the order in which they were delivered.
     pub(crate) ordinals: Vec<u64>,
-    /// What the reader has to say.
+    /// Notices of the reader.
     pub(crate) notices: Vec<String>,
 }
 
 /// Packs `source` into the dataset `path`.
 ///
 /// # Errors
-/// Where it cannot be packed, or the user wants to stop.
+/// If it cannot be packed, or the user wants to stop.
 pub(crate) fn pack(
     source: &FolderSource,
     limit: Option<u64>,
@@ -51,18 +51,18 @@ pub(crate) fn pack(
     Ok((summary, rate))
 }
 
-/// Checks the dataset of `payload_bytes`. The index is checked too, its bytes do not count.
+/// Checks the dataset of `payload_bytes`. The index is checked too, but its bytes do not count.
 ///
 /// # Errors
-/// Where something is damaged, or the user wants to stop.
+/// If something is damaged, or the user wants to stop.
 pub(crate) fn check(path: &Path, payload_bytes: u64, bar: &ProgressBar) -> anyhow::Result<Rate> {
     let started = Instant::now();
     let (sender, receiver) = mpsc::channel();
-    // It only reads, so it can be left behind when the user wants to stop.
+    // It only reads, so it can be abandoned when the user wants to stop.
     let (of, counting) = (path.to_path_buf(), bar.clone());
     thread::spawn(move || {
         let report = verify(&of, &VerifyOptions::default(), &|_| {}, &|bytes| counting.inc(bytes));
-        // Nobody listens any more where the user has stopped.
+        // Nobody listens any more once the user has stopped.
         let _ = sender.send(report);
     });
     let report: VerifyReport = loop {
@@ -77,10 +77,10 @@ pub(crate) fn check(path: &Path, payload_bytes: u64, bar: &ProgressBar) -> anyho
     Ok(Rate::new(report.samples, payload_bytes, started.elapsed()))
 }
 
-/// Reads the shuffled epoch `number` as a user would who sets nothing, opening and loading the index included.
+/// Reads the shuffled epoch `number` with default options, including opening and loading the index.
 ///
 /// # Errors
-/// Where it cannot be read, or the user wants to stop.
+/// If it cannot be read, or the user wants to stop.
 pub(crate) fn read_epoch(path: &Path, number: u32, bar: &ProgressBar) -> anyhow::Result<EpochRead> {
     let started = Instant::now();
     let reader = Reader::open(path, ReaderOptions::default())?;
@@ -104,10 +104,10 @@ pub(crate) fn read_epoch(path: &Path, number: u32, bar: &ProgressBar) -> anyhow:
     Ok(EpochRead { step, ordinals, notices: reader.notices() })
 }
 
-/// Reads the samples `ordinals` one by one, opening the dataset included.
+/// Reads the samples `ordinals` one by one, including opening the dataset.
 ///
 /// # Errors
-/// Where one cannot be read, or the user wants to stop.
+/// If one cannot be read, or the user wants to stop.
 pub(crate) fn read_samples(path: &Path, ordinals: &[u64]) -> anyhow::Result<Rate> {
     let started = Instant::now();
     let reader = Reader::open(path, ReaderOptions::default())?;
@@ -121,10 +121,10 @@ pub(crate) fn read_samples(path: &Path, ordinals: &[u64]) -> anyhow::Result<Rate
     Ok(Rate::new(ordinals.len() as u64, payload_bytes, started.elapsed()))
 }
 
-/// The files that samples were made of.
+/// The files that the samples were made of.
 ///
 /// # Errors
-/// Where a key cannot be read.
+/// If a key cannot be read.
 pub(crate) fn files_of(dataset: &Path, ordinals: &[u64], root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let dataset = Dataset::open(dataset)?;
     let path = |&ordinal: &u64| match dataset.key(ordinal)? {
@@ -137,13 +137,13 @@ pub(crate) fn files_of(dataset: &Path, ordinals: &[u64], root: &Path) -> anyhow:
 /// The files of a dataset.
 ///
 /// # Errors
-/// Where it cannot be listed.
+/// If it cannot be listed.
 pub(crate) fn dataset_files(dataset: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let listed = || fs::read_dir(dataset)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>();
     listed().with_context(|| format!("cannot list {}", shown_path(dataset)))
 }
 
-/// Moves a bar, and stops on Ctrl-C.
+/// Moves a progress bar, and stops on Ctrl-C.
 struct Watching<'a>(&'a ProgressBar);
 
 impl Events for Watching<'_> {

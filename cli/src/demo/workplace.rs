@@ -1,4 +1,4 @@
-//! The folder that a demo works in: made for it, and taken away with what the demo put there, and nothing else.
+//! The folder that a demo works in: created for it, and removed with the files of the demo, and nothing else.
 
 use std::fs;
 use std::io;
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use grainstore_format::shown_path;
 
-/// What a demo may put into its folder, and removes.
+/// The names that a demo may create in its folder, and removes.
 const MADE: [&str; 5] = ["small", "large", "small.grain", "large.grain", "demo.grain"];
 
-/// How many names are tried.
+/// Maximum number of names to try.
 const NAMES: u32 = 100;
 
-/// A new folder `grainstore-demo...`. Dropped, it is taken away unless it is to be kept.
+/// A new folder `grainstore-demo...`. It is removed on drop unless it is to be kept.
 #[derive(Debug)]
 pub(crate) struct Workplace {
     path: PathBuf,
@@ -24,7 +24,7 @@ impl Workplace {
     /// Makes a folder inside `parent`.
     ///
     /// # Errors
-    /// Where nothing can be made there.
+    /// If nothing can be made there.
     pub(crate) fn create(parent: &Path) -> anyhow::Result<Self> {
         for number in 0..NAMES {
             let suffix = if number == 0 { String::new() } else { format!("-{number}") };
@@ -35,14 +35,14 @@ impl Workplace {
                 Err(error) => return Err(error).with_context(|| format!("cannot make {}", shown_path(&path))),
             }
         }
-        bail!("{}: holds {NAMES} folders of earlier demos", shown_path(parent))
+        bail!("{}: contains {NAMES} folders of earlier demos", shown_path(parent))
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where the made-up files named `name` go.
+    /// Where the generated files named `name` go.
     pub(crate) fn files(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -52,12 +52,12 @@ impl Workplace {
         self.path.join(format!("{name}.grain"))
     }
 
-    /// Leaves everything where it is.
+    /// Keeps everything.
     pub(crate) fn keep(&mut self) {
         self.kept = true;
     }
 
-    /// Takes away what the demo made. What somebody else put into the folder stays, and the folder with it.
+    /// Removes what the demo made. Other files in the folder stay, and then the folder stays too.
     fn remove(&self) -> io::Result<()> {
         for path in MADE.map(|name| self.path.join(name)) {
             match fs::remove_dir_all(&path) {
@@ -72,7 +72,7 @@ impl Workplace {
 impl Drop for Workplace {
     fn drop(&mut self) {
         if !self.kept {
-            // The caller sees whether it is still there.
+            // The caller checks whether the folder still exists.
             let _ = self.remove();
         }
     }

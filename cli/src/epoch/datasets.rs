@@ -1,4 +1,4 @@
-//! What an epoch is of: one dataset, or several end to end.
+//! The data of an epoch: one dataset, or several as one collection.
 
 use std::path::PathBuf;
 
@@ -18,10 +18,10 @@ pub(crate) struct DatasetArgs {
 }
 
 impl DatasetArgs {
-    /// Opens them; a dataset in the generation that the state is of.
+    /// Opens them; a single dataset in the generation that the state belongs to.
     ///
     /// # Errors
-    /// Where one cannot be opened, or they cannot be read as one.
+    /// If one cannot be opened, or they cannot be read as one.
     pub(crate) fn open(
         &self,
         options: ReaderOptions,
@@ -36,7 +36,7 @@ impl DatasetArgs {
         if let Some(generation) = generation {
             let dataset = self.shown();
             printer.note(format_args!(
-                "{dataset}: the state is of generation {generation}: samples that were added later are left out"
+                "{dataset}: the state is of generation {generation}: samples that were added later are not read"
             ));
         }
         Ok(Reader::open_all(&self.paths, ReaderOptions { generation, ..options })?)
@@ -62,14 +62,14 @@ pub(crate) fn shown(paths: &[String]) -> String {
     }
 }
 
-/// Samples of all batches of a rank, from where it begins.
+/// Number of samples in all batches of a rank, from where it starts.
 pub(crate) fn samples_of(share: &Share) -> u64 {
-    // Only the last one may be shorter.
+    // Only the last batch may be shorter.
     let whole = share.batch_count().saturating_sub(1);
     whole.saturating_mul(share.spec().batch_size.get() as u64).saturating_add(share.positions(whole).count)
 }
 
-/// The generation of a state that was made before samples were added.
+/// The generation of a state that was saved before samples were added.
 fn older_generation(newest: &Dataset, state: &EpochState) -> Option<usize> {
     newest.generation_of(state.fingerprint()).filter(|_| state.fingerprint() != newest.fingerprint())
 }

@@ -1,4 +1,4 @@
-//! What an epoch's reading came to, as a document for programs. `summary` tells it to people.
+//! The results of reading an epoch, as a JSON document. `summary` prints them for people.
 
 use std::time::Duration;
 
@@ -8,29 +8,29 @@ use serde::Serialize;
 use super::order_options::SubsetDocument;
 use crate::printer::on_one_line;
 
-/// Everything that is known when an epoch has been read. Rates and sizes of samples are those of the payloads, decoded.
+/// All results of reading an epoch. Rates and sizes of samples are those of the decoded payloads.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Document {
     pub(crate) paths: Vec<String>,
     /// Whether all batches of the rank were read, to the epoch's end.
     pub(crate) complete: bool,
     pub(crate) samples: u64,
-    /// Samples of the datasets.
+    /// Number of samples in the datasets.
     pub(crate) dataset_samples: u64,
-    /// Samples of the epoch, of all ranks.
+    /// Number of samples in the epoch, of all ranks.
     pub(crate) epoch_samples: u64,
-    /// Samples of the rank, from where it began.
+    /// Number of samples of the rank, from where it started.
     pub(crate) rank_samples: u64,
     pub(crate) batches: u64,
-    /// Batches of the rank, from where it began.
+    /// Number of batches of the rank, from where it started.
     pub(crate) rank_batches: u64,
-    /// Samples among those read that repeat the epoch's first.
+    /// Samples read that repeat the epoch's first samples.
     pub(crate) padded_samples: u64,
-    /// Samples that were left out, since they are damaged.
+    /// Samples that were skipped because they are damaged.
     pub(crate) skipped: Vec<Skipped>,
-    /// Positions of the epoch that all ranks have read, where each has read as many batches.
+    /// Positions of the epoch that all ranks have read, if each has read the same number of batches.
     pub(crate) position: u64,
-    /// The file that says so.
+    /// The file that this state was saved to.
     pub(crate) state: Option<String>,
     pub(crate) payload_bytes: u64,
     pub(crate) stored_bytes: u64,
@@ -38,35 +38,35 @@ pub(crate) struct Document {
     pub(crate) read_bytes: u64,
     pub(crate) requests: u64,
     pub(crate) mean_request_bytes: u64,
-    /// To open the dataset and find its extents. A large index is loaded while batches are made.
+    /// Time to open the dataset and find its extents. A large index is loaded while batches are made.
     pub(crate) open_s: f64,
     /// From the first request to the last batch.
     pub(crate) elapsed_s: f64,
     pub(crate) first_batch_s: f64,
-    /// That this command waited for batches.
+    /// Time that this command waited for batches.
     pub(crate) wait_s: f64,
     pub(crate) stages: StagesDocument,
-    /// Threads that verify and copy.
+    /// Number of threads that verify and copy.
     pub(crate) check_threads: usize,
-    /// Of all threads, from the first request on.
+    /// CPU seconds of all threads, from the first request on.
     pub(crate) cpu_s: f64,
     pub(crate) samples_per_s: f64,
-    /// Payload, in 10^6 bytes.
+    /// Payload per second, in 10^6 bytes.
     pub(crate) mb_per_s: f64,
-    /// Bytes read for each stored byte of the samples delivered; none where they have no bytes.
+    /// Bytes read per stored byte of the samples delivered; null if they have no bytes.
     pub(crate) read_amplification: Option<f64>,
-    /// For 10^9 bytes of payload.
+    /// CPU seconds per 10^9 bytes of payload.
     pub(crate) cpu_s_per_gb: Option<f64>,
-    /// Of samples being read and drawn from, the most at once.
+    /// Maximum bytes of samples being read and drawn from.
     pub(crate) held_bytes_max: u64,
-    /// Memory that these were cut from.
+    /// Memory that the buffers were cut from.
     pub(crate) slab_bytes: u64,
-    /// Memory that the kernel was told of beforehand.
+    /// Memory that is registered with the kernel.
     pub(crate) registered_bytes: u64,
     pub(crate) subset: Option<SubsetDocument>,
-    /// `auto` resolved.
+    /// The order, with `auto` resolved.
     pub(crate) order: String,
-    /// Of the chunked order alone.
+    /// Only in the chunked order.
     pub(crate) lanes: Option<u64>,
     pub(crate) seed: u64,
     pub(crate) epoch: u64,
@@ -76,37 +76,37 @@ pub(crate) struct Document {
     pub(crate) rank: u64,
     /// `drop`, `pad` or `short`.
     pub(crate) tail: String,
-    /// `direct`, `buffered` or `mapped`: `auto` resolved.
+    /// `direct`, `buffered` or `mapped`, with `auto` resolved.
     pub(crate) io: &'static str,
     pub(crate) io_why: String,
     pub(crate) dont_cache: bool,
-    /// `io_uring`, `pread` or `mapped`: `auto` resolved.
+    /// `io_uring`, `pread` or `mapped`, with `auto` resolved.
     pub(crate) engine: &'static str,
-    /// What the engine has to do without, as sentences.
+    /// Features that the engine has to do without, as sentences.
     pub(crate) engine_remarks: Vec<String>,
     pub(crate) queue_bytes: u64,
 }
 
-/// Where the time of the thread that makes the batches went; of verifying and copying, the sum over threads.
+/// What the thread that makes the batches spent its time on; for verifying and copying, the sum over threads.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct StagesDocument {
-    /// Which samples, where they lie, where they go.
+    /// Choosing the samples, finding where they are stored and where they go.
     pub(crate) prepare_s: f64,
-    /// Handing reads to the engine.
+    /// Submitting reads to the engine.
     pub(crate) post_s: f64,
     pub(crate) wait_for_reads_s: f64,
-    /// Until this command took a batch.
+    /// Waiting for this command to take a batch.
     pub(crate) wait_for_caller_s: f64,
     pub(crate) verify_s: f64,
     pub(crate) copy_s: f64,
 }
 
-/// A sample that was left out.
+/// A sample that was skipped.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Skipped {
     pub(crate) ordinal: u64,
     pub(crate) position: u64,
-    /// What is wrong with it, and where.
+    /// The damage, and its location.
     pub(crate) error: String,
 }
 
@@ -120,7 +120,7 @@ pub(crate) struct Times {
 }
 
 impl Document {
-    /// The same, with what was measured.
+    /// The same document, with the measurements.
     pub(crate) fn with(self, times: &Times, stats: &EpochStats) -> Self {
         let elapsed_s = times.elapsed.as_secs_f64();
         Self {
@@ -172,7 +172,7 @@ impl StagesDocument {
     }
 }
 
-/// None where it would divide by zero.
+/// `None` if it would divide by zero.
 fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }

@@ -1,5 +1,5 @@
-//! The parts of `grainstore epoch`, and what `grainstore plan` has in common with it: the flags that decide the order,
-//! the file of a state, what was measured, as a document for programs and in words for people.
+//! The parts of `grainstore epoch`, and what it shares with `grainstore plan`: the flags that decide the order, the
+//! file of a state, and the results, as a document for programs and as text for people.
 
 pub(crate) mod datasets;
 pub(crate) mod document;

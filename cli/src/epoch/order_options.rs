@@ -1,4 +1,4 @@
-//! Which epoch, and which share of it: the flags that `epoch` and `plan` have in common.
+//! Which epoch, and which share of it: the flags that `epoch` and `plan` share.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -16,59 +16,61 @@ pub(crate) struct OrderOptions {
     /// Order of the samples: full, chunked, sequential or auto
     ///
     /// full is a uniform shuffle that reads every sample by itself; chunked is a nearly uniform one that reads each
-    /// chunk once; sequential is by ordinal. auto is full where the samples have 64 KiB or more on average, else
+    /// chunk once; sequential is by ordinal. auto is full if the samples have 64 KiB or more on average, otherwise
     /// chunked.
     #[arg(long, default_value_t, value_name = "ORDER")]
     order: OrderChoice,
     /// Seed of the shuffle
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(crate) seed: u64,
-    /// Number of the epoch: each has an order of its own
+    /// Number of the epoch: each has its own order
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(crate) epoch: u64,
     /// Memory that samples are drawn from in the chunked order; more mixes better and changes the order
     ///
-    /// It is that of all ranks together: where their number divides the lanes, each holds its part.
+    /// It is the total of all ranks: if their number divides the lanes, each rank holds its part.
     #[arg(long, default_value = "256M", value_parser = parse_size, value_name = "SIZE")]
     pub(crate) window: u64,
     /// Lanes of the chunked order: chunks that samples are drawn from at a time (default: as the window allows)
     ///
-    /// Where --world divides their number, every rank reads lanes of its own; else ranks read the same chunks, and a
-    /// warning says how many of them. Another number is another order.
+    /// If --world divides their number, every rank reads its own lanes; otherwise ranks read the same chunks, and a
+    /// warning says how many ranks read a chunk. Another number gives another order.
     #[arg(long, value_name = "N")]
     lanes: Option<u64>,
-    /// Samples of a batch, of this rank
+    /// Samples per batch, of this rank
     #[arg(long, default_value_t = EpochOptions::DEFAULT_BATCH_SIZE, value_parser = parse_batch_size, value_name = "N")]
     pub(crate) batch_size: NonZeroUsize,
     /// Number of ranks that share the epoch
     ///
-    /// Batch k of all ranks together holds the same samples for any --world, where --world times --batch-size is the same.
+    /// Batch k of all ranks together has the same samples for any --world, as long as --world times --batch-size is the
+    /// same.
     #[arg(long, default_value_t = 1, value_name = "W")]
     pub(crate) world: u64,
-    /// Which of the ranks this is, from 0; to be said where there are several
+    /// Which of the ranks this is, from 0; required if there are several
     #[arg(long, value_name = "R")]
     rank: Option<u64>,
-    /// What happens to the last samples, where they do not fill a batch of every rank: drop, pad or short
+    /// What happens to the last samples, if they do not fill a batch of every rank: drop, pad or short
     ///
     /// drop leaves them out; short has shorter last batches, some perhaps empty; pad fills them with samples from the
-    /// epoch's start. Every rank has the same number of batches in any case.
+    /// epoch's start. Every rank always has the same number of batches.
     #[arg(long, default_value_t, value_name = "TAIL")]
     pub(crate) tail: Tail,
-    /// Visit only the samples that meet EXPR, such as "label in 'cat', 'dog' and width >= 64"
+    /// Visit only the samples that match EXPR, such as "label in 'cat', 'dog' and width >= 64"
     ///
-    /// Strings, such as the names of classes, stand in single quotes, so the shell's are best double ones. EXPR compares attributes, ordinal, key and key_hash (a number from 0 to 1 that depends on the key alone:
-    /// 'key_hash < 0.9' is for training, 'key_hash >= 0.9' for validation) by ==, !=, <, <=, >, >=, in, not in, starts
-    /// with, is present and is missing, joined by and, or, not and parentheses; 'ordinal in 0..1000, 2500' is 0 to 999,
-    /// as ranges exclude their end, and 2500. Only the index is looked at.
+    /// Strings, such as the names of classes, are in single quotes, so use double quotes for the shell. EXPR compares
+    /// attributes, ordinal, key and key_hash (a number from 0 to 1 that depends on the key alone: 'key_hash < 0.9' is
+    /// for training, 'key_hash >= 0.9' for validation) by ==, !=, <, <=, >, >=, in, not in, starts with, is present and
+    /// is missing, joined by and, or, not and parentheses; 'ordinal in 0..1000, 2500' is 0 to 999, as ranges exclude
+    /// their end, and 2500. Only the index is read.
     #[arg(long, value_name = "EXPR")]
     subset: Option<Expression>,
 }
 
 impl OrderOptions {
-    /// What the reader is asked for; it goes on from the state, where there is one.
+    /// The epoch options for the reader; they resume from the state, if there is one.
     ///
     /// # Errors
-    /// Where the subset cannot be chosen.
+    /// If the subset cannot be chosen.
     pub(crate) fn options(&self, reader: &Reader, resume: Option<EpochState>) -> anyhow::Result<EpochOptions> {
         let subset = self.subset.as_ref().map(|expression| expression.select_from(reader.collection())).transpose()?;
         Ok(EpochOptions {
@@ -87,18 +89,19 @@ impl OrderOptions {
         })
     }
 
-    /// Which of the ranks this is; the first where nobody said it.
+    /// Which of the ranks this is; the first if not specified.
     pub(crate) fn rank(&self) -> u64 {
         self.rank.unwrap_or(0)
     }
 
-    /// That it is known which of several ranks this is: two that read the same share spoil a training quietly.
+    /// Checks that the rank is specified if there are several: two that read the same share would spoil a training
+    /// unnoticed.
     ///
     /// # Errors
-    /// Where nobody said it.
+    /// If it is not specified.
     pub(crate) fn check_rank(&self) -> anyhow::Result<()> {
         if self.rank.is_none() && self.world > 1 {
-            bail!("--world is {}: say which of them this is with --rank 0 to {}", self.world, self.world - 1);
+            bail!("--world is {}: specify which of them this is with --rank 0 to {}", self.world, self.world - 1);
         }
         Ok(())
     }
@@ -111,12 +114,12 @@ impl OrderOptions {
     }
 }
 
-/// Which samples an epoch visits, where it does not visit all.
+/// The samples that an epoch visits, if it does not visit all.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct SubsetDocument {
-    /// In its one spelling.
+    /// The expression in its normalized form.
     pub(crate) expression: String,
-    /// Of the samples chosen, 16 hexadecimal digits, as a state has it.
+    /// Fingerprint of the chosen samples, 16 hexadecimal digits, as in a state.
     pub(crate) hash: String,
     pub(crate) samples: u64,
 }

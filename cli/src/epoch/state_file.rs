@@ -1,4 +1,4 @@
-//! A state in a file: where an epoch was left, so that the next command goes on from there.
+//! A state in a file: where an epoch stopped, so that the next command can resume it.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use grainstore_reader::{EpochState, StateError};
 
 use crate::output_file;
 
-/// A state has a few hundred bytes; what is longer is something else.
+/// A state has a few hundred bytes; a longer file is something else.
 const MAX_LEN: u64 = 1 << 16;
 
 /// The file of a state that can be written.
@@ -19,10 +19,10 @@ pub(crate) struct StateFile {
 }
 
 impl StateFile {
-    /// The file, and the state in it, where it exists.
+    /// The file, and the state in it, if the file exists.
     ///
     /// # Errors
-    /// Where it cannot be written, or holds something else.
+    /// If it cannot be written, or contains something else.
     pub(crate) fn open(path: &Path) -> anyhow::Result<(Self, Option<EpochState>)> {
         let state = match read(path) {
             Err(error) if is_missing(&error) => None,
@@ -32,15 +32,15 @@ impl StateFile {
         Ok((Self { path: path.to_owned() }, state))
     }
 
-    /// Its path, to be shown.
+    /// Its path, escaped for printing.
     pub(crate) fn shown(&self) -> String {
         shown_path(&self.path)
     }
 
-    /// Replaces the state by another one, at once, and on the disk before it returns.
+    /// Replaces the state atomically; the new one is on the disk when this returns.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// If it cannot be written.
     pub(crate) fn write(&self, state: &EpochState) -> anyhow::Result<()> {
         output_file::write(&self.path, format!("{state}\n").as_bytes(), Durability::Synced)
     }
@@ -49,7 +49,7 @@ impl StateFile {
 /// The state in a file.
 ///
 /// # Errors
-/// Where there is no file, or it holds something else.
+/// If there is no file, or it contains something else.
 pub(crate) fn read(path: &Path) -> anyhow::Result<EpochState> {
     let text = read_text(path).with_context(|| format!("{}: the state cannot be read", shown_path(path)))?;
     let state = match text.len() as u64 {
@@ -63,7 +63,7 @@ fn read_text(path: &Path) -> io::Result<String> {
     let (file, _) = open_regular(path)?;
     let mut bytes = Vec::new();
     file.take(MAX_LEN + 1).read_to_end(&mut bytes)?;
-    // What is not text is no state, and the parser says so.
+    // Invalid UTF-8 is not a state, and the parser reports it.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

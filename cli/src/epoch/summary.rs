@@ -1,4 +1,4 @@
-//! What an epoch's reading came to, in words: how fast first, then what the time went to, then how it was read.
+//! The results of reading an epoch, as text: the speed first, then what the time was spent on, then how it was read.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::commands::counted;
 use crate::sizes::{per_second, shown_exact, shown_size};
 
 impl Document {
-    /// The lines for a person.
+    /// The lines of the summary.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = vec![self.headline()];
         let mut row = |name: &str, text: String| lines.push(format!("  {name:<12} {text}"));
@@ -30,7 +30,7 @@ impl Document {
             row("padded", format!("the last {} repeat the first of the epoch", self.padded_samples));
         }
         if !self.skipped.is_empty() {
-            row("left out", format!("{}, damaged: named on stderr", counted(self.skipped.len() as u64, "sample")));
+            row("skipped", format!("{}, damaged: named on stderr", counted(self.skipped.len() as u64, "sample")));
         }
         if let Some(file) = &self.state {
             row("state", format!("{} of the epoch's {} samples, in {file}", self.position, self.epoch_samples));
@@ -45,7 +45,7 @@ impl Document {
         lines
     }
 
-    /// The line for a person, where the rank has no batch.
+    /// The line to print if the rank has no batch.
     pub(crate) fn nothing_left(&self) -> String {
         let (datasets, epoch) = (shown(&self.paths), self.epoch);
         match self.epoch_samples - self.position {
@@ -66,7 +66,7 @@ impl Document {
         format!("{datasets}: {samples}, {size} in {elapsed_s:.2} s: {rate}, {samples_per_s:.0} samples/s")
     }
 
-    /// What to look at where it was slow: the device, or the work on its bytes.
+    /// Shows whether the device was slow, or the work on its bytes.
     fn shown_time(&self) -> String {
         let stages = &self.stages;
         let threads = counted(self.check_threads as u64, "thread");

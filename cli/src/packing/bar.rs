@@ -1,4 +1,4 @@
-//! A progress bar for what is packed, which also stops the work on Ctrl-C.
+//! A progress bar for packing, which also stops the work on Ctrl-C.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -10,14 +10,14 @@ use crate::interrupt;
 use crate::printer::{Counted, Printer};
 use crate::sizes::{per_second, shown_size};
 
-/// How often bytes and rate are written out.
+/// Minimum time between two updates of bytes and rate.
 const PACE: Duration = Duration::from_millis(200);
 
 pub(crate) struct Bar<'a> {
     printer: &'a Printer,
     /// "packing", "adopting".
     doing: &'static str,
-    /// One for looking through the source, and another, with a total, for packing it.
+    /// One bar for scanning the source, and another, with a total, for packing it.
     bar: Cell<Option<(bool, ProgressBar)>>,
     began: Instant,
     said: Cell<Option<Instant>>,
@@ -45,7 +45,7 @@ impl<'a> Bar<'a> {
             Some((of_packing, bar)) if of_packing == packing => bar,
             _ => self.begin(progress),
         };
-        let doing = if packing { self.doing } else { "looking through" };
+        let doing = if packing { self.doing } else { "scanning" };
         if counts_bytes(progress) {
             bar.set_message(format!("{doing} {} samples,", progress.samples));
             bar.set_position(progress.bytes);
@@ -58,7 +58,7 @@ impl<'a> Bar<'a> {
     }
 }
 
-/// Whether the bytes of the files are all that is known of the work to come; payload is about as many.
+/// Whether only the size of the source files is known; the payload is about the same size.
 fn counts_bytes(progress: Progress) -> bool {
     progress.samples_total.is_none() && progress.source_bytes.is_some()
 }

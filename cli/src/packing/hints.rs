@@ -1,4 +1,4 @@
-//! An error of the converters with the flag or the action that helps.
+//! Errors of the converters with the flag or the action that helps.
 
 use std::path::Path;
 
@@ -11,23 +11,23 @@ use crate::hints::{WithHint, hint};
 use crate::printer::Printer;
 use crate::{Exit, interrupt};
 
-/// What is being made of a source.
+/// What is made of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// A dataset.
+    /// A new dataset.
     Packing,
-    /// A generation of a dataset.
+    /// A new generation of a dataset.
     Adding,
-    /// The index of files that stay.
+    /// The index of files that stay in place.
     Adopting,
 }
 
 impl Work {
-    /// What to exit with where the work was interrupted or failed; the error has its hint.
+    /// The exit status if the work was interrupted, or the error with its hint.
     pub(crate) fn ended(self, error: ConvertError, destination: &Path, printer: &Printer) -> anyhow::Result<Exit> {
-        // Only a conversion is resumed; anything else under that name is not ours.
+        // Only a conversion can be resumed; a folder of that name from another command is not a conversion.
         let kept = (self == Self::Packing && resumable(destination).is_some()).then_some(destination);
-        // A stream that is not waited for any longer is reported as unreadable.
+        // An abandoned stream is reported as unreadable.
         if matches!(error, ConvertError::Interrupted) || interrupt::requested() {
             let Some(kept) = kept else { return Ok(Exit::Interrupted) };
             printer.warn("interrupted");
@@ -90,7 +90,7 @@ impl Work {
     }
 }
 
-/// Whether what exists under the destination's name is a dataset.
+/// Whether the destination already contains a dataset.
 fn is_dataset(error: &ConvertError) -> bool {
     let ConvertError::Write(WriteError::DestinationExists { path }) = error else { return true };
     path.join(Manifest::FILE_NAME).exists()

@@ -1,4 +1,4 @@
-//! What was not packed, for the user.
+//! Reports samples that were not packed, and notes and warnings of a source.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use grainstore_sources::{Remark, Skipped, Source};
 use crate::hints::hint;
 use crate::printer::Printer;
 
-/// Samples that were left out and are named on stderr; `--json` names all.
+/// Number of skipped samples that are named on stderr; `--json` names all.
 const SHOWN_MAX: usize = 10;
 
 /// Names what was skipped.
@@ -32,7 +32,7 @@ pub(crate) fn print_notes(source: &dyn Source, printer: &Printer) {
     }
 }
 
-/// A remark with its remedy in the words of the command line.
+/// A remark with the command line's text for its remedy.
 fn shown(remark: &Remark) -> String {
     match remark.remedy.as_deref() {
         Some(remedy) => format!("{remark}; {}", hint(remedy)),
@@ -40,18 +40,18 @@ fn shown(remark: &Remark) -> String {
     }
 }
 
-/// `--json`: notes or warnings.
+/// Notes or warnings for `--json`.
 pub(crate) fn texts(remarks: &[Remark]) -> Vec<String> {
     remarks.iter().map(shown).collect()
 }
 
-/// `--json`: each with its path and the reason.
+/// Skipped samples for `--json`: each with its path and the reason.
 pub(crate) fn listed(skipped: &[Skipped]) -> Vec<serde_json::Value> {
     let one = |skipped: &Skipped| serde_json::json!({"path": text_of(&skipped.path), "why": shown(&skipped.why)});
     skipped.iter().map(one).collect()
 }
 
-/// A path as JSON holds it: as it is where it is UTF-8, else escaped.
+/// A path as a JSON string: unchanged if it is UTF-8, otherwise escaped.
 pub(crate) fn text_of(path: &Path) -> String {
     path.to_str().map_or_else(|| shown_path(path), str::to_owned)
 }

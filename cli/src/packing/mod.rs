@@ -1,4 +1,4 @@
-//! What `convert`, `append` and `adopt` share: naming a source, progress, what was left out, and hints.
+//! What `convert`, `append` and `adopt` share: naming a source, progress, skipped samples, and hints.
 
 pub(crate) mod bar;
 pub(crate) mod hints;

@@ -1,4 +1,4 @@
-//! The flags that say how samples are packed, for new datasets and for those that grow.
+//! The flags that control how samples are packed, for new datasets and for appending.
 
 use std::num::NonZeroUsize;
 
@@ -11,28 +11,27 @@ use crate::sizes::{parse_jobs, parse_size, shown_size};
 
 #[derive(clap::Args)]
 pub(crate) struct PackArgs {
-    /// Order in which samples are stored: shuffled (drawn from --seed) makes chunked epochs mix classes better, source
+    /// Order in which samples are stored: shuffled (drawn from --seed) makes chunked epochs mix classes better; source
     /// keeps that of SRC, which for the files of a folder is by path
     #[arg(long, value_name = "ORDER", default_value = Order::NAMES[0], value_parser = named::<Order>(&Order::NAMES))]
     order: Order,
-    /// Bytes of a segment file; a sample that is larger gets a segment of its own
+    /// Bytes of a segment file; a sample that is larger gets its own segment
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_segment_size)]
     segment_size: u64,
-    /// Compression of samples up to 64 MiB; pictures, sound and video do not shrink
+    /// Compression of samples up to 64 MiB; pictures, sound and video do not compress further
     #[arg(long, value_name = "METHOD", default_value_t, value_parser = named::<Compression>(&Compression::NAMES))]
     compress: Compression,
-    /// Threads that read, and that checksum and compress (default: 16, and one for each core)
+    /// Number of threads that read, and that checksum and compress (default: 16, and one for each core)
     #[arg(long, value_name = "N", value_parser = parse_jobs)]
     jobs: Option<NonZeroUsize>,
     /// Only the first N samples of the order
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Which of several samples with one key is packed: none of them, and the conversion fails, or the first or the
-    /// last of SRC (which reads SRC once more, before)
+    /// Which of several samples with the same key is packed: none (the conversion fails), the first or the last of SRC
+    /// (last reads SRC once more beforehand)
     #[arg(long, value_name = "WHICH", default_value_t, value_parser = named::<OnDuplicate>(&OnDuplicate::NAMES))]
     on_duplicate: OnDuplicate,
-    /// Leave out what cannot be read or understood, and files that change while they are read; they are counted and
-    /// listed
+    /// Skip what cannot be read or understood, and files that change while they are read; they are counted and listed
     #[arg(long, visible_alias = "skip-unreadable")]
     pub(crate) skip_bad: bool,
 }
@@ -54,7 +53,7 @@ impl PackArgs {
     }
 }
 
-/// How the samples were mixed, where that is less than every order being equally likely.
+/// How the samples were mixed, if not every order was equally likely.
 pub(crate) fn mixing_note(mixing: Mixing) -> Option<String> {
     match mixing {
         Mixing::Blocks => Some(
@@ -62,14 +61,14 @@ pub(crate) fn mixing_note(mixing: Mixing) -> Option<String> {
                 .into(),
         ),
         Mixing::Window(len) => Some(format!(
-            "order: shuffled within a window of {}, for this source can only be read from its start to its end",
+            "order: shuffled within a window of {}, since this source can only be read from start to end",
             shown_size(len)
         )),
         _ => None,
     }
 }
 
-/// For `--json`.
+/// The values for `--json`.
 pub(crate) fn mixing_name(mixing: Mixing) -> &'static str {
     match mixing {
         Mixing::None => "source",
@@ -81,7 +80,7 @@ pub(crate) fn mixing_name(mixing: Mixing) -> &'static str {
 
 fn parse_segment_size(text: &str) -> Result<u64, String> {
     let size = parse_size(text)?;
-    // A larger one could only fail, and late.
+    // A larger value could only fail, and late.
     if (1..=MAX_OFFSET).contains(&size) { Ok(size) } else { Err("a segment has 1 byte to 16T".to_owned()) }
 }
 

@@ -1,4 +1,4 @@
-//! What a conversion made, as text and as JSON.
+//! The result of a conversion, as text and as JSON.
 
 use std::path::Path;
 use std::time::Duration;
@@ -26,7 +26,7 @@ struct Report<'a> {
     payload_bytes: u64,
     stored_bytes: u64,
     fingerprint: String,
-    /// Absent classes are null.
+    /// Null if there are no classes.
     classes: Option<usize>,
     fields: Vec<&'a str>,
     attributes: Vec<&'a str>,
@@ -52,7 +52,7 @@ pub(crate) struct Made<'a> {
 }
 
 impl Made<'_> {
-    /// The line of data, and the talk.
+    /// Prints the line of data, and the messages.
     pub(crate) fn print(&self, printer: &Printer) -> anyhow::Result<()> {
         let summary = self.summary;
         let written = &summary.written;
@@ -68,12 +68,12 @@ impl Made<'_> {
         Ok(())
     }
 
-    /// What else the user should know.
+    /// Prints what else the user should know.
     fn talk(&self, printer: &Printer) {
         let summary = self.summary;
         left_out::warn_of(&summary.skipped, printer);
         if summary.duplicate_count > 0 {
-            printer.warn(format!("left out for a key that another sample has: {}", summary.duplicate_count));
+            printer.warn(format!("skipped because another sample has the same key: {}", summary.duplicate_count));
         }
         left_out::print_notes(self.source, printer);
         mixing_note(summary.mixing).into_iter().for_each(|note| printer.note(note));
@@ -85,7 +85,7 @@ impl Made<'_> {
         }
     }
 
-    /// The document.
+    /// The document for `--json`.
     pub(crate) fn print_json(&self, printer: &Printer) -> anyhow::Result<()> {
         let (source, summary) = (self.source, self.summary);
         let (written, elapsed_s) = (&summary.written, self.elapsed.as_secs_f64());

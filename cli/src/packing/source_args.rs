@@ -1,4 +1,4 @@
-//! The flags that say what a source is.
+//! The flags that describe a source.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::printer::{Counted, Printer};
 
 #[derive(clap::Args)]
 pub(crate) struct SourceArgs {
-    /// What SRC is; auto looks at its content
+    /// Format of SRC; auto looks at its content
     ///
     /// folder: plain files, in one folder or several; tfrecord: gzip and zlib too; tar: WebDataset's too, gzip and zstd
     /// too; lmdb, parquet; list: CSV, TSV or JSON Lines with a row for each sample, in files of any kind: path (from the
@@ -29,18 +29,18 @@ pub(crate) struct SourceArgs {
         help_heading = "Source"
     )]
     from: From,
-    /// Which names of the source become which of the dataset: NAME=SOURCE,... with `key` for the key, such as
+    /// Names in the source and names in the dataset: NAME=SOURCE,... with `key` for the key, such as
     /// key=image/filename,image=image/encoded,label=image/class/label (TFRecord features, Parquet columns, tar
     /// extensions, LMDB key patterns)
     #[arg(long, value_name = "MAP", help_heading = "Source")]
     map: Option<Mapping>,
-    /// TFRecord: keep records whole, whatever they hold
+    /// TFRecord: keep records whole, whatever they contain
     #[arg(long, help_heading = "Source")]
     raw: bool,
     /// LMDB: read this named database
     #[arg(long, value_name = "NAME", help_heading = "Source")]
     database: Option<String>,
-    /// LMDB: what the values are: bytes as they are (raw), Caffe's Datum, or what the first ones look like (auto)
+    /// LMDB: how values are stored: plain bytes (raw), Caffe's Datum, or whatever the first ones look like (auto)
     #[arg(
         long,
         value_name = "VALUES",
@@ -49,14 +49,14 @@ pub(crate) struct SourceArgs {
         help_heading = "Source"
     )]
     values: LmdbValues,
-    /// Folder: a CSV, TSV or JSON Lines table with a row for each file; its first column, or the one called `path`, is
-    /// the path below SRC, numbers become attributes, text becomes fields
+    /// Folder: a CSV, TSV or JSON Lines table with one row per file; its first column, or the one called `path`, is the
+    /// path below SRC, numbers become attributes, text becomes fields
     #[arg(long, value_name = "FILE", help_heading = "Source")]
     labels: Option<PathBuf>,
 }
 
 impl SourceArgs {
-    /// Opens what was named.
+    /// Opens the source.
     pub(crate) fn open(
         &self,
         named: &[PathBuf],
@@ -68,7 +68,7 @@ impl SourceArgs {
         Ok(open_source(named, &self.options(skip_bad))?)
     }
 
-    /// What was said of the source beside its paths.
+    /// The settings of the source besides its paths.
     pub(crate) fn words(&self) -> String {
         self.options(false).words()
     }
@@ -91,7 +91,7 @@ impl SourceArgs {
 /// `SRC... DST`: the last path is the destination.
 #[derive(clap::Args)]
 pub(crate) struct Paths {
-    /// SRC, what to take: files, folders, patterns such as 'train-*.tar' or 'train-{00000..00127}.tar', or `-` for
+    /// SRC, what to pack: files, folders, patterns such as 'train-*.tar' or 'train-{00000..00127}.tar', or `-` for
     /// standard input; and last DST, the dataset
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
@@ -106,7 +106,7 @@ impl Paths {
         }
     }
 
-    /// All but the last.
+    /// All paths except the last.
     pub(crate) fn sources(&self) -> &[PathBuf] {
         self.paths.split_last().map_or(&[], |(_, sources)| sources)
     }

@@ -1,4 +1,4 @@
-//! Which class each sample is of: a column of whole numbers, one of each dataset that is read.
+//! The class of each sample: one column of integers per dataset.
 
 use std::ops::Range;
 
@@ -12,10 +12,10 @@ pub(super) struct Classes<'a> {
 }
 
 impl<'a> Classes<'a> {
-    /// The classes that the attribute says; none where there is no such attribute.
+    /// Reads the classes from the attribute; `None` if there is no such attribute.
     ///
     /// # Errors
-    /// Where it has no whole numbers, or a column is damaged.
+    /// If its values are not integers, or a column is damaged.
     pub(super) fn of(collection: &'a Collection, attribute: &str) -> anyhow::Result<Option<Self>> {
         let Some(found) = collection.schema().attributes().iter().find(|found| found.name == attribute) else {
             return Ok(None);
@@ -31,7 +31,7 @@ impl<'a> Classes<'a> {
         Ok(Some(Self { members: columns.collect::<Result<_, _>>()? }))
     }
 
-    /// The class of a sample; none where it lacks one.
+    /// The class of a sample; `None` if it has none.
     pub(super) fn of_sample(&self, ordinal: u64) -> Option<u64> {
         let member = self.members.partition_point(|(ordinals, _)| ordinals.end <= ordinal);
         let (ordinals, column) = self.members.get(member)?;

@@ -1,4 +1,4 @@
-//! What an epoch is going to be, as a document for programs and in a sentence for people.
+//! The plan of an epoch, as a document for programs and as a sentence for people.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -9,16 +9,16 @@ use crate::epoch::datasets::shown;
 use crate::epoch::order_options::SubsetDocument;
 use crate::sizes::shown_exact;
 
-/// All that decides which samples every batch has, `auto` and defaults resolved.
+/// Everything that decides which samples each batch has, with `auto` and defaults resolved.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct PlanDocument {
     pub(crate) paths: Vec<String>,
-    /// Of the datasets in the generation that is open, 16 hexadecimal digits.
+    /// Fingerprint of the datasets in the opened generation, 16 hexadecimal digits.
     pub(crate) fingerprint: String,
     pub(crate) dataset_samples: u64,
     pub(crate) subset: Option<SubsetDocument>,
     pub(crate) order: String,
-    /// Of the chunked order alone.
+    /// Only in the chunked order.
     pub(crate) lanes: Option<u64>,
     pub(crate) window_bytes: u64,
     pub(crate) seed: u64,
@@ -28,15 +28,15 @@ pub(crate) struct PlanDocument {
     pub(crate) batch_size: usize,
     /// `drop`, `pad` or `short`.
     pub(crate) tail: String,
-    /// Samples of the epoch, of all ranks.
+    /// Number of samples in the epoch, of all ranks.
     pub(crate) samples: u64,
-    /// The position at which the first batch begins: the state's.
+    /// The position at which the first batch starts: that of the state.
     pub(crate) start_position: u64,
-    /// Samples of the rank, from there on.
+    /// Number of samples of the rank, from there on.
     pub(crate) rank_samples: u64,
-    /// Batches of every rank, from there on.
+    /// Number of batches of every rank, from there on.
     pub(crate) batches: u64,
-    /// A chunk may be read by so many ranks; 1 where every rank has lanes of its own.
+    /// Maximum number of ranks that read the same chunk; 1 if every rank has its own lanes.
     pub(crate) piece_readers_max: u64,
     pub(crate) step: Option<StepDocument>,
     pub(crate) mixing: Option<MixingDocument>,
@@ -45,12 +45,12 @@ pub(crate) struct PlanDocument {
 /// A batch of the rank.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct StepDocument {
-    /// Counted from 0, from the first batch on.
+    /// Counted from 0, starting with the first batch.
     pub(crate) number: u64,
-    /// Where the samples stand in the epoch; one that is not below the number of samples repeats an early one.
+    /// Positions of the samples in the epoch; one that is not below the number of samples repeats an early one.
     pub(crate) positions: Vec<u64>,
     pub(crate) ordinals: Vec<u64>,
-    /// `key` or, where that is not UTF-8, `key_hex`; with --keys.
+    /// `key`, or `key_hex` for a key that is not UTF-8; with --keys.
     pub(crate) keys: Option<Vec<Map<String, Value>>>,
 }
 

@@ -1,4 +1,4 @@
-//! How mixed the batches are, as numbers for programs and as a small table.
+//! How mixed the batches are, as numbers for programs and as a small table for people.
 
 use std::num::NonZeroU64;
 
@@ -12,26 +12,26 @@ use super::classes::Classes;
 use crate::commands::counted;
 use crate::hints::WithHint;
 
-/// The attribute that classes are taken from where nothing else is said.
+/// The default attribute that classes are taken from.
 const LABEL: &str = "label";
 
-/// How mixed the batches of all ranks together are, beside those of a full shuffle.
+/// How mixed the batches of all ranks together are, compared with a full shuffle.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct MixingDocument {
-    /// Samples of a batch of all ranks together.
+    /// Samples in a batch of all ranks together.
     global_batch_size: u64,
-    /// Places of the epoch that were looked at.
+    /// Number of positions in the epoch that were measured.
     places: u32,
-    /// Where classes are taken from; none where the samples have no such attribute.
+    /// The attribute that classes are taken from; null if the samples have no such attribute.
     class_attribute: Option<String>,
     one_batch: DistinctDocument,
     sixteen_batches: DistinctDocument,
-    /// Samples of the epoch: the plan's document has them.
+    /// Number of samples in the epoch: not repeated here, since the plan's document has it.
     #[serde(skip)]
     epoch_samples: u64,
 }
 
-/// Means over the places; of a full shuffle in expectation.
+/// Means over the positions; for a full shuffle, the expected values.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct DistinctDocument {
     /// Distinct 256ths of the stored order.
@@ -43,10 +43,10 @@ struct DistinctDocument {
 }
 
 impl MixingDocument {
-    /// Measures it, by the classes of `attribute`, or of `label` where that is not given.
+    /// Measures it, by the classes of `attribute`, or of `label` if none is given.
     ///
     /// # Errors
-    /// Where there is no such attribute, or it cannot be read.
+    /// If there is no such attribute, or it cannot be read.
     pub(crate) fn measure(
         collection: &Collection,
         plan: &Plan,
@@ -101,11 +101,11 @@ impl MixingDocument {
             _ => lines.push(format!("classes are not counted: no attribute \"{LABEL}\"")),
         }
         let (batch, places) = (self.global_batch_size, self.places);
-        lines.push(format!("a batch is one of all ranks, {batch} samples; means over {places} places of the epoch"));
+        lines.push(format!("a batch is one of all ranks, {batch} samples; means over {places} positions of the epoch"));
         lines
     }
 
-    /// What so many batches are.
+    /// The values for a number of batches.
     fn shown_batches(&self, count: u64) -> String {
         if self.global_batch_size.saturating_mul(count) > self.epoch_samples {
             return "whole epoch".to_owned();

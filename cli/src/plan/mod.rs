@@ -1,4 +1,4 @@
-//! The parts of `grainstore plan`: what is planned, as a document for programs and in words for people.
+//! The parts of `grainstore plan`: the plan, as a document for programs and as text for people.
 
 mod classes;
 pub(crate) mod document;

@@ -253,11 +253,11 @@ fn flags_out_of_range_are_refused_before_anything_is_done() {
 }
 
 #[test]
-fn the_help_says_who_needs_a_secret_seed() {
+fn the_help_says_when_a_secret_seed_is_needed() {
     let mut command = grainstore();
     command.args(["convert", "--help"]);
     let help = finish(command).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(help.contains("who packs keys from strangers passes a secret --seed"), "{help}");
+    assert!(help.contains("if keys come from strangers, pass a secret --seed"), "{help}");
     for flag in ["--from", "--order", "--limit", "--overwrite", "--resume", "--skip-bad", "--json", "--quiet"] {
         assert!(help.contains(flag), "{flag}");
     }

@@ -191,10 +191,10 @@ fn a_damaged_sample_is_left_out_and_listed_where_that_is_asked_for() {
     assert_eq!((skipped.as_array().unwrap().len(), &skipped[0]["ordinal"]), (1, &json!(1)));
     let run = fixture.run("epoch", ["--skip-damaged", "--quiet", "--print-ordinals"]);
     let told: Vec<&str> = run.stderr.lines().collect();
-    assert_eq!((run.status, told.len(), told[0]), (0, 2, "grainstore: 1 sample left out as damaged"));
+    assert_eq!((run.status, told.len(), told[0]), (0, 2, "grainstore: 1 sample skipped as damaged"));
     assert!(told[1].contains("sample 1 (key \"cat/1.jpg\")") && told[1].contains("CRC-32"), "{told:?}");
     let run = fixture.run("epoch", ["--skip-damaged"]);
-    assert!(run.stdout.contains("\n  left out     1 sample, damaged: named on stderr\n"), "{}", run.stdout);
+    assert!(run.stdout.contains("\n  skipped      1 sample, damaged: named on stderr\n"), "{}", run.stdout);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn of_many_damaged_samples_the_first_twenty_are_named() {
     }
     let run = fixture.run("epoch", ["--skip-damaged", "--quiet", "--json"]);
     let told: Vec<&str> = run.stderr.lines().collect();
-    assert_eq!((run.status, told.len(), told[0]), (0, 22, "grainstore: 23 samples left out as damaged"));
+    assert_eq!((run.status, told.len(), told[0]), (0, 22, "grainstore: 23 samples skipped as damaged"));
     assert_eq!(told[21], "grainstore: and 3 more: `--json` lists all");
     let document: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(document["skipped"].as_array().unwrap().len(), 23);

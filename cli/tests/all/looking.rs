@@ -21,7 +21,7 @@ fn inspect_tells_a_person_what_there_is() {
   segments     2
   chunks       6 of 4K
   edges        2 samples over a chunk boundary (40.0 %)
-  alignment    1 (samples lie back to back)
+  alignment    1 (samples are back to back)
   attributes   label int64, weight float32
   fields       image bytes, caption str
   classes      2: 0 cat, 1 dog

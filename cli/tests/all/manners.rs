@@ -13,7 +13,7 @@ fn the_help_of_every_command_names_its_flags() {
         ("inspect", &["<DATASET>", "--json"]),
         ("ls", &["<DATASET>", "--limit <N>", "--json", "key_hex"]),
         ("get", &["[KEY]", "--ordinal <N>", "--field <NAME>", "-o, --output <FILE>"]),
-        ("verify", &["--jobs <N>", "--json", "Exits with 0 where it is whole and with 1 where it is damaged"]),
+        ("verify", &["--jobs <N>", "--json", "Exits with 0 if the dataset is intact and with 1 if it is damaged"]),
         (
             "plan",
             &[
@@ -190,7 +190,7 @@ fn a_payload_is_not_written_into_a_dataset() {
     let before = std::fs::read(&segment).unwrap();
     let run = fixture.run("get", ["--ordinal", "1", "-o", segment.to_str().unwrap()]);
     assert_eq!(run.status, 2);
-    assert!(run.stderr.contains("it would lie inside a dataset"), "{}", run.stderr);
+    assert!(run.stderr.contains("it would be inside a dataset"), "{}", run.stderr);
     assert_eq!(std::fs::read(&segment).unwrap(), before);
 }
 

@@ -194,7 +194,7 @@ fn mixing_is_told_of_the_batches_of_all_ranks_beside_a_full_shuffle() {
         .map(|distinct| format!("{:14.1}", distinct.parts));
     assert_eq!(lines[1], format!("256ths of stored order  {}", row.concat()));
     assert!(lines[2].starts_with("classes, by label "), "{}", lines[2]);
-    assert_eq!(lines[3], "a batch is one of all ranks, 8 samples; means over 11 places of the epoch");
+    assert_eq!(lines[3], "a batch is one of all ranks, 8 samples; means over 11 positions of the epoch");
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn classes_are_counted_where_there_are_any() {
         ),
         (vec!["--mixing", "--class-attribute", "weight"], "attribute \"weight\" is a float32, expected whole numbers"),
         (vec!["--class-attribute", "label"], "--mixing"),
-        (vec!["--json", "--keys"], "no --step says which\nhint: without `--json`"),
+        (vec!["--json", "--keys"], "--step is missing\nhint: without `--json`"),
         (vec!["--step", "1"], "no step 1: the rank has 1 batch\nhint: steps go from 0 to 0"),
     ] {
         let run = fixture.run("plan", &flags);

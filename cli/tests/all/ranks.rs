@@ -118,7 +118,7 @@ fn an_epoch_that_is_stopped_again_and_again_is_gone_on_with_by_any_number_of_pro
         (run.status, run.stdout.as_str()),
         (0, "[PATH]/data.grain: epoch 0 is complete: nothing is left to read\n")
     );
-    assert_eq!(run.stderr, "hint: `--epoch 1` reads the next one; without the file this one begins anew\n");
+    assert_eq!(run.stderr, "hint: `--epoch 1` reads the next one; without the file this one starts over\n");
     let (status, document) = fixture.json("epoch", again);
     assert_eq!((status, &document["complete"], &document["read_bytes"]), (0, &json!(true), &json!(0)));
     assert_eq!((&document["position"], &document["samples"]), (&json!(270), &json!(0)));
@@ -180,7 +180,7 @@ fn the_tail_is_dropped_shortened_or_padded() {
 #[test]
 fn one_of_several_ranks_must_say_which_it_is() {
     let fixture = Fixture::labelled(20);
-    let error = "grainstore: --world is 4: say which of them this is with --rank 0 to 3\n";
+    let error = "grainstore: --world is 4: specify which of them this is with --rank 0 to 3\n";
     for (command, rest) in
         [("epoch", &[][..]), ("epoch", &["--json"]), ("plan", &[]), ("plan", &["--step", "0", "--json"])]
     {
@@ -302,7 +302,7 @@ fn a_signal_leaves_a_state(signal: Signal) {
     let output = child.wait_with_output().unwrap();
     let printed = ordinals(&String::from_utf8(printed).unwrap());
     let (count, path) = (printed.len(), state.display());
-    let told = format!("state of position {count} of 60000 in {path}: the same command goes on from it\n");
+    let told = format!("state of position {count} of 60000 in {path}: the same command resumes from it\n");
     assert_eq!(output.status.code(), Some(130));
     assert_eq!(String::from_utf8(output.stderr).unwrap(), told + "grainstore: interrupted\n");
     assert!(printed.len() < 60_000, "it read on to the end");
@@ -322,8 +322,11 @@ fn a_damaged_sample_leaves_the_state_before_its_batch() {
     let run = fixture.run("epoch", flags);
     let told: Vec<&str> = run.stderr.lines().collect();
     assert_eq!((run.status, told.len()), (2, 3), "{}", run.stderr);
-    assert_eq!(told[0], "state of position 2 of 5 in [PATH]/state: the same command goes on from it");
-    assert!(told[1].contains("CRC-32") && told[2].starts_with("hint: `--skip-damaged` goes on without it"), "{told:?}");
+    assert_eq!(told[0], "state of position 2 of 5 in [PATH]/state: the same command resumes from it");
+    assert!(
+        told[1].contains("CRC-32") && told[2].starts_with("hint: `--skip-damaged` continues without it"),
+        "{told:?}"
+    );
     assert!(fs::read_to_string(&state).unwrap().ends_with("\"position\":2}\n"));
     let run = fixture.run("epoch", flags.iter().chain(&["--skip-damaged", "--print-ordinals"]));
     assert_eq!((run.status, ordinals(&run.stdout)), (0, vec![3, 4]));
@@ -349,7 +352,7 @@ fn a_state_from_before_samples_were_added_goes_on_with_the_samples_of_then() {
     assert_eq!((run.status, ordinals(&run.stdout)), (0, plan.plan().ordinals_from(1).collect()));
     assert!(
         run.stderr.starts_with(
-            "[PATH]/data.grain: the state is of generation 0: samples that were added later are left out\n"
+            "[PATH]/data.grain: the state is of generation 0: samples that were added later are not read\n"
         ),
         "{}",
         run.stderr

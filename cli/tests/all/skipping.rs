@@ -81,7 +81,7 @@ fn keys_that_are_there_twice_are_refused_or_the_first_or_the_last_is_kept() {
     assert!(refused.starts_with("grainstore: duplicate key \"s0000") && refused.ends_with(hint), "{refused}");
     for kept in ["first", "last"] {
         let run = place.done(&format!("convert a.tar b.tar {kept} --on-duplicate {kept}"));
-        assert!(run.stderr.contains("grainstore: left out for a key that another sample has: 3\n"), "{run:?}");
+        assert!(run.stderr.contains("grainstore: skipped because another sample has the same key: 3\n"), "{run:?}");
         assert_eq!(place.rows(kept), ["s00000\t5", "s00001\t5", "s00002\t5"]);
         assert_eq!(place.done(&format!("get {kept} s00001")).stdout.trim_end_matches('!'), kept);
     }
