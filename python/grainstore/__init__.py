@@ -6,7 +6,7 @@
 >>> loader = grainstore.Loader(ds, batch_size=256, seed=7)         # doctest: +SKIP
 >>> for batch in loader: batch["image"], batch["label"]            # doctest: +SKIP
 
-``grainstore.torch``, ``grainstore.jax`` and ``grainstore.tensorflow`` bring it to the frameworks, and are imported by name.
+``grainstore.torch``, ``grainstore.jax`` and ``grainstore.tensorflow`` are adapters for frameworks; import them by name.
 """
 
 from grainstore._convert import adopt, append, convert, export

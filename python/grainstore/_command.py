@@ -1,4 +1,4 @@
-"""The command ``grainstore``, which comes with the package."""
+"""The command ``grainstore``, which is part of the package."""
 
 from __future__ import annotations
 

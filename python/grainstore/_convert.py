@@ -1,4 +1,4 @@
-"""Packing, adopting and writing out: what the commands of the same names do."""
+"""Packing, adopting and exporting, like the commands with the same names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Format = Literal["auto", "folder", "tfrecord", "lmdb", "tar", "parquet", "list"]
 
 
 class Progress(TypedDict):
-    """How far long work is. What is not known is ``None``."""
+    """The progress of long work. Unknown values are ``None``."""
 
     stage: str
     samples: int
@@ -27,7 +27,7 @@ OnProgress = Callable[[Progress], object]
 
 
 class Summary(TypedDict):
-    """What was packed, and what was not."""
+    """What was packed, and what was skipped."""
 
     source: str
     samples: int
@@ -43,7 +43,7 @@ class Summary(TypedDict):
 
 
 class Exported(TypedDict):
-    """What was written out, and what was not."""
+    """What was exported, and what was skipped."""
 
     samples: int
     payload_bytes: int
@@ -92,11 +92,11 @@ def convert(
 ) -> Summary:
     """Pack a folder, or TFRecord, LMDB, tar or Parquet files, into the dataset ``destination``.
 
-    ``sources`` is a path or several: files, folders, or patterns such as ``"train-*.tar"``. What they are is known by
-    their content. The dataset appears when it is whole; the options are those of ``grainstore convert --help``.
+    ``sources`` is a path or several: files, folders, or patterns such as ``"train-*.tar"``. Their format is
+    recognized by content. The dataset appears when it is complete; the options are those of ``grainstore convert --help``.
 
     ``progress`` is called about ten times a second and once at the end, and stops the work by raising; so does Ctrl-C.
-    What is done by then stays done.
+    What was finished until then is kept.
     """
     pack = _pack(order, seed, limit, skip_bad, on_duplicate, compress, segment_bytes, jobs)
     return _core._convert(
@@ -133,7 +133,7 @@ def append(
     jobs: int | None = None,
     progress: OnProgress | None = None,
 ) -> Summary:
-    """Add samples to the dataset ``destination``, as a new generation. Readers that have it open go on with what they have."""
+    """Add samples to the dataset ``destination``, as a new generation. Open readers do not see them."""
     pack = _pack(order, seed, limit, skip_bad, on_duplicate, compress, segment_bytes, jobs)
     source = _source(format, map, raw, database, values, labels)
     return _core._append(sources, destination, source, pack, progress=progress)
@@ -156,7 +156,7 @@ def adopt(
     overwrite: bool = False,
     progress: OnProgress | None = None,
 ) -> Summary:
-    """Make a dataset of tar, TFRecord or LMDB files that stay where they are: the index alone is written."""
+    """Make a dataset of tar, TFRecord or LMDB files that stay where they are: only the index is written."""
     return _core._adopt(
         sources,
         destination,

@@ -1,4 +1,4 @@
-"""What can go wrong. Every exception of this package that is not a plain misuse of Python is an ``Error``."""
+"""The exceptions of the package. All of them are an ``Error``, except plain misuse of Python such as ``TypeError``."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def _rebuilt(kind: type[Error], message: str, facts: dict[str, Any]) -> Error:
 
 
 class Error(Exception):
-    """Anything that grainstore could not do. The message says what, where, and what was expected.
+    """Base class of grainstore's exceptions. The message states what failed, where, and what was expected.
 
-    ``path``, ``segment`` (its file), ``ordinal``, ``key`` and ``offset`` (bytes from the start of the file) say where,
-    and ``errno`` what the system said, as far as that is known; else they are ``None``.
+    ``path``, ``segment`` (its file), ``ordinal``, ``key`` and ``offset`` (bytes from the start of the file) give the
+    location, and ``errno`` the error number of the system; values that are not known are ``None``.
     """
 
     _errno: ClassVar[int | None] = None
@@ -41,20 +41,20 @@ class Error(Exception):
         self.offset = offset
         self.errno = self._errno if errno is None else errno
         if isinstance(self, OSError):
-            # Declared here, it would be every Error's.
+            # Not an assignment, which would declare the attribute for every Error.
             setattr(self, "filename", path)
 
     def __str__(self) -> str:
         return str(self.args[0])
 
-    # Loaders cross processes, and a plain exception would be made again from its message alone.
+    # Data loaders pickle exceptions across processes; by default only the message would be restored.
     def __reduce__(self) -> Any:
         facts = {name: getattr(self, name) for name in _FACTS}
         return _rebuilt, (type(self), str(self), facts)
 
 
 class DatasetNotFound(Error, FileNotFoundError):
-    """A dataset, or a file of it, is not there."""
+    """A dataset, or one of its files, does not exist."""
 
     _errno = errno.ENOENT
 
@@ -64,7 +64,7 @@ class NotADataset(Error):
 
 
 class TooNew(Error):
-    """A newer grainstore wrote it."""
+    """The dataset was written by a newer version of grainstore."""
 
 
 class Damaged(Error):
@@ -72,11 +72,11 @@ class Damaged(Error):
 
 
 class DamagedSample(Damaged):
-    """A sample's bytes are not what its entry says. ``ordinal``, ``key``, ``segment`` and ``offset`` say where."""
+    """A sample's bytes do not match its entry. ``ordinal``, ``key``, ``segment`` and ``offset`` give the location."""
 
 
 class UnreadableSample(Error, OSError):
-    """A sample's bytes could not be fetched from the device."""
+    """A sample's bytes could not be read from the device."""
 
 
 class ReadFailed(Error, OSError):
@@ -84,31 +84,31 @@ class ReadFailed(Error, OSError):
 
 
 class OutOfMemory(Error, MemoryError):
-    """The system has no memory for what was asked for."""
+    """There is not enough memory for the request."""
 
 
 class NoSuchOrdinal(Error, IndexError):
-    """There is no sample of this number."""
+    """There is no sample with this number."""
 
 
 class NoSuchKey(Error, KeyError):
-    """There is no sample of this key."""
+    """There is no sample with this key."""
 
 
 class NoSuchName(Error, KeyError):
-    """There is no attribute or field of this name."""
+    """There is no attribute or field with this name."""
 
 
 class InvalidOption(Error, ValueError):
-    """An argument that cannot be, or does not suit the dataset."""
+    """An argument is invalid, or does not fit the dataset."""
 
 
 class InvalidExpression(Error, ValueError):
-    """A filter that is none, or asks for what the dataset does not have."""
+    """A filter expression is invalid, or refers to something that the dataset does not have."""
 
 
 class InvalidState(Error, ValueError):
-    """A saved state that is none, or of something else."""
+    """A saved state is invalid, or belongs to another dataset, view, seed or order."""
 
 
 class Closed(Error, ValueError):
@@ -116,30 +116,30 @@ class Closed(Error, ValueError):
 
 
 class Forked(Error, RuntimeError):
-    """An epoch was begun by the process that this one was forked from."""
+    """An epoch or writer was started by the process that this one was forked from."""
 
 
 class WriteFailed(Error):
-    """A dataset could not be written. Nothing stands under its name that was not there before."""
+    """A dataset could not be written. Nothing new exists under its name."""
 
 
 class AlreadyExists(WriteFailed, FileExistsError):
-    """Something stands under the name already, and may not be replaced."""
+    """Something already exists under the name, and may not be replaced."""
 
     _errno = errno.EEXIST
 
 
 class InvalidSample(WriteFailed, ValueError):
-    """A sample does not agree with the schema, or its key stands twice."""
+    """A sample does not match the schema, or its key was already used."""
 
 
 class ConvertFailed(Error):
-    """A source could not be taken. Nothing stands under the dataset's name that was not there before."""
+    """A source could not be packed. Nothing new exists under the dataset's name."""
 
 
 class ExportFailed(Error):
-    """A dataset could not be written out. Nothing stands under the name that was not there before."""
+    """A dataset could not be exported. Nothing new exists under the name."""
 
 
 class TransformFailed(Error):
-    """A transform raised. ``ordinal`` and ``key`` name the sample, ``__cause__`` is what it raised."""
+    """A transform raised. ``ordinal`` and ``key`` name the sample, ``__cause__`` is the original exception."""

@@ -1,7 +1,7 @@
 """Batches of an epoch, for a training loop.
 
-The epoch itself (its order, what is read when, its state) is the library's; this adds what a Python loop expects: the
-number of the next epoch, the ranks, and functions of the user's that samples pass through.
+The library implements the epoch itself (its order, what is read when, its state). This module adds what a Python loop
+expects: the number of the next epoch, the ranks, and user functions that are applied to samples.
 """
 
 from __future__ import annotations
@@ -27,34 +27,35 @@ State = dict[str, Any]
 
 _logger = logging.getLogger("grainstore")
 
-# What was said in this process.
+# Messages that were already logged in this process.
 _told: set[str] = set()
 
-# What no number of the library reaches.
+# Above every number that the library uses.
 _END = 1 << 64
 
-# Samples that are read together where they are handed out one by one.
+# Samples that are read together if they are returned one by one.
 _UNIT = 256
 
 
 class Loader:
     """An iterable of batches: each pass over it is an epoch, in a fresh order that ``seed`` and the epoch's number decide.
 
-    batch_size: samples of a batch of this rank; ``None`` gives samples one by one, a dictionary each.
-    order: ``"auto"`` (by the mean size of a sample; or that of a state that is loaded), ``"full"``, ``"chunked"`` or
+    batch_size: samples per batch of this rank; ``None`` returns samples one by one, each a dictionary.
+    order: ``"auto"`` (by the mean size of a sample; or the order of a loaded state), ``"full"``, ``"chunked"`` or
         ``"sequential"``.
     rank, world_size: which share of each epoch this is; by default ``torch.distributed``, ``jax.distributed`` or the
-        launcher's environment variables (``RANK`` and ``WORLD_SIZE``, or MPI's) are asked when an epoch begins.
-    drop_last: whether samples that do not fill a batch of every rank are left out; ``tail="pad"`` repeats some of the
-        epoch's first instead. Every rank has the same number of batches, whatever is chosen; with ``tail="short"``, the
-        default, the last ones may be short or empty, and of single samples a rank may have one more than another.
-    transform: a function of a sample (a dictionary) that gives whatever the model wants. It runs in ``num_threads``
-        threads, ``prefetch`` batches ahead: good for what lets go of Python's lock (decoding, NumPy), of no use for pure
-        Python, for which there are the worker processes of ``grainstore.torch``.
-    collate: a function that makes a batch of a list of samples. Without it, and with a ``transform``, arrays and numbers
-        are stacked; a batch without samples is then as the others are, and ``[]`` where there was none before. With neither, batches are columns (``grainstore.Batch``) and no sample becomes a Python object.
-    window_bytes, lanes: how much is held to draw samples from, in the chunked order; more mixes better.
-    on_damage: ``"raise"``, or ``"skip"`` to go on without samples that are damaged.
+        launcher's environment variables (``RANK`` and ``WORLD_SIZE``, or MPI's) are read when an epoch begins.
+    drop_last: whether samples that do not fill a batch of every rank are dropped; ``tail="pad"`` repeats some of the
+        epoch's first instead. Every rank always has the same number of batches; with ``tail="short"``, the default, the
+        last ones may be short or empty, and if samples are returned one by one, a rank may have one more than another.
+    transform: a function of a sample (a dictionary) that returns whatever the model needs. It runs in ``num_threads``
+        threads, ``prefetch`` batches ahead: useful for code that releases Python's lock (decoding, NumPy), useless for
+        pure Python code, for which ``grainstore.torch`` has worker processes.
+    collate: a function that makes a batch from a list of samples. Without it, and with a ``transform``, arrays and
+        numbers are stacked; a batch without samples then has the form of the previous ones, and is ``[]`` if there was
+        none. With neither, batches are columns (``grainstore.Batch``) and no sample becomes a Python object.
+    window_bytes, lanes: how much memory samples are drawn from in the chunked order; more mixes better.
+    on_damage: ``"raise"``, or ``"skip"`` to continue without damaged samples.
     prefetch_next_epoch: whether the first batches of the next epoch are read before this one ends.
     """
 
@@ -80,7 +81,7 @@ class Loader:
         prefetch_next_epoch: bool = True,
     ) -> None:
         if not isinstance(dataset, Dataset):
-            raise TypeError(f"dataset is what grainstore.open gives, not {type(dataset).__name__}")
+            raise TypeError(f"dataset is the result of grainstore.open, not {type(dataset).__name__}")
         if batch_size is None and collate is not None:
             raise InvalidOption("collate makes a batch of samples, and batch_size=None gives them one by one")
         check_functions(transform, collate)
@@ -116,14 +117,14 @@ class Loader:
         self._resume: State | None = None
         self._pass: _Pass | None = None
         self._latest: _Pass | None = None
-        # What a batch without samples is, once there was one with samples.
+        # The form of a batch without samples, known once there was one with samples.
         self._empty: Any = None
-        # What cannot be is said now, not when the first epoch begins.
+        # Invalid options are reported now, not when the first epoch begins.
         self._begin(None, planned=True)
 
     @property
     def epoch(self) -> int:
-        """The number of the epoch that goes on, or else of the next one."""
+        """The number of the current epoch, or of the next one if none is running."""
         return self._epoch
 
     @property
@@ -135,7 +136,7 @@ class Loader:
         return rank_and_world_size(self._rank, self._world_size)[1]
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which epoch the next pass is. Without it each pass that was finished is followed by the next epoch."""
+        """Set the number of the next epoch. Without this call, each finished pass is followed by the next epoch."""
         _check_number("epoch", epoch, 0)
         if self._resume is not None and self._resume["epoch"] != epoch:
             self._resume = None
@@ -146,7 +147,7 @@ class Loader:
         self._epoch = epoch
 
     def __len__(self) -> int:
-        """Batches of a whole epoch of this rank; samples, where ``batch_size`` is ``None``."""
+        """Number of batches in a whole epoch of this rank; of samples if ``batch_size`` is ``None``."""
         count = len(self._begin(None, planned=True))
         if self.batch_size is not None or self._tail != "short":
             return count
@@ -154,36 +155,36 @@ class Loader:
         return (len(self.dataset) - rank + world_size - 1) // world_size
 
     def __iter__(self) -> Iterator[Any]:
-        # A pass that was broken off begins again, one that a state was loaded for goes on from there.
+        # An abandoned pass starts over; after load_state_dict the pass resumes from the state.
         if self._pass is not None and self._pass.handed_all:
-            # Who counts batches never asks for the end.
+            # A caller that counts batches never asks for the end.
             self._finish(self._pass)
         begun = _Pass(self._begin(self._resume, planned=False))
         notice = begun.epoch.notice
         if notice is not None and notice not in _told and self.rank == 0:
             _told.add(notice)
             _logger.info("%s", notice)
-        # Once nothing can fail any more.
+        # Only now, when nothing can fail any more.
         self._resume = None
         self._pass = self._latest = begun
         return self._batches(begun)
 
     def state_dict(self) -> State:
-        """Where the loader stands after the batches that it handed out, those read ahead not counted.
+        """The position after the batches that were returned, without those that were read ahead.
 
-        The same on every rank; ``load_state_dict`` goes on from it with as many ranks or others.
+        It is the same on every rank; ``load_state_dict`` resumes from it with any number of ranks.
         """
         if self._pass is not None:
             return self._pass.state()
         return self._resume or _Pass(self._begin(None, planned=True)).state()
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from a state of the same dataset, view, seed and order: the next pass begins with the very next sample."""
+        """Resume from a state of the same dataset, view, seed and order: the next pass begins with the very next sample."""
         if not isinstance(state, dict):
-            raise InvalidState(f"a state is what state_dict gives, not {type(state).__name__}")
+            raise InvalidState(f"a state is the result of state_dict, not {type(state).__name__}")
         epoch = state.get("epoch")
         if not isinstance(epoch, int) or isinstance(epoch, bool) or not 0 <= epoch < _END:
-            raise InvalidState(f'a state is what state_dict gives; this has the "epoch" {epoch!r}')
+            raise InvalidState(f'a state is the result of state_dict; this has the "epoch" {epoch!r}')
         before, self._epoch = self._epoch, epoch
         try:
             self._begin(state, planned=True)
@@ -193,11 +194,11 @@ class Loader:
         self._resume, self._pass = dict(state), None
 
     def stats(self) -> dict[str, Any]:
-        """What the present or last pass has read, waited for, verified and copied; empty before the first."""
+        """Statistics of the current or last pass: reading, waiting, verifying and copying; empty before the first pass."""
         return {} if self._latest is None else self._latest.stats()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process goes on from where this one stands.
+        # Another process resumes from the position of this one.
         state = dict(self.__dict__)
         if self._pass is not None and self._pass.handed_all:
             state["_epoch"] += 1
@@ -210,9 +211,9 @@ class Loader:
         return f"<grainstore.Loader of {self.dataset!r}, batch_size={self.batch_size}, epoch {self._epoch}>"
 
     def _unit(self) -> int:
-        """Samples that the engine reads together where they are handed out one by one.
+        """Samples that the engine reads together if they are returned one by one.
 
-        Ranks whose samples alternate stand at one position after as many samples each, in the midst of a batch too.
+        Ranks whose samples alternate are at the same position after the same number of samples, even within a batch.
         """
         alternate = self.order != "sequential" or self.world_size == 1
         return _UNIT if self._tail == "short" and alternate else 1
@@ -238,7 +239,7 @@ class Loader:
     def _batches(self, begun: _Pass) -> Iterator[Any]:
         made = self._made(begun)
         try:
-            # A forked process has none of the threads that it would wait for.
+            # A forked process does not have the threads that it would wait for.
             while begun.check_home() and (item := next(made, None)) is not None:
                 batch, begun.done, begun.handed_all = item
                 yield batch
@@ -253,7 +254,7 @@ class Loader:
             self._epoch += 1
 
     def _made(self, begun: _Pass) -> Generator[tuple[Any, _Done, bool]]:
-        """What is handed out, what is done with it, and whether it is the last."""
+        """Each item to return, the progress after it, and whether it is the last."""
         source: Iterator[tuple[Batch, list[Any] | None]]
         if self.transform is not None:
             source = self._transformed(begun.epoch)
@@ -265,7 +266,7 @@ class Loader:
             is_last = number == batch_count
             if self.batch_size is None:
                 given = batch.tolist() if samples is None else samples
-                # Ranks take turns: after as many samples each, they stand at one position. What is damaged has its place.
+                # Ranks take turns: after the same number of samples, they are at the same position. Damaged samples count.
                 nexts = (batch.positions - rank + world_size).tolist()
                 for place, sample in enumerate(given, start=1):
                     ends = place == len(given)
@@ -278,7 +279,7 @@ class Loader:
                 yield self._stacked(samples), _Done(number), is_last
 
     def _stacked(self, samples: list[Any]) -> Any:
-        """A batch. One without samples, as a rank's last may be, is what the others are, and empty."""
+        """A batch. One without samples, as a rank's last may be, has the form of the others, and is empty."""
         if not samples:
             return [] if self._empty is None else self._empty
         stacked = stack(samples)
@@ -287,7 +288,7 @@ class Loader:
         return stacked
 
     def _transformed(self, epoch: Iterator[Batch]) -> Generator[tuple[Batch, list[Any]]]:
-        """Batches with their samples transformed, some ahead, each in as many parts as there are threads."""
+        """Batches with transformed samples, some ahead of time; each batch is split into one part per thread."""
         pool = ThreadPoolExecutor(self.num_threads, thread_name_prefix="grain-transform")
         stop = threading.Event()
         waiting: deque[tuple[Batch, list[Future[list[Any]]]]] = deque()
@@ -311,7 +312,7 @@ class Loader:
         assert transform is not None
         made = []
         for place in range(start, end):
-            # Nobody waits for it any more. An interpreter that ends would else wait for all that was begun.
+            # Nobody waits for the result any more. Otherwise a stopping interpreter would wait for all submitted work.
             if stop.is_set() or getattr(concurrent.futures.thread, "_shutdown", False):
                 raise RuntimeError("samples are no longer transformed: the loop was left, or the interpreter ends")
             sample = batch[place]
@@ -323,14 +324,14 @@ class Loader:
 
 
 class _Done(NamedTuple):
-    """How much of a pass was handed out: whole batches, and the position in the midst of the one after them."""
+    """How much of a pass was returned: whole batches, and the position within the next one."""
 
     batches: int
     position: int | None = None
 
 
 class _Pass:
-    """One pass over the loader: an epoch, and how much of it was handed out."""
+    """One pass over the loader: an epoch, and how much of it was returned."""
 
     def __init__(self, epoch: Any) -> None:
         self.epoch = epoch
@@ -345,7 +346,7 @@ class _Pass:
         return True
 
     def leave(self) -> None:
-        """Stop what was broken off from reading ahead."""
+        """Stop an abandoned epoch from reading ahead."""
         if os.getpid() == self._process and not self.handed_all:
             self._stats = self.epoch.stats()
             self.epoch.close()
@@ -358,7 +359,7 @@ class _Pass:
     def state(self) -> State:
         state = self._after(self.done.batches)
         if self.done.position is not None:
-            # Never behind the end, where the last batch is short.
+            # Never past the end if the last batch is short.
             state["position"] = min(self.done.position, self._after(self.done.batches + 1)["position"])
         return state
 
@@ -392,7 +393,7 @@ def _text_of(state: State) -> str:
     try:
         return json.dumps(state)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidState(f"a state is what state_dict gives: {error}") from error
+        raise InvalidState(f"a state is the result of state_dict: {error}") from error
 
 
 def _joined(waiting: tuple[Batch, list[Future[list[Any]]]]) -> tuple[Batch, list[Any]]:
@@ -409,9 +410,9 @@ def _failed(dataset: Dataset, batch: Batch, place: int, error: Exception) -> Tra
 
 
 def stack(samples: Sequence[Any]) -> Any:
-    """Samples of one shape as one: dictionaries and tuples by their members, arrays and numbers as an array.
+    """Stack samples of one shape: dictionaries and tuples by their members, arrays and numbers into an array.
 
-    Where a sample lacks a value, they stay a list.
+    If a sample lacks a value, the result is a list.
     """
     if not samples:
         return []
@@ -430,15 +431,15 @@ def stack(samples: Sequence[Any]) -> Any:
 
 
 def _tuple_like(model: tuple[Any, ...], members: list[Any]) -> tuple[Any, ...]:
-    """A tuple, or a named one."""
+    """A tuple, or a named tuple like ``model``."""
     return type(model)(*members) if hasattr(model, "_fields") else tuple(members)
 
 
 def none_of(stacked: Any) -> Any:
-    """What ``stack`` has made, without its samples."""
+    """A result of ``stack`` with no samples in it."""
     if isinstance(stacked, dict):
         return {name: none_of(member) for name, member in stacked.items()}
     if isinstance(stacked, tuple):
         return _tuple_like(stacked, [none_of(member) for member in stacked])
-    # Without the memory of the others.
+    # A copy, so that the memory of the samples is not kept.
     return stacked[:0].copy() if isinstance(stacked, np.ndarray) else stacked[:0]

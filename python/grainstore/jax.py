@@ -1,7 +1,7 @@
-"""For JAX: epochs of a ``grainstore.Loader`` as a dataset of Grain, whose checkpoints then hold the place in the epoch.
+"""For JAX: epochs of a ``grainstore.Loader`` as a dataset of Grain, whose checkpoints then include the position.
 
-A dataset of grainstore is a source of Grain as it is: ``grain.MapDataset.source(grainstore.open(path))``. What is here is
-for epochs in grainstore's own order, which reads a device at its full speed where samples are small.
+A grainstore dataset can be used directly as a source of Grain: ``grain.MapDataset.source(grainstore.open(path))``. This
+module is for epochs in grainstore's own order, which reads a device at its full speed even if samples are small.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _END = object()
 
 
 class IterDataset(grain.IterDataset[Any]):  # type: ignore[misc, unused-ignore]
-    """The batches of a loader, from where it stands, as a ``grain.IterDataset``.
+    """The batches of a loader, from its current position, as a ``grain.IterDataset``.
 
-    It begins where ``loader`` stands when it is made, and leaves that loader alone: every iterator begins there again, as
-    Grain expects. An element is what the loader gives; a batch of columns becomes a dictionary, in which numbers and
+    It starts at the position that ``loader`` has now, and does not change that loader: every iterator starts there, as
+    Grain expects. An element is what the loader returns; a batch of columns becomes a dictionary, in which numbers and
     array fields are NumPy arrays, fields of bytes ``grainstore.Buffers`` and texts lists of ``str``. A batch whose samples
     lack a number or an array raises ``InvalidOption``: JAX has no missing numbers.
 
-    num_epochs: passes over the dataset, each in an order of its own; ``None`` for no end. Grain's ``RepeatIterDataset``
+    num_epochs: passes over the dataset, each in its own order; ``None`` for no end. Grain's ``RepeatIterDataset``
         would repeat the order of the first.
 
     The state of an iterator is that of the loader, whatever follows it in the pipeline. With ``mp_prefetch`` worker ``j``
@@ -47,7 +47,7 @@ class IterDataset(grain.IterDataset[Any]):  # type: ignore[misc, unused-ignore]
             raise TypeError(f"loader is a grainstore.Loader, not {type(loader).__name__}")
         if num_epochs is not None and num_epochs < 1:
             raise InvalidOption(f"num_epochs is {num_epochs}, expected 1 or more, or None for no end")
-        # Workers do not know what this process knows of ranks.
+        # Workers do not know the rank of this process.
         self._loader = _with_rank(loader, loader.rank, loader.world_size)
         self._end = None if num_epochs is None else loader.epoch + num_epochs
 
@@ -55,7 +55,7 @@ class IterDataset(grain.IterDataset[Any]):  # type: ignore[misc, unused-ignore]
         return _Batches(copy.copy(self._loader), self._end)
 
     def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
-        """Read the share of one worker: what Grain calls in each, on that worker's own copy."""
+        """Read the share of one worker: Grain calls this in each worker, on its own copy."""
         loader = self._loader
         rank, world_size = loader.rank + loader.world_size * sl.start, loader.world_size * sl.step
         self._loader = _with_rank(loader, rank, world_size)
@@ -65,7 +65,7 @@ class IterDataset(grain.IterDataset[Any]):  # type: ignore[misc, unused-ignore]
 
 
 class _Batches(grain.DatasetIterator[Any]):  # type: ignore[misc, unused-ignore]
-    """What a loader gives, one epoch after the other."""
+    """The elements of a loader, one epoch after the other."""
 
     def __init__(self, loader: Loader, end: int | None) -> None:
         super().__init__()
@@ -113,13 +113,13 @@ def _columns(batch: Batch) -> dict[str, Any]:
 
 
 def _without_mask(name: str, column: Any) -> Any:
-    """The column as a plain array: what comes after it in a pipeline may not look at a mask."""
+    """The column as a plain array: later steps of a pipeline may ignore a mask."""
     if not isinstance(column, np.ma.MaskedArray):
         return column
     missing = int(np.ma.getmaskarray(column).reshape(len(column), -1).any(axis=1).sum())
     if missing:
         raise InvalidOption(
             f"column {name!r}: {missing} of {len(column)} samples of a batch lack a value, and JAX has no missing numbers: "
-            "leave such samples out (Dataset.select), or let a transform of the loader say what stands for them"
+            "leave such samples out (Dataset.select), or replace the value in a transform of the loader"
         )
     return column.data

@@ -25,7 +25,7 @@ except ImportError as error:
 
 __all__ = ["dataset"]
 
-# Samples that cross to TensorFlow together where it gets them one by one.
+# Samples that are passed to TensorFlow together if it gets them one by one.
 _UNIT = 256
 
 
@@ -37,21 +37,21 @@ def dataset(
     states: bool = False,
     output_signature: Any = None,
 ) -> Any:
-    """A ``tf.data.Dataset`` of what the loader gives; each iteration of it is the loader's next epoch.
+    """A ``tf.data.Dataset`` with the elements of the loader; each iteration of it is the loader's next epoch.
 
     An element is a dictionary with a tensor for each field and attribute: fields of bytes, texts and keys are
     ``tf.string``, array fields have their type and shape, attributes are scalars. With a ``batch_size`` each has one more
-    dimension in front, of known length where every batch is full (``drop_last`` or ``tail="pad"``). The cardinality is the
-    length of an epoch, and unknown where the loader stands in the middle of one.
+    dimension in front, of known length if every batch is full (``drop_last`` or ``tail="pad"``). The cardinality is the
+    length of an epoch, and unknown if the loader is in the middle of one.
 
-    columns: the names that are wanted; all by default. The others cost nothing.
-    fill: name to the value that stands for what a sample lacks, ``b""`` say, or ``-1``. Without it a sample that lacks
-        something ends the iteration with ``tf.errors.InvalidArgumentError``, since TensorFlow has no missing values.
+    columns: the names to include; all by default. Other columns cost nothing.
+    fill: names and the values that replace missing ones, such as ``b""`` or ``-1``. Without it, a sample that lacks a
+        value ends the iteration with ``tf.errors.InvalidArgumentError``, since TensorFlow has no missing values.
     states: whether an element is a pair of the above and a scalar ``tf.string``, the loader's state after this element:
-        ``loader.load_state_dict(json.loads(state.numpy()))`` goes on from there. TensorFlow reads ahead, and what
-        ``loader.state_dict()`` says is ahead of training, too; this is exact.
-    output_signature: what a ``transform`` or ``collate`` of the loader makes, as ``tf.data.Dataset.from_generator`` takes
-        it. Elements are then what the loader gives, unchanged.
+        ``loader.load_state_dict(json.loads(state.numpy()))`` resumes from there. TensorFlow reads ahead, so
+        ``loader.state_dict()`` is ahead of training; this state is exact.
+    output_signature: the form of what a ``transform`` or ``collate`` of the loader makes, as
+        ``tf.data.Dataset.from_generator`` takes it. Elements are then those of the loader, unchanged.
     """
     if not isinstance(loader, Loader):
         raise TypeError(f"loader is a grainstore.Loader, not {type(loader).__name__}")
@@ -75,7 +75,7 @@ def dataset(
     def elements() -> Iterator[Any]:
         if whole and not _begins_an_epoch(loader):
             raise InvalidState(
-                "the loader stands in the middle of an epoch, and this tf.data.Dataset was made for whole ones: call "
+                "the loader is in the middle of an epoch, and this tf.data.Dataset was made for whole ones: call "
                 "grainstore.tensorflow.dataset after load_state_dict"
             )
         given = _given(loader, states)
@@ -86,13 +86,13 @@ def dataset(
     made = tf.data.Dataset.from_generator(elements, output_signature=signature)
     if unit is not None:
         made = made.unbatch()
-    # Samples that are left out would be missing from the count.
+    # Skipped samples would be missing from the count.
     known = whole and not (loader.batch_size is None and loader._on_damage == "skip")
     return made.apply(tf.data.experimental.assert_cardinality(len(loader))) if known else made
 
 
 class _Columns:
-    """Makes of a batch, or of a list of samples, an array for each column."""
+    """Converts a batch, or a list of samples, to one array per column."""
 
     def __init__(self, loader: Loader, names: Sequence[str] | None, fill: Mapping[str, Any]) -> None:
         if isinstance(names, str):
@@ -103,7 +103,7 @@ class _Columns:
         length = loader.batch_size if full else None
         self.signature: dict[str, Any] = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
-        # Of numbers; ``None`` where it is bytes or text.
+        # The types of columns of numbers; ``None`` for bytes or text.
         self._dtypes: dict[str, Any] = {}
         for name in empty.keys() if names is None else names:
             column = empty[name]
@@ -130,7 +130,7 @@ class _Columns:
         given = np.asarray(value)
         with np.errstate(invalid="ignore", over="ignore"):
             kept = given.astype(dtype) if given.dtype.kind in "biuf" else None
-        # Another float may be a little off, another integer or bool is another value.
+        # A float may be rounded; an integer or bool must be exact.
         if kept is None or not (dtype.kind == "f" or np.array_equal(kept, given)):
             raise InvalidOption(f"fill: {name!r} is of {dtype}, which cannot hold {value!r}")
         return np.broadcast_to(kept, self._shapes[name])
@@ -151,7 +151,7 @@ class _Columns:
             values = [value if lacking else given for given, lacking in zip(values, missing, strict=True)]
         if self._dtypes[name] is not None:
             return np.array(values, dtype=self._dtypes[name]).reshape(-1, *self._shapes[name])
-        # Objects, since NumPy's own byte strings lose zeros at their ends.
+        # Objects, since NumPy's own byte strings lose trailing zeros.
         return np.array([_bytes_of(value) for value in values], dtype=object)
 
     def _standing_in(self, name: str, missing: Any) -> Any:
@@ -159,12 +159,12 @@ class _Columns:
             return self._fill[name]
         raise InvalidOption(
             f"column {name!r}: {int(missing.sum())} of {len(missing)} samples lack a value, and TensorFlow has no missing "
-            f"values: say what stands for them, fill={{{name!r}: ...}}, or leave the column out with columns=[...]"
+            f"values: give a replacement, fill={{{name!r}: ...}}, or omit the column with columns=[...]"
         )
 
 
 def _bytes_of(value: str | bytes | memoryview) -> bytes:
-    # Keys that are no UTF-8 come as str with surrogates; other payloads than bytes as what was asked for.
+    # Keys that are not UTF-8 are str with surrogates; payloads may be other types than bytes.
     return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else bytes(value)
 
 
@@ -174,10 +174,10 @@ def _begins_an_epoch(loader: Loader) -> bool:
 
 
 def _given(loader: Loader, states: bool) -> Iterator[tuple[Any, Any]]:
-    """What the loader gives, each with the state after it.
+    """The elements of the loader, each with the state after it.
 
-    One is held back: who knows the cardinality, as Keras does, asks for so many and never for the end, and the pass must
-    have ended by then for the next one to be the next epoch.
+    One element is held back: a caller that knows the cardinality, such as Keras, requests exactly that many and never the
+    end, and the pass must have ended by then, so that the next one is the next epoch.
     """
 
     def state() -> bytes:
@@ -204,15 +204,15 @@ def _groups(given: Iterator[tuple[Any, Any]], size: int) -> Iterator[tuple[Any, 
         yield [element for element, _ in group], [state for _, state in group]
 
 
-# More than a thread needs to get from here back into TensorFlow, which nobody can see from here.
+# Longer than a thread needs to return from here into TensorFlow, which cannot be observed.
 _RETURN_S = 0.2
 
 
 class _Exit:
     """Keeps TensorFlow's threads out of Python while the interpreter ends.
 
-    A thread that then waits for Python's lock never comes back, and TensorFlow waits for that thread: a process that
-    breaks off in the middle of an epoch would hang instead of ending.
+    A thread that waits for Python's lock at that time never returns, and TensorFlow waits for that thread: a process that
+    stops in the middle of an epoch would hang instead of ending.
     """
 
     def __init__(self) -> None:
@@ -223,7 +223,7 @@ class _Exit:
         atexit.register(self._begin)
 
     def until(self, elements: Iterator[Any]) -> Iterator[Any]:
-        """The elements; after the interpreter has begun to end, none."""
+        """The elements, until the interpreter starts to end."""
         self._add(iterations=1)
         try:
             while self._enter():

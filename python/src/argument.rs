@@ -1,4 +1,4 @@
-//! What callers hand over: numbers of samples, paths, names of choices.
+//! Arguments of callers: sample numbers, paths, names of choices.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -13,8 +13,8 @@ use pyo3::types::{PyBool, PyBytes, PyList, PyString, PyTuple};
 
 use crate::error::Raised;
 
-/// Numbers of samples among `len`: a list, a range, an array of integers, or a mask of `len` truth values. Whether there
-/// are such samples is not looked at yet.
+/// Sample numbers below `len`: a list, a range, an array of integers, or a mask of `len` truth values. Whether such
+/// samples exist is not checked here.
 pub(crate) fn indices(given: &Bound<'_, PyAny>, len: u64) -> PyResult<Vec<i64>> {
     if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {
         let items: Vec<Bound<'_, PyAny>> = given.try_iter()?.collect::<PyResult<_>>()?;
@@ -45,7 +45,7 @@ pub(crate) fn indices(given: &Bound<'_, PyAny>, len: u64) -> PyResult<Vec<i64>> 
     PyBuffer::<i64>::get(&array)?.to_vec(py)
 }
 
-/// The number of a sample. One that no machine word holds is the number of none.
+/// The number of a sample. A number that fits no machine word is the number of no sample.
 pub(crate) fn integer(index: &Bound<'_, PyAny>, len: u64) -> PyResult<i64> {
     let py = index.py();
     index.extract().map_err(|error: PyErr| {
@@ -59,7 +59,8 @@ pub(crate) fn integer(index: &Bound<'_, PyAny>, len: u64) -> PyResult<i64> {
     })
 }
 
-/// A place among `len`, counted from the end where it is negative. `wrong_type` is said of what is no integer.
+/// An index below `len`, counted from the end if it is negative. `wrong_type` is the error text for a value that is not
+/// an integer.
 pub(crate) fn place(index: &Bound<'_, PyAny>, len: usize, wrong_type: &str) -> PyResult<usize> {
     let py = index.py();
     let found = match index.extract::<i64>() {
@@ -76,7 +77,7 @@ pub(crate) fn place(index: &Bound<'_, PyAny>, len: usize, wrong_type: &str) -> P
     place.ok_or_else(|| PyIndexError::new_err(format!("no sample {index} in this batch: it has {len}")))
 }
 
-/// The type's name.
+/// The name of a value's type.
 pub(crate) fn shown(value: &Bound<'_, PyAny>) -> String {
     value.get_type().name().map_or_else(|_| "this".into(), |name| name.to_string())
 }
@@ -99,12 +100,12 @@ fn path(given: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     }
 }
 
-/// A value that a library parses; its error names the option.
+/// Parses a value with a library's parser, whose error names the option.
 pub(crate) fn parsed<T: FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, Raised> {
     text.parse().map_err(|error: T::Err| Raised::option(error.to_string()))
 }
 
-/// One of a library's named choices, given as `argument`.
+/// Parses one of a library's named choices, given as `argument`.
 pub(crate) fn choice<T: FromStr<Err = UnknownName>>(argument: &str, name: &str) -> Result<T, Raised> {
     name.parse().map_err(|error: UnknownName| Raised::option(error.about(argument)))
 }

@@ -1,4 +1,4 @@
-//! Several samples at once, as columns: an attribute is an array, a field is buffers over the batch's one block.
+//! Several samples at once, as columns: an attribute is an array, a field is buffers over the batch's memory block.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -18,7 +18,7 @@ use crate::sample::{Payload, Sample};
 use crate::schema::{Member, Name, Names, array_len, check_array_len, text};
 use crate::view::Bytes;
 
-/// Samples of an epoch, or those that were asked for.
+/// Samples of an epoch, or the samples that were requested.
 #[pyclass(frozen, module = "grainstore")]
 #[derive(Clone)]
 pub(crate) struct Batch(Arc<Inner>);
@@ -44,7 +44,7 @@ struct Inner {
     names: Arc<Names>,
     payloads: Payloads,
     block: Arc<dyn Bytes>,
-    /// Where the fields of each sample lie in its payload; looked up when a field is first asked for.
+    /// The byte ranges of the fields in each sample's payload; computed when a field is first requested.
     fields: OnceLock<Vec<Vec<Option<Range<u64>>>>>,
 }
 
@@ -71,7 +71,7 @@ impl Batch {
         self.0.batch.len()
     }
 
-    /// Sample `number` of the batch, which is below its length.
+    /// Returns sample `number` of the batch, which must be below its length.
     pub(crate) fn sample<'py>(&self, py: Python<'py>, number: usize) -> PyResult<Bound<'py, PyDict>> {
         let inner = &*self.0;
         let view = inner.batch.view(number);
@@ -105,7 +105,7 @@ impl Inner {
         Ok(self.fields.get_or_init(|| fields))
     }
 
-    /// Where the field lies in the block, for every sample.
+    /// The byte range of the field in the block, for every sample.
     fn spans(&self, py: Python<'_>, field: usize) -> Result<Vec<Option<Range<usize>>>, Raised> {
         let count = self.batch.len();
         if !self.collection.has_field_columns() {
@@ -137,7 +137,7 @@ impl Inner {
         self.batch.block().get(span).unwrap_or_default()
     }
 
-    /// Arrays of one shape, one behind the other.
+    /// Arrays of one shape, stored one after the other.
     fn stacked<'py>(
         &self,
         py: Python<'py>,
@@ -157,7 +157,7 @@ impl Inner {
         numpy::spread(py, array, spans.iter().map(|span| u8::from(span.is_some())).collect(), all)
     }
 
-    /// The bytes of the arrays that are there.
+    /// The bytes of the arrays that are present.
     fn rows(
         &self,
         spans: &[Option<Range<usize>>],
@@ -201,9 +201,9 @@ impl Inner {
 
 /// The values of an attribute for some samples.
 pub(crate) struct Gathered {
-    /// Little-endian; zeros where the value is missing.
+    /// Little-endian; zeros if the value is missing.
     pub(crate) values: Vec<u8>,
-    /// A byte for each sample, where the dataset says for each whether it has a value.
+    /// One byte per sample, if the dataset records which samples have a value.
     pub(crate) valid: Option<Vec<u8>>,
 }
 
@@ -229,12 +229,12 @@ pub(crate) fn gather(collection: &Collection, name: &str, ordinals: &[u64]) -> R
 
 #[pymethods]
 impl Batch {
-    /// Samples of the batch.
+    /// The number of samples in the batch.
     fn __len__(&self) -> usize {
         self.len()
     }
 
-    /// A column by its name, or a sample by its place.
+    /// A column by its name, or a sample by its index.
     fn __getitem__<'py>(&self, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = item.py();
         if let Ok(name) = item.cast::<PyString>() {
@@ -258,7 +258,7 @@ impl Batch {
         Ok(self.keys(py)?.try_iter()?.into_any())
     }
 
-    /// The names of the columns: the key where it was asked for, fields, attributes.
+    /// The names of the columns: the key if it was requested, then fields and attributes.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.0.names.all().map(|(name, _)| name.object(py).clone()))
     }
@@ -277,7 +277,7 @@ impl Batch {
         Ok(columns)
     }
 
-    /// All samples, a dictionary each.
+    /// All samples, one dictionary each.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.samples(py)
     }
@@ -288,19 +288,19 @@ impl Batch {
         numbers(py, self.0.batch.ordinals())
     }
 
-    /// The samples' positions in the epoch; empty where the batch is of none.
+    /// The samples' positions in the epoch; empty if the batch does not belong to an epoch.
     #[getter]
     fn positions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         numbers(py, self.0.batch.positions())
     }
 
-    /// Samples at the end of the batch that repeat samples of the epoch's start.
+    /// How many samples at the end of the batch repeat samples of the epoch's start.
     #[getter]
     fn padded_count(&self) -> usize {
         self.0.batch.padded_count()
     }
 
-    /// What the batch lacks because it is damaged: pairs of ordinal and what is wrong with it.
+    /// The samples missing from the batch because they are damaged: pairs of ordinal and reason.
     #[getter]
     fn skipped<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let skipped = self.0.batch.skipped().iter();

@@ -10,7 +10,7 @@ use crate::argument::place;
 use crate::numpy;
 use crate::view::{Bytes, Memory};
 
-/// Bytes of a field of each sample of a batch, where they lie; a sample that lacks the field has `None`.
+/// The bytes of a field for each sample of a batch, not copied; a sample that lacks the field has `None`.
 #[pyclass(frozen, sequence, module = "grainstore")]
 pub(crate) struct Buffers {
     block: Arc<dyn Bytes>,
@@ -18,7 +18,7 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// Spans of `block`, all inside it.
+    /// Byte ranges of `block`, all inside it.
     pub(crate) fn new(block: Arc<dyn Bytes>, spans: Vec<Option<Range<usize>>>) -> Self {
         Self { block, spans }
     }
@@ -42,7 +42,7 @@ impl Buffers {
 
 #[pymethods]
 impl Buffers {
-    /// Buffers of `bytes` objects; those that are `None` are missing.
+    /// Make buffers of `bytes` objects; `None` means missing.
     #[new]
     fn python_new(items: &Bound<'_, PyAny>) -> PyResult<Self> {
         let mut block = Vec::new();
@@ -82,25 +82,25 @@ impl Buffers {
         Ok(PyList::new(py, views?)?.try_iter()?.into_any())
     }
 
-    /// Copies, as `bytes`.
+    /// Copies of the buffers, as `bytes`.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let copies = self.spans.iter().map(|span| span.as_ref().map(|span| PyBytes::new(py, self.bytes(span))));
         PyList::new(py, copies)
     }
 
-    /// The block of memory that all of them lie in, as an array of bytes. What lies between them is arbitrary.
+    /// The memory block that contains all buffers, as an array of bytes. The bytes between them are arbitrary.
     #[getter]
     fn block<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         numpy::array(py, Memory::whole(Arc::clone(&self.block)), "<u1")
     }
 
-    /// Where in the block each begins.
+    /// The offset in the block at which each buffer starts.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.numbers(py, |span| span.start)
     }
 
-    /// How many bytes each has.
+    /// The length of each buffer in bytes.
     #[getter]
     fn lengths<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.numbers(py, |span| span.len())

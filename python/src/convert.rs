@@ -1,4 +1,4 @@
-//! Packing and adopting what people have: the functions `convert`, `append` and `adopt`.
+//! Packing and adopting existing data: the functions `convert`, `append` and `adopt`.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::error::Raised;
 use crate::hint::with_hint;
 use crate::progress::{Job, News, run};
 
-/// Tells a job of a conversion.
+/// Reports the progress of a conversion to a job.
 struct Told<'a>(&'a Job);
 
 impl Told<'_> {
@@ -48,7 +48,7 @@ impl Events for Told<'_> {
     }
 }
 
-/// What a source is, as Python says it.
+/// The description of a source, as Python arguments.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct SourceArguments {
@@ -81,7 +81,7 @@ impl SourceArguments {
     }
 }
 
-/// How it is packed, as Python says it.
+/// The packing options, as Python arguments.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct PackArguments {
@@ -143,7 +143,7 @@ struct Made {
     warnings: Vec<Remark>,
 }
 
-/// What a source reports, in the words of Python.
+/// Remarks of a source, with hints that name Python arguments.
 fn texts(remarks: Vec<Remark>) -> Vec<String> {
     remarks.into_iter().map(text).collect()
 }
@@ -177,7 +177,7 @@ impl Made {
     }
 }
 
-/// What the Parquet decoder gives up on is raised as an exception; the panic behind it says nothing to the user.
+/// A panic of the Parquet decoder is raised as an exception; its own message means nothing to the user.
 fn tell_no_contained_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -190,7 +190,7 @@ fn tell_no_contained_panics() {
     });
 }
 
-/// Pack what lies at `sources` into the dataset `destination`.
+/// Pack the data at `sources` into the dataset `destination`.
 #[pyfunction]
 #[pyo3(name = "_convert", signature = (sources, destination, source, pack, *, chunk_bytes, align, overwrite, resume, restart, progress))]
 #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
@@ -235,7 +235,7 @@ pub(crate) fn convert<'py>(
     made.into_dict(py)
 }
 
-/// Add what lies at `sources` to the dataset `destination`, as a new generation.
+/// Add the data at `sources` to the dataset `destination`, as a new generation.
 #[pyfunction]
 #[pyo3(name = "_append", signature = (sources, destination, source, pack, *, progress))]
 pub(crate) fn append<'py>(
@@ -258,7 +258,7 @@ pub(crate) fn append<'py>(
     made.into_dict(py)
 }
 
-/// Make the dataset `destination` of the index alone; the samples stay where they are.
+/// Write only the index of a new dataset `destination`; the samples stay where they are.
 #[pyfunction]
 #[pyo3(name = "_adopt", signature = (sources, destination, source, *, seed, chunk_bytes, skip_bad, allow_external, jobs, overwrite, progress))]
 #[expect(clippy::too_many_arguments, reason = "they have names in Python")]

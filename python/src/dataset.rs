@@ -24,19 +24,19 @@ use crate::schema::Member;
 use crate::selection::{Selection, Slice};
 use crate::view::{Bytes, Memory};
 
-/// Samples of a dataset: all, or those of a view. Nothing is read before it is asked for.
+/// The samples of a dataset: all, or those of a view. Nothing is read before it is requested.
 #[pyclass(frozen, module = "grainstore")]
 pub(crate) struct Dataset {
     pub(crate) shared: Arc<Shared>,
     pub(crate) selection: Selection,
 }
 
-/// Open the dataset at `paths`, or several to be read end to end as one.
+/// Open the dataset at `paths`, or several that are read end to end as one collection.
 ///
-/// io: how files are read: "auto", "direct", "buffered" or "mapped" (fastest where the dataset is in memory already, but
-/// a file that somebody cuts short under it ends the process). engine: "auto", "uring" or "pread", with so many `threads`.
-/// payload: what fields of bytes are in a sample: "bytes", or without a copy "memoryview" or "numpy". keys: samples have
-/// an item "key", too.
+/// io: how files are read: "auto", "direct", "buffered" or "mapped" (fastest if the dataset is already in memory, but a
+/// file that is truncated meanwhile kills the process). engine: "auto", "uring" or "pread", which uses `threads`
+/// threads. payload: the type of byte fields in a sample: "bytes", or without a copy "memoryview" or "numpy". keys:
+/// whether samples also have an item "key".
 #[pyfunction]
 #[pyo3(signature = (paths, *, io="auto", engine="auto", threads=16, queue_bytes=8_388_608, cache_bytes=0, generation=None, allow_external=false, timeout_s=120.0, payload="bytes", keys=false))]
 #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
@@ -63,7 +63,7 @@ pub(crate) fn open(
     Ok(Dataset { shared: Shared::new(opened), selection })
 }
 
-/// Open what another process had open: what pickle calls.
+/// Open what another process had open: called by pickle.
 #[pyfunction]
 #[pyo3(name = "_reopen", signature = (arguments, fingerprint, selection))]
 pub(crate) fn reopen(
@@ -86,7 +86,7 @@ pub(crate) fn reopen(
     Ok(Dataset { shared: Arc::clone(&dataset.shared), selection: unpacked(sample_count, selection)? })
 }
 
-/// A selection as bytes.
+/// A selection as a name and bytes, for pickle.
 fn packed(selection: &Selection) -> (&'static str, Vec<u8>) {
     let bytes = |numbers: &[u64]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     match selection {
@@ -105,7 +105,7 @@ fn packed(selection: &Selection) -> (&'static str, Vec<u8>) {
 }
 
 fn unpacked(sample_count: u64, (kind, bytes): (String, Vec<u8>)) -> Result<Selection, Raised> {
-    let wrong = || Raised::option("a pickled view that is none");
+    let wrong = || Raised::option("invalid pickled view");
     let numbers = || bytes.chunks_exact(8).filter_map(|word| Some(u64::from_le_bytes(*word.first_chunk()?)));
     let selection = match kind.as_str() {
         "range" => match numbers().collect::<Vec<_>>()[..] {
@@ -126,7 +126,7 @@ fn unpacked(sample_count: u64, (kind, bytes): (String, Vec<u8>)) -> Result<Selec
     Ok(selection)
 }
 
-/// A column where it lies in the index.
+/// The bytes of a column in the loaded index.
 struct ColumnBytes {
     collection: Collection,
     name: String,
@@ -134,13 +134,13 @@ struct ColumnBytes {
 
 impl Bytes for ColumnBytes {
     fn bytes(&self) -> &[u8] {
-        // It was loaded and checked when this was made, and stays.
+        // The column was loaded and checked when this was created, and is not unloaded.
         let part = self.collection.members().next().and_then(Result::ok);
         part.and_then(|dataset| dataset.column(&self.name).ok()).map_or(&[], |column| column.bytes)
     }
 }
 
-/// No sample has the key. It may be the name of a column.
+/// The error for an unknown key, which may be the name of a column.
 fn unknown_key(opened: &Opened, key: &[u8]) -> Raised {
     let unknown = match opened.reader.collection().is_keyed() {
         true => Raised::no_such_key(key),
@@ -191,7 +191,7 @@ impl Dataset {
         Ok(usize::try_from(self.selection.len())?)
     }
 
-    /// A sample by its number or its key, or a view by a slice.
+    /// A sample by its number or its key, or a view for a slice.
     fn __getitem__<'py>(&self, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = item.py();
         if item.is_exact_instance_of::<PyInt>() {
@@ -220,7 +220,7 @@ impl Dataset {
         )))
     }
 
-    /// Samples by their numbers, read together: a list of dictionaries. What PyTorch's DataLoader asks for.
+    /// Samples by their numbers, read together: a list of dictionaries. PyTorch's DataLoader calls this.
     fn __getitems__<'py>(&self, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = indices.py();
         self.batch_of(py, &self.ordinals_of(indices)?)?.samples(py)
@@ -231,14 +231,14 @@ impl Dataset {
         Ok(Samples::new(Arc::clone(&self.shared), self.selection.clone()))
     }
 
-    /// Whether there is a sample of this key.
+    /// Whether a sample has this key.
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let keyed = self.shared.get()?.reader.collection().is_keyed();
         let key_bytes = key::from_python(key)?;
         Ok(keyed && self.find_here(key.py(), &key_bytes)?.is_some())
     }
 
-    /// Samples by their numbers, in the order asked, read together: columns.
+    /// Samples by their numbers, in the given order, read together: columns.
     fn get_batch(&self, indices: &Bound<'_, PyAny>) -> PyResult<Batch> {
         Ok(self.batch_of(indices.py(), &self.ordinals_of(indices)?)?)
     }
@@ -257,13 +257,13 @@ impl Dataset {
         Ok(Keys::new(Arc::clone(&self.shared), self.selection.clone()))
     }
 
-    /// A view of the samples of these numbers, in this order.
+    /// A view of the samples with these numbers, in this order.
     fn select(&self, indices: &Bound<'_, PyAny>) -> PyResult<Self> {
         self.shared.get()?;
         Ok(self.view(Selection::List(self.ordinals_of(indices)?.into())))
     }
 
-    /// A view of the samples that meet an expression such as "label == 3 and width >= 64".
+    /// A view of the samples that match an expression such as "label == 3 and width >= 64".
     fn filter(&self, py: Python<'_>, expression: &str) -> PyResult<Self> {
         let expression = Expression::from_str(expression).map_err(Raised::from)?;
         let opened = self.shared.get()?;
@@ -271,8 +271,8 @@ impl Dataset {
         Ok(self.view(self.selection.filter(wanted)?))
     }
 
-    /// The values of an attribute, an array with one for each sample: where it lies in the index, or for a view a copy.
-    /// Where samples may lack it, a masked array.
+    /// The values of an attribute, an array with one value per sample: without a copy from the index, or a copy for a
+    /// view. A masked array if samples may lack the attribute.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let opened = self.shared.get()?;
         let collection = opened.reader.collection();
@@ -306,7 +306,7 @@ impl Dataset {
         }
     }
 
-    /// The numbers that the samples of this view have in the whole dataset.
+    /// The ordinals that the samples of this view have in the whole dataset.
     #[getter]
     fn ordinals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let ordinals = py.detach(|| {
@@ -316,13 +316,13 @@ impl Dataset {
         numpy::array_of(py, ordinals, "<i8")
     }
 
-    /// Name to type of fields and attributes, as `Writer` takes it.
+    /// Names and types of fields and attributes, in the form that `Writer` takes.
     #[getter]
     fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.shared.get()?.names.types(py)
     }
 
-    /// What is kept with the dataset, such as class_names.
+    /// The metadata stored with the dataset, such as class_names.
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let opened = self.shared.get()?;
@@ -336,7 +336,7 @@ impl Dataset {
         Ok(self.shared.get()?.reader.collection().is_keyed())
     }
 
-    /// What identifies the dataset and its generation.
+    /// The identifier of the dataset and its generation.
     #[getter]
     fn fingerprint(&self) -> PyResult<String> {
         Ok(self.shared.get()?.fingerprint().to_string())
@@ -349,7 +349,7 @@ impl Dataset {
         PyList::new(py, opened.how.paths.iter().map(|path| path.as_os_str()))
     }
 
-    /// Counts, sizes, and how files are read; reads the index.
+    /// Counts, sizes, and how files are read; this reads the index.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let opened = self.shared.get()?;
         let (reader, collection) = (&opened.reader, opened.reader.collection());
@@ -370,7 +370,7 @@ impl Dataset {
         Ok(stats)
     }
 
-    /// Begin an epoch over the samples of this view, or only plan it. `Loader` is the way to it.
+    /// Begin an epoch over the samples of this view, or only plan it. Use `Loader` instead.
     #[pyo3(signature = (*, order="auto", seed=0, epoch=0, batch_size=256, rank=0, world_size=1, tail="short", window_bytes=None, lanes=None, on_damage="raise", state=None, followed=false, planned=false))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
     fn _epoch(
@@ -410,14 +410,14 @@ impl Dataset {
         })?)
     }
 
-    /// The key of sample `ordinal` of the whole dataset; None where it has none, or it cannot be read.
+    /// The key of sample `ordinal` of the whole dataset; None if it has none, or it cannot be read.
     fn _key_of<'py>(&self, py: Python<'py>, ordinal: u64) -> Option<Bound<'py, PyBytes>> {
         let opened = self.shared.get().ok()?;
         let key = py.detach(|| opened.reader.collection().key(ordinal)).ok().flatten()?;
         Some(PyBytes::new(py, &key))
     }
 
-    /// Let go of files and memory. Arrays and views that were handed out stay.
+    /// Close files and free memory. Arrays and views that were returned stay valid.
     fn close(&self, py: Python<'_>) {
         let opened = self.shared.close();
         py.detach(|| drop(opened));

@@ -16,10 +16,10 @@ use crate::fork::{lock, release};
 use crate::opened::Opened;
 use crate::selection::Selection;
 
-/// How long a wait is before Python may look whether the user wants to stop.
+/// How long to wait before Python may check whether the user wants to stop.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// What `Dataset._epoch` takes.
+/// The arguments of `Dataset._epoch`.
 pub(crate) struct EpochArguments<'a> {
     pub(crate) order: &'a str,
     pub(crate) seed: u64,
@@ -62,7 +62,7 @@ impl EpochArguments<'_> {
         })
     }
 
-    /// An epoch that has no batches: what it would be, without reading any data.
+    /// The plan of an epoch, which reads no data and has no batches.
     pub(crate) fn plan(&self, opened: Arc<Opened>, selection: &Selection) -> Result<Epoch, Raised> {
         let plan = opened.reader.plan(&self.options(&opened, selection)?)?;
         Ok(Epoch { parts: BatchParts::of(&opened), plan, epoch: ForkLock::new(None) })
@@ -75,16 +75,16 @@ impl EpochArguments<'_> {
     }
 }
 
-/// One epoch on its way: an iterator of batches, whose samples are read ahead by a thread of its own.
+/// A running epoch: an iterator of batches, whose samples are read ahead by its own thread.
 #[pyclass(frozen, module = "grainstore._core")]
 pub(crate) struct Epoch {
     parts: BatchParts,
     plan: EpochPlan,
-    /// `None` once it was closed.
+    /// `None` once the epoch was closed.
     epoch: ForkLock<Option<grainstore_reader::Epoch>>,
 }
 
-/// What a wait ended with.
+/// The result of a wait.
 enum Waited {
     Batch(grainstore_reader::Batch),
     End,
@@ -115,7 +115,7 @@ impl Drop for Epoch {
 
 #[pymethods]
 impl Epoch {
-    /// Batches in all.
+    /// The total number of batches.
     fn __len__(&self) -> PyResult<usize> {
         Ok(usize::try_from(self.plan.share().batch_count())?)
     }
@@ -134,24 +134,24 @@ impl Epoch {
         }
     }
 
-    /// The state after so many batches, as one line of JSON.
+    /// The state after this number of batches, as one line of JSON.
     fn state_after(&self, batch_count: u64) -> String {
         self.plan.state_after(batch_count).to_string()
     }
 
-    /// The order, "auto" resolved.
+    /// The order, with "auto" resolved.
     #[getter]
     fn order(&self) -> String {
         self.plan.order().to_string()
     }
 
-    /// What a user should be told once, or None.
+    /// A message that a user should see once, or None.
     #[getter]
     fn notice(&self) -> Option<String> {
         self.plan.notice()
     }
 
-    /// What was read, waited for, verified and copied so far.
+    /// Statistics so far: reading, waiting, verifying and copying.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = py.detach(|| -> Result<_, Raised> {
             Ok(lock(&self.epoch)?.as_ref().map(grainstore_reader::Epoch::stats).unwrap_or_default())

@@ -1,4 +1,4 @@
-//! From the libraries' errors to the package's exceptions, which are classes of `grainstore._errors`.
+//! Converts the libraries' errors to the package's exceptions, which are classes of `grainstore._errors`.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -20,16 +20,16 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::hint::with_hint;
 
-/// An exception to be raised; made while no lock of Python's is held.
+/// An exception to be raised; created without holding Python's lock.
 #[derive(Debug)]
 pub(crate) struct Raised {
-    /// The class in `grainstore._errors`.
+    /// The name of the class in `grainstore._errors`.
     kind: &'static str,
     message: String,
     place: Box<Place>,
 }
 
-/// What went wrong where, as far as that is known.
+/// Where the error occurred, as far as that is known.
 #[derive(Debug, Default)]
 struct Place {
     path: Option<OsString>,
@@ -37,7 +37,7 @@ struct Place {
     ordinal: Option<u64>,
     key: Option<Vec<u8>>,
     offset: Option<u64>,
-    /// What the system said.
+    /// The errno of the system.
     errno: Option<i32>,
 }
 
@@ -46,7 +46,7 @@ impl Raised {
         Self { kind, message: message.into(), place: Box::default() }
     }
 
-    /// An argument that cannot be.
+    /// An invalid argument.
     pub(crate) fn option(message: impl Into<String>) -> Self {
         Self::new("InvalidOption", message)
     }
@@ -64,13 +64,13 @@ impl Raised {
         Self::new("Closed", format!("the {what} was closed"))
     }
 
-    /// The same, and what the caller may have meant.
+    /// The same error, with a hint at what the caller may have meant.
     pub(crate) fn hinting(mut self, hint: &str) -> Self {
         self.message = format!("{}; {hint}", self.message);
         self
     }
 
-    /// An error of the libraries, what caused it, and what the caller can do about it.
+    /// An error of a library, with its cause and a hint for the caller.
     fn of_error(kind: &'static str, error: &(dyn Error + 'static), remedy: Option<Remedy>) -> Self {
         let mut raised = Self::new(kind, grainstore_format::escape_controls(&with_hint(chain(error), remedy.as_ref())));
         raised.place.errno = errno(error);
@@ -112,7 +112,7 @@ impl From<Raised> for PyErr {
     }
 }
 
-/// The number of the system's error that caused it.
+/// The number of the system error that caused it.
 fn errno(error: &(dyn Error + 'static)) -> Option<i32> {
     let mut next = Some(error);
     while let Some(error) = next {

@@ -1,4 +1,4 @@
-//! A dataset, or a view of it, written out in other people's formats.
+//! Exporting a dataset, or a view of it, to other formats.
 
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ impl Events for Told<'_> {
     }
 }
 
-/// Write the samples of `dataset` to `destination` as `to`.
+/// Write the samples of `dataset` to `destination` in the format `to`.
 #[pyfunction]
 #[pyo3(name = "_export", signature = (dataset, destination, to, *, shard_bytes, jobs, skip_damaged, progress))]
 #[expect(clippy::too_many_arguments, reason = "they have names in Python")]

@@ -7,7 +7,7 @@ use pyo3::Python;
 
 use crate::error::Raised;
 
-/// Locks the value; `Forked` where a thread of the parent held the lock at the fork.
+/// Locks the value; raises `Forked` if a thread of the parent process held the lock at the fork.
 pub(crate) fn lock<T>(value: &ForkLock<T>) -> Result<MutexGuard<'_, T>, Raised> {
     value.lock().ok_or_else(|| {
         let what = "it was in use by a thread of the process that this one was forked from: start over here";
@@ -15,8 +15,8 @@ pub(crate) fn lock<T>(value: &ForkLock<T>) -> Result<MutexGuard<'_, T>, Raised> 
     })
 }
 
-/// Drops what may wait for its threads, and lets other threads of Python go on meanwhile.
+/// Drops a value that may wait for its threads, while other threads of Python continue.
 pub(crate) fn release<T: Send>(value: T) {
-    // Whoever drops an object of Python's holds the lock, and may hold it again.
+    // Python holds its lock when it drops an object, and takes it again afterwards.
     Python::attach(|py| py.detach(|| drop(value)));
 }

@@ -1,4 +1,5 @@
-//! What a caller gives for the attributes and fields of a sample. What does not fit is an error, never another value.
+//! Values that a caller gives for the attributes and fields of a sample. A value that does not fit is an error, and
+//! never becomes another value.
 
 use grainstore_format::{AttributeType, AttributeValue, FieldType};
 use pyo3::buffer::PyBuffer;
@@ -11,7 +12,7 @@ use crate::argument::shown;
 use crate::error::Raised;
 use crate::numpy::dtype_of;
 
-/// What is given, or nothing: `None`, and what NumPy has masked, are missing values.
+/// The value, or `None` if it is missing: `None` in Python, or masked in NumPy.
 pub(crate) fn present<'py>(name: &str, value: Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     if value.is_none() {
         return Ok(None);
@@ -40,7 +41,7 @@ fn wrong(name: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("{name}: expected {expected}, found {}", shown(found)))
 }
 
-/// A number as the attribute's type has it.
+/// A number in the type of the attribute.
 pub(crate) fn scalar(name: &str, kind: AttributeType, value: &Bound<'_, PyAny>) -> PyResult<AttributeValue> {
     let py = value.py();
     let too_large = |error: PyErr| {
@@ -49,7 +50,7 @@ pub(crate) fn scalar(name: &str, kind: AttributeType, value: &Bound<'_, PyAny>) 
         } else if error.is_instance_of::<PyTypeError>(py) {
             wrong(name, kind.name(), value)
         } else {
-            // What the value's own code raised, or Ctrl-C in it.
+            // An exception from the value's own code, or Ctrl-C in it.
             error
         }
     };
@@ -128,7 +129,7 @@ fn append_array(
         let found = array.getattr("dtype")?;
         if !found.eq(&dtype)? {
             let what = format!(
-                "{name}: expected an array of {}, found one of {found}: .astype says it is meant",
+                "{name}: expected an array of {}, found one of {found}: convert it with .astype",
                 element.name()
             );
             return Err(PyTypeError::new_err(what));
@@ -139,7 +140,7 @@ fn append_array(
             if !error.is_instance_of::<PyValueError>(py) {
                 return error;
             }
-            // Such as rows of different lengths.
+            // For example rows of different lengths.
             let wrong = wrong(name, &format!("an array of {}", element.name()), value);
             wrong.set_cause(py, Some(error));
             wrong
@@ -156,8 +157,7 @@ fn append_array(
     Ok(())
 }
 
-/// Python's numbers as an array of a type, where each is a number of that type: a float may lose digits, an integer
-/// nothing.
+/// Python's numbers as an array of a type, if each fits that type: a float may lose digits, an integer must stay exact.
 fn converted<'py>(
     name: &str,
     element: AttributeType,

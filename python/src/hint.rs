@@ -1,15 +1,15 @@
-//! What the caller can do about an error, a warning or a note, in the words of Python.
+//! The hint for an error, a warning or a note, in terms of Python arguments and functions.
 
 use grainstore_format::{EpochSetting, Remedy, SourceSetting};
 
-/// A sentence that names arguments and functions; `None` where the message itself says all there is to say.
+/// A sentence that names arguments and functions; `None` if the message itself is sufficient.
 pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
     let hint = match remedy {
         Remedy::UseOrdinalBelow(_) => return None,
         Remedy::Upgrade => "upgrade grainstore",
         Remedy::AllowExternal => "allow_external=True allows it",
         Remedy::ListDamage => "grainstore.verify() lists everything that is damaged",
-        Remedy::RebuildIndex => "grainstore.rebuild_index() writes the index again from the segments",
+        Remedy::RebuildIndex => "grainstore.rebuild_index() rebuilds the index from the segments",
 
         Remedy::UseLessMemory => "a smaller window_bytes or batch_size needs less",
         Remedy::UseLargerWindow => "the default of window_bytes is 256 MiB; order=\"full\" needs none",
@@ -80,7 +80,7 @@ pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
     Some(hint.to_owned())
 }
 
-/// A text, and what the caller can do about it.
+/// A text with its hint.
 pub(crate) fn with_hint(text: String, remedy: Option<&Remedy>) -> String {
     match remedy.and_then(hint) {
         Some(hint) => format!("{text}; {hint}"),

@@ -1,11 +1,11 @@
-//! Keys are bytes; Python sees text. What is no UTF-8 comes and goes as Python's file names do: with `surrogateescape`,
-//! which loses nothing.
+//! Keys are bytes; Python sees text. Bytes that are not UTF-8 are converted like Python's file names, with
+//! `surrogateescape`, which loses nothing.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-/// A key as Python sees it.
+/// A key as a Python string.
 pub(crate) fn to_python<'py>(py: Python<'py>, key: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     match std::str::from_utf8(key) {
         Ok(text) => Ok(PyString::new(py, text).into_any()),
@@ -13,7 +13,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, key: &[u8]) -> PyResult<Bound<'py,
     }
 }
 
-/// A key that Python names.
+/// A key from a Python argument.
 pub(crate) fn from_python(key: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     if let Ok(text) = key.cast::<PyString>() {
         if let Ok(text) = text.to_str() {

@@ -1,4 +1,4 @@
-//! The keys of a dataset or a view, none of which are held.
+//! The keys of a dataset or a view, read on demand.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::key;
 use crate::opened::{Opened, Shared};
 use crate::selection::Selection;
 
-/// Keys that are read at a time by who goes through all of them.
+/// Number of keys that an iteration reads at a time.
 const BLOCK: u64 = BLOCK_STEP as u64;
 const BLOCK_STEP: usize = 1 << 14;
 const GROUP: u64 = 64;
@@ -50,7 +50,7 @@ fn key_of(opened: &Opened, ordinal: u64) -> Result<Vec<u8>, Raised> {
     Ok(opened.reader.collection().key(ordinal)?.unwrap_or_default())
 }
 
-/// The keys of neighbours, read in one go where they are of one dataset.
+/// The keys of consecutive samples, read together if they belong to one dataset.
 fn neighbours(opened: &Opened, ordinals: std::ops::Range<u64>) -> Result<Vec<Vec<u8>>, Raised> {
     let collection = opened.reader.collection();
     if ordinals.is_empty() {
@@ -101,7 +101,7 @@ impl Keys {
         self.tolist(py)?.call_method0("__reversed__")
     }
 
-    /// All keys at once.
+    /// All keys, as a list.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
         for first in (0..self.selection.len()).step_by(BLOCK_STEP) {

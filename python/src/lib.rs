@@ -1,7 +1,7 @@
 //! The Python module `grainstore._core`: a thin face over the reader, the converters and the writer.
 //!
-//! A class is a file; a call holds no lock of Python's while it waits. Nothing here decides what a dataset is: that is
-//! the libraries' business. The package around it (`python/grainstore`) adds the loader and the adapters for frameworks.
+//! Each class has its own file; no call holds Python's lock while it waits. Nothing here decides what a dataset is: the
+//! libraries do that. The package around it (`python/grainstore`) adds the loader and the adapters for frameworks.
 #![deny(unsafe_code)]
 
 mod argument;

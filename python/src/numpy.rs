@@ -1,4 +1,4 @@
-//! Arrays over our memory. NumPy is asked in Python: what it is asked takes no time of its own.
+//! Arrays over our memory. NumPy is called through Python, which is fast enough for these calls.
 
 use grainstore_format::AttributeType;
 use pyo3::exceptions::{PyMemoryError, PyValueError};
@@ -40,18 +40,18 @@ pub(crate) fn array<'py>(py: Python<'py>, memory: Memory, dtype: &str) -> PyResu
     static FROMBUFFER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     static EMPTY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     if memory.bytes().is_empty() {
-        // Which `frombuffer` refuses.
+        // An empty buffer, which `frombuffer` refuses.
         return function(py, &EMPTY, "empty")?.call1((0, dtype));
     }
     function(py, &FROMBUFFER, "frombuffer")?.call1((memory, dtype))
 }
 
-/// The same, of values.
+/// A read-only array of values.
 pub(crate) fn array_of<'py>(py: Python<'py>, bytes: Vec<u8>, dtype: &str) -> PyResult<Bound<'py, PyAny>> {
     array(py, Memory::whole(std::sync::Arc::new(bytes)), dtype)
 }
 
-/// Values of which some are missing: a masked array. `valid` has a byte for each value, or for each row.
+/// Values of which some are missing: a masked array. `valid` has one byte for each value, or for each row.
 pub(crate) fn masked<'py>(py: Python<'py>, values: Bound<'py, PyAny>, valid: Vec<u8>) -> PyResult<Bound<'py, PyAny>> {
     let valid = array_of(py, valid, "?")?;
     let missing = valid.call_method0("__invert__")?;
@@ -70,14 +70,14 @@ pub(crate) fn masked<'py>(py: Python<'py>, values: Bound<'py, PyAny>, valid: Vec
     py.import("numpy.ma")?.call_method("masked_array", (values,), Some(&options))
 }
 
-/// Rows that are there, each in its place among zeros: a masked array of `shape`.
+/// The rows that are present, each at its index among zeros: a masked array of `shape`.
 pub(crate) fn spread<'py>(
     py: Python<'py>,
     rows: Bound<'py, PyAny>,
     valid: Vec<u8>,
     shape: Vec<u64>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    // Zeros that nobody writes take no memory.
+    // Zeros that are never written take no memory.
     let all =
         py.import("numpy")?.call_method1("zeros", (&shape, rows.getattr("dtype")?)).map_err(|error| match error
             .is_instance_of::<PyMemoryError>(
@@ -93,7 +93,7 @@ pub(crate) fn spread<'py>(
     masked(py, all, valid)
 }
 
-/// Bytes of numbers as an array of a shape.
+/// The bytes of numbers as an array of a shape.
 pub(crate) fn shaped<'py>(py: Python<'py>, memory: Memory, dtype: &str, shape: &[u64]) -> PyResult<Bound<'py, PyAny>> {
     array(py, memory, dtype)?.call_method1("reshape", (shape.to_vec(),))
 }

@@ -1,4 +1,4 @@
-//! What a dataset and its views share: the reader, until it is closed, and how to open it once more.
+//! What a dataset and its views share: the reader, until it is closed, and how to open it again.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ use crate::error::Raised;
 use crate::fork::release;
 use crate::schema::{Name, Names};
 
-/// What payloads are in Python.
+/// The Python type of payloads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Payloads {
     Bytes,
@@ -58,7 +58,8 @@ pub(crate) struct How {
 }
 
 impl How {
-    /// The arguments of `open`, by name. Paths are absolute, for the other process may stand elsewhere.
+    /// The arguments of `open`, by name. Paths are absolute, since the other process may have another working
+    /// directory.
     pub(crate) fn arguments<'py>(&self, py: Python<'py>, generation: Option<usize>) -> PyResult<Bound<'py, PyDict>> {
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
         let paths: Vec<PathBuf> = self.paths.iter().map(absolute).collect();
@@ -78,7 +79,7 @@ impl How {
     }
 }
 
-/// Numbers that say how a dataset is opened, as Python gives them.
+/// The numeric options of `open`, as Python gives them.
 pub(crate) struct Numbers {
     pub(crate) threads: usize,
     pub(crate) queue_bytes: u64,
@@ -106,12 +107,12 @@ impl Numbers {
     }
 }
 
-/// A reader, and what Python needs of its schema.
+/// A reader, and the parts of its schema that Python needs.
 pub(crate) struct Opened {
     pub(crate) reader: Reader,
     pub(crate) names: Arc<Names>,
     pub(crate) how: How,
-    /// Whether a sample's payload is its only field, and `bytes` in Python.
+    /// Whether a sample's payload is a single field, which is `bytes` in Python.
     only_bytes: bool,
 }
 
@@ -134,12 +135,12 @@ impl Opened {
         Ok(Self { reader, names, how, only_bytes })
     }
 
-    /// The name of the only field, where a sample's payload is all of it and `bytes` in Python: the short way.
+    /// The name of the only field, if it is the whole payload and `bytes` in Python: the fast path.
     pub(crate) fn only_bytes(&self) -> Option<&Name> {
         self.names.fields.first().filter(|_| self.only_bytes).map(|(name, _)| name)
     }
 
-    /// The generation that is open, where it is one dataset.
+    /// The generation that is open, if this is a single dataset.
     pub(crate) fn generation(&self) -> Option<usize> {
         let collection = self.reader.collection();
         let only = if collection.member_count() == 1 { collection.member(0).ok() } else { None };
@@ -151,7 +152,7 @@ impl Opened {
     }
 }
 
-/// The reader, until somebody closes it: for all views at once.
+/// The reader, until it is closed: shared by all views.
 pub(crate) struct Shared(RwLock<Option<Arc<Opened>>>);
 
 impl Shared {
@@ -159,7 +160,7 @@ impl Shared {
         Arc::new(Self(RwLock::new(Some(Arc::new(opened)))))
     }
 
-    /// The reader. The lock is held for this moment only: who holds Python's may be waiting for it.
+    /// The reader. The lock is held only for a moment, since a thread that holds Python's lock may be waiting for it.
     pub(crate) fn get(&self) -> Result<Arc<Opened>, Raised> {
         let place = self.0.read().unwrap_or_else(PoisonError::into_inner);
         place.as_ref().map(Arc::clone).ok_or_else(|| Raised::closed("dataset"))

@@ -1,4 +1,4 @@
-//! Long work: on a thread of its own, so that the caller's tells how far it is and hears Ctrl-C.
+//! Long work: runs on its own thread, so that the caller's thread can report progress and notice Ctrl-C.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -10,10 +10,10 @@ use pyo3::types::PyDict;
 
 use crate::error::Raised;
 
-/// How often the caller hears of it.
+/// How often progress is reported.
 const PACE: Duration = Duration::from_millis(100);
 
-/// How far the work is.
+/// The progress of the work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct News {
     pub(crate) stage: &'static str,
@@ -23,7 +23,7 @@ pub(crate) struct News {
     pub(crate) bytes_total: Option<u64>,
 }
 
-/// What the work tells, and is told.
+/// What the working thread and the caller share: progress, and the request to stop.
 #[derive(Default)]
 pub(crate) struct Job {
     cancelled: Arc<AtomicBool>,
@@ -35,12 +35,12 @@ impl Job {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// What is set once the work is to stop.
+    /// The flag that is set when the work is to stop.
     pub(crate) fn stop(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.cancelled)
     }
 
-    /// Whoever comes too late for it misses nothing: it is told again soon.
+    /// Reports progress. A report that is not read in time is replaced by the next one.
     pub(crate) fn tell(&self, news: News) {
         if let Ok(mut place) = self.news.try_lock() {
             *place = Some(news);
@@ -58,8 +58,8 @@ impl Job {
     }
 }
 
-/// Does `work`, and meanwhile calls `progress`. What that raises, Ctrl-C too, stops the work and is raised when it has
-/// cleaned up.
+/// Runs `work`, and calls `progress` meanwhile. An exception from it, Ctrl-C included, stops the work and is raised
+/// when the work has cleaned up.
 pub(crate) fn run<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -75,7 +75,7 @@ pub(crate) fn run<T: Send>(
             result
         });
         let mut stopped_by = None;
-        // The receiver is used by one thread at a time, which the type does not know.
+        // The receiver is used by one thread at a time, which its type does not guarantee.
         let receiver = Mutex::new(receiver);
         loop {
             let waited = py.detach(|| receiver.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(PACE));
@@ -91,7 +91,7 @@ pub(crate) fn run<T: Send>(
         match (stopped_by, result) {
             (Some(error), Ok(Err(_)) | Err(_)) => Err(error),
             (_, Err(_)) => Err(Raised::new("Error", "a thread that worked has panicked; this is a bug").into()),
-            // It was done before it could be stopped.
+            // The work finished before it could be stopped.
             (Some(error), Ok(Ok(_))) => Err(error),
             (None, Ok(result)) => {
                 let done = result?;

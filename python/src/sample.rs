@@ -1,4 +1,4 @@
-//! One sample as a dictionary: its key where that was asked for, its fields, its attributes.
+//! One sample as a dictionary: its key if requested, its fields, its attributes.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::opened::{Opened, Payloads};
 use crate::schema::{FieldBytes, Name, Names, attribute_value};
 use crate::view::Bytes;
 
-/// What a sample is made of beside its payload.
+/// The parts of a sample except its payload.
 pub(crate) struct Sample<'a> {
     pub(crate) collection: &'a Collection,
     pub(crate) names: &'a Names,
@@ -24,10 +24,10 @@ pub(crate) struct Sample<'a> {
     pub(crate) ordinal: u64,
 }
 
-/// Where a payload lies, and its fields in it.
+/// A payload in memory, and its fields.
 pub(crate) struct Payload<'a> {
     pub(crate) owner: Arc<dyn Bytes>,
-    /// Where it starts among the owner's bytes.
+    /// The offset at which it starts in the owner's bytes.
     pub(crate) start: usize,
     pub(crate) fields: &'a [Option<Range<u64>>],
 }
@@ -50,7 +50,7 @@ impl Sample<'_> {
         Ok(sample)
     }
 
-    /// The dictionary with the key, where that was asked for.
+    /// The dictionary, with the key if it was requested.
     fn begun<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let sample = PyDict::new(py);
         if let Some(name) = &self.names.key {
@@ -71,7 +71,7 @@ impl Sample<'_> {
         Ok(())
     }
 
-    /// The same where somebody has to wait for a disk.
+    /// The same, if it may have to wait for a disk.
     #[cold]
     fn add_read_attributes(&self, sample: &Bound<'_, PyDict>) -> PyResult<()> {
         let py = sample.py();
@@ -84,11 +84,11 @@ impl Sample<'_> {
 }
 
 thread_local! {
-    /// Where a payload lies until Python has a copy of it.
+    /// A buffer for a payload until Python has a copy of it.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// So many bytes are kept for the next payload, not more.
+/// Maximum bytes that are kept for the next payload.
 const SCRATCH_LEN_MAX: usize = 256 << 10;
 
 /// Reads a sample and makes its dictionary.
@@ -111,11 +111,11 @@ pub(crate) fn read<'py>(py: Python<'py>, opened: &Opened, ordinal: u64) -> PyRes
     sample.to_dict(py, &Payload { owner: Arc::new(read.payload), start: 0, fields: &fields })
 }
 
-/// A payload of up to so many bytes that is mapped is copied at once. Letting go of Python's lock, and taking it again,
-/// would take a tenth of the time of a sample that is in memory, which is what mapped files are for.
+/// Longest mapped payload that is copied without releasing Python's lock. Releasing the lock and taking it again would
+/// take a tenth of the time of a sample that is in memory, which is what mapped files are for.
 const AT_ONCE_LEN_MAX: u64 = 16 << 10;
 
-/// A sample with all but its payload, and a copy of that which is to be checked yet.
+/// A sample without its payload, and a copy of the payload that is still to be checked.
 struct Copied<'py> {
     sample: PyResult<Bound<'py, PyDict>>,
     payload: Bound<'py, PyBytes>,
@@ -127,7 +127,7 @@ impl AsRef<[u8]> for Copied<'_> {
     }
 }
 
-/// A sample of one field that is mapped, and not longer than that.
+/// A mapped sample with one field that is not longer than that.
 fn read_mapped<'py>(
     py: Python<'py>,
     opened: &Opened,
@@ -137,13 +137,13 @@ fn read_mapped<'py>(
     let but_payload = || {
         let dict = sample.begun(py)?;
         if !sample.names.attributes.is_empty() {
-            // Its place is before theirs.
+            // Its item comes before theirs in the dictionary.
             dict.set_item(name.object(py), py.None())?;
             sample.add_attributes(&dict)?;
         }
         Ok(dict)
     };
-    // The payload is on its way from memory while all else is made.
+    // The payload is fetched from memory while everything else is created.
     let copy = |payload: &[u8]| Copied { sample: but_payload(), payload: PyBytes::new(py, payload) };
     let copied = opened.reader.get_copied(sample.ordinal, AT_ONCE_LEN_MAX, copy).map_err(Raised::from)?;
     let Some(Copied { sample, payload }) = copied else { return Ok(None) };
@@ -152,7 +152,7 @@ fn read_mapped<'py>(
     Ok(Some(dict))
 }
 
-/// A payload as `bytes`, by way of memory that is used again.
+/// A payload as `bytes`, copied through a buffer that is reused.
 fn read_bytes<'py>(py: Python<'py>, opened: &Opened, ordinal: u64) -> PyResult<Bound<'py, PyBytes>> {
     let mut scratch = SCRATCH.take();
     let read = py.detach(|| opened.reader.get_into(ordinal, &mut scratch));

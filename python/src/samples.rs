@@ -12,7 +12,7 @@ use crate::fork::lock;
 use crate::opened::Shared;
 use crate::selection::Selection;
 
-/// Samples, and bytes, that are read together.
+/// Maximum number of samples, and of bytes, that are read together.
 const COUNT_MAX: u64 = 256;
 const LEN_MAX: u64 = 16 << 20;
 
@@ -25,7 +25,7 @@ pub(crate) struct Samples {
 }
 
 struct At {
-    /// The place behind what was read.
+    /// The position after what was read.
     next: u64,
     batch: Option<(Batch, usize)>,
 }
@@ -35,7 +35,7 @@ impl Samples {
         Self { shared, selection, at: ForkLock::new(At { next: 0, batch: None }) }
     }
 
-    /// Reads what comes next; `None` at the end.
+    /// Reads the next samples; `None` at the end.
     fn read(&self, next: u64) -> Result<Option<Batch>, Raised> {
         let opened = self.shared.get()?;
         let end = self.selection.len().min(next.saturating_add(COUNT_MAX));
@@ -65,7 +65,7 @@ impl Samples {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let (batch, number) = {
-            // Whoever waits for another thread that reads does not hold Python's lock.
+            // Python's lock is not held while waiting for another thread that reads.
             let found = py.detach(|| -> Result<_, Raised> {
                 let mut at = lock(&self.at)?;
                 if at.batch.as_ref().is_none_or(|(batch, number)| *number >= batch.len()) {

@@ -13,7 +13,7 @@ use crate::numpy;
 use crate::opened::Payloads;
 use crate::view::{Bytes, Memory};
 
-/// A name that dictionaries have as a key. It is one object, so that looking it up compares addresses.
+/// A name that is used as a dictionary key. It is one object, so that looking it up compares addresses.
 pub(crate) struct Name {
     text: String,
     object: PyOnceLock<Py<PyString>>,
@@ -37,11 +37,11 @@ impl Name {
 pub(crate) struct Names {
     pub(crate) attributes: Vec<(Name, AttributeType)>,
     pub(crate) fields: Vec<(Name, FieldType)>,
-    /// Where samples are to have their key with them.
+    /// Whether samples have an item with their key.
     pub(crate) key: Option<Name>,
 }
 
-/// What a name stands for, with its number.
+/// The kind of column that a name refers to, with its number.
 #[derive(Clone, Copy)]
 pub(crate) enum Member {
     Key,
@@ -73,7 +73,7 @@ impl Names {
         })
     }
 
-    /// Name to type, as `Writer` takes it.
+    /// Names and types, in the form that `Writer` takes.
     pub(crate) fn types<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let types = PyDict::new(py);
         for (name, kind) in &self.fields {
@@ -86,7 +86,7 @@ impl Names {
     }
 }
 
-/// An attribute's value; `None` where it is missing.
+/// An attribute's value; `None` if it is missing.
 pub(crate) fn attribute_value(py: Python<'_>, value: Option<AttributeValue>) -> PyResult<Bound<'_, PyAny>> {
     Ok(match value {
         None => py.None().into_bound(py),
@@ -98,7 +98,7 @@ pub(crate) fn attribute_value(py: Python<'_>, value: Option<AttributeValue>) -> 
     })
 }
 
-/// A field's bytes: in a piece of memory that may be lent.
+/// A field's bytes, in memory that can be lent to Python.
 pub(crate) struct FieldBytes<'a> {
     pub(crate) owner: &'a Arc<dyn Bytes>,
     pub(crate) range: Range<usize>,
@@ -113,7 +113,7 @@ impl FieldBytes<'_> {
         Memory::of(Arc::clone(self.owner), self.range.clone())
     }
 
-    /// As Python sees it.
+    /// The value as a Python object.
     pub(crate) fn value<'py>(
         &self,
         py: Python<'py>,
@@ -145,13 +145,13 @@ fn array_value<'py>(
     numpy::shaped(py, memory, numpy::dtype_of(element), shape)
 }
 
-/// Bytes of an array. Where a dimension is 0, the others may be as large as they like.
+/// Byte length of an array. If one dimension is 0, the others may be of any size.
 pub(crate) fn array_len(element: AttributeType, shape: &[u64]) -> u64 {
     let elements = if shape.contains(&0) { 0 } else { shape.iter().product() };
     u64::from(element.width()).saturating_mul(elements)
 }
 
-/// Whether a field holds as many bytes as its shape says. Whoever wrote it may have written anything.
+/// Checks that a field has as many bytes as its shape requires; files from other writers may contain anything.
 pub(crate) fn check_array_len(name: &Name, len: usize, element: AttributeType, shape: &[u64]) -> Result<(), Raised> {
     let expected = array_len(element, shape);
     if len as u64 == expected {
@@ -164,6 +164,6 @@ pub(crate) fn check_array_len(name: &Name, len: usize, element: AttributeType, s
 pub(crate) fn text<'py>(py: Python<'py>, name: &Name, bytes: &[u8]) -> Result<Bound<'py, PyString>, Raised> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(PyString::new(py, text)),
-        Err(error) => Err(Raised::new("Damaged", format!("field \"{}\" is no UTF-8: {error}", name.text()))),
+        Err(error) => Err(Raised::new("Damaged", format!("field \"{}\" is not UTF-8: {error}", name.text()))),
     }
 }

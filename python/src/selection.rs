@@ -1,4 +1,4 @@
-//! Which samples a dataset or a view of it has, in which order.
+//! Which samples a dataset or a view of it has, and in which order.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,18 +7,18 @@ use grainstore_reader::Subset;
 
 use crate::error::Raised;
 
-/// Samples by their place.
+/// A sequence of samples.
 #[derive(Clone)]
 pub(crate) enum Selection {
-    /// All of them, or neighbours.
+    /// All samples, or a contiguous range.
     Range(Range<u64>),
-    /// Some, in ascending order.
+    /// Some samples, in ascending order.
     Subset(Arc<Subset>),
-    /// Any, in any order, some perhaps twice.
+    /// Any samples, in any order, with possible repeats.
     List(Arc<[u64]>),
 }
 
-/// A slice of Python's, resolved.
+/// A slice of Python, resolved.
 #[derive(Clone, Copy)]
 pub(crate) struct Slice {
     pub(crate) start: i64,
@@ -35,7 +35,7 @@ impl Selection {
         }
     }
 
-    /// The ordinal at a place, counted from the end where it is negative.
+    /// The ordinal at an index, counted from the end if it is negative.
     pub(crate) fn ordinal(&self, index: i64) -> Result<u64, Raised> {
         let len = self.len();
         let place = if index < 0 { len.checked_sub(index.unsigned_abs()) } else { Some(index.unsigned_abs()) };
@@ -45,7 +45,7 @@ impl Selection {
         }
     }
 
-    /// The ordinal at a place below the length.
+    /// The ordinal at an index below the length.
     fn at(&self, place: u64) -> u64 {
         match self {
             Self::Range(range) => range.start + place,
@@ -54,12 +54,12 @@ impl Selection {
         }
     }
 
-    /// The ordinals at places, which may be counted from the end.
+    /// The ordinals at indices, which may be counted from the end.
     pub(crate) fn ordinals(&self, indices: &[i64]) -> Result<Vec<u64>, Raised> {
         indices.iter().map(|&index| self.ordinal(index)).collect()
     }
 
-    /// The ordinals at a range of places below the length.
+    /// The ordinals at a range of indices below the length.
     pub(crate) fn ordinals_at(&self, places: Range<u64>) -> Vec<u64> {
         match self {
             Self::Range(range) => (range.start + places.start..range.start + places.end).collect(),
@@ -87,7 +87,7 @@ impl Selection {
         }
     }
 
-    /// Those of this selection that `wanted` has too.
+    /// The samples of this selection that are also in `wanted`.
     pub(crate) fn filter(&self, wanted: Subset) -> Result<Self, Raised> {
         match self {
             Self::Range(range) if *range == (0..wanted.sample_count()) => Ok(Self::Subset(Arc::new(wanted))),
@@ -108,7 +108,7 @@ impl Selection {
         Ok(Self::Subset(Arc::new(subset)))
     }
 
-    /// What an epoch visits; `None`: all samples.
+    /// The samples that an epoch visits; `None`: all samples.
     pub(crate) fn for_epoch(&self, sample_count: u64) -> Result<Option<Arc<Subset>>, Raised> {
         let wrong = |error: grainstore_reader::SubsetError| Raised::option(error.to_string());
         match self {

@@ -1,4 +1,4 @@
-//! Checking a dataset, and mending its merged index.
+//! Checking a dataset, and rebuilding its merged index.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use crate::convert::jobs as jobs_of;
 use crate::error::Raised;
 use crate::progress::{News, run};
 
-/// Check every checksum and every rule of the dataset at `path`. Damage is listed, not raised: `report["ok"]`.
+/// Check every checksum and every rule of the dataset at `path`. Damage is listed, not raised: see `report["ok"]`.
 #[pyfunction]
 #[pyo3(signature = (path, *, jobs=None, allow_external=false, progress=None))]
 pub(crate) fn verify<'py>(
@@ -58,7 +58,7 @@ fn row(py: Python<'_>, damage: Damage) -> PyResult<Bound<'_, PyDict>> {
     Ok(row)
 }
 
-/// Make a lost or damaged merged index again from the segments.
+/// Rebuild a lost or damaged merged index from the segments.
 #[pyfunction]
 pub(crate) fn rebuild_index(py: Python<'_>, path: PathBuf) -> PyResult<()> {
     let storage: Arc<dyn Storage> = Arc::new(DiskStorage);

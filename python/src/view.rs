@@ -1,4 +1,4 @@
-//! Memory that Python looks at without a copy.
+//! Memory that Python reads without a copy.
 
 use std::ffi::c_int;
 use std::ops::Range;
@@ -8,9 +8,9 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
-/// Bytes that stay where they are, unchanged, for as long as their owner lives.
+/// Bytes that neither move nor change as long as their owner lives.
 pub(crate) trait Bytes: Send + Sync {
-    /// The bytes: the same ones at every call.
+    /// The bytes; every call returns the same ones.
     fn bytes(&self) -> &[u8];
 }
 
@@ -20,7 +20,7 @@ impl Bytes for Vec<u8> {
     }
 }
 
-/// Bytes that NumPy and memoryview look at where they lie, and never change.
+/// Bytes that NumPy and memoryview read in place, and never change.
 #[pyclass(frozen, module = "grainstore._core")]
 pub(crate) struct Memory {
     owner: Arc<dyn Bytes>,
@@ -28,7 +28,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// The bytes of `owner` in `range`, which lies inside them.
+    /// The bytes of `owner` in `range`, which must be inside them.
     pub(crate) fn of(owner: Arc<dyn Bytes>, range: Range<usize>) -> Self {
         Self { owner, range }
     }

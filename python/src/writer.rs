@@ -18,16 +18,16 @@ use crate::given::{append_field, present, scalar};
 use crate::key;
 use crate::schema::Names;
 
-/// Writes a dataset, in the order of the calls. It appears under its name when the `with` block ends; where that raises,
-/// nothing does.
+/// Writes a dataset, in the order of the calls. It appears under its name when the `with` block ends; if the block
+/// raises, nothing appears.
 #[pyclass(frozen, module = "grainstore")]
 pub(crate) struct Writer {
     path: PathBuf,
     names: Names,
     keyed: bool,
-    /// `None` once it was closed.
+    /// `None` once the writer was closed.
     writer: ForkLock<Option<DatasetWriter>>,
-    /// Samples that were written, once it was closed.
+    /// The number of samples written, once the writer was closed.
     written: OnceLock<u64>,
 }
 
@@ -105,14 +105,14 @@ impl Writer {
         {
             return Err(error);
         }
-        // Of one field, all of it: nothing frames it.
+        // A single field is the whole payload: nothing frames it.
         if let [Some(_)] = fields[..] {
             fields.clear();
         }
         Ok(Sample { key, attributes, payload, fields })
     }
 
-    /// The error for a name that is not in the schema, where there is one.
+    /// The error for a name that is not in the schema, if there is one.
     fn unknown_name(&self, values: &Bound<'_, PyDict>) -> PyResult<Option<PyErr>> {
         let known: Vec<&str> = self.names.all().map(|(name, _)| name.text()).collect();
         for name in values.keys() {
@@ -125,7 +125,7 @@ impl Writer {
         Ok(None)
     }
 
-    /// The threads that write, and what they wrote, are those of the process that began.
+    /// Threads and written data belong to the process that created the writer.
     fn at_home(&self) -> Result<&ForkLock<Option<DatasetWriter>>, Raised> {
         let what = "the writer belongs to the process that this one was forked from: write there, or begin one here";
         if self.writer.is_current() { Ok(&self.writer) } else { Err(Raised::new("Forked", what)) }
@@ -148,7 +148,7 @@ impl Writer {
             let Some(writer) = lock(self.at_home()?)?.take() else { return Ok(()) };
             let taken = writer.taken();
             writer.finish()?;
-            // It was closed once.
+            // The writer was already closed.
             let _ = self.written.set(taken);
             Ok(())
         });
@@ -161,7 +161,7 @@ impl Drop for Writer {
         let is_here = self.writer.is_current();
         match self.writer.get_mut().take() {
             Some(writer) if is_here => release(writer),
-            // It would remove what the other process writes.
+            // Discarding would remove what the other process writes.
             elsewhere => std::mem::forget(elsewhere),
         }
     }
@@ -169,9 +169,9 @@ impl Drop for Writer {
 
 #[pymethods]
 impl Writer {
-    /// Begin the dataset `path`. schema: name to type; "bytes", "str" and arrays such as "float32[768]" are fields,
-    /// "int64", "float32", "bool" and the like attributes. append: add to the dataset that stands there, whose schema it
-    /// is, as a new generation.
+    /// Begin the dataset `path`. schema: names and types; "bytes", "str" and arrays such as "float32[768]" are fields,
+    /// "int64", "float32", "bool" and similar types are attributes. append: add to the existing dataset as a new
+    /// generation, with its schema.
     #[new]
     #[pyo3(signature = (path, schema=None, *, keyed=true, append=false, overwrite=false, metadata=None, compress=None, chunk_bytes=262_144, segment_bytes=4_294_967_296, align="1", hash_seed=0, jobs=None))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
@@ -208,9 +208,10 @@ impl Writer {
         let schema = schema.ok_or_else(|| PyTypeError::new_err("schema is missing: a dictionary of name to type"))?;
         let schema = schema_of(schema)?;
         if schema.attribute("key").is_some() || schema.field("key").is_some() {
-            return Err(
-                Raised::option("schema: \"key\" is the sample's key; call the attribute or field otherwise").into()
-            );
+            return Err(Raised::option(
+                "schema: \"key\" is the sample's key; choose another name for the attribute or field",
+            )
+            .into());
         }
         let names = Names::of(&schema, false);
         let geometry = Geometry { chunk_size: chunk_size(chunk_bytes)?, alignment: alignment(align)?, hash_seed };
@@ -227,7 +228,7 @@ impl Writer {
         Ok(Self { path, names, keyed, writer: ForkLock::new(Some(writer)), written: OnceLock::new() })
     }
 
-    /// Write a sample: its key, and a value for every name of the schema; one that is left out, or None, is missing.
+    /// Write a sample: its key, and a value for every name of the schema; a value that is omitted, or None, is missing.
     #[pyo3(signature = (**values))]
     fn write(&self, py: Python<'_>, values: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let empty = PyDict::new(py);
@@ -265,7 +266,7 @@ impl Writer {
         self.with(py, |writer| Ok(writer.write_batch(samples)?))
     }
 
-    /// Samples that it took; it can be asked once it was closed, too.
+    /// The number of samples written so far; also available once the writer was closed.
     #[getter]
     fn count(&self, py: Python<'_>) -> PyResult<u64> {
         if let Some(written) = self.written.get() {
@@ -274,12 +275,12 @@ impl Writer {
         self.with(py, |writer| Ok(writer.taken()))
     }
 
-    /// Finish: after this the dataset stands under its name.
+    /// Finish the dataset: after this it exists under its name.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.finish(py)
     }
 
-    /// Give up: nothing appears under the name.
+    /// Discard the dataset: nothing appears under the name.
     fn discard(&self, py: Python<'_>) -> PyResult<()> {
         Ok(py.detach(|| -> Result<_, Raised> {
             let writer = lock(self.at_home()?)?.take();
@@ -295,7 +296,7 @@ impl Writer {
     #[pyo3(signature = (kind, *_exception))]
     fn __exit__(&self, py: Python<'_>, kind: &Bound<'_, PyAny>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
         match kind.is_none() {
-            // A forked process that leaves the block leaves the writer to the one that made it.
+            // If a forked process leaves the block, the writer stays with the process that created it.
             _ if !self.writer.is_current() => Ok(()),
             true => self.close(py),
             false => self.discard(py),

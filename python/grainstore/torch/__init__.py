@@ -1,8 +1,8 @@
 """grainstore in PyTorch.
 
 ``MapDataset`` is read by number, in the order of a sampler. ``IterableDataset`` gives epochs in grainstore's own order,
-which reads the storage at its best, shared out among ranks and workers, and resumed in mid-epoch. ``ImageFolder`` takes
-the place of torchvision's.
+which reads the storage at full speed; it can be shared among ranks and workers, and resumed within an epoch.
+``ImageFolder`` replaces torchvision's.
 
 >>> import grainstore.torch                                                                  # doctest: +SKIP
 >>> from torch.utils.data import DataLoader                                                  # doctest: +SKIP
@@ -13,7 +13,7 @@ the place of torchvision's.
 try:
     import torch as _torch  # noqa: F401
 except ImportError as error:
-    raise ImportError(f"grainstore.torch needs PyTorch, which is not here ({error}): pip install torch") from error
+    raise ImportError(f"grainstore.torch needs PyTorch, which cannot be imported ({error}): pip install torch") from error
 
 from grainstore.torch._image_folder import ImageFolder
 from grainstore.torch._iterable import IterableDataset

@@ -1,4 +1,4 @@
-"""Labelled pictures, as torchvision's ImageFolder has them."""
+"""Labelled pictures, like torchvision's ImageFolder."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import torch.utils.data
 from grainstore import Dataset, InvalidOption
 from grainstore.torch._samples import Source, failed, opened
 
-# Those of torchvision's ImageFolder.
+# The same as in torchvision's ImageFolder.
 _EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 
 
 class ImageFolder(torch.utils.data.Dataset[tuple[Any, Any]]):
-    """Takes the place of ``torchvision.datasets.ImageFolder``, for a dataset that ``grainstore.convert`` made of the folder.
+    """Replaces ``torchvision.datasets.ImageFolder``, for a dataset that ``grainstore.convert`` made of the folder.
 
     ``dataset[i]`` is a picture (PIL, RGB) and the number of its class, or what ``transform`` and ``target_transform``
-    make of them. The numbers are torchvision's: by class, then by path; files that are not named as pictures are left
-    out (unless none is). What ``loader`` or a transform raises becomes ``grainstore.TransformFailed``, which names the
-    sample.
+    make of them. The numbers are torchvision's: by class, then by path; files without the extension of a
+    picture are skipped (unless no file has one). Exceptions of ``loader`` or a transform become
+    ``grainstore.TransformFailed``, which names the sample.
 
-    root: what ``grainstore.open`` gave, a view of it, or a path (or several) to be opened. Its samples need keys, an
+    root: a result of ``grainstore.open``, a view of it, or a path (or several) to be opened. Its samples need keys, an
         attribute ``label``, and the metadata ``class_names``.
     loader: a function of a file's bytes (not of its path) that gives a picture; by default Pillow.
 
@@ -51,7 +51,7 @@ class ImageFolder(torch.utils.data.Dataset[tuple[Any, Any]]):
         order = _order(keys, labels)
         self.samples: list[tuple[str, int]] = [(keys[place], int(labels[place])) for place in order]
         self.targets = [target for _, target in self.samples]
-        # Samples by the numbers that they have here.
+        # Samples by their index in this dataset.
         self._view = dataset.select(order)
 
     @property
@@ -65,7 +65,7 @@ class ImageFolder(torch.utils.data.Dataset[tuple[Any, Any]]):
         return self._made(index, self._view[index])
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, Any]]:
-        """The pictures of these numbers, read together."""
+        """The pictures with these numbers, read together."""
         samples = self._view.__getitems__(indices)
         return [self._made(index, sample) for index, sample in zip(indices, samples, strict=True)]
 
@@ -89,7 +89,7 @@ class ImageFolder(torch.utils.data.Dataset[tuple[Any, Any]]):
 
 
 def rgb(file: bytes) -> Any:
-    """The picture in a file, as PIL's, in RGB: torchvision's default loader, for bytes."""
+    """The picture in a file as a PIL image in RGB, like torchvision's default loader, but from bytes."""
     from PIL import Image
 
     with Image.open(io.BytesIO(file)) as picture:
@@ -100,7 +100,7 @@ def _pillow() -> Callable[[bytes], Any]:
     try:
         import PIL.Image  # noqa: F401
     except ImportError as error:
-        why = f"ImageFolder needs Pillow, which is not here ({error}): pip install pillow, or give it a loader"
+        why = f"ImageFolder needs Pillow, which cannot be imported ({error}): pip install pillow, or give it a loader"
         raise ImportError(why) from error
     return rgb
 
@@ -143,7 +143,7 @@ def _field(dataset: Dataset) -> str:
 
 
 def _order(keys: list[str], labels: Any) -> list[int]:
-    """Places by class, folder and file, as torchvision walks through a tree."""
+    """Indices sorted by class, folder and file, the order in which torchvision walks a tree."""
     places = [place for place, key in enumerate(keys) if key.lower().endswith(_EXTENSIONS)] or range(len(keys))
     by_path = {place: keys[place].rpartition("/") for place in places}
     return sorted(by_path, key=lambda place: (labels[place], by_path[place]))

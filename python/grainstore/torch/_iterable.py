@@ -21,7 +21,7 @@ from grainstore.torch._tensors import tensors
 
 State = dict[str, Any]
 
-# Places of what the workers share with the process that started them.
+# Indices into the tensor that workers share with the process that started them.
 _EPOCH, _SET_COUNT, _FINISHED_AT = range(3)
 _WARNED = -1
 
@@ -31,33 +31,33 @@ class _Pass:
     """One pass over the dataset in this process."""
 
     reader: Reader
-    # Its state before anything was handed out, and how often set_epoch had been called.
+    # Its state before anything was returned, and the number of set_epoch calls until then.
     begun: State
     set_count: int
-    # None once all was handed out.
+    # None once everything was returned.
     loader: Loader | None
 
 
 class IterableDataset(torch.utils.data.IterableDataset[Any]):
     """An iterable-style dataset: each pass over it is an epoch, in an order that ``seed`` and the epoch decide.
 
-    dataset: what ``grainstore.open`` gave, a view of it, or a path (or several) to be opened.
-    batch_size: ``None`` gives samples, a dictionary each, for ``DataLoader(dataset, batch_size=...)`` to collate. A
+    dataset: a result of ``grainstore.open``, a view of it, or a path (or several) to be opened.
+    batch_size: ``None`` gives samples, each a dictionary, for ``DataLoader(dataset, batch_size=...)`` to collate. A
         number gives whole batches, for ``DataLoader(dataset, batch_size=None)``: dictionaries, in which numbers and
         arrays are tensors of the dataset's types, texts lists of ``str``, and bytes lists of ``bytes``. A sample that
         lacks a number or an array cannot be in a tensor: it raises ``grainstore.InvalidOption``, which names it.
     order, seed, window_bytes, lanes, on_damage: as in ``grainstore.Loader``.
     rank, world_size: which share of each epoch this is; by default ``torch.distributed`` or the launcher's environment
-        variables are asked in the process that makes the ``DataLoader``, when an epoch begins.
-    tail, drop_last: what becomes of samples that do not fill a batch of every rank: ``"short"`` hands out each once,
-        ``"drop"`` leaves some out, ``"pad"`` repeats some. By default each once, unless the ranks would have unequally
-        many batches (samples, where ``batch_size`` is ``None``): that is refused.
-    transform: a function of a sample. What it raises becomes ``grainstore.TransformFailed``, which names the sample.
-    collate: a function that makes a batch of a list of samples; where there is a ``transform``, by default PyTorch's.
+        variables are read in the process that makes the ``DataLoader``, when an epoch begins.
+    tail, drop_last: what to do with samples that do not fill a batch of every rank: ``"short"`` returns each once,
+        ``"drop"`` drops some, ``"pad"`` repeats some. By default each is returned once, unless the ranks would have
+        different numbers of batches (of samples, if ``batch_size`` is ``None``): that is refused.
+    transform: a function of a sample. Its exceptions become ``grainstore.TransformFailed``, which names the sample.
+    collate: a function that makes a batch from a list of samples; with a ``transform``, by default PyTorch's.
     num_threads, prefetch: threads that transform, ``prefetch`` batches ahead; in a worker one thread by default.
 
-    The workers of a ``DataLoader`` each read a share, and give as many batches as none would; the order, and which
-    samples share a batch, is another for another number of them. Call ``set_epoch`` before each epoch: it reaches
+    The workers of a ``DataLoader`` each read a share, and together return as many batches as without workers; the order,
+    and which samples share a batch, depend on the number of workers. Call ``set_epoch`` before each epoch: it reaches
     workers, too.
     """
 
@@ -97,25 +97,25 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._must_be_even = tail is None and not drop_last
         self._num_threads, self._prefetch = num_threads, prefetch
         self._window_bytes, self._lanes, self._on_damage = window_bytes, lanes, on_damage
-        # Workers see what is written here, those that go on from one epoch to the next as well.
+        # Workers see what is written here, including persistent workers.
         self._shared = torch.zeros(3, dtype=torch.int64).share_memory_()  # type: ignore[no-untyped-call]
         self._resume: State | None = None
         self._pass: _Pass | None = None
         # The process that this was unpickled in; rank and world size of the one that pickled it.
         self._told: tuple[int, tuple[int, int]] | None = None
-        # What cannot be is said now, not when the first epoch begins.
+        # Invalid options are reported now, not when the first epoch begins.
         self._loader(self._reader(), 0)
 
     @property
     def epoch(self) -> int:
-        """The number of the epoch that goes on, or else of the next one."""
+        """The number of the current epoch, or of the next one if none is running."""
         return int(self._shared[_EPOCH])
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which epoch the next pass is, here and in the workers of every ``DataLoader``.
+        """Set the number of the next epoch, here and in the workers of every ``DataLoader``.
 
-        Without workers, a pass that was finished is followed by the next epoch. Workers cannot tell: there, passes
-        are the same epoch until this is called, of which they warn.
+        Without workers, a finished pass is followed by the next epoch. Workers cannot know that a pass is finished:
+        they read the same epoch again until this is called, and warn about it.
         """
         if epoch < 0:
             raise InvalidOption(f"epoch is {epoch}, expected 0 or more")
@@ -125,7 +125,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._shared[_SET_COUNT] += 1
 
     def __len__(self) -> int:
-        """Batches of a whole epoch of this rank, however many workers; samples, where it gives samples."""
+        """Number of batches in a whole epoch of this rank, with any number of workers; of samples if it gives samples."""
         rank, world_size = self._rank_and_world_size()
         return self._division().batch_count(rank, world_size)
 
@@ -147,14 +147,14 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         return self._read(self._pass, loader)
 
     def state_dict(self) -> State:
-        """Where this process's pass stands, after what it handed out. ``load_state_dict`` goes on from it.
+        """The position of this process's pass, after what it returned. ``load_state_dict`` resumes from it.
 
-        ``torchdata.stateful_dataloader.StatefulDataLoader`` asks each worker. With a plain ``DataLoader`` this is of
-        use without workers only.
+        ``torchdata.stateful_dataloader.StatefulDataLoader`` calls this in each worker. With a plain ``DataLoader`` it is
+        useful only without workers.
         """
         if self._pass is not None:
             reader, loader = self._pass.reader, self._pass.loader
-            # In a worker, what is finished stays so until its next epoch: the others may still read.
+            # In a worker, a finished pass stays finished until the next epoch: other workers may still read.
             inner = {**self._pass.begun, "position": len(self.dataset)} if loader is None else loader.state_dict()
         elif self._resume is not None:
             return self._resume
@@ -169,16 +169,16 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from a state of the same dataset, view, seed and order, with as many workers.
+        """Resume from a state of the same dataset, view, seed and order, with the same number of workers.
 
         With workers, more than one, ``world_size`` and ``batch_size`` must be the same, too.
         """
         if not isinstance(state, dict) or not isinstance(state.get("loader"), dict):
-            raise InvalidState("a state is what state_dict gives, a dictionary with num_workers, world_size and loader")
+            raise InvalidState("a state is the result of state_dict, a dictionary with num_workers, world_size and loader")
         reader = self._reader()
         self._loader(reader, 0).load_state_dict(state["loader"])
         if reader.num_workers == 0:
-            # Not in a worker: it would overrule what was set meanwhile.
+            # Not in a worker: it would overwrite what was set meanwhile.
             self._shared[_EPOCH] = state["loader"]["epoch"]
         self._resume, self._pass = dict(state), None
 
@@ -199,8 +199,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         return f"<grainstore.torch.IterableDataset of {self.dataset!r}, batch_size={self.batch_size}, epoch {self.epoch}>"
 
     def _rank_and_world_size(self) -> tuple[int, int]:
-        # A worker that was not forked knows nothing of torch.distributed, and was told. The training process itself may
-        # have been started by another, whose rank is none of its business; so may a worker have been forked from it.
+        # A worker that was not forked does not know torch.distributed, and got the rank by pickle. The training process
+        # itself may have been started by another process, whose rank must not be used, and may fork workers in turn.
         if self._told is not None and self._told[0] == os.getpid() and torch.utils.data.get_worker_info() is not None:
             return self._told[1]
         return rank_and_world_size(self._rank, self._world_size)
@@ -235,14 +235,14 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             window_bytes=self._window_bytes,
             lanes=self._lanes,
             on_damage=self._on_damage,
-            # Each pass has a loader of its own, and most workers do not live longer.
+            # Each pass has its own loader, and most workers do not live longer.
             prefetch_next_epoch=False,
         )
 
     def _read(self, current: _Pass, loader: Loader) -> Iterator[Any]:
         reader, division, start = current.reader, self._division(), current.begun["position"]
-        # What does not fill a batch of all workers is divided among the ranks anew, and a worker takes one batch of its
-        # rank's: so there are as many batches, and as full, as without workers. Samples fall out so by themselves.
+        # Samples that do not fill a batch of all workers are divided among the ranks again, and a worker takes one batch of
+        # its rank: so there are as many batches, and as full, as without workers. Single samples need no such step.
         anew = reader.num_workers > 1 and (self.batch_size is not None or self._tail != "short")
         if anew:
             count = division.whole_count(reader.count, start)
@@ -258,7 +258,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
                 yield item
         current.loader = None
         if reader.num_workers:
-            # A state of an end is loaded only to find that nothing is left.
+            # A state at the end of an epoch is loaded only to find that nothing is left.
             read_some = start < division.sample_count and current.begun["epoch"] == self.epoch
             if read_some and self._shared[_FINISHED_AT] != _WARNED:
                 self._shared[_FINISHED_AT] = current.set_count + 1
@@ -267,7 +267,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             self._shared[_EPOCH] += 1
 
     def _handed_out(self, loader: Loader, count: int) -> Iterator[Any]:
-        """So many items of the loader, as the user is to have them."""
+        """The first ``count`` items of the loader, in the form that the user gets."""
         for item in islice(loader, count):
             if self.transform is not None or self.collate is not None:
                 yield item
@@ -275,7 +275,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
                 yield owned(item) if self.batch_size is None else tensors(item)
 
     def _warn_of_repeat(self, reader: Reader) -> None:
-        """Say once that an epoch is read again because nobody said that it is another."""
+        """Warn once that an epoch is read again because set_epoch was not called."""
         repeats = self._shared[_FINISHED_AT] == self._shared[_SET_COUNT] + 1
         if reader.num_workers and reader.worker == 0 and repeats and self.order != "sequential":
             self._shared[_FINISHED_AT] = _WARNED
@@ -286,11 +286,11 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     def _check_fits(self, state: State, reader: Reader) -> None:
         expected = {"num_workers": reader.num_workers, "world_size": reader.world_size, "batch_size": self.batch_size}
-        # One reader's position is that of the epoch, from which any number of ranks go on.
+        # The position of a single reader is that of the epoch, from which any number of ranks can resume.
         names = expected if reader.num_workers > 1 else ["num_workers"]
         for name in names:
             if state.get(name) != expected[name]:
                 raise InvalidState(
                     f"the state is of {name}={state.get(name)}, and this is read with {name}={expected[name]}: "
-                    "go on with what the state was saved with, or begin an epoch with set_epoch"
+                    "continue with the values that the state was saved with, or begin an epoch with set_epoch"
                 )

@@ -12,14 +12,14 @@ from grainstore.torch._samples import Sample, Source, failed, opened, owned
 
 
 class MapDataset(torch.utils.data.Dataset[Any]):
-    """A map-style dataset: ``dataset[i]`` is what grainstore gives, a dictionary, or what ``transform`` makes of it.
+    """A map-style dataset: ``dataset[i]`` is a sample as a dictionary, or what ``transform`` makes of it.
 
-    dataset: what ``grainstore.open`` gave, a view of it, or a path (or several) to be opened.
-    transform: a function of a sample that gives whatever is to be collated. What it raises becomes
+    dataset: a result of ``grainstore.open``, a view of it, or a path (or several) to be opened.
+    transform: a function of a sample that returns whatever is to be collated. Its exceptions become
         ``grainstore.TransformFailed``, which names the sample.
 
-    ``DataLoader`` asks for a batch at once, and its samples are read together. Slices are views. Arrays are copies that
-    may be written to. A value that a sample lacks is ``None``, which ``DataLoader`` refuses to collate: fill it in
+    ``DataLoader`` requests a whole batch at once, and its samples are read together. Slices are views. Arrays are
+    writable copies. A value that a sample lacks is ``None``, which ``DataLoader`` refuses to collate: fill it in
     ``transform``.
     """
 
@@ -37,7 +37,7 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         return self._transformed(index, self.dataset[index])
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
-        """The samples of these numbers, read together."""
+        """The samples with these numbers, read together."""
         samples = self.dataset.__getitems__(indices)
         return [self._transformed(index, sample) for index, sample in zip(indices, samples, strict=True)]
 

@@ -1,4 +1,4 @@
-"""Samples on their way into PyTorch."""
+"""Samples in the form that PyTorch needs."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from grainstore import Dataset, TransformFailed
 
 Sample = dict[str, Any]
 Path = str | os.PathLike[str]
-# An open dataset or a view of one; or what grainstore.open takes.
+# An open dataset or a view of one; or the argument of grainstore.open.
 Source = Dataset | Path | Iterable[Path]
 
 
 def opened(source: Source) -> Dataset:
-    """The dataset, opened where it is not yet."""
+    """The dataset, opened if it is not open yet."""
     return source if isinstance(source, Dataset) else grainstore.open(source)
 
 
 def owned(sample: Sample) -> Sample:
-    """The sample with arrays of its own: there are no read-only tensors, and PyTorch warns of such arrays."""
+    """The sample with writable copies of its arrays: tensors cannot be read-only, and PyTorch warns about such arrays."""
     for name, value in sample.items():
         if isinstance(value, np.ndarray) and not value.flags.writeable:
             sample[name] = value.copy()
@@ -31,7 +31,7 @@ def owned(sample: Sample) -> Sample:
 
 
 class OnOwned:
-    """A transform of samples that have arrays of their own."""
+    """A transform that gets samples with writable arrays."""
 
     def __init__(self, transform: Callable[[Sample], Any]) -> None:
         self._transform = transform
@@ -41,7 +41,7 @@ class OnOwned:
 
 
 class CollateOwned:
-    """A function that makes a batch of samples, which have arrays of their own."""
+    """A collate function that gets samples with writable arrays."""
 
     def __init__(self, collate: Callable[[list[Any]], Any]) -> None:
         self._collate = collate
@@ -51,7 +51,7 @@ class CollateOwned:
 
 
 def failed(dataset: Dataset, index: Any, what: str, error: Exception) -> TransformFailed:
-    """What is raised where a function of the user's raised for the sample at ``index`` of ``dataset``."""
+    """The exception for a user function that raised for the sample at ``index`` of ``dataset``."""
     if isinstance(index, (str, bytes)):
         ordinal = dataset.find(index)
         assert ordinal is not None, "it was read by this key"

@@ -9,10 +9,10 @@ from grainstore import InvalidOption
 
 @dataclass(frozen=True)
 class Reader:
-    """One of those that share an epoch: a worker of a rank, or the rank itself where it has none.
+    """One reader of a shared epoch: a worker of a rank, or the rank itself if it has no workers.
 
-    The workers of all ranks are ranks to the library, dealt out so that all ranks' first workers come before all
-    ranks' second ones.
+    The library treats every worker as a rank, numbered so that the first workers of all ranks come before the second
+    ones.
     """
 
     rank: int
@@ -42,11 +42,11 @@ class Division:
     alternate: bool
 
     def whole_count(self, readers: int, start: int) -> int:
-        """Full batches that each of so many readers has from position ``start`` of the epoch on."""
+        """Number of full batches that each reader has from position ``start`` of the epoch on."""
         return (self.sample_count - start) // (readers * self.batch_size)
 
     def batch_count(self, number: int, readers: int, start: int = 0) -> int:
-        """Batches with a sample in them that reader ``number`` of ``readers`` has from position ``start`` on."""
+        """Number of batches with samples that reader ``number`` of ``readers`` has from position ``start`` on."""
         whole, rest = divmod(self.sample_count - start, readers * self.batch_size)
         if rest == 0 or self.tail == "drop":
             return whole
@@ -56,7 +56,7 @@ class Division:
         return whole + (turn < rest)
 
     def check_even(self, world_size: int, start: int) -> None:
-        """Refuse what would leave a rank waiting for the others."""
+        """Refuse a division that would leave a rank waiting for the others."""
         if len({self.batch_count(rank, world_size, start) for rank in range(world_size)}) > 1:
             raise InvalidOption(
                 f"the {world_size} ranks would not have equally many batches of the {self.sample_count - start} samples: "

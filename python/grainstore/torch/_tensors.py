@@ -13,7 +13,7 @@ from grainstore import Batch, Buffers, InvalidOption
 def tensors(batch: Batch) -> dict[str, Any]:
     """The columns of a batch by their names: numbers and arrays as tensors, texts and bytes as lists.
 
-    Tensors have the type that the dataset has, and memory of their own.
+    Tensors have the types of the dataset, and their own memory.
     """
     return {name: _column(batch, name, column) for name, column in batch.to_dict().items()}
 
@@ -25,7 +25,7 @@ def _column(batch: Batch, name: str, column: Any) -> Any:
             raise _missing(batch, name, mask)
         column = column.data
     if isinstance(column, np.ndarray):
-        # What the dataset lends is read-only, which tensors cannot be.
+        # Arrays of the dataset are read-only, which tensors cannot be.
         return torch.from_numpy(column.copy())
     if isinstance(column, Buffers):
         return column.tolist()
@@ -35,7 +35,7 @@ def _column(batch: Batch, name: str, column: Any) -> Any:
 def _missing(batch: Batch, name: str, mask: np.ndarray[Any, Any]) -> InvalidOption:
     ordinal = int(batch.ordinals[np.nonzero(mask)[0][0]])
     return InvalidOption(
-        f'sample {ordinal} has no value of "{name}", and a tensor has no room for that: fill it in a transform, such as '
+        f'sample {ordinal} has no value of "{name}", and a tensor cannot represent that: fill it in a transform, such as '
         f'lambda sample: {{**sample, "{name}": -1 if sample["{name}"] is None else sample["{name}"]}}, or read the samples '
         f'that have one, dataset.filter("{name} is present")',
         ordinal=ordinal,
