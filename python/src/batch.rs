@@ -14,8 +14,8 @@ use crate::error::Raised;
 use crate::key;
 use crate::numpy;
 use crate::opened::{Opened, Payloads};
-use crate::sample::{Payload, Sample};
-use crate::schema::{Member, Name, Names, array_len, check_array_len, text};
+use crate::sample::{PayloadView, SampleParts};
+use crate::schema::{ColumnRef, Name, Names, array_len, check_array_len, text};
 use crate::view::Bytes;
 
 /// Samples of an epoch, or the samples that were requested.
@@ -48,9 +48,9 @@ struct Inner {
     fields: OnceLock<Vec<Vec<Option<Range<u64>>>>>,
 }
 
-struct Block(grainstore_reader::Batch);
+struct BatchBlock(grainstore_reader::Batch);
 
-impl Bytes for Block {
+impl Bytes for BatchBlock {
     fn bytes(&self) -> &[u8] {
         self.0.block()
     }
@@ -62,7 +62,7 @@ impl Batch {
     }
 
     pub(crate) fn of(batch: grainstore_reader::Batch, parts: BatchParts) -> Self {
-        let block: Arc<dyn Bytes> = Arc::new(Block(batch.clone()));
+        let block: Arc<dyn Bytes> = Arc::new(BatchBlock(batch.clone()));
         let BatchParts { collection, names, payloads } = parts;
         Self(Arc::new(Inner { batch, collection, names, payloads, block, fields: OnceLock::new() }))
     }
@@ -80,9 +80,9 @@ impl Batch {
             false => &whole[..],
             true => inner.fields(py)?.get(number).map_or(&[][..], Vec::as_slice),
         };
-        let payload = Payload { owner: Arc::clone(&inner.block), start: view.start, fields };
+        let payload = PayloadView { owner: Arc::clone(&inner.block), start: view.start, fields };
         let ordinal = inner.batch.ordinals().get(number).copied().unwrap_or_default();
-        Sample { collection: &inner.collection, names: &inner.names, payloads: inner.payloads, ordinal }
+        SampleParts { collection: &inner.collection, names: &inner.names, payloads: inner.payloads, ordinal }
             .to_dict(py, &payload)
     }
 
@@ -240,9 +240,9 @@ impl Batch {
         if let Ok(name) = item.cast::<PyString>() {
             let inner = &*self.0;
             return match inner.names.find(name.to_str()?)? {
-                Member::Key => inner.keys(py),
-                Member::Field(number) => inner.field(py, number),
-                Member::Attribute(number) => inner.attribute(py, number),
+                ColumnRef::Key => inner.keys(py),
+                ColumnRef::Field(number) => inner.field(py, number),
+                ColumnRef::Attribute(number) => inner.attribute(py, number),
             };
         }
         let place = place(item, self.len(), "a batch has columns by name and samples by number")?;
@@ -268,9 +268,9 @@ impl Batch {
         let columns = PyDict::new(py);
         for (name, member) in self.0.names.all() {
             let column = match member {
-                Member::Key => self.0.keys(py)?,
-                Member::Field(number) => self.0.field(py, number)?,
-                Member::Attribute(number) => self.0.attribute(py, number)?,
+                ColumnRef::Key => self.0.keys(py)?,
+                ColumnRef::Field(number) => self.0.field(py, number)?,
+                ColumnRef::Attribute(number) => self.0.attribute(py, number)?,
             };
             columns.set_item(name.object(py), column)?;
         }

@@ -18,19 +18,19 @@ use pyo3::types::{PyDict, PyList};
 use crate::argument::{choice, parsed, paths as paths_of};
 use crate::error::Raised;
 use crate::hint::with_hint;
-use crate::progress::{Job, News, run};
+use crate::progress::{BackgroundJob, News, run};
 
 /// Reports the progress of a conversion to a job.
-struct Told<'a>(&'a Job);
+struct ConvertEvents<'a>(&'a BackgroundJob);
 
-impl Told<'_> {
+impl ConvertEvents<'_> {
     fn tell(&self, stage: &'static str, progress: Progress) {
         let Progress { samples, samples_total, bytes, source_bytes } = progress;
         self.0.tell(News { stage, samples, samples_total, bytes, bytes_total: source_bytes });
     }
 }
 
-impl Events for Told<'_> {
+impl Events for ConvertEvents<'_> {
     fn on_scan(&self, progress: Progress) {
         self.tell("scanning", progress);
     }
@@ -133,7 +133,7 @@ pub(crate) fn alignment(name: &str) -> Result<Alignment, Raised> {
 }
 
 /// A finished conversion.
-struct Made {
+struct ConversionResult {
     written: Summary,
     skipped: Vec<Skipped>,
     duplicates: u64,
@@ -152,7 +152,7 @@ fn text(remark: Remark) -> String {
     with_hint(remark.text, remark.remedy.as_deref())
 }
 
-impl Made {
+impl ConversionResult {
     fn of(source: &dyn Source, written: Summary, skipped: Vec<Skipped>) -> Self {
         let Description { kind, notes, warnings, .. } = source.description().clone();
         let kind = kind.to_owned();
@@ -228,9 +228,13 @@ pub(crate) fn convert<'py>(
         paths.iter().try_for_each(|path| check_destination(path, &destination, overwrite))?;
         check_kept(&destination, on_kept)?;
         let source = open_source(&paths, &source_options)?;
-        let summary = grainstore_converters::convert(source.as_ref(), &destination, &options, &Told(job))?;
+        let summary = grainstore_converters::convert(source.as_ref(), &destination, &options, &ConvertEvents(job))?;
         let (duplicates, resumed) = (summary.duplicate_count, summary.resumed_count);
-        Ok(Made { duplicates, resumed, ..Made::of(source.as_ref(), summary.written, summary.skipped) })
+        Ok(ConversionResult {
+            duplicates,
+            resumed,
+            ..ConversionResult::of(source.as_ref(), summary.written, summary.skipped)
+        })
     })?;
     made.into_dict(py)
 }
@@ -251,9 +255,9 @@ pub(crate) fn append<'py>(
     let (source_options, options) = (source.options(pack.skip_bad)?, pack.options()?);
     let made = run(py, progress, |job| {
         let source = open_source(&paths, &source_options)?;
-        let summary = grainstore_converters::append(source.as_ref(), &destination, &options, &Told(job))?;
+        let summary = grainstore_converters::append(source.as_ref(), &destination, &options, &ConvertEvents(job))?;
         let duplicates = summary.duplicate_count;
-        Ok(Made { duplicates, ..Made::of(source.as_ref(), summary.written, summary.skipped) })
+        Ok(ConversionResult { duplicates, ..ConversionResult::of(source.as_ref(), summary.written, summary.skipped) })
     })?;
     made.into_dict(py)
 }
@@ -287,8 +291,8 @@ pub(crate) fn adopt<'py>(
     };
     let made = run(py, progress, |job| {
         let source = open_source(&paths, &source_options)?;
-        let summary = grainstore_converters::adopt(source.as_ref(), &destination, &options, &Told(job))?;
-        Ok(Made::of(source.as_ref(), summary.written, summary.skipped))
+        let summary = grainstore_converters::adopt(source.as_ref(), &destination, &options, &ConvertEvents(job))?;
+        Ok(ConversionResult::of(source.as_ref(), summary.written, summary.skipped))
     })?;
     made.into_dict(py)
 }

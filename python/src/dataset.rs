@@ -17,17 +17,17 @@ use crate::error::Raised;
 use crate::key;
 use crate::keys::{Keys, find};
 use crate::numpy;
-use crate::opened::{How, Numbers, Opened, Shared};
+use crate::opened::{How, Numbers, Opened, SharedReader};
 use crate::sample;
 use crate::samples::Samples;
-use crate::schema::Member;
+use crate::schema::ColumnRef;
 use crate::selection::{Selection, Slice};
 use crate::view::{Bytes, Memory};
 
 /// The samples of a dataset: all, or those of a view. Nothing is read before it is requested.
 #[pyclass(frozen, module = "grainstore")]
 pub(crate) struct Dataset {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedReader>,
     pub(crate) selection: Selection,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn open(
     let how = How { paths, io: io.into(), engine: engine.into(), options, payloads: parsed(payload)?, keys };
     let opened = py.detach(|| Opened::open(how))?;
     let selection = Selection::Range(0..opened.reader.collection().sample_count());
-    Ok(Dataset { shared: Shared::new(opened), selection })
+    Ok(Dataset { shared: SharedReader::new(opened), selection })
 }
 
 /// Open what another process had open: called by pickle.
@@ -147,9 +147,9 @@ fn unknown_key(opened: &Opened, key: &[u8]) -> Raised {
         false => Raised::new("NoSuchKey", "the samples of this dataset have no keys"),
     };
     match std::str::from_utf8(key).ok().and_then(|name| opened.names.find(name).ok()) {
-        None | Some(Member::Key) => unknown,
-        Some(Member::Attribute(_)) => unknown.hinting("it is an attribute: column() gives its values"),
-        Some(Member::Field(_)) => unknown.hinting("it is a field: a sample has it, as in ds[0][name]"),
+        None | Some(ColumnRef::Key) => unknown,
+        Some(ColumnRef::Attribute(_)) => unknown.hinting("it is an attribute: column() gives its values"),
+        Some(ColumnRef::Field(_)) => unknown.hinting("it is a field: a sample has it, as in ds[0][name]"),
     }
 }
 
@@ -282,7 +282,7 @@ impl Dataset {
             let shown = grainstore_format::escape_bytes(name.as_bytes());
             let unknown = Raised::new("NoSuchName", format!("no attribute \"{shown}\" (there are: {})", known()));
             match opened.names.find(name) {
-                Ok(Member::Field(_)) => unknown.hinting("it is a field: samples have it, and batches"),
+                Ok(ColumnRef::Field(_)) => unknown.hinting("it is a field: samples have it, and batches"),
                 _ => unknown,
             }
         })?;

@@ -26,12 +26,12 @@ pub(crate) struct Raised {
     /// The name of the class in `grainstore._errors`.
     kind: &'static str,
     message: String,
-    place: Box<Place>,
+    place: Box<ErrorLocation>,
 }
 
 /// Where the error occurred, as far as that is known.
 #[derive(Debug, Default)]
-struct Place {
+struct ErrorLocation {
     path: Option<OsString>,
     segment: Option<OsString>,
     ordinal: Option<u64>,

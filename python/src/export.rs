@@ -11,11 +11,11 @@ use crate::argument::parsed;
 use crate::convert::jobs as jobs_of;
 use crate::dataset::Dataset;
 use crate::error::Raised;
-use crate::progress::{Job, News, run};
+use crate::progress::{BackgroundJob, News, run};
 
-struct Told<'a>(&'a Job, u64);
+struct ExportEvents<'a>(&'a BackgroundJob, u64);
 
-impl Events for Told<'_> {
+impl Events for ExportEvents<'_> {
     fn on_progress(&self, progress: Progress) {
         let (samples, bytes) = (progress.samples, progress.payload_bytes);
         self.0.tell(News { stage: "writing", samples, samples_total: Some(self.1), bytes, bytes_total: None });
@@ -58,7 +58,7 @@ pub(crate) fn export<'py>(
         if selection.is_empty() {
             return Err(Raised::option("the view has no samples; nothing was written"));
         }
-        let told = Told(job, selection.len());
+        let told = ExportEvents(job, selection.len());
         Ok(grainstore_export::export(&opened.reader, &selection, &destination, &options, &told)?)
     })?;
     let made = PyDict::new(py);

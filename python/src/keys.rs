@@ -10,7 +10,7 @@ use crate::argument::integer;
 use crate::error::Raised;
 use crate::fork::lock;
 use crate::key;
-use crate::opened::{Opened, Shared};
+use crate::opened::{Opened, SharedReader};
 use crate::selection::Selection;
 
 /// Number of keys that an iteration reads at a time.
@@ -21,7 +21,7 @@ const GROUP: u64 = 64;
 /// Keys in the order of the samples; `in` looks one up.
 #[pyclass(frozen, module = "grainstore")]
 pub(crate) struct Keys {
-    shared: Arc<Shared>,
+    shared: Arc<SharedReader>,
     selection: Selection,
 }
 
@@ -32,7 +32,7 @@ struct KeyIterator {
 }
 
 impl Keys {
-    pub(crate) fn new(shared: Arc<Shared>, selection: Selection) -> Self {
+    pub(crate) fn new(shared: Arc<SharedReader>, selection: Selection) -> Self {
         Self { shared, selection }
     }
 
@@ -119,7 +119,7 @@ impl Keys {
 }
 
 /// The ordinal of a key.
-pub(crate) fn find(shared: &Shared, key: &[u8]) -> Result<Option<u64>, Raised> {
+pub(crate) fn find(shared: &SharedReader, key: &[u8]) -> Result<Option<u64>, Raised> {
     Ok(shared.get()?.reader.collection().find(key)?)
 }
 

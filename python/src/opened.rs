@@ -153,9 +153,9 @@ impl Opened {
 }
 
 /// The reader, until it is closed: shared by all views.
-pub(crate) struct Shared(RwLock<Option<Arc<Opened>>>);
+pub(crate) struct SharedReader(RwLock<Option<Arc<Opened>>>);
 
-impl Shared {
+impl SharedReader {
     pub(crate) fn new(opened: Opened) -> Arc<Self> {
         Arc::new(Self(RwLock::new(Some(Arc::new(opened)))))
     }
@@ -171,7 +171,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for SharedReader {
     fn drop(&mut self) {
         if let Some(opened) = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
             release(opened);

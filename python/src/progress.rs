@@ -25,12 +25,12 @@ pub(crate) struct News {
 
 /// What the working thread and the caller share: progress, and the request to stop.
 #[derive(Default)]
-pub(crate) struct Job {
+pub(crate) struct BackgroundJob {
     cancelled: Arc<AtomicBool>,
     news: Mutex<Option<News>>,
 }
 
-impl Job {
+impl BackgroundJob {
     pub(crate) fn cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
@@ -63,9 +63,9 @@ impl Job {
 pub(crate) fn run<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
-    work: impl FnOnce(&Job) -> Result<T, Raised> + Send,
+    work: impl FnOnce(&BackgroundJob) -> Result<T, Raised> + Send,
 ) -> PyResult<T> {
-    let job = Job::default();
+    let job = BackgroundJob::default();
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::channel::<()>();
         let job = &job;

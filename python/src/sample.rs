@@ -17,7 +17,7 @@ use crate::schema::{FieldBytes, Name, Names, attribute_value};
 use crate::view::Bytes;
 
 /// The parts of a sample except its payload.
-pub(crate) struct Sample<'a> {
+pub(crate) struct SampleParts<'a> {
     pub(crate) collection: &'a Collection,
     pub(crate) names: &'a Names,
     pub(crate) payloads: Payloads,
@@ -25,16 +25,16 @@ pub(crate) struct Sample<'a> {
 }
 
 /// A payload in memory, and its fields.
-pub(crate) struct Payload<'a> {
+pub(crate) struct PayloadView<'a> {
     pub(crate) owner: Arc<dyn Bytes>,
     /// The offset at which it starts in the owner's bytes.
     pub(crate) start: usize,
     pub(crate) fields: &'a [Option<Range<u64>>],
 }
 
-impl Sample<'_> {
+impl SampleParts<'_> {
     /// The dictionary.
-    pub(crate) fn to_dict<'py>(&self, py: Python<'py>, payload: &Payload<'_>) -> PyResult<Bound<'py, PyDict>> {
+    pub(crate) fn to_dict<'py>(&self, py: Python<'py>, payload: &PayloadView<'_>) -> PyResult<Bound<'py, PyDict>> {
         let sample = self.begun(py)?;
         for (field, range) in self.names.fields.iter().zip(payload.fields) {
             let value = match range {
@@ -94,7 +94,7 @@ const SCRATCH_LEN_MAX: usize = 256 << 10;
 /// Reads a sample and makes its dictionary.
 pub(crate) fn read<'py>(py: Python<'py>, opened: &Opened, ordinal: u64) -> PyResult<Bound<'py, PyDict>> {
     let collection = opened.reader.collection();
-    let sample = Sample { collection, names: &opened.names, payloads: opened.how.payloads, ordinal };
+    let sample = SampleParts { collection, names: &opened.names, payloads: opened.how.payloads, ordinal };
     if let Some(name) = opened.only_bytes() {
         if opened.how.options.io == IoChoice::Mapped
             && let Some(dict) = read_mapped(py, opened, &sample, name)?
@@ -108,7 +108,7 @@ pub(crate) fn read<'py>(py: Python<'py>, opened: &Opened, ordinal: u64) -> PyRes
     }
     let read = py.detach(|| opened.reader.get(ordinal)).map_err(Raised::from)?;
     let fields = read.fields().to_vec();
-    sample.to_dict(py, &Payload { owner: Arc::new(read.payload), start: 0, fields: &fields })
+    sample.to_dict(py, &PayloadView { owner: Arc::new(read.payload), start: 0, fields: &fields })
 }
 
 /// Longest mapped payload that is copied without releasing Python's lock. Releasing the lock and taking it again would
@@ -131,7 +131,7 @@ impl AsRef<[u8]> for Copied<'_> {
 fn read_mapped<'py>(
     py: Python<'py>,
     opened: &Opened,
-    sample: &Sample<'_>,
+    sample: &SampleParts<'_>,
     name: &Name,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
     let but_payload = || {

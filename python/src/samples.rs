@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 use crate::batch::Batch;
 use crate::error::Raised;
 use crate::fork::lock;
-use crate::opened::Shared;
+use crate::opened::SharedReader;
 use crate::selection::Selection;
 
 /// Maximum number of samples, and of bytes, that are read together.
@@ -19,7 +19,7 @@ const LEN_MAX: u64 = 16 << 20;
 /// An iterator of dictionaries.
 #[pyclass(frozen, module = "grainstore._core")]
 pub(crate) struct Samples {
-    shared: Arc<Shared>,
+    shared: Arc<SharedReader>,
     selection: Selection,
     at: ForkLock<At>,
 }
@@ -31,7 +31,7 @@ struct At {
 }
 
 impl Samples {
-    pub(crate) fn new(shared: Arc<Shared>, selection: Selection) -> Self {
+    pub(crate) fn new(shared: Arc<SharedReader>, selection: Selection) -> Self {
         Self { shared, selection, at: ForkLock::new(At { next: 0, batch: None }) }
     }
 

@@ -43,7 +43,7 @@ pub(crate) struct Names {
 
 /// The kind of column that a name refers to, with its number.
 #[derive(Clone, Copy)]
-pub(crate) enum Member {
+pub(crate) enum ColumnRef {
     Key,
     Attribute(usize),
     Field(usize),
@@ -57,14 +57,14 @@ impl Names {
     }
 
     /// Key, fields and attributes, in this order.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (&Name, Member)> {
-        let key = self.key.iter().map(|name| (name, Member::Key));
-        let fields = self.fields.iter().enumerate().map(|(number, (name, _))| (name, Member::Field(number)));
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Name, ColumnRef)> {
+        let key = self.key.iter().map(|name| (name, ColumnRef::Key));
+        let fields = self.fields.iter().enumerate().map(|(number, (name, _))| (name, ColumnRef::Field(number)));
         let attributes = self.attributes.iter().enumerate();
-        key.chain(fields).chain(attributes.map(|(number, (name, _))| (name, Member::Attribute(number))))
+        key.chain(fields).chain(attributes.map(|(number, (name, _))| (name, ColumnRef::Attribute(number))))
     }
 
-    pub(crate) fn find(&self, name: &str) -> Result<Member, Raised> {
+    pub(crate) fn find(&self, name: &str) -> Result<ColumnRef, Raised> {
         let found = self.all().find(|(known, _)| known.text() == name);
         found.map(|(_, member)| member).ok_or_else(|| {
             let known: Vec<&str> = self.all().map(|(name, _)| name.text()).collect();

@@ -18,7 +18,7 @@ pub(crate) struct Area {
 }
 
 /// A read to be done.
-pub(super) struct Place {
+pub(super) struct RandomRead {
     pub(super) file: Arc<OpenFile>,
     pub(super) offset: u64,
     pub(super) len: u64,
@@ -55,14 +55,14 @@ impl Area {
 
     /// A random read of `len` bytes, or of a whole file that is shorter; `None` if there is nothing to read. It starts
     /// at a block boundary, and a file is chosen with a probability proportional to its length.
-    pub(super) fn draw(&self, len: u64, random: &mut SplitMix64) -> Option<Place> {
+    pub(super) fn draw(&self, len: u64, random: &mut SplitMix64) -> Option<RandomRead> {
         let all_len = self.ends.last().copied()?;
         let drawn = random.below(all_len);
         let file = self.files.get(self.ends.partition_point(|&end| end <= drawn))?;
         let file_len = file.file_len();
         let len = len.min(file_len);
         let block_count = (file_len - len) / BLOCK + 1;
-        Some(Place { file: Arc::clone(file), offset: random.below(block_count) * BLOCK, len })
+        Some(RandomRead { file: Arc::clone(file), offset: random.below(block_count) * BLOCK, len })
     }
 }
 
@@ -87,7 +87,7 @@ pub(super) mod tests {
         let mut random = SplitMix64::new(3);
         let (mut short, mut tiny) = (0, 0);
         for _ in 0..2000 {
-            let Place { file, offset, len } = area.draw(4096, &mut random).unwrap();
+            let RandomRead { file, offset, len } = area.draw(4096, &mut random).unwrap();
             assert!(offset % BLOCK == 0 && offset + len <= file.file_len());
             short += u32::from(file.file_len() == 10_000);
             tiny += u32::from(file.file_len() == 1);

@@ -12,9 +12,9 @@ use anyhow::anyhow;
 use grainstore_format::{SplitMix64, to_usize};
 use grainstore_reader::engine::{BLOCK_LEN, Buffer, Completion, Engine, HUGE_LEN, ReadRequest, Wait, read_now};
 
-use super::area::{Area, Place};
+use super::area::{Area, RandomRead};
 use super::pages::{HugePages, addresses};
-use super::work::{Watch, Work};
+use super::work::{ReadWork, Watch};
 use crate::interrupt::check_interrupt;
 
 /// The engine name reported for reads in this thread.
@@ -35,7 +35,7 @@ pub(crate) struct Load {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeviceWork {
     /// Reads and their bytes.
-    pub(crate) work: Work,
+    pub(crate) work: ReadWork,
     /// The kind of pages that the buffers were on.
     pub(crate) memory: HugePages,
     /// The engine's name.
@@ -61,7 +61,7 @@ pub(crate) fn measure(engine: &mut dyn Engine, area: &Area, load: Load, limit: D
     for (buffer, token) in buffers.into_iter().zip(0..) {
         reads.next(buffer, token).map_or(Ok(()), |read| engine.submit(read))?;
     }
-    let (mut completions, mut done) = (Vec::new(), Work::default());
+    let (mut completions, mut done) = (Vec::new(), ReadWork::default());
     while engine.in_flight() > 0 && (done.requests == 0 || watch.elapsed() < limit) {
         check_interrupt()?;
         engine.complete(Wait::One, &mut completions)?;
@@ -84,7 +84,7 @@ pub(crate) fn measure_alone(area: &Area, load: Load, limit: Duration) -> anyhow:
     let memory = addresses(&buffers);
     let mut reads = Reads::new(area, load);
     let mut next = buffers.into_iter().next().and_then(|buffer| reads.next(buffer, 0));
-    let (watch, mut done) = (Watch::start(), Work::default());
+    let (watch, mut done) = (Watch::start(), ReadWork::default());
     while let Some(read) = next.filter(|_| done.requests == 0 || watch.elapsed() < limit) {
         check_interrupt()?;
         let buffer = counted(read_now(read), &mut done)?;
@@ -108,7 +108,7 @@ impl<'a> Reads<'a> {
 
     /// `None` if there is nothing to read.
     fn next(&mut self, buffer: Buffer, token: u64) -> Option<ReadRequest> {
-        let Place { file, offset, len } = self.area.draw(self.len, &mut self.random)?;
+        let RandomRead { file, offset, len } = self.area.draw(self.len, &mut self.random)?;
         Some(ReadRequest { file, offset, len: to_usize(len), buffer, token })
     }
 }
@@ -126,7 +126,7 @@ fn buffers(load: Load) -> anyhow::Result<Vec<Buffer>> {
 }
 
 /// Counts a read, and makes its buffer free again.
-fn counted(completion: Completion, done: &mut Work) -> anyhow::Result<Buffer> {
+fn counted(completion: Completion, done: &mut ReadWork) -> anyhow::Result<Buffer> {
     let filled = completion.result.map_err(|failed| failed.error)?;
     done.requests += 1;
     done.read_bytes += filled.bytes().len() as u64;
@@ -142,7 +142,7 @@ mod tests {
     use super::super::area::tests::files;
     use super::*;
 
-    fn run(area: &Area, request_len: u64, depth: usize) -> Work {
+    fn run(area: &Area, request_len: u64, depth: usize) -> ReadWork {
         let mut engine = PreadEngine::new(NonZeroUsize::MIN).unwrap();
         measure(&mut engine, area, load(request_len, depth), Duration::ZERO).unwrap().work
     }

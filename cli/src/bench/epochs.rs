@@ -11,7 +11,7 @@ use grainstore_reader::plan::Order;
 use grainstore_reader::{EpochOptions, Reader};
 
 use super::ways::{Bench, Cache, WARM_LEN};
-use super::work::{Watch, Work};
+use super::work::{ReadWork, Watch};
 use crate::interrupt::check_interrupt;
 
 /// When to stop reading an epoch.
@@ -33,7 +33,7 @@ impl Stop {
         Self { deadline, samples: u64::MAX, payload_bytes: u64::MAX }
     }
 
-    fn is_reached(&self, work: &Work) -> bool {
+    fn is_reached(&self, work: &ReadWork) -> bool {
         work.samples >= self.samples || work.payload_bytes >= self.payload_bytes || Instant::now() >= self.deadline
     }
 }
@@ -44,14 +44,14 @@ struct Pass {
     /// Samples delivered.
     samples: u64,
     /// The part that is measured.
-    counted: Work,
+    counted: ReadWork,
 }
 
 /// Reads epochs in an order for the time of the bench.
 ///
 /// Each cold epoch starts with a cold cache and has the order of another epoch number. Warm epochs read the same
 /// samples in the same order every time, limited to what was read once before.
-pub(super) fn measure(bench: &Bench, reader: &Reader, order: Order, cache: Cache) -> anyhow::Result<Work> {
+pub(super) fn measure(bench: &Bench, reader: &Reader, order: Order, cache: Cache) -> anyhow::Result<ReadWork> {
     let epochs = Epochs { bench, reader, order };
     let mut stop = Stop::after(bench.limit);
     if cache == Cache::Warm {
@@ -76,7 +76,7 @@ pub(super) fn measure(bench: &Bench, reader: &Reader, order: Order, cache: Cache
 
 /// Whether reads kept up with delivery. Otherwise samples came from what was read at the start, and the rate is
 /// meaningless.
-fn flows(order: Order, part: Work) -> bool {
+fn flows(order: Order, part: ReadWork) -> bool {
     let (read, delivered) = match order {
         // A whole block is read even for a sample of a few bytes, so comparing bytes would be misleading.
         Order::Full => (part.requests, part.samples),
@@ -86,7 +86,7 @@ fn flows(order: Order, part: Work) -> bool {
 }
 
 /// Whole epochs if there are any, otherwise the parts.
-fn total(passes: &[Pass]) -> Work {
+fn total(passes: &[Pass]) -> ReadWork {
     let any_whole = passes.iter().any(|pass| pass.whole);
     passes.iter().filter(|pass| pass.whole == any_whole).map(|pass| pass.counted).sum()
 }
@@ -102,7 +102,7 @@ impl Epochs<'_> {
         let watch = Watch::start();
         let mut epoch = self.reader.epoch(&self.options(number))?;
         let lane_count = epoch.lanes().unwrap_or(1);
-        let (mut flowing, mut now) = (None, Work::default());
+        let (mut flowing, mut now) = (None, ReadWork::default());
         while let Some(batch) = epoch.next_batch() {
             batch?;
             check_interrupt()?;
@@ -139,16 +139,21 @@ mod tests {
 
     #[test]
     fn a_part_that_was_read_before_it_began_does_not_flow() {
-        let part =
-            |requests, read_bytes| Work { samples: 100, stored_bytes: 1000, requests, read_bytes, ..Work::default() };
+        let part = |requests, read_bytes| ReadWork {
+            samples: 100,
+            stored_bytes: 1000,
+            requests,
+            read_bytes,
+            ..ReadWork::default()
+        };
         assert!(flows(Order::Chunked, part(1, 980)) && !flows(Order::Chunked, part(1, 900)));
         assert!(flows(Order::Full, part(98, 0)) && !flows(Order::Full, part(90, 400_000)));
-        assert!(!flows(Order::Sequential, Work::default()));
+        assert!(!flows(Order::Sequential, ReadWork::default()));
     }
 
     #[test]
     fn an_epoch_that_was_cut_short_counts_only_where_none_is_whole() {
-        let pass = |whole, samples| Pass { whole, samples, counted: Work { samples, ..Work::default() } };
+        let pass = |whole, samples| Pass { whole, samples, counted: ReadWork { samples, ..ReadWork::default() } };
         assert_eq!(total(&[pass(true, 10), pass(true, 10), pass(false, 3)]).samples, 20);
         assert_eq!(total(&[pass(false, 3), pass(false, 4)]).samples, 7);
         assert_eq!(total(&[]).samples, 0);

@@ -9,7 +9,7 @@ use grainstore_reader::engine::{BLOCK_LEN, IoMode};
 use grainstore_reader::plan::{Extents, Order, Plan, PlanSpec};
 
 use super::ways::{Bench, Cache, Latency, WARM_LEN};
-use super::work::{Watch, Work};
+use super::work::{ReadWork, Watch};
 use crate::interrupt::check_interrupt;
 
 const BLOCK: u64 = BLOCK_LEN as u64;
@@ -19,9 +19,9 @@ const TIMES_MAX: usize = 1 << 20;
 /// Reads batches of random samples for the time of the bench; no sample is repeated before all have been read once.
 ///
 /// The number of reads is unknown, because the reader merges reads that are close together.
-pub(super) fn measure_batches(bench: &Bench, reader: &Reader, cache: Cache) -> anyhow::Result<Work> {
+pub(super) fn measure_batches(bench: &Bench, reader: &Reader, cache: Cache) -> anyhow::Result<ReadWork> {
     let mut ordinals = ordinals(bench, reader, cache)?;
-    let (watch, mut done) = (Watch::start(), Work::default());
+    let (watch, mut done) = (Watch::start(), ReadWork::default());
     while done.samples == 0 || watch.elapsed() < bench.limit {
         check_interrupt()?;
         let wanted: Vec<u64> = ordinals.by_ref().take(bench.batch_size.get()).collect();
@@ -35,10 +35,10 @@ pub(super) fn measure_batches(bench: &Bench, reader: &Reader, cache: Cache) -> a
 }
 
 /// Reads random samples one after the other for the time of the bench, and reports how long a call took.
-pub(super) fn measure_singles(bench: &Bench, reader: &Reader, cache: Cache) -> anyhow::Result<(Work, Latency)> {
+pub(super) fn measure_singles(bench: &Bench, reader: &Reader, cache: Cache) -> anyhow::Result<(ReadWork, Latency)> {
     let ordinals = ordinals(bench, reader, cache)?;
     let mut times = Vec::new();
-    let (watch, mut done) = (Watch::start(), Work::default());
+    let (watch, mut done) = (Watch::start(), ReadWork::default());
     for ordinal in ordinals {
         check_interrupt()?;
         let before = watch.elapsed();
@@ -107,9 +107,9 @@ fn read_len(offset: u64, len: u64, io: IoMode) -> u64 {
     }
 }
 
-fn timed(done: Work, watch: &Watch) -> Work {
-    let Work { elapsed, cpu, .. } = watch.work();
-    Work { elapsed, cpu, ..done }
+fn timed(done: ReadWork, watch: &Watch) -> ReadWork {
+    let ReadWork { elapsed, cpu, .. } = watch.work();
+    ReadWork { elapsed, cpu, ..done }
 }
 
 fn latency(mut times: Vec<Duration>) -> Latency {

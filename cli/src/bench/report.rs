@@ -10,7 +10,7 @@ use crate::filesystem::FileSystem;
 
 /// All results of a bench.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct BenchReport {
     /// Path of the dataset.
     pub(crate) path: String,
     /// The file system that the dataset is on.
@@ -115,7 +115,7 @@ pub(crate) struct Bracket {
 
 /// The values that a share is computed from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Unit<'a> {
+pub(crate) struct ShareUnit<'a> {
     pub(crate) device: &'a DeviceRow,
     /// Bytes of a mean sample, rounded up to blocks, if every sample is one read; otherwise `None`: stored bytes count.
     pub(crate) sample_len: Option<u64>,
@@ -148,7 +148,7 @@ impl Bracket {
 
 impl WayRow {
     /// The row of a way; its share is computed if there is a unit to measure in.
-    pub(crate) fn of(way: &Way, outcome: &Outcome, unit: Option<Unit<'_>>) -> Self {
+    pub(crate) fn of(way: &Way, outcome: &Outcome, unit: Option<ShareUnit<'_>>) -> Self {
         let work = outcome.work;
         Self {
             name: way.name,
@@ -169,7 +169,7 @@ impl WayRow {
     }
 }
 
-impl Unit<'_> {
+impl ShareUnit<'_> {
     /// Bytes per second that the way gets from the device, to compare with what the device can do. A sample that is a
     /// single read counts as one mean read: otherwise samples smaller than a block could never reach the limit.
     fn share(&self, outcome: &Outcome) -> Option<f64> {
@@ -185,14 +185,17 @@ mod tests {
     use std::time::Duration;
 
     use super::super::ways::WAYS;
-    use super::super::work::Work;
+    use super::super::work::ReadWork;
     use super::*;
 
     fn device(before: u64, after: u64) -> DeviceRow {
         let measured = |requests: u64| {
             let read_bytes = requests * 4096;
             let elapsed = Duration::from_secs(1);
-            DeviceWork { work: Work { requests, read_bytes, elapsed, ..Work::default() }, ..DeviceWork::default() }
+            DeviceWork {
+                work: ReadWork { requests, read_bytes, elapsed, ..ReadWork::default() },
+                ..DeviceWork::default()
+            }
         };
         let bracket = Bracket { before: measured(before), after: measured(after) };
         bracket.row(Limit::Samples, Load { request_len: 4096, depth: 8, seed: 0 }, IoMode::Direct)
@@ -201,7 +204,7 @@ mod tests {
     fn outcome(samples: u64, sample_len: u64) -> Outcome {
         let bytes = samples * sample_len;
         let elapsed = Duration::from_secs(2);
-        let work = Work { samples, payload_bytes: bytes, stored_bytes: bytes, elapsed, ..Work::default() };
+        let work = ReadWork { samples, payload_bytes: bytes, stored_bytes: bytes, elapsed, ..ReadWork::default() };
         Outcome { work, io: IoMode::Direct, latency: None, notices: vec![] }
     }
 
@@ -217,7 +220,7 @@ mod tests {
     fn a_sample_that_is_a_read_is_worth_a_read_however_small_it_is() {
         let (device, way) = (device(1000, 1000), &WAYS[0]);
         let share = |outcome: &Outcome, sample_len| {
-            WayRow::of(way, outcome, Some(Unit { device: &device, sample_len })).share_of_limit
+            WayRow::of(way, outcome, Some(ShareUnit { device: &device, sample_len })).share_of_limit
         };
         assert_eq!(share(&outcome(1000, 512), Some(4096)), Some(0.5));
         assert_eq!(share(&outcome(1000, 512), None), Some(0.0625));

@@ -11,7 +11,7 @@ use grainstore_store::Dataset;
 use super::area::Area;
 use super::device::{DeviceWork, Load, measure, measure_alone};
 use super::limits::{Limit, MeanLens};
-use super::report::{Bracket, DeviceRow, Report, Unit, WayRow};
+use super::report::{BenchReport, Bracket, DeviceRow, ShareUnit, WayRow};
 use super::ways::{Bench, Outcome, WAYS, Way};
 use crate::filesystem::FileSystem;
 use grainstore_format::shown_path;
@@ -106,13 +106,13 @@ impl Subject {
     ///
     /// # Errors
     /// If the dataset cannot be asked for its sizes.
-    pub(crate) fn report(&self, measured: &Measured) -> anyhow::Result<Report> {
+    pub(crate) fn report(&self, measured: &Measured) -> anyhow::Result<BenchReport> {
         let (bench, Measured { brackets, outcomes, elapsed }) = (&self.bench, measured);
         let load = |limit| self.load(limit, Turn::Before);
         let rows = |(limit, bracket): (Limit, &Bracket)| bracket.row(limit, load(limit), self.area.mode());
         let device: Vec<DeviceRow> = Limit::ALL.into_iter().zip(brackets).map(rows).collect();
         let first = brackets.first().cloned().unwrap_or_default().before;
-        Ok(Report {
+        Ok(BenchReport {
             path: shown_path(bench.dataset.path()),
             file_system: self.file_system(),
             samples: bench.dataset.sample_count(),
@@ -141,7 +141,7 @@ impl Subject {
     fn way_row(&self, way: &Way, outcome: &Outcome, device: &[DeviceRow]) -> WayRow {
         let limit = way.limit().filter(|_| self.is_direct());
         let row = limit.and_then(|limit| device.iter().find(|row| row.limit == limit));
-        let unit = row.map(|device| Unit { device, sample_len: self.sample_read_len(device.limit) });
+        let unit = row.map(|device| ShareUnit { device, sample_len: self.sample_read_len(device.limit) });
         WayRow::of(way, outcome, unit)
     }
 

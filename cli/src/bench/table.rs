@@ -2,7 +2,7 @@
 
 use super::bars::{CELL_COUNT, Cells};
 use super::pages::HugePages;
-use super::report::{DeviceRow, Report, WayRow};
+use super::report::{BenchReport, DeviceRow, WayRow};
 use super::ways::Cache;
 use crate::filesystem::FileSystem;
 use crate::sizes::{shown_exact, shown_size};
@@ -12,7 +12,7 @@ const DRIFT_MAX: f64 = 0.1;
 
 /// The cells of a row, text on the left, numbers on the right.
 #[derive(Default)]
-struct Row {
+struct TableRow {
     name: String,
     mb_per_s: String,
     per_s: String,
@@ -22,7 +22,7 @@ struct Row {
     share: String,
 }
 
-impl Row {
+impl TableRow {
     fn head(name: &str, per_s: &str, bar: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -43,16 +43,16 @@ impl Row {
     }
 }
 
-impl Report {
+impl BenchReport {
     /// The table, one item per line.
     pub(crate) fn lines(&self, cells: Cells) -> Vec<String> {
         let fastest = self.device.iter().map(|row| row.mb_per_s).fold(0.0, f64::max);
         let mut lines = vec![self.dataset_line(), self.place_line(), self.device_line(), String::new()];
-        lines.push(Row::head("what the device can do", "reads/s", "beside its fastest").line());
+        lines.push(TableRow::head("what the device can do", "reads/s", "beside its fastest").line());
         lines.extend(self.device.iter().map(|row| device_row(row, fastest, cells).line()));
         lines.push(String::new());
         let bar = if self.direct { "of the device's limit" } else { "" };
-        lines.push(Row::head("what grainstore does", "samples/s", bar).line());
+        lines.push(TableRow::head("what grainstore does", "samples/s", bar).line());
         lines.extend(self.ways.iter().map(|row| self.way_row(row, cells).line()));
         lines.push(String::new());
         lines.extend(self.latencies());
@@ -79,14 +79,14 @@ impl Report {
         format!("device: {io} by {engine} into {memory}{alone}")
     }
 
-    fn way_row(&self, row: &WayRow, cells: Cells) -> Row {
+    fn way_row(&self, row: &WayRow, cells: Cells) -> TableRow {
         let share = row.share_of_limit.zip(row.limit);
         let without = match row.cache {
             Cache::Warm => "from memory: no limit",
             Cache::Cold if !self.direct => "no limit is known",
             Cache::Cold => "",
         };
-        Row {
+        TableRow {
             name: self.name(row),
             mb_per_s: format!("{:.0}", row.mb_per_s),
             per_s: format!("{:.0}", row.samples_per_s),
@@ -135,10 +135,10 @@ impl Report {
     }
 }
 
-fn device_row(row: &DeviceRow, fastest: f64, cells: Cells) -> Row {
+fn device_row(row: &DeviceRow, fastest: f64, cells: Cells) -> TableRow {
     let share = row.mb_per_s / fastest.max(1e-9);
     let depth = if row.depth == 1 { "one at a time".to_owned() } else { format!("{} at a time", row.depth) };
-    Row {
+    TableRow {
         name: format!("{}  {} reads, {depth}", row.limit.letter(), shown_exact(row.request_bytes)),
         mb_per_s: format!("{:.0}", row.mb_per_s),
         per_s: format!("{:.0}", row.reads_per_s),
@@ -204,8 +204,8 @@ mod tests {
         }
     }
 
-    fn report(direct: bool, ways: Vec<WayRow>) -> Report {
-        Report {
+    fn report(direct: bool, ways: Vec<WayRow>) -> BenchReport {
+        BenchReport {
             path: "tiny.grain".to_owned(),
             file_system: FileSystem { kind: "ext4".to_owned(), device: "/dev/sda1".to_owned() },
             samples: 10,

@@ -12,7 +12,7 @@ use grainstore_store::Dataset;
 use serde::Serialize;
 
 use super::limits::Limit;
-use super::work::Work;
+use super::work::ReadWork;
 use super::{epochs, gets};
 use crate::cold::make_file_cold;
 
@@ -174,7 +174,7 @@ pub(crate) struct Bench {
 
 /// The result of measuring a way.
 pub(crate) struct Outcome {
-    pub(crate) work: Work,
+    pub(crate) work: ReadWork,
     /// How files were finally read.
     pub(crate) io: IoMode,
     /// How long single calls took.

@@ -9,7 +9,7 @@ use crate::clock::process_cpu;
 
 /// The work done in a period of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Work {
+pub(crate) struct ReadWork {
     /// Samples delivered.
     pub(crate) samples: u64,
     /// Bytes of their payloads, decoded.
@@ -26,7 +26,7 @@ pub(crate) struct Work {
     pub(crate) cpu: Duration,
 }
 
-impl Work {
+impl ReadWork {
     /// The work that was done after an earlier moment of the same period.
     pub(crate) fn since(self, earlier: Self) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Work {
     }
 }
 
-impl Sum for Work {
+impl Sum for ReadWork {
     fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
         parts.fold(Self::default(), |sum, part| Self {
             samples: sum.samples + part.samples,
@@ -82,19 +82,19 @@ impl Watch {
     }
 
     /// The times until now, with no work counted.
-    pub(crate) fn work(&self) -> Work {
+    pub(crate) fn work(&self) -> ReadWork {
         let cpu = process_cpu().saturating_sub(self.cpu_before);
-        Work { elapsed: self.elapsed(), cpu, ..Work::default() }
+        ReadWork { elapsed: self.elapsed(), cpu, ..ReadWork::default() }
     }
 
     /// The reads done until now.
-    pub(crate) fn work_of_reads(&self, done: Work) -> Work {
-        Work { requests: done.requests, read_bytes: done.read_bytes, ..self.work() }
+    pub(crate) fn work_of_reads(&self, done: ReadWork) -> ReadWork {
+        ReadWork { requests: done.requests, read_bytes: done.read_bytes, ..self.work() }
     }
 
     /// The work of an epoch until now.
-    pub(crate) fn work_of(&self, stats: &EpochStats) -> Work {
-        Work {
+    pub(crate) fn work_of(&self, stats: &EpochStats) -> ReadWork {
+        ReadWork {
             samples: stats.samples,
             payload_bytes: stats.payload_bytes,
             stored_bytes: stats.stored_bytes,
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_work_since_a_moment_and_the_work_before_it_are_all_of_it() {
-        let work = |n: u32| Work {
+        let work = |n: u32| ReadWork {
             samples: n.into(),
             payload_bytes: u64::from(n) * 10,
             stored_bytes: u64::from(n) * 9,
@@ -120,14 +120,14 @@ mod tests {
             elapsed: Duration::from_secs(n.into()),
             cpu: Duration::from_millis(n.into()),
         };
-        assert_eq!([work(3), work(7).since(work(3))].into_iter().sum::<Work>(), work(7));
+        assert_eq!([work(3), work(7).since(work(3))].into_iter().sum::<ReadWork>(), work(7));
         assert_eq!(work(4).per_second(10), 2.5);
     }
 
     #[test]
     fn nothing_in_no_time_divides_by_nothing() {
-        assert_eq!(Work::default().per_second(0), 0.0);
-        assert!(Work::default().per_second(1).is_finite());
-        assert_eq!(Work::default().cpu_s_per_gb(), None);
+        assert_eq!(ReadWork::default().per_second(0), 0.0);
+        assert!(ReadWork::default().per_second(1).is_finite());
+        assert_eq!(ReadWork::default().cpu_s_per_gb(), None);
     }
 }

@@ -15,7 +15,7 @@ use super::counted;
 use crate::Exit;
 use crate::external::External;
 use crate::packing::bar::Bar;
-use crate::packing::hints::Work;
+use crate::packing::hints::PackTask;
 use crate::packing::left_out;
 use crate::packing::source_args::{Paths, SourceArgs};
 use crate::printer::Printer;
@@ -61,7 +61,7 @@ pub(crate) struct AdoptArgs {
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Report<'a> {
+struct AdoptDocument<'a> {
     path: String,
     source: &'a str,
     samples: u64,
@@ -86,7 +86,7 @@ impl AdoptArgs {
         let destination = self.paths.split()?.1;
         let (source, summary) = match self.adopt(destination, printer, external) {
             Ok(adopted) => adopted,
-            Err(error) => return Work::Adopting.ended(error, destination, printer),
+            Err(error) => return PackTask::Adopting.ended(error, destination, printer),
         };
         self.print(source.as_ref(), &summary, began.elapsed(), printer)?;
         Ok(Exit::Done)
@@ -123,7 +123,7 @@ impl AdoptArgs {
         let (written, elapsed_s) = (&summary.written, elapsed.as_secs_f64());
         let destination = self.paths.split()?.1;
         if self.json {
-            return printer.json(&Report {
+            return printer.json(&AdoptDocument {
                 path: shown_path(destination),
                 source: source.description().kind,
                 samples: written.samples,

@@ -8,9 +8,9 @@ use grainstore_sources::Source;
 
 use crate::Exit;
 use crate::packing::bar::Bar;
-use crate::packing::hints::Work;
+use crate::packing::hints::PackTask;
 use crate::packing::pack_args::PackArgs;
-use crate::packing::report::Made;
+use crate::packing::report::FinishedPacking;
 use crate::packing::source_args::{Paths, SourceArgs};
 use crate::printer::Printer;
 
@@ -47,10 +47,10 @@ impl AppendArgs {
         let dataset = self.paths.split()?.1;
         let (source, summary) = match self.add(dataset, printer) {
             Ok(added) => added,
-            Err(error) => return Work::Adding.ended(error, dataset, printer),
+            Err(error) => return PackTask::Adding.ended(error, dataset, printer),
         };
-        let made = Made {
-            work: Work::Adding,
+        let made = FinishedPacking {
+            work: PackTask::Adding,
             destination: dataset,
             source: source.as_ref(),
             summary: &summary,

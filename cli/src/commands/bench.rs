@@ -13,7 +13,7 @@ use crate::Exit;
 use crate::bench::bars::Cells;
 use crate::bench::device::DeviceWork;
 use crate::bench::limits::Limit;
-use crate::bench::report::{Bracket, Report};
+use crate::bench::report::{BenchReport, Bracket};
 use crate::bench::subject::{BenchOptions, Measured, Subject, Turn};
 use crate::bench::ways::{Outcome, WAYS, Way, is_unmappable};
 use crate::clock::parse_seconds;
@@ -64,14 +64,14 @@ impl BenchArgs {
             printer.warn(format!("{}: is in memory, so no device is read", shown_path(&self.path)));
         }
         printer.note(format!("takes about {:.0} s", subject.estimate().as_secs_f64().ceil()));
-        match Steps::begin(&subject, printer).measure() {
+        match BenchSteps::begin(&subject, printer).measure() {
             Ok(measured) => self.print(printer, &subject.report(&measured)?),
             Err(error) if error.is::<Interrupted>() => Ok(Exit::Interrupted),
             Err(error) => Err(error),
         }
     }
 
-    fn print(&self, printer: &Printer, report: &Report) -> anyhow::Result<Exit> {
+    fn print(&self, printer: &Printer, report: &BenchReport) -> anyhow::Result<Exit> {
         if self.json {
             printer.json(report)?;
         } else {
@@ -82,7 +82,7 @@ impl BenchArgs {
 }
 
 /// Measures one thing after the other, and shows which one is in progress.
-struct Steps<'a> {
+struct BenchSteps<'a> {
     subject: &'a Subject,
     printer: &'a Printer,
     bar: ProgressBar,
@@ -90,7 +90,7 @@ struct Steps<'a> {
     said: RefCell<HashSet<String>>,
 }
 
-impl<'a> Steps<'a> {
+impl<'a> BenchSteps<'a> {
     fn begin(subject: &'a Subject, printer: &'a Printer) -> Self {
         let count = 2 * Limit::ALL.len() + WAYS.len();
         let bar = printer.progress(Counted::Steps, Some(count as u64));

@@ -11,9 +11,9 @@ use grainstore_sources::Source;
 
 use crate::Exit;
 use crate::packing::bar::Bar;
-use crate::packing::hints::Work;
+use crate::packing::hints::PackTask;
 use crate::packing::pack_args::PackArgs;
-use crate::packing::report::Made;
+use crate::packing::report::FinishedPacking;
 use crate::packing::source_args::{Paths, SourceArgs};
 use crate::printer::Printer;
 use crate::sizes::parse_size;
@@ -77,10 +77,10 @@ impl ConvertArgs {
         let destination = self.paths.split()?.1;
         let (source, summary) = match self.pack(destination, printer) {
             Ok(packed) => packed,
-            Err(error) => return Work::Packing.ended(error, destination, printer),
+            Err(error) => return PackTask::Packing.ended(error, destination, printer),
         };
-        let made = Made {
-            work: Work::Packing,
+        let made = FinishedPacking {
+            work: PackTask::Packing,
             destination,
             source: source.as_ref(),
             summary: &summary,

@@ -8,8 +8,8 @@ use grainstore_format::shown_path;
 
 use crate::Exit;
 use crate::demo::made::{FileSpec, make_files};
-use crate::demo::measure::{Folder, Measure, check_space, estimated_len, open_folder};
-use crate::demo::report::{Report, UNITS};
+use crate::demo::measure::{DemoFolder, Measure, check_space, estimated_len, open_folder};
+use crate::demo::report::{DemoReport, UNITS};
 use crate::demo::workplace::Workplace;
 use crate::filesystem::FileSystem;
 use crate::hints::WithHint;
@@ -81,7 +81,7 @@ impl DemoArgs {
         }
     }
 
-    fn print(&self, printer: &Printer, report: &Report) -> anyhow::Result<Exit> {
+    fn print(&self, printer: &Printer, report: &DemoReport) -> anyhow::Result<Exit> {
         if self.json {
             printer.json(report)?;
         } else {
@@ -90,7 +90,7 @@ impl DemoArgs {
         Ok(Exit::Done)
     }
 
-    fn measure(&self, workplace: &Workplace, printer: &Printer) -> anyhow::Result<Report> {
+    fn measure(&self, workplace: &Workplace, printer: &Printer) -> anyhow::Result<DemoReport> {
         let file_system = FileSystem::of(workplace.path());
         if file_system.is_memory() {
             printer.warn(format!("{}: is in memory, so nothing read from it is cold", shown_path(&self.dir)));
@@ -112,7 +112,7 @@ impl DemoArgs {
                 make(name, &root, spec, printer)?;
                 let source = "random bytes made for the demo".to_owned();
                 let dataset = workplace.dataset(name);
-                folders.push(measure.folder(&Folder {
+                folders.push(measure.folder(&DemoFolder {
                     name,
                     source,
                     files: open_folder(&root)?,
@@ -123,18 +123,18 @@ impl DemoArgs {
             }
         }
         let kept = self.keep.then(|| shown_path(workplace.path()));
-        Ok(Report { kept, file_system, cold: measure.cold, units: UNITS, folders })
+        Ok(DemoReport { kept, file_system, cold: measure.cold, units: UNITS, folders })
     }
 
     /// The folder that the user specified.
-    fn folder_of_user(&self, root: &Path, workplace: &Workplace) -> anyhow::Result<Folder> {
+    fn folder_of_user(&self, root: &Path, workplace: &Workplace) -> anyhow::Result<DemoFolder> {
         let dataset = workplace.dataset("demo");
         let outside = check_destination(root, &dataset, false);
         outside.hint("--dir names a folder outside DIR in which to work")?;
         let limit = self.samples.map(NonZeroU64::get);
         let files = open_folder(root)?;
         check_space(workplace.path(), estimated_len(&files, limit))?;
-        Ok(Folder { name: "files", source: shown_path(root), root: root.to_path_buf(), files, dataset, limit })
+        Ok(DemoFolder { name: "files", source: shown_path(root), root: root.to_path_buf(), files, dataset, limit })
     }
 }
 

@@ -13,7 +13,7 @@ use indicatif::ProgressBar;
 
 use crate::clock::{parse_seconds, process_cpu};
 use crate::epoch::datasets::{DatasetArgs, samples_of};
-use crate::epoch::document::{Document, Skipped, Times};
+use crate::epoch::document::{EpochDocument, Skipped, Times};
 use crate::epoch::order_options::OrderOptions;
 use crate::epoch::skipped::warn_of;
 use crate::epoch::state_file::StateFile;
@@ -233,9 +233,9 @@ impl EpochArgs {
         if self.skip_damaged { OnDamage::Skip } else { OnDamage::Fail }
     }
 
-    fn document(&self, reader: &Reader, epoch: &Epoch, tally: Tally) -> Document {
+    fn document(&self, reader: &Reader, epoch: &Epoch, tally: Tally) -> EpochDocument {
         let (share, plan) = (epoch.epoch_plan().share(), epoch.plan());
-        let asked = Document {
+        let asked = EpochDocument {
             paths: self.datasets.paths(),
             complete: tally.batches == share.batch_count(),
             dataset_samples: reader.collection().sample_count(),
@@ -261,12 +261,12 @@ impl EpochArgs {
             io_why: reader.io().why,
             dont_cache: self.dont_cache,
             queue_bytes: self.queue,
-            ..Document::default()
+            ..EpochDocument::default()
         };
         if tally.batches == 0 { asked } else { asked.with(&tally.times, &epoch.stats()) }
     }
 
-    fn tell(&self, document: &Document, resumed: bool, printer: &Printer) -> anyhow::Result<()> {
+    fn tell(&self, document: &EpochDocument, resumed: bool, printer: &Printer) -> anyhow::Result<()> {
         if self.json {
             printer.json(document)?;
         } else {

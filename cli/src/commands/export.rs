@@ -77,7 +77,7 @@ enum To {
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Report {
+struct ExportDocument {
     path: String,
     format: &'static str,
     samples: u64,
@@ -161,9 +161,9 @@ impl ExportArgs {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-    fn report(&self, summary: ExportSummary, elapsed_s: f64) -> Report {
+    fn report(&self, summary: ExportSummary, elapsed_s: f64) -> ExportDocument {
         let row = |skipped: &SkippedSample| SkippedRow { ordinal: skipped.ordinal, what: on_one_line(&skipped.error) };
-        Report {
+        ExportDocument {
             path: shown_path(&self.out),
             format: self.options().format.name(),
             samples: summary.samples,

@@ -28,7 +28,7 @@ pub(crate) struct InspectArgs {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct InspectDocument<'a> {
     path: String,
     samples: u64,
     keyed: bool,
@@ -84,8 +84,8 @@ impl InspectArgs {
         Ok(Exit::Done)
     }
 
-    fn document<'a>(&self, dataset: &'a Dataset, facts: &Facts, sizes: &Histogram) -> Document<'a> {
-        Document {
+    fn document<'a>(&self, dataset: &'a Dataset, facts: &Facts, sizes: &Histogram) -> InspectDocument<'a> {
+        InspectDocument {
             path: shown_path(&self.path),
             samples: facts.samples,
             keyed: facts.keyed,

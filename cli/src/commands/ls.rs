@@ -35,7 +35,7 @@ pub(crate) struct LsArgs {
 const STRIDE: u64 = 1024;
 
 #[derive(Serialize)]
-struct Row {
+struct SampleRow {
     ordinal: u64,
     #[serde(flatten)]
     key: Map<String, Value>,
@@ -76,11 +76,11 @@ fn line(dataset: &Dataset, ordinal: u64) -> anyhow::Result<String> {
     Ok(line)
 }
 
-fn row(dataset: &Dataset, ordinal: u64) -> anyhow::Result<Row> {
+fn row(dataset: &Dataset, ordinal: u64) -> anyhow::Result<SampleRow> {
     let location = dataset.locate(ordinal)?;
     let names = dataset.schema().attributes().iter().map(|attribute| attribute.name.clone());
     let values = dataset.attributes(ordinal)?.into_iter().map(|value| value.map_or(Value::Null, json));
-    Ok(Row {
+    Ok(SampleRow {
         ordinal,
         key: dataset.key(ordinal)?.map(key_members).unwrap_or_default(),
         payload_len: location.raw_len(),

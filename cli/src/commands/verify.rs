@@ -40,7 +40,7 @@ pub(crate) struct VerifyArgs {
 }
 
 #[derive(Serialize)]
-struct Document {
+struct VerifyDocument {
     path: String,
     ok: bool,
     samples: u64,
@@ -161,11 +161,11 @@ impl VerifyArgs {
         Ok(())
     }
 
-    fn document(&self, mut damages: Vec<DamageRow>, report: &VerifyReport, elapsed: Duration) -> Document {
+    fn document(&self, mut damages: Vec<DamageRow>, report: &VerifyReport, elapsed: Duration) -> VerifyDocument {
         damages.sort_by(|a, b| {
             (&a.segment, a.ordinal, a.offset, &a.what).cmp(&(&b.segment, b.ordinal, b.offset, &b.what))
         });
-        Document {
+        VerifyDocument {
             path: shown_path(&self.path),
             ok: report.damaged == 0,
             samples: report.samples,

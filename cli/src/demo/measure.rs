@@ -31,7 +31,7 @@ const RANDOM_READS: u64 = 1_000;
 const SPARE_BYTES: u64 = 64 << 20;
 
 /// A folder of files to pack and to compare with.
-pub(crate) struct Folder {
+pub(crate) struct DemoFolder {
     /// Its name in the report.
     pub(crate) name: &'static str,
     /// Where its files come from, for people.
@@ -67,7 +67,7 @@ impl Measure<'_> {
     ///
     /// # Errors
     /// If a step fails, or the user wants to stop.
-    pub(crate) fn folder(&mut self, folder: &Folder) -> anyhow::Result<FolderReport> {
+    pub(crate) fn folder(&mut self, folder: &DemoFolder) -> anyhow::Result<FolderReport> {
         let listing = folder.files.listing();
         self.make_cold((0..listing.len()).map(|file| listing.path(file)))?;
         let bar = self.bar("packing", Counted::Things("files"), listing.len() as u64);
@@ -108,7 +108,7 @@ impl Measure<'_> {
     }
 
     /// An epoch and the same files in the same order, then random samples and their files.
-    fn round(&mut self, number: u32, folder: &Folder, payload_bytes: u64) -> anyhow::Result<Round> {
+    fn round(&mut self, number: u32, folder: &DemoFolder, payload_bytes: u64) -> anyhow::Result<Round> {
         self.make_cold(dataset_files(&folder.dataset)?.iter())?;
         let epoch = read_epoch(&folder.dataset, number, &self.bar("reading an epoch", Counted::Bytes, payload_bytes))?;
         if number == 1 {

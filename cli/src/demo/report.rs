@@ -43,7 +43,7 @@ pub(crate) struct EpochStep {
 
 /// All results of a demo.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct DemoReport {
     /// The folder of the demo, if it was kept.
     pub(crate) kept: Option<String>,
     /// The file system of the datasets.
@@ -182,7 +182,7 @@ impl Rate {
     }
 }
 
-impl Report {
+impl DemoReport {
     /// The tables, one item per line.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.folders.iter().flat_map(|folder| folder.table(&self.file_system)).collect();

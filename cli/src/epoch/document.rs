@@ -10,7 +10,7 @@ use crate::printer::on_one_line;
 
 /// All results of reading an epoch. Rates and sizes of samples are those of the decoded payloads.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Document {
+pub(crate) struct EpochDocument {
     pub(crate) paths: Vec<String>,
     /// Whether all batches of the rank were read, to the epoch's end.
     pub(crate) complete: bool,
@@ -119,7 +119,7 @@ pub(crate) struct Times {
     pub(crate) cpu: Duration,
 }
 
-impl Document {
+impl EpochDocument {
     /// The same document, with the measurements.
     pub(crate) fn with(self, times: &Times, stats: &EpochStats) -> Self {
         let elapsed_s = times.elapsed.as_secs_f64();

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::datasets::shown;
-use super::document::Document;
+use super::document::EpochDocument;
 use crate::commands::counted;
 use crate::sizes::{per_second, shown_exact, shown_size};
 
-impl Document {
+impl EpochDocument {
     /// The lines of the summary.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = vec![self.headline()];

@@ -13,7 +13,7 @@ use crate::{Exit, interrupt};
 
 /// What is made of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
+pub(crate) enum PackTask {
     /// A new dataset.
     Packing,
     /// A new generation of a dataset.
@@ -22,7 +22,7 @@ pub(crate) enum Work {
     Adopting,
 }
 
-impl Work {
+impl PackTask {
     /// The exit status if the work was interrupted, or the error with its hint.
     pub(crate) fn ended(self, error: ConvertError, destination: &Path, printer: &Printer) -> anyhow::Result<Exit> {
         // Only a conversion can be resumed; a folder of that name from another command is not a conversion.

@@ -9,7 +9,7 @@ use grainstore_sources::Source;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::hints::Work;
+use super::hints::PackTask;
 use super::left_out;
 use super::pack_args::{mixing_name, mixing_note};
 use crate::commands::counted;
@@ -18,7 +18,7 @@ use crate::sizes::{per_second, shown_size};
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Report<'a> {
+struct PackDocument<'a> {
     path: String,
     source: &'a str,
     samples: u64,
@@ -43,15 +43,15 @@ struct Report<'a> {
 }
 
 /// A finished conversion.
-pub(crate) struct Made<'a> {
-    pub(crate) work: Work,
+pub(crate) struct FinishedPacking<'a> {
+    pub(crate) work: PackTask,
     pub(crate) destination: &'a Path,
     pub(crate) source: &'a dyn Source,
     pub(crate) summary: &'a ConvertSummary,
     pub(crate) elapsed: Duration,
 }
 
-impl Made<'_> {
+impl FinishedPacking<'_> {
     /// Prints the line of data, and the messages.
     pub(crate) fn print(&self, printer: &Printer) -> anyhow::Result<()> {
         let summary = self.summary;
@@ -59,7 +59,7 @@ impl Made<'_> {
         let (samples, segments) = (counted(written.samples, "sample"), counted(written.segments, "segment"));
         let skipped = summary.skipped.len();
         let left_out = if skipped == 0 { String::new() } else { format!(", {skipped} skipped") };
-        let added = if self.work == Work::Adding { " added" } else { "" };
+        let added = if self.work == PackTask::Adding { " added" } else { "" };
         let (destination, size) = (shown_path(self.destination), shown_size(written.stored_bytes));
         printer.line(format!("{destination}: {samples}{added}, {segments}, {size}{left_out}"))?;
         self.talk(printer);
@@ -91,7 +91,7 @@ impl Made<'_> {
         let (written, elapsed_s) = (&summary.written, self.elapsed.as_secs_f64());
         let described = source.description();
         let metadata = &described.metadata;
-        printer.json(&Report {
+        printer.json(&PackDocument {
             path: shown_path(self.destination),
             source: described.kind,
             samples: written.samples,
