@@ -242,7 +242,9 @@ mod tests {
     #[test]
     fn a_state_of_another_epoch_is_answered_by_the_flag_that_resumes_it() {
         let hint = |error: StateError| hint_of(&ReadError::from(error).into()).unwrap();
-        let (setting, found, expected) = (EpochSetting::Lanes, "24".to_owned(), String::new());
+        let setting = EpochSetting::Lanes;
+        let found = "24".to_owned();
+        let expected = String::new();
         let lanes = StateError::OfOtherEpoch { setting, found, expected };
         assert_eq!(hint(lanes), "`--lanes 24` resumes the epoch; another `--state` file starts over");
 

@@ -33,7 +33,8 @@ pub(crate) struct BatchParts {
 
 impl BatchParts {
     pub(crate) fn of(opened: &Opened) -> Self {
-        let (collection, names) = (opened.reader.collection().clone(), Arc::clone(&opened.names));
+        let collection = opened.reader.collection().clone();
+        let names = Arc::clone(&opened.names);
         Self { collection, names, payloads: opened.how.payloads }
     }
 }
@@ -163,7 +164,8 @@ impl Inner {
         spans: &[Option<Range<usize>>],
         (name, element, shape): (&Name, AttributeType, &[u64]),
     ) -> Result<Vec<u8>, Raised> {
-        let (row_len, count) = (array_len(element, shape), spans.iter().flatten().count());
+        let row_len = array_len(element, shape);
+        let count = spans.iter().flatten().count();
         for span in spans.iter().flatten() {
             check_array_len(name, span.len(), element, shape)?;
         }

@@ -229,7 +229,8 @@ pub(crate) fn convert<'py>(
         check_kept(&destination, on_kept)?;
         let source = open_source(&paths, &source_options)?;
         let summary = grainstore_converters::convert(source.as_ref(), &destination, &options, &ConvertEvents(job))?;
-        let (duplicates, resumed) = (summary.duplicate_count, summary.resumed_count);
+        let duplicates = summary.duplicate_count;
+        let resumed = summary.resumed_count;
         Ok(ConversionResult {
             duplicates,
             resumed,
@@ -252,7 +253,8 @@ pub(crate) fn append<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     tell_no_contained_panics();
     let paths = paths_of(sources)?;
-    let (source_options, options) = (source.options(pack.skip_bad)?, pack.options()?);
+    let source_options = source.options(pack.skip_bad)?;
+    let options = pack.options()?;
     let made = run(py, progress, |job| {
         let source = open_source(&paths, &source_options)?;
         let summary = grainstore_converters::append(source.as_ref(), &destination, &options, &ConvertEvents(job))?;

@@ -142,9 +142,10 @@ impl Bytes for ColumnBytes {
 
 /// The error for an unknown key, which may be the name of a column.
 fn unknown_key(opened: &Opened, key: &[u8]) -> Raised {
-    let unknown = match opened.reader.collection().is_keyed() {
-        true => Raised::no_such_key(key),
-        false => Raised::new("NoSuchKey", "the samples of this dataset have no keys"),
+    let unknown = if opened.reader.collection().is_keyed() {
+        Raised::no_such_key(key)
+    } else {
+        Raised::new("NoSuchKey", "the samples of this dataset have no keys")
     };
     match std::str::from_utf8(key).ok().and_then(|name| opened.names.find(name).ok()) {
         None | Some(ColumnRef::Key) => unknown,
@@ -200,7 +201,8 @@ impl Dataset {
         if let Ok(slice) = item.cast::<PySlice>() {
             self.shared.get()?;
             let slice = slice.indices(isize::try_from(self.selection.len())?)?;
-            let (start, step) = (i64::try_from(slice.start)?, i64::try_from(slice.step)?);
+            let start = i64::try_from(slice.start)?;
+            let step = i64::try_from(slice.step)?;
             let slice = Slice { start, step, count: slice.slicelength as u64 };
             return Ok(Bound::new(py, self.view(self.selection.slice(slice)))?.into_any());
         }
@@ -352,7 +354,8 @@ impl Dataset {
     /// Counts, sizes, and how files are read; this reads the index.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let opened = self.shared.get()?;
-        let (reader, collection) = (&opened.reader, opened.reader.collection());
+        let reader = &opened.reader;
+        let collection = opened.reader.collection();
         let (stored, payload) = py
             .detach(|| Ok((collection.stored_bytes()?, collection.payload_bytes()?)))
             .map_err(|error: grainstore_store::StoreError| Raised::from(error))?;

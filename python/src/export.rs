@@ -17,7 +17,8 @@ struct ExportEvents<'a>(&'a BackgroundJob, u64);
 
 impl Events for ExportEvents<'_> {
     fn on_progress(&self, progress: Progress) {
-        let (samples, bytes) = (progress.samples, progress.payload_bytes);
+        let samples = progress.samples;
+        let bytes = progress.payload_bytes;
         self.0.tell(News { stage: "writing", samples, samples_total: Some(self.1), bytes, bytes_total: None });
     }
 
@@ -44,7 +45,8 @@ pub(crate) fn export<'py>(
     skip_damaged: bool,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (opened, selection) = (dataset.get().shared.get()?, &dataset.get().selection);
+    let opened = dataset.get().shared.get()?;
+    let selection = &dataset.get().selection;
     let options = ExportOptions {
         shard_len: shard_bytes.unwrap_or(ExportOptions::DEFAULT_SHARD_LEN),
         jobs: jobs_of(jobs)?,

@@ -182,9 +182,10 @@ fn converted<'py>(
         .call_method1("asarray", (value, dtype))
         .map_err(|error| if error.is_instance_of::<PyOverflowError>(value.py()) { too_large() } else { error })?;
     let finite = |array: &Bound<'py, PyAny>| numpy.call_method1("isfinite", (array,));
-    let same = match is_float {
-        true => numpy.call_method1("array_equal", (finite(&array)?, finite(&given)?))?,
-        false => numpy.call_method1("array_equal", (&array, &given))?,
+    let same = if is_float {
+        numpy.call_method1("array_equal", (finite(&array)?, finite(&given)?))?
+    } else {
+        numpy.call_method1("array_equal", (&array, &given))?
     };
     if same.is_truthy()? { Ok(array) } else { Err(too_large()) }
 }

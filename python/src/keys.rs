@@ -81,7 +81,8 @@ impl Keys {
     }
 
     fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let (py, opened) = (index.py(), self.shared.get()?);
+        let py = index.py();
+        let opened = self.shared.get()?;
         let ordinal = self.selection.ordinal(integer(index, self.selection.len())?)?;
         key::to_python(py, &py.detach(|| key_of(&opened, ordinal))?)
     }

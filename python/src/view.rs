@@ -56,7 +56,8 @@ impl Memory {
 
     unsafe fn __getbuffer__(slf: &Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let bytes = slf.get().bytes();
-        let (data, len) = (bytes.as_ptr().cast_mut().cast(), isize::try_from(bytes.len()).unwrap_or(isize::MAX));
+        let data = bytes.as_ptr().cast_mut().cast();
+        let len = isize::try_from(bytes.len()).unwrap_or(isize::MAX);
         // SAFETY: Python hands over a `view` to be filled. The bytes stay where they are while `slf` lives (see
         // `Bytes`: a frozen class never swaps its owner), and the view holds a reference to `slf`, which this call takes.
         // Read-only is asked for, so nobody writes through the pointer: a caller who wants to is refused.

@@ -38,7 +38,8 @@ fn only_field_missing(name: &str) -> PyErr {
 }
 
 fn schema_of(types: &Bound<'_, PyDict>) -> PyResult<Schema> {
-    let (mut attributes, mut fields) = (Vec::new(), Vec::new());
+    let mut attributes = Vec::new();
+    let mut fields = Vec::new();
     for (name, kind) in types {
         let (name, kind): (String, String) = (name.extract()?, kind.extract()?);
         if let Some(kind) = AttributeType::from_name(&kind) {
@@ -84,7 +85,8 @@ impl Writer {
             let value = value.map(|value| present(name.text(), value)).transpose()?.flatten();
             attributes.push(value.map(|value| scalar(name.text(), *kind, &value)).transpose()?);
         }
-        let (mut payload, mut fields) = (Vec::new(), Vec::with_capacity(self.names.fields.len()));
+        let mut payload = Vec::new();
+        let mut fields = Vec::with_capacity(self.names.fields.len());
         for (name, kind) in &self.names.fields {
             let value = values.get_item(name.object(py))?;
             used += usize::from(value.is_some());
@@ -191,7 +193,8 @@ impl Writer {
         jobs: Option<usize>,
     ) -> PyResult<Self> {
         let user = metadata.map(user_metadata).transpose()?;
-        let (compression, jobs) = (compression(compress)?, jobs_of(jobs)?);
+        let compression = compression(compress)?;
+        let jobs = jobs_of(jobs)?;
         if append {
             if schema.is_some() {
                 return Err(Raised::option("append=True: the schema is that of the dataset").into());
@@ -202,7 +205,8 @@ impl Writer {
             let options =
                 AppendOptions { metadata, segment_size: segment_bytes, compression, jobs, ..AppendOptions::default() };
             let writer = py.detach(|| DatasetWriter::append(&path, options)).map_err(Raised::from)?;
-            let (keyed, names) = (present.keyed, Names::of(&schema, false));
+            let keyed = present.keyed;
+            let names = Names::of(&schema, false);
             return Ok(Self { path, names, keyed, writer: ForkLock::new(Some(writer)), written: OnceLock::new() });
         }
         let schema = schema.ok_or_else(|| PyTypeError::new_err("schema is missing: a dictionary of name to type"))?;
@@ -284,7 +288,9 @@ impl Writer {
     fn discard(&self, py: Python<'_>) -> PyResult<()> {
         Ok(py.detach(|| -> Result<_, Raised> {
             let writer = lock(self.at_home()?)?.take();
-            writer.into_iter().for_each(DatasetWriter::discard);
+            if let Some(writer) = writer {
+                writer.discard();
+            }
             Ok(())
         })?)
     }

@@ -31,7 +31,9 @@ impl Area {
     /// If one cannot be opened.
     pub(crate) fn open<P: AsRef<Path>>(paths: &[P]) -> anyhow::Result<Self> {
         let step = paths.len().div_ceil(OPEN_MAX).max(1);
-        let (mut files, mut ends, mut end) = (Vec::new(), Vec::new(), 0_u64);
+        let mut files = Vec::new();
+        let mut ends = Vec::new();
+        let mut end = 0_u64;
         for path in paths.iter().step_by(step) {
             let file = OpenFile::open(path, IoMode::Direct)?;
             if file.file_len() > 0 {
@@ -85,7 +87,8 @@ pub(super) mod tests {
     fn reads_are_aligned_lie_inside_and_go_to_files_as_they_are_long() {
         let (_folder, area) = files(&[1, 90_000, 0, 10_000]);
         let mut random = SplitMix64::new(3);
-        let (mut short, mut tiny) = (0, 0);
+        let mut short = 0;
+        let mut tiny = 0;
         for _ in 0..2000 {
             let RandomRead { file, offset, len } = area.draw(4096, &mut random).unwrap();
             assert!(offset % BLOCK == 0 && offset + len <= file.file_len());

@@ -54,14 +54,17 @@ pub(crate) struct DeviceWork {
 /// If a read fails, there is no memory, or the user wants to stop.
 pub(crate) fn measure(engine: &mut dyn Engine, area: &Area, load: Load, limit: Duration) -> anyhow::Result<DeviceWork> {
     let buffers = buffers(load)?;
-    buffers.first().into_iter().for_each(|buffer| engine.register(buffer));
+    if let Some(buffer) = buffers.first() {
+        engine.register(buffer);
+    }
     let memory = addresses(&buffers);
     let mut reads = Reads::new(area, load);
     let watch = Watch::start();
     for (buffer, token) in buffers.into_iter().zip(0..) {
         reads.next(buffer, token).map_or(Ok(()), |read| engine.submit(read))?;
     }
-    let (mut completions, mut done) = (Vec::new(), ReadWork::default());
+    let mut completions = Vec::new();
+    let mut done = ReadWork::default();
     while engine.in_flight() > 0 && (done.requests == 0 || watch.elapsed() < limit) {
         check_interrupt()?;
         engine.complete(Wait::One, &mut completions)?;
@@ -84,7 +87,8 @@ pub(crate) fn measure_alone(area: &Area, load: Load, limit: Duration) -> anyhow:
     let memory = addresses(&buffers);
     let mut reads = Reads::new(area, load);
     let mut next = buffers.into_iter().next().and_then(|buffer| reads.next(buffer, 0));
-    let (watch, mut done) = (Watch::start(), ReadWork::default());
+    let watch = Watch::start();
+    let mut done = ReadWork::default();
     while let Some(read) = next.filter(|_| done.requests == 0 || watch.elapsed() < limit) {
         check_interrupt()?;
         let buffer = counted(read_now(read), &mut done)?;

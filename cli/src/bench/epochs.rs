@@ -102,7 +102,8 @@ impl Epochs<'_> {
         let watch = Watch::start();
         let mut epoch = self.reader.epoch(&self.options(number))?;
         let lane_count = epoch.lanes().unwrap_or(1);
-        let (mut flowing, mut now) = (None, ReadWork::default());
+        let mut flowing = None;
+        let mut now = ReadWork::default();
         while let Some(batch) = epoch.next_batch() {
             batch?;
             check_interrupt()?;

@@ -21,7 +21,8 @@ const TIMES_MAX: usize = 1 << 20;
 /// The number of reads is unknown, because the reader merges reads that are close together.
 pub(super) fn measure_batches(bench: &Bench, reader: &Reader, cache: Cache) -> anyhow::Result<ReadWork> {
     let mut ordinals = ordinals(bench, reader, cache)?;
-    let (watch, mut done) = (Watch::start(), ReadWork::default());
+    let watch = Watch::start();
+    let mut done = ReadWork::default();
     while done.samples == 0 || watch.elapsed() < bench.limit {
         check_interrupt()?;
         let wanted: Vec<u64> = ordinals.by_ref().take(bench.batch_size.get()).collect();
@@ -38,7 +39,8 @@ pub(super) fn measure_batches(bench: &Bench, reader: &Reader, cache: Cache) -> a
 pub(super) fn measure_singles(bench: &Bench, reader: &Reader, cache: Cache) -> anyhow::Result<(ReadWork, Latency)> {
     let ordinals = ordinals(bench, reader, cache)?;
     let mut times = Vec::new();
-    let (watch, mut done) = (Watch::start(), ReadWork::default());
+    let watch = Watch::start();
+    let mut done = ReadWork::default();
     for ordinal in ordinals {
         check_interrupt()?;
         let before = watch.elapsed();
@@ -71,7 +73,9 @@ fn ordinals(bench: &Bench, reader: &Reader, cache: Cache) -> anyhow::Result<Box<
 
 /// Reads samples once; returns those that the next reads will find in the page cache.
 fn warmed(bench: &Bench, reader: &Reader, ordinals: impl Iterator<Item = u64>) -> anyhow::Result<Vec<u64>> {
-    let (watch, mut payload_bytes, mut warm) = (Watch::start(), 0, Vec::new());
+    let watch = Watch::start();
+    let mut payload_bytes = 0;
+    let mut warm = Vec::new();
     // Each sample at most once.
     let mut ordinals = ordinals.take(to_usize(bench.dataset.sample_count()));
     while warm.is_empty() || (watch.elapsed() < bench.limit && payload_bytes < WARM_LEN) {
@@ -88,7 +92,8 @@ fn warmed(bench: &Bench, reader: &Reader, ordinals: impl Iterator<Item = u64>) -
 
 /// All samples in random order, then all of them in another one, and so on.
 fn shuffled(bench: &Bench, extents: Arc<Extents>) -> impl Iterator<Item = u64> + use<> {
-    let (seed, fingerprint) = (bench.seed, bench.dataset.fingerprint().0);
+    let seed = bench.seed;
+    let fingerprint = bench.dataset.fingerprint().0;
     (0..)
         .map_while(move |epoch| {
             let spec =

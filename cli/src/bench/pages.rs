@@ -34,7 +34,8 @@ impl HugePages {
 }
 
 fn share(smaps: &str, addresses: &[usize]) -> Option<f64> {
-    let (mut resident_kb, mut huge_kb) = (0_u64, 0_u64);
+    let mut resident_kb = 0_u64;
+    let mut huge_kb = 0_u64;
     let mut wanted = false;
     for line in smaps.lines() {
         let Some((first, rest)) = line.split_once(' ') else { continue };

@@ -218,7 +218,8 @@ mod tests {
 
     #[test]
     fn a_sample_that_is_a_read_is_worth_a_read_however_small_it_is() {
-        let (device, way) = (device(1000, 1000), &WAYS[0]);
+        let device = device(1000, 1000);
+        let way = &WAYS[0];
         let share = |outcome: &Outcome, sample_len| {
             WayRow::of(way, outcome, Some(ShareUnit { device: &device, sample_len })).share_of_limit
         };

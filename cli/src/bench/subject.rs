@@ -94,7 +94,8 @@ impl Subject {
     /// # Errors
     /// If the engine asked for is not to be had, a file cannot be read, or the user wants to stop.
     pub(crate) fn measure_device(&self, limit: Limit, turn: Turn) -> anyhow::Result<DeviceWork> {
-        let (load, time) = (self.load(limit, turn), self.bench.limit);
+        let load = self.load(limit, turn);
+        let time = self.bench.limit;
         if limit == Limit::OneSample {
             return measure_alone(&self.area, load, time);
         }

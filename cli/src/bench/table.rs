@@ -62,7 +62,8 @@ impl BenchReport {
     }
 
     fn dataset_line(&self) -> String {
-        let (samples, size) = (self.samples, shown_size(self.payload_bytes));
+        let samples = self.samples;
+        let size = shown_size(self.payload_bytes);
         format!("{}: {samples} samples, {size}, {} each", self.path, shown_size(self.mean_sample_bytes))
     }
 
@@ -72,7 +73,8 @@ impl BenchReport {
     }
 
     fn device_line(&self) -> String {
-        let (memory, engine) = (HugePages(self.huge_page_share).text(), self.engine);
+        let memory = HugePages(self.huge_page_share).text();
+        let engine = self.engine;
         let io = if self.direct { "direct reads" } else { "reads through the page cache" };
         let alone = self.device.iter().find(|row| row.depth == 1 && row.engine != engine);
         let alone = alone.map_or_else(String::new, |row| format!(", {} by {}", row.limit.letter(), row.engine));
@@ -109,7 +111,8 @@ impl BenchReport {
     fn latencies(&self) -> impl Iterator<Item = String> {
         self.ways.iter().filter_map(|row| {
             let latency = row.latency?;
-            let (p50, p99) = (shown_us(latency.p50_us), shown_us(latency.p99_us));
+            let p50 = shown_us(latency.p50_us);
+            let p99 = shown_us(latency.p99_us);
             Some(format!("{}: half took {p50} us at most, 99 of 100 took {p99} us at most", self.name(row)))
         })
     }

@@ -120,7 +120,8 @@ impl AdoptArgs {
         elapsed: Duration,
         printer: &Printer,
     ) -> anyhow::Result<()> {
-        let (written, elapsed_s) = (&summary.written, elapsed.as_secs_f64());
+        let written = &summary.written;
+        let elapsed_s = elapsed.as_secs_f64();
         let destination = self.paths.split()?.1;
         if self.json {
             return printer.json(&AdoptDocument {
@@ -138,10 +139,12 @@ impl AdoptArgs {
                 mb_per_s: written.payload_bytes as f64 / 1e6 / elapsed_s.max(1e-9),
             });
         }
-        let (samples, files) = (counted(written.samples, "sample"), counted(written.segments, "file"));
+        let samples = counted(written.samples, "sample");
+        let files = counted(written.segments, "file");
         let skipped = summary.skipped.len();
         let left = if skipped == 0 { String::new() } else { format!(", {skipped} skipped") };
-        let (destination, size) = (shown_path(destination), shown_size(written.payload_bytes));
+        let destination = shown_path(destination);
+        let size = shown_size(written.payload_bytes);
         printer.line(format!("{destination}: {samples} in {files} that stay where they are, {size}{left}"))?;
         left_out::warn_of(&summary.skipped, printer);
         left_out::print_notes(source, printer);

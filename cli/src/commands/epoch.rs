@@ -139,13 +139,17 @@ impl EpochArgs {
         // The process ends here without waiting for a device that does not answer; dropping the epoch would wait for
         // it.
         let mut epoch = ManuallyDrop::new(reader.epoch(&options)?);
-        epoch.epoch_plan().notice().into_iter().for_each(|notice| printer.warn(notice));
+        if let Some(notice) = epoch.epoch_plan().notice() {
+            printer.warn(notice);
+        }
         let bar = printer.progress(Counted::Bytes, Some(expected_bytes(&reader, &epoch)?));
         let read = self.read(&mut epoch, &mut tally, &bar, printer);
         drop(bar);
         warn_of(&tally.skipped, printer);
         let kept = keep(file.as_ref().filter(|_| !tally.is_half_printed), &epoch, &read, printer);
-        reader.notices().into_iter().for_each(|notice| printer.warn(notice));
+        for notice in reader.notices() {
+            printer.warn(notice);
+        }
         if let (Err(_), Err(error)) = (&read, &kept) {
             printer.warn(on_one_line(error.as_ref()));
         }
@@ -192,7 +196,8 @@ impl EpochArgs {
         printer: &Printer,
     ) -> anyhow::Result<Ending> {
         bar.set_message("reading");
-        let (started, cpu_before) = (Instant::now(), process_cpu());
+        let started = Instant::now();
+        let cpu_before = process_cpu();
         loop {
             while !epoch.is_ready_within(LOOK_UP) {
                 if interrupt::requested() {
@@ -234,7 +239,8 @@ impl EpochArgs {
     }
 
     fn document(&self, reader: &Reader, epoch: &Epoch, tally: Tally) -> EpochDocument {
-        let (share, plan) = (epoch.epoch_plan().share(), epoch.plan());
+        let share = epoch.epoch_plan().share();
+        let plan = epoch.plan();
         let asked = EpochDocument {
             paths: self.datasets.paths(),
             complete: tally.batches == share.batch_count(),
@@ -308,7 +314,9 @@ fn keep(
     let state = epoch.state();
     file.write(&state)?;
     if !matches!(read, Ok(Ending::Over)) {
-        let (position, samples, shown) = (state.position(), epoch.plan().len(), file.shown());
+        let position = state.position();
+        let samples = epoch.plan().len();
+        let shown = file.shown();
         printer.note(format_args!(
             "state of position {position} of {samples} in {shown}: the same command resumes from it"
         ));
@@ -327,7 +335,8 @@ fn with_remedy<T>(read: Result<T, ReadError>) -> anyhow::Result<T> {
 
 /// The payload bytes of one rank's share, in proportion to its samples.
 fn expected_bytes(reader: &Reader, epoch: &Epoch) -> anyhow::Result<u64> {
-    let (all, samples) = (reader.collection().payload_bytes()?, reader.collection().sample_count().max(1));
+    let all = reader.collection().payload_bytes()?;
+    let samples = reader.collection().sample_count().max(1);
     let bytes = u128::from(all) * u128::from(samples_of(epoch.epoch_plan().share())) / u128::from(samples);
     Ok(u64::try_from(bytes).unwrap_or(u64::MAX))
 }

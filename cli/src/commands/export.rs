@@ -145,7 +145,8 @@ impl ExportArgs {
         }
         let skipped = summary.skipped.len();
         let left_out = if skipped == 0 { String::new() } else { format!(", {skipped} skipped") };
-        let (samples, files) = (counted(summary.samples, "sample"), counted(summary.files, "file"));
+        let samples = counted(summary.samples, "sample");
+        let files = counted(summary.files, "file");
         let size = shown_size(summary.payload_bytes);
         printer.line(format_args!("{}: {samples}, {files}, {size}{left_out}", shown_path(&self.out)))?;
         for SkippedSample { error, .. } in summary.skipped.iter().take(SKIPPED_SHOWN_MAX) {

@@ -53,7 +53,9 @@ impl GetArgs {
         // A single read does not benefit from direct I/O.
         let reader = Reader::open(&self.path, ReaderOptions { io: IoChoice::Buffered, ..external.reader_options() })?;
         let found = self.find(&reader, printer);
-        reader.notices().into_iter().for_each(|notice| printer.warn(notice));
+        for notice in reader.notices() {
+            printer.warn(notice);
+        }
         let Some(ordinal) = found? else { return Ok(Exit::No) };
         if self.field.is_none() && reader.collection().locate(ordinal)?.stored_len > HELD_LEN_MAX {
             return self.write_long(&reader, ordinal, printer);

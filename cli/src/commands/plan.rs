@@ -64,7 +64,9 @@ impl PlanArgs {
         let state = self.state.as_deref().map(state_file::read).transpose()?;
         let reader = self.datasets.open(index_only(external), state.as_ref(), printer)?;
         let plan = reader.plan(&self.order.options(&reader, state)?)?;
-        plan.notice().into_iter().for_each(|notice| printer.warn(notice));
+        if let Some(notice) = plan.notice() {
+            printer.warn(notice);
+        }
         let collection = reader.collection();
         if self.keys && !collection.is_keyed() {
             return Err(anyhow!("{}: the samples have no keys", self.datasets.shown())).hint("leave out `--keys`");
@@ -135,7 +137,8 @@ impl PlanArgs {
         step: Option<PlannedBatch>,
         mixing: Option<MixingDocument>,
     ) -> anyhow::Result<PlanDocument> {
-        let (collection, share) = (reader.collection(), plan.share());
+        let collection = reader.collection();
+        let share = plan.share();
         let step = step.map(|step| self.step_document(collection, step)).transpose()?;
         Ok(PlanDocument {
             paths: self.datasets.paths(),

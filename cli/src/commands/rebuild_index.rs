@@ -40,7 +40,8 @@ impl RebuildIndexArgs {
             _ => rebuilt?,
         }
         let dataset = external.open(&self.path)?;
-        let (samples, segments) = (dataset.sample_count(), dataset.segments().len() as u64);
+        let samples = dataset.sample_count();
+        let segments = dataset.segments().len() as u64;
         let path = shown_path(&self.path);
         if segments == 1 {
             printer.line(format!("{path}: one segment, its index is inside it: nothing to rebuild"))?;

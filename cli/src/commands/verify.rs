@@ -99,7 +99,8 @@ impl VerifyArgs {
     /// Starts checking on other threads. Nothing is written, so they can be abandoned when the user wants to stop.
     fn start(&self, external: External) -> anyhow::Result<Receiver<News>> {
         let (sender, receiver) = mpsc::channel();
-        let (path, threads) = (self.path.clone(), self.jobs.map(NonZeroUsize::get));
+        let path = self.path.clone();
+        let threads = self.jobs.map(NonZeroUsize::get);
         let options = VerifyOptions { threads, allow_external: external.is_allowed(), stop: None };
         let started = std::thread::Builder::new().spawn(move || check(&path, &options, &sender));
         started.context("cannot start a thread to work with")?;
@@ -145,7 +146,8 @@ impl VerifyArgs {
             printer.json(&self.document(listing.rows, report, elapsed))
         } else {
             let verdict = if report.damaged == 0 { "ok".to_owned() } else { format!("{} damaged", report.damaged) };
-            let (samples, segments) = (counted(report.samples, "sample"), counted(report.segments, "segment"));
+            let samples = counted(report.samples, "sample");
+            let segments = counted(report.segments, "segment");
             printer.line(format_args!("{}: {samples}, {segments}, {size}: {verdict}", shown_path(&self.path)))
         };
         unless_closed(result)?;

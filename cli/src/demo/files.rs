@@ -28,9 +28,12 @@ pub(crate) struct FileReading {
 /// # Errors
 /// If one cannot be read, or the user wants to stop.
 pub(crate) fn read_files(paths: &[PathBuf], how: FileReading, bar: &ProgressBar) -> anyhow::Result<Rate> {
-    let (started, next, bytes) = (Instant::now(), AtomicUsize::new(0), AtomicU64::new(0));
+    let started = Instant::now();
+    let next = AtomicUsize::new(0);
+    let bytes = AtomicU64::new(0);
     let read = || -> anyhow::Result<u64> {
-        let (mut buffer, mut count) = (Vec::new(), 0);
+        let mut buffer = Vec::new();
+        let mut count = 0;
         while started.elapsed() < how.limit {
             check_interrupt()?;
             let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) else { break };

@@ -168,7 +168,8 @@ pub(crate) fn check_space(folder: &Path, len: u64) -> anyhow::Result<()> {
     if free >= needed {
         return Ok(());
     }
-    let (needed, free) = (shown_size(needed), shown_size(free));
+    let needed = shown_size(needed);
+    let free = shown_size(free);
     Err(anyhow!("{}: the demo needs {needed}, {free} are free", shown_path(folder)))
         .hint("--samples takes fewer files, --dir names a folder on another disk")
 }

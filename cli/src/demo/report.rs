@@ -271,7 +271,9 @@ mod tests {
 
     fn round(epoch_s: u64, one_s: u64, many_s: u64) -> Round {
         let rate = |seconds| Rate::new(100, 5_000_000, Duration::from_secs(seconds));
-        let (order, io, engine) = ("full".to_owned(), "direct", "pread");
+        let order = "full".to_owned();
+        let io = "direct";
+        let engine = "pread";
         let epoch = EpochStep { rate: rate(epoch_s), order, io, engine, read_bytes: 5_000_000 };
         Round {
             epoch,

@@ -59,7 +59,8 @@ pub(crate) fn check(path: &Path, payload_bytes: u64, bar: &ProgressBar) -> anyho
     let started = Instant::now();
     let (sender, receiver) = mpsc::channel();
     // It only reads, so it can be abandoned when the user wants to stop.
-    let (of, counting) = (path.to_path_buf(), bar.clone());
+    let of = path.to_path_buf();
+    let counting = bar.clone();
     thread::spawn(move || {
         let report = verify(&of, &VerifyOptions::default(), &|_| {}, &|bytes| counting.inc(bytes));
         // Nobody listens any more once the user has stopped.

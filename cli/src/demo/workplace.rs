@@ -94,7 +94,8 @@ mod tests {
     #[test]
     fn each_demo_has_a_folder_of_its_own_and_takes_it_away() {
         let parent = tempfile::tempdir().unwrap();
-        let (first, second) = (filled(parent.path()), filled(parent.path()));
+        let first = filled(parent.path());
+        let second = filled(parent.path());
         assert_ne!(first.path(), second.path());
         drop(first);
         assert!(second.dataset("small").exists());
@@ -118,7 +119,8 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let mut workplace = filled(parent.path());
         workplace.keep();
-        let (files, dataset) = (workplace.files("small"), workplace.dataset("small"));
+        let files = workplace.files("small");
+        let dataset = workplace.dataset("small");
         drop(workplace);
         assert!(files.join("class/x").exists() && dataset.join("x").exists());
     }

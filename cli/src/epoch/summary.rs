@@ -36,10 +36,12 @@ impl EpochDocument {
             row("state", format!("{} of the epoch's {} samples, in {file}", self.position, self.epoch_samples));
         }
         if self.slab_bytes > 0 {
-            let (held, slabs) = (shown_size(self.held_bytes_max), shown_size(self.slab_bytes));
+            let held = shown_size(self.held_bytes_max);
+            let slabs = shown_size(self.slab_bytes);
             row("memory", format!("{held} for samples at most, of {slabs} set aside"));
         }
-        let (first, open) = (self.first_batch_s, self.open_s);
+        let first = self.first_batch_s;
+        let open = self.open_s;
         row("first batch", format!("after {first:.3} s, and {open:.3} s to open"));
         self.engine_remarks.iter().for_each(|remark| row("remark", remark.clone()));
         lines
@@ -47,7 +49,8 @@ impl EpochDocument {
 
     /// The line to print if the rank has no batch.
     pub(crate) fn nothing_left(&self) -> String {
-        let (datasets, epoch) = (shown(&self.paths), self.epoch);
+        let datasets = shown(&self.paths);
+        let epoch = self.epoch;
         match self.epoch_samples - self.position {
             0 => format!("{datasets}: epoch {epoch} is complete: nothing is left to read"),
             left => format!(
@@ -60,8 +63,10 @@ impl EpochDocument {
 
     fn headline(&self) -> String {
         let rate = per_second(self.payload_bytes, Duration::from_secs_f64(self.elapsed_s));
-        let (samples, size) = (counted(self.samples, "sample"), shown_size(self.payload_bytes));
-        let (elapsed_s, samples_per_s) = (self.elapsed_s, self.samples_per_s);
+        let samples = counted(self.samples, "sample");
+        let size = shown_size(self.payload_bytes);
+        let elapsed_s = self.elapsed_s;
+        let samples_per_s = self.samples_per_s;
         let datasets = shown(&self.paths);
         format!("{datasets}: {samples}, {size} in {elapsed_s:.2} s: {rate}, {samples_per_s:.0} samples/s")
     }
@@ -84,7 +89,8 @@ impl EpochDocument {
     }
 
     fn shown_reads(&self) -> String {
-        let (bytes, mean) = (shown_size(self.read_bytes), shown_size(self.mean_request_bytes));
+        let bytes = shown_size(self.read_bytes);
+        let mean = shown_size(self.mean_request_bytes);
         let reads = format!("{bytes} in {} of {mean}", counted(self.requests, "read"));
         match self.read_amplification {
             Some(amplification) => format!("{reads}, {amplification:.3} for each stored byte"),

@@ -50,7 +50,8 @@ impl<'a> Bar<'a> {
             bar.set_message(format!("{doing} {} samples,", progress.samples));
             bar.set_position(progress.bytes);
         } else {
-            let (size, rate) = (shown_size(progress.bytes), per_second(progress.bytes, self.began.elapsed()));
+            let size = shown_size(progress.bytes);
+            let rate = per_second(progress.bytes, self.began.elapsed());
             bar.set_message(format!("{doing} {size}, {rate}"));
             bar.set_position(progress.samples);
         }
@@ -75,7 +76,9 @@ impl Events for Bar<'_> {
     fn on_finish(&self) {
         if let Some((packing, bar)) = self.bar.take() {
             bar.set_message("writing the index and syncing");
-            bar.length().into_iter().for_each(|all| bar.set_position(all));
+            if let Some(all) = bar.length() {
+                bar.set_position(all);
+            }
             self.bar.set(Some((packing, bar)));
         }
     }

@@ -56,14 +56,17 @@ impl FinishedPacking<'_> {
     pub(crate) fn print(&self, printer: &Printer) -> anyhow::Result<()> {
         let summary = self.summary;
         let written = &summary.written;
-        let (samples, segments) = (counted(written.samples, "sample"), counted(written.segments, "segment"));
+        let samples = counted(written.samples, "sample");
+        let segments = counted(written.segments, "segment");
         let skipped = summary.skipped.len();
         let left_out = if skipped == 0 { String::new() } else { format!(", {skipped} skipped") };
         let added = if self.work == PackTask::Adding { " added" } else { "" };
-        let (destination, size) = (shown_path(self.destination), shown_size(written.stored_bytes));
+        let destination = shown_path(self.destination);
+        let size = shown_size(written.stored_bytes);
         printer.line(format!("{destination}: {samples}{added}, {segments}, {size}{left_out}"))?;
         self.talk(printer);
-        let (size, rate) = (shown_size(written.payload_bytes), per_second(written.payload_bytes, self.elapsed));
+        let size = shown_size(written.payload_bytes);
+        let rate = per_second(written.payload_bytes, self.elapsed);
         printer.note(format!("packed {size} in {:.1} s, {rate}", self.elapsed.as_secs_f64()));
         Ok(())
     }
@@ -76,7 +79,9 @@ impl FinishedPacking<'_> {
             printer.warn(format!("skipped because another sample has the same key: {}", summary.duplicate_count));
         }
         left_out::print_notes(self.source, printer);
-        mixing_note(summary.mixing).into_iter().for_each(|note| printer.note(note));
+        if let Some(note) = mixing_note(summary.mixing) {
+            printer.note(note);
+        }
         if summary.resumed_count > 0 {
             printer.note(format!("{} were packed before", counted(summary.resumed_count, "sample")));
         }
@@ -87,8 +92,10 @@ impl FinishedPacking<'_> {
 
     /// The document for `--json`.
     pub(crate) fn print_json(&self, printer: &Printer) -> anyhow::Result<()> {
-        let (source, summary) = (self.source, self.summary);
-        let (written, elapsed_s) = (&summary.written, self.elapsed.as_secs_f64());
+        let source = self.source;
+        let summary = self.summary;
+        let written = &summary.written;
+        let elapsed_s = self.elapsed.as_secs_f64();
         let described = source.description();
         let metadata = &described.metadata;
         printer.json(&PackDocument {

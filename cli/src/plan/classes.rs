@@ -21,7 +21,8 @@ impl<'a> Classes<'a> {
             return Ok(None);
         };
         if matches!(found.kind, AttributeType::Float32 | AttributeType::Float64) {
-            let (name, kind) = (escape_bytes(attribute.as_bytes()), found.kind.name());
+            let name = escape_bytes(attribute.as_bytes());
+            let kind = found.kind.name();
             bail!("attribute \"{name}\" is a {kind}, expected whole numbers: one for each class");
         }
         let columns = collection.members().enumerate().map(|(member, dataset)| {

@@ -65,7 +65,8 @@ impl PlanDocument {
             Some(subset) => format!(" ({} of {} samples)", subset.samples, self.dataset_samples),
             None => String::new(),
         };
-        let (samples, batches) = (counted(self.rank_samples, "sample"), counted(self.batches, "batch"));
+        let samples = counted(self.rank_samples, "sample");
+        let batches = counted(self.batches, "batch");
         let from =
             if self.start_position > 0 { format!(" from position {} on", self.start_position) } else { String::new() };
         format!(

@@ -75,7 +75,8 @@ impl MixingDocument {
 
     /// The table.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let (one, sixteen) = (self.one_batch, self.sixteen_batches);
+        let one = self.one_batch;
+        let sixteen = self.sixteen_batches;
         let row = |name: &str, cells: [f64; 4]| {
             let cells = cells.map(|cell| format!("  {cell:>12.1}")).concat();
             format!("{name:<24}{cells}")
@@ -100,7 +101,8 @@ impl MixingDocument {
             }
             _ => lines.push(format!("classes are not counted: no attribute \"{LABEL}\"")),
         }
-        let (batch, places) = (self.global_batch_size, self.places);
+        let batch = self.global_batch_size;
+        let places = self.places;
         lines.push(format!("a batch is one of all ranks, {batch} samples; means over {places} positions of the epoch"));
         lines
     }
