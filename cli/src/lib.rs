@@ -50,7 +50,7 @@ struct Cli {
 
 const EXIT_HELP: &str = "\
 Exit status: 0 done, 1 the answer is no (verify found damage, get found no such key), 2 could not do it, 130 interrupted.
-What is skipped on request (epoch --skip-damaged, convert --skip-bad) is told on stderr and ends with 0.
+What is skipped on request (epoch --skip-damaged, convert --skip-bad) is reported on stderr, and the status is still 0.
 Data goes to stdout, everything else to stderr. NO_COLOR is honoured.";
 
 /// How the process ends.
@@ -71,7 +71,7 @@ pub(crate) enum Exit {
 /// Runs the command with these arguments, the first of which is its name, and returns the exit status. It installs a
 /// handler for Ctrl-C, so it is called once in a process.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    tell_no_contained_panics();
+    silence_contained_panics();
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
@@ -103,11 +103,11 @@ fn print_help(error: &clap::Error) -> std::io::Result<()> {
 }
 
 /// A panic of the Parquet decoder is reported as damage to the file; its own message means nothing to the user.
-fn tell_no_contained_panics() {
-    let tell = std::panic::take_hook();
+fn silence_contained_panics() {
+    let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !grainstore_sources::parquet::is_contained() {
-            tell(panic);
+            default_hook(panic);
         }
     }));
 }

@@ -38,7 +38,7 @@ class Shape:
     longest: int
 
     def shrunk(self, samples: int | None) -> Shape:
-        """The same with at most so many samples."""
+        """The same with a limit on the number of samples."""
         return self if samples is None else replace(self, samples=min(samples, self.samples))
 
     @property
@@ -153,7 +153,7 @@ def check(shape: Shape, ordinal: int, found: bytes) -> None:
     if found != shape.sample(ordinal):
         raise SystemExit(
             f"{shape.label}: sample {ordinal} has other bytes than were written: "
-            f"remove what is in {folder()} to have it made anew"
+            f"remove what is in {folder()} to have it made again"
         )
 
 

@@ -125,7 +125,7 @@ class Report:
 
 
 def say(text: str) -> None:
-    """Talk to whoever started the benchmark, beside its results."""
+    """Print a message for the user, apart from the results."""
     print(text, file=sys.stderr, flush=True)
 
 

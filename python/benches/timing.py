@@ -47,7 +47,7 @@ def isolated(function: Callable[..., Any], *values: Any) -> Any:
 
 
 def _start_processes_as_usual() -> None:
-    # A process that was spawned spawns others by default: workers would import everything anew while the clock runs.
+    # A process that was spawned spawns others by default: workers would import everything again while the clock runs.
     multiprocessing.set_start_method(None, force=True)
 
 

@@ -24,19 +24,19 @@ use crate::progress::{BackgroundJob, News, run};
 struct ConvertEvents<'a>(&'a BackgroundJob);
 
 impl ConvertEvents<'_> {
-    fn tell(&self, stage: &'static str, progress: Progress) {
+    fn publish(&self, stage: &'static str, progress: Progress) {
         let Progress { samples, samples_total, bytes, source_bytes } = progress;
-        self.0.tell(News { stage, samples, samples_total, bytes, bytes_total: source_bytes });
+        self.0.publish(News { stage, samples, samples_total, bytes, bytes_total: source_bytes });
     }
 }
 
 impl Events for ConvertEvents<'_> {
     fn on_scan(&self, progress: Progress) {
-        self.tell("scanning", progress);
+        self.publish("scanning", progress);
     }
 
     fn on_progress(&self, progress: Progress) {
-        self.tell("packing", progress);
+        self.publish("packing", progress);
     }
 
     fn on_finish(&self) {
@@ -178,13 +178,13 @@ impl ConversionResult {
 }
 
 /// A panic of the Parquet decoder is raised as an exception; its own message means nothing to the user.
-fn tell_no_contained_panics() {
+fn silence_contained_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let tell = std::panic::take_hook();
+        let default_hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             if !grainstore_sources::parquet::is_contained() {
-                tell(panic);
+                default_hook(panic);
             }
         }));
     });
@@ -207,7 +207,7 @@ pub(crate) fn convert<'py>(
     restart: bool,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    tell_no_contained_panics();
+    silence_contained_panics();
     let paths = paths_of(sources)?;
     let on_kept = match (resume, restart) {
         (true, true) => return Err(Raised::option("resume and restart exclude each other").into()),
@@ -251,7 +251,7 @@ pub(crate) fn append<'py>(
     pack: PackArguments,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    tell_no_contained_panics();
+    silence_contained_panics();
     let paths = paths_of(sources)?;
     let source_options = source.options(pack.skip_bad)?;
     let options = pack.options()?;

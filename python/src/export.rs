@@ -19,7 +19,7 @@ impl Events for ExportEvents<'_> {
     fn on_progress(&self, progress: Progress) {
         let samples = progress.samples;
         let bytes = progress.payload_bytes;
-        self.0.tell(News { stage: "writing", samples, samples_total: Some(self.1), bytes, bytes_total: None });
+        self.0.publish(News { stage: "writing", samples, samples_total: Some(self.1), bytes, bytes_total: None });
     }
 
     fn on_finish(&self) {
@@ -60,8 +60,8 @@ pub(crate) fn export<'py>(
         if selection.is_empty() {
             return Err(Raised::option("the view has no samples; nothing was written"));
         }
-        let told = ExportEvents(job, selection.len());
-        Ok(grainstore_export::export(&opened.reader, &selection, &destination, &options, &told)?)
+        let events = ExportEvents(job, selection.len());
+        Ok(grainstore_export::export(&opened.reader, &selection, &destination, &options, &events)?)
     })?;
     let made = PyDict::new(py);
     made.set_item("samples", summary.samples)?;

@@ -41,7 +41,7 @@ impl BackgroundJob {
     }
 
     /// Reports progress. A report that is not read in time is replaced by the next one.
-    pub(crate) fn tell(&self, news: News) {
+    pub(crate) fn publish(&self, news: News) {
         if let Ok(mut place) = self.news.try_lock() {
             *place = Some(news);
         }
@@ -104,11 +104,11 @@ pub(crate) fn run<T: Send>(
 
 fn report(progress: Option<&Bound<'_, PyAny>>, news: Option<News>) -> PyResult<()> {
     let (Some(progress), Some(news)) = (progress, news) else { return Ok(()) };
-    let told = PyDict::new(progress.py());
-    told.set_item("stage", news.stage)?;
-    told.set_item("samples", news.samples)?;
-    told.set_item("samples_total", news.samples_total)?;
-    told.set_item("bytes", news.bytes)?;
-    told.set_item("bytes_total", news.bytes_total)?;
-    progress.call1((told,)).map(drop)
+    let facts = PyDict::new(progress.py());
+    facts.set_item("stage", news.stage)?;
+    facts.set_item("samples", news.samples)?;
+    facts.set_item("samples_total", news.samples_total)?;
+    facts.set_item("bytes", news.bytes)?;
+    facts.set_item("bytes_total", news.bytes_total)?;
+    progress.call1((facts,)).map(drop)
 }

@@ -42,7 +42,7 @@ def plain(plain_path: Path) -> Iterator[grainstore.Dataset]:
 
 @pytest.fixture(scope="session")
 def many_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of so many files that packing it is reported on while it goes on."""
+    """A folder with enough files that progress is reported while it is packed."""
     folder = tmp_path_factory.mktemp("many")
     (folder / "0").write_bytes(bytes(100))
     for number in range(1, 40_000):

@@ -19,7 +19,7 @@ from grainstore import Loader
 
 METHODS = ("fork", "spawn", "forkserver")
 
-# Newer Pythons warn whoever forks beside threads; that it goes well is what is tested here.
+# Newer versions of Python warn about a fork beside threads; this tests that it works.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 

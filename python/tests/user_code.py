@@ -62,8 +62,8 @@ def write(path: Path, source: str) -> None:
         print(writer.count)
     with grainstore.Writer(path, append=True) as writer:
         writer.discard()
-    told: list[str] = []
-    summary = grainstore.convert([source], path, overwrite=True, progress=lambda news: told.append(news["stage"]))
+    stages: list[str] = []
+    summary = grainstore.convert([source], path, overwrite=True, progress=lambda news: stages.append(news["stage"]))
     samples: int = summary["samples"] + grainstore.append(source, path)["samples"]
     samples += grainstore.adopt(source, path, allow_external=True)["samples"]
     exported = grainstore.export(path, "out", "tar", shard_bytes=1 << 30)

@@ -92,7 +92,7 @@ impl Subject {
     /// Measures a limit of the device.
     ///
     /// # Errors
-    /// If the engine asked for is not to be had, a file cannot be read, or the user wants to stop.
+    /// If the requested engine is not available, a file cannot be read, or the user wants to stop.
     pub(crate) fn measure_device(&self, limit: Limit, turn: Turn) -> anyhow::Result<DeviceWork> {
         let load = self.load(limit, turn);
         let time = self.bench.limit;

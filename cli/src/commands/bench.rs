@@ -87,7 +87,7 @@ struct BenchSteps<'a> {
     printer: &'a Printer,
     bar: ProgressBar,
     /// What was already printed: once is enough.
-    said: RefCell<HashSet<String>>,
+    printed: RefCell<HashSet<String>>,
 }
 
 impl<'a> BenchSteps<'a> {
@@ -97,7 +97,7 @@ impl<'a> BenchSteps<'a> {
         if !bar.is_hidden() {
             bar.enable_steady_tick(TICK);
         }
-        Self { subject, printer, bar, said: RefCell::default() }
+        Self { subject, printer, bar, printed: RefCell::default() }
     }
 
     fn measure(&self) -> anyhow::Result<Measured> {
@@ -112,7 +112,7 @@ impl<'a> BenchSteps<'a> {
     fn device(&self, turn: Turn) -> anyhow::Result<Vec<DeviceWork>> {
         let measure = |limit: Limit| {
             let work = self.step(&format!("device, {}", limit.text()), || self.subject.measure_device(limit, turn))?;
-            self.say_once(&work.remarks);
+            self.warn_once(&work.remarks);
             Ok(work)
         };
         Limit::ALL.into_iter().map(measure).collect()
@@ -123,11 +123,11 @@ impl<'a> BenchSteps<'a> {
         for way in WAYS {
             match self.step(way.label, || self.subject.bench.run(&way)) {
                 Ok(outcome) => {
-                    self.say_once(&outcome.notices);
+                    self.warn_once(&outcome.notices);
                     outcomes.push((way, outcome));
                 }
                 Err(error) if is_unmappable(&error) => {
-                    self.say_once(&[format!("ways with mapped files are skipped: {error:#}")])
+                    self.warn_once(&[format!("ways with mapped files are skipped: {error:#}")])
                 }
                 Err(error) => return Err(error),
             }
@@ -135,9 +135,9 @@ impl<'a> BenchSteps<'a> {
         Ok(outcomes)
     }
 
-    fn say_once(&self, sentences: &[String]) {
-        let mut said = self.said.borrow_mut();
-        sentences.iter().filter(|&sentence| said.insert(sentence.clone())).for_each(|new| self.printer.warn(new));
+    fn warn_once(&self, sentences: &[String]) {
+        let mut printed = self.printed.borrow_mut();
+        sentences.iter().filter(|&sentence| printed.insert(sentence.clone())).for_each(|new| self.printer.warn(new));
     }
 
     fn step<T>(&self, name: &str, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {

@@ -158,7 +158,7 @@ impl EpochArgs {
         if ending == Ending::Interrupted {
             return Ok(Exit::Interrupted);
         }
-        self.tell(&self.document(&reader, &epoch, tally), resumed, printer)?;
+        self.print_result(&self.document(&reader, &epoch, tally), resumed, printer)?;
         Ok(Exit::Done)
     }
 
@@ -272,7 +272,7 @@ impl EpochArgs {
         if tally.batches == 0 { asked } else { asked.with(&tally.times, &epoch.stats()) }
     }
 
-    fn tell(&self, document: &EpochDocument, resumed: bool, printer: &Printer) -> anyhow::Result<()> {
+    fn print_result(&self, document: &EpochDocument, resumed: bool, printer: &Printer) -> anyhow::Result<()> {
         if self.json {
             printer.json(document)?;
         } else {

@@ -92,7 +92,7 @@ impl VerifyArgs {
         let mut listing = Listing { printer, json: self.json, rows: Vec::new(), closed: false, index_damaged: false };
         let Some(report) = self.follow(&news, external, &mut listing)? else { return Ok(Exit::Interrupted) };
         let elapsed = started.elapsed();
-        self.tell(printer, listing, &report, elapsed)?;
+        self.print_result(printer, listing, &report, elapsed)?;
         Ok(if report.damaged == 0 { Exit::Done } else { Exit::No })
     }
 
@@ -130,7 +130,7 @@ impl VerifyArgs {
         }
     }
 
-    fn tell(
+    fn print_result(
         &self,
         printer: &Printer,
         listing: Listing<'_>,

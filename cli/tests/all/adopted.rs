@@ -1,5 +1,5 @@
 //! A dataset whose samples lie in somebody else's file: read beside the dataset as any other, elsewhere only with the
-//! user's leave, which a flag gives or the environment; and a file that was touched is told of.
+//! user's leave, which a flag gives or the environment; and a file that was changed is reported.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs::File;

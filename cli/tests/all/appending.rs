@@ -1,4 +1,4 @@
-//! A dataset that grows: generations stand one behind the other, and what was begun with an older one goes on with it.
+//! A dataset that grows: generations follow each other, and an epoch that was started with an older one resumes with it.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;

@@ -27,7 +27,7 @@ fn an_epoch_is_told_to_a_person() {
     assert!(time.starts_with("  time         [TIME] s waiting for reads, [TIME] s verifying, [TIME] s copying, on "));
 }
 
-/// The document's keys: whoever parses it relies on all of them. `document.rs` says what each means.
+/// The document's keys: programs that parse it rely on all of them. `document.rs` documents each.
 const KEYS: [&str; 47] = [
     "batch_size",
     "batches",
@@ -190,9 +190,9 @@ fn a_damaged_sample_is_left_out_and_listed_where_that_is_asked_for() {
     let skipped = &document["skipped"];
     assert_eq!((skipped.as_array().unwrap().len(), &skipped[0]["ordinal"]), (1, &json!(1)));
     let run = fixture.run("epoch", ["--skip-damaged", "--quiet", "--print-ordinals"]);
-    let told: Vec<&str> = run.stderr.lines().collect();
-    assert_eq!((run.status, told.len(), told[0]), (0, 2, "grainstore: 1 sample skipped as damaged"));
-    assert!(told[1].contains("sample 1 (key \"cat/1.jpg\")") && told[1].contains("CRC-32"), "{told:?}");
+    let messages: Vec<&str> = run.stderr.lines().collect();
+    assert_eq!((run.status, messages.len(), messages[0]), (0, 2, "grainstore: 1 sample skipped as damaged"));
+    assert!(messages[1].contains("sample 1 (key \"cat/1.jpg\")") && messages[1].contains("CRC-32"), "{messages:?}");
     let run = fixture.run("epoch", ["--skip-damaged"]);
     assert!(run.stdout.contains("\n  skipped      1 sample, damaged: named on stderr\n"), "{}", run.stdout);
 }
@@ -205,9 +205,9 @@ fn of_many_damaged_samples_the_first_twenty_are_named() {
         common::flip_byte(dataset.segments()[0].path(), dataset.locate(ordinal).unwrap().offset);
     }
     let run = fixture.run("epoch", ["--skip-damaged", "--quiet", "--json"]);
-    let told: Vec<&str> = run.stderr.lines().collect();
-    assert_eq!((run.status, told.len(), told[0]), (0, 22, "grainstore: 23 samples skipped as damaged"));
-    assert_eq!(told[21], "grainstore: and 3 more: `--json` lists all");
+    let messages: Vec<&str> = run.stderr.lines().collect();
+    assert_eq!((run.status, messages.len(), messages[0]), (0, 22, "grainstore: 23 samples skipped as damaged"));
+    assert_eq!(messages[21], "grainstore: and 3 more: `--json` lists all");
     let document: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(document["skipped"].as_array().unwrap().len(), 23);
 }

@@ -1,4 +1,4 @@
-//! What an epoch is going to be, told without reading data: `plan`.
+//! The plan of an epoch, printed without reading data: `plan`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -71,7 +71,7 @@ fn padding_stands_past_the_epochs_end() {
     assert_eq!(document["step"]["ordinals"], json!([&whole[8..], &whole[..6]].concat()));
 }
 
-/// The segments are gone, and the index tells it all.
+/// The segments are gone, and the index is sufficient.
 #[test]
 fn no_data_is_needed() {
     let fixture = Fixture::small();
@@ -85,7 +85,7 @@ fn no_data_is_needed() {
     assert_eq!(fixture.run("epoch", [""; 0]).status, 2);
 }
 
-/// The document's keys: whoever parses it relies on all of them. `document.rs` says what each means.
+/// The document's keys: programs that parse it rely on all of them. `document.rs` documents each.
 const KEYS: [&str; 20] = [
     "batch_size",
     "batches",
@@ -173,8 +173,8 @@ fn mixing_is_told_of_the_batches_of_all_ranks_beside_a_full_shuffle() {
     let plan = reader.plan(&options).unwrap();
     let class_of = |ordinal: u64| Some(ordinal % 10);
     let mixing = Mixing::measure(plan.plan(), 8.try_into().unwrap(), Some(&class_of), Mixing::PLACES);
-    let told = &document["mixing"];
-    assert_eq!((&told["global_batch_size"], &told["places"]), (&json!(8), &json!(11)));
+    let measured = &document["mixing"];
+    assert_eq!((&measured["global_batch_size"], &measured["places"]), (&json!(8), &json!(11)));
     for (key, found, full) in
         [("one_batch", mixing.one, mixing.full_one), ("sixteen_batches", mixing.sixteen, mixing.full_sixteen)]
     {
@@ -184,7 +184,7 @@ fn mixing_is_told_of_the_batches_of_all_ranks_beside_a_full_shuffle() {
             "classes": found.classes,
             "full_shuffle_classes": full.classes,
         });
-        assert_eq!(told[key], expected, "{key}");
+        assert_eq!(measured[key], expected, "{key}");
     }
     let run = fixture.run("plan", flags);
     let lines: Vec<&str> = run.stdout.lines().collect();

@@ -1,4 +1,4 @@
-//! An epoch shared by processes and gone on with by others: `epoch --world --rank --tail --state`.
+//! An epoch shared by processes and resumed by others: `epoch --world --rank --tail --state`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -302,9 +302,9 @@ fn a_signal_leaves_a_state(signal: Signal) {
     let output = child.wait_with_output().unwrap();
     let printed = ordinals(&String::from_utf8(printed).unwrap());
     let (count, path) = (printed.len(), state.display());
-    let told = format!("state of position {count} of 60000 in {path}: the same command resumes from it\n");
+    let messages = format!("state of position {count} of 60000 in {path}: the same command resumes from it\n");
     assert_eq!(output.status.code(), Some(130));
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), told + "grainstore: interrupted\n");
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), messages + "grainstore: interrupted\n");
     assert!(printed.len() < 60_000, "it read on to the end");
     let text = fs::read_to_string(&state).unwrap();
     assert!(text.ends_with(&format!("\"position\":{}}}\n", printed.len())), "{} lines, {text}", printed.len());
@@ -320,12 +320,12 @@ fn a_damaged_sample_leaves_the_state_before_its_batch() {
     let state = fixture.folder.path().join("state");
     let flags = ["--order", "sequential", "--batch-size", "1", "--state", state.to_str().unwrap()];
     let run = fixture.run("epoch", flags);
-    let told: Vec<&str> = run.stderr.lines().collect();
-    assert_eq!((run.status, told.len()), (2, 3), "{}", run.stderr);
-    assert_eq!(told[0], "state of position 2 of 5 in [PATH]/state: the same command resumes from it");
+    let messages: Vec<&str> = run.stderr.lines().collect();
+    assert_eq!((run.status, messages.len()), (2, 3), "{}", run.stderr);
+    assert_eq!(messages[0], "state of position 2 of 5 in [PATH]/state: the same command resumes from it");
     assert!(
-        told[1].contains("CRC-32") && told[2].starts_with("hint: `--skip-damaged` continues without it"),
-        "{told:?}"
+        messages[1].contains("CRC-32") && messages[2].starts_with("hint: `--skip-damaged` continues without it"),
+        "{messages:?}"
     );
     assert!(fs::read_to_string(&state).unwrap().ends_with("\"position\":2}\n"));
     let run = fixture.run("epoch", flags.iter().chain(&["--skip-damaged", "--print-ordinals"]));

@@ -128,7 +128,7 @@ fn a_segment_that_was_cut_short_is_named_with_both_lengths() {
     }
 }
 
-/// Runs the command through `restricted.py`; `None` where that cannot be done here, which is then said.
+/// Runs the command through `restricted.py`; `None`, after a message, if that is not possible here.
 fn restricted(what: &str, fixture: &Fixture, command: &str, rest: &[&str]) -> Option<Run> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/common/restricted.py");
     let mut process = Command::new("python3");
@@ -142,7 +142,7 @@ fn restricted(what: &str, fixture: &Fixture, command: &str, rest: &[&str]) -> Op
     Some(run)
 }
 
-#[expect(clippy::print_stderr, reason = "whoever runs the tests should know that one was left out")]
+#[expect(clippy::print_stderr, reason = "users who run the tests should know that one was skipped")]
 fn say(text: &str) {
     eprintln!("{text}");
 }

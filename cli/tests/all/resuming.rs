@@ -173,8 +173,8 @@ fn other_options_and_other_data_are_refused_by_what_differs() {
         "{neither}"
     );
     assert!(place.files("d.partial") == before, "it stays as it is");
-    let anew = place.json(&format!("{line} --restart"));
-    assert_eq!((&anew["resumed_samples"], &anew["samples"]), (&0.into(), &COUNT.into()));
+    let restarted = place.json(&format!("{line} --restart"));
+    assert_eq!((&restarted["resumed_samples"], &restarted["samples"]), (&0.into(), &COUNT.into()));
     assert_eq!(place.names(), ["a.tar", "d"]);
 }
 

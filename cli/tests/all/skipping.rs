@@ -1,4 +1,4 @@
-//! What cannot be read, and what is there twice: refused by name and place, or left out on request and listed.
+//! Unreadable samples and duplicate keys: refused with name and location, or skipped on request and listed.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use serde_json::json;

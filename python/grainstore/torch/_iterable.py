@@ -243,14 +243,18 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         reader, division, start = current.reader, self._division(), current.begun["position"]
         # Samples that do not fill a batch of all workers are divided among the ranks again, and a worker takes one batch of
         # its rank: so there are as many batches, and as full, as without workers. Single samples need no such step.
-        anew = reader.num_workers > 1 and (self.batch_size is not None or self._tail != "short")
-        if anew:
+        is_redivided = reader.num_workers > 1 and (self.batch_size is not None or self._tail != "short")
+        if is_redivided:
             count = division.whole_count(reader.count, start)
         else:
             count = division.batch_count(reader.number, reader.count, start)
         yield from self._handed_out(loader, count)
         position = start + count * reader.count * division.batch_size + reader.worker * reader.world_size * division.batch_size
-        if anew and position < division.sample_count and division.batch_count(reader.rank, reader.world_size, position):
+        if (
+            is_redivided
+            and position < division.sample_count
+            and division.batch_count(reader.rank, reader.world_size, position)
+        ):
             last = self._loader(Reader(reader.rank, reader.world_size), current.begun["epoch"])
             last.load_state_dict({**current.begun, "position": position})
             for item in self._handed_out(last, 1):

@@ -158,7 +158,7 @@ pub fn small_samples() -> Vec<Sample> {
     (0..5).map(sample).collect()
 }
 
-/// The same text with the values of some rows, which are not the test's concern, left out.
+/// The same text without the values of some rows, which the test does not check.
 pub fn without_values(text: &str, rows: &[&str]) -> String {
     let masked = |line: &str| match rows.iter().find(|row| line.starts_with(&format!("  {row:<12} "))) {
         Some(row) => format!("  {row:<12} ...\n"),
