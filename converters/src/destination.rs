@@ -47,7 +47,7 @@ struct DatasetPaths {
 impl DatasetPaths {
     fn of(destination: &Path) -> Result<Self, ConvertError> {
         let Some(name) = destination.file_name() else {
-            let why = "it is no name for a dataset".into();
+            let why = "it is not a name for a dataset".into();
             return Err(WriteError::NotReplaceable { path: destination.to_path_buf(), why }.into());
         };
         let folder = match destination.parent() {

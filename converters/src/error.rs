@@ -41,7 +41,7 @@ pub enum ConvertError {
         number: u64,
     },
     /// An interrupted conversion left finished segments, and the options do not say whether to resume or to restart.
-    #[error("{}: segments that an interrupted conversion finished lie here", shown_path(path))]
+    #[error("{}: segments that an interrupted conversion finished are here", shown_path(path))]
     KeptWork {
         /// The directory.
         path: PathBuf,
@@ -63,7 +63,7 @@ pub enum ConvertError {
         count: u64,
     },
     /// The dataset would lie inside the data that it is made of.
-    #[error("{}: lies inside {}, which is to be packed", shown_path(destination), shown_path(origin))]
+    #[error("{}: is inside {}, which is to be packed", shown_path(destination), shown_path(origin))]
     DestinationInsideSource {
         /// The dataset to be.
         destination: PathBuf,
@@ -71,7 +71,7 @@ pub enum ConvertError {
         origin: PathBuf,
     },
     /// The source lies in what the dataset would replace.
-    #[error("{}: lies inside {}, which is to be replaced", shown_path(origin), shown_path(destination))]
+    #[error("{}: is inside {}, which is to be replaced", shown_path(origin), shown_path(destination))]
     SourceInsideDestination {
         /// The source.
         origin: PathBuf,

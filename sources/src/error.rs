@@ -111,7 +111,7 @@ pub enum ListingError {
         source: io::Error,
     },
     /// The folder was read, and no file was found.
-    #[error("{}: no files in it or below it (other things passed over: {passed_over})", shown_path(path))]
+    #[error("{}: no files in it or below it (other things ignored: {passed_over})", shown_path(path))]
     NoFiles {
         /// The folder asked for.
         path: PathBuf,

@@ -28,9 +28,7 @@ pub(crate) fn with_ignored(source: Box<dyn Source>, ignored: &[PathBuf]) -> Box<
     let mut description = source.description().clone();
     let kind = description.kind;
     let names = names.join(", ");
-    description
-        .warnings
-        .push(format!("files that lie among the shards and are no {kind} are NOT packed: {names}").into());
+    description.warnings.push(format!("files among the shards that are not {kind} are NOT packed: {names}").into());
     Box::new(WithIgnored { source, description })
 }
 

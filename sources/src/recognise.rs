@@ -134,7 +134,7 @@ fn recognise_one(path: &Path) -> Result<Recognised, SourceError> {
     match Format::of_file(path)? {
         Some(format) => Ok(whole(format)),
         None => {
-            let why = "it is no tar, TFRecord, LMDB or Parquet file, compressed or not, and no folder";
+            let why = "it is not a tar, TFRecord, LMDB or Parquet file, compressed or not, and not a folder";
             Err(SourceError::refused(path, Remark::new(why, Remedy::NameFormat)))
         }
     }

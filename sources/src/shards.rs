@@ -29,7 +29,7 @@ pub fn expand(named: &[PathBuf]) -> Result<Vec<PathBuf>, SourceError> {
             found.extend(matching(&alternative)?);
         }
         if found.len() == before {
-            return Err(refused(path, "there is no such file or folder, and nothing that it matches as a pattern"));
+            return Err(refused(path, "there is no such file or folder, and nothing matches it as a pattern"));
         }
     }
     check_distinct(&found)?;
@@ -68,7 +68,7 @@ fn matching(pattern: &Path) -> Result<Vec<PathBuf>, SourceError> {
     }
     // A path that is no UTF-8 is no pattern.
     let Some(text) = pattern.to_str().filter(|text| text.contains(['*', '?', '['])) else { return Ok(Vec::new()) };
-    let paths = glob::glob(text).map_err(|error| refused(pattern, &format!("it is no pattern: {error}")))?;
+    let paths = glob::glob(text).map_err(|error| refused(pattern, &format!("it is not a valid pattern: {error}")))?;
     let mut found = Vec::new();
     for path in paths {
         found.push(path.map_err(|error| SourceError::Path { path: error.path().to_owned(), source: error.into() })?);
@@ -81,7 +81,7 @@ fn braces(path: &Path) -> Result<Vec<PathBuf>, SourceError> {
     let Some((before, range, after)) = path.to_str().and_then(split_brace) else { return Ok(vec![path.to_owned()]) };
     let Some((first, last)) = range.split_once("..") else { return Ok(vec![path.to_owned()]) };
     let (Ok(from), Ok(to)) = (first.parse::<u64>(), last.parse::<u64>()) else { return Ok(vec![path.to_owned()]) };
-    let too_many = || refused(path, &format!("{{{range}}} is no range of at most {BRACE_MAX} names that ascend"));
+    let too_many = || refused(path, &format!("{{{range}}} is not a range of at most {BRACE_MAX} ascending names"));
     if to < from || to - from >= BRACE_MAX as u64 {
         return Err(too_many());
     }
@@ -149,7 +149,7 @@ mod tests {
     fn what_stands_for_nothing_is_refused_by_name() {
         let folder = shards();
         let error = |pattern: &str| expand(&[folder.path().join(pattern)]).unwrap_err().to_string();
-        assert!(error("c-*.tar").contains("nothing that it matches"), "{}", error("c-*.tar"));
+        assert!(error("c-*.tar").contains("nothing matches it"), "{}", error("c-*.tar"));
         assert!(error("a-{08..11}.tar").contains("a-11.tar: there is no such file"), "{}", error("a-{08..11}.tar"));
         assert!(error("a-{10..08}.tar").contains("no range"));
         assert!(error("a-{0..99999999999}.tar").contains("no range"));

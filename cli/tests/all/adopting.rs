@@ -83,7 +83,7 @@ fn a_file_elsewhere_needs_leave_from_a_flag_or_the_environment() {
     let place = shards();
     fs::create_dir(place.path("below")).unwrap();
     let refused = place.refused("adopt x.tar below/d");
-    assert!(refused.starts_with("grainstore: x.tar: it lies outside "), "{refused}");
+    assert!(refused.starts_with("grainstore: x.tar: it is outside "), "{refused}");
     assert!(refused.ends_with(
         "\nhint: put the dataset beside its files, or let it refer to files elsewhere with --allow-external\n"
     ));

@@ -185,8 +185,8 @@ fn what_cannot_be_done_is_said_on_one_line_with_a_hint() {
     place.convert("photos.grain", &[]);
     for (destination, flags, said) in [
         ("photos.grain", &[][..], "photos.grain: already exists\nhint: --overwrite replaces it"),
-        ("photos/x.grain", &[], "photos/x.grain: lies inside [PATH]/photos, which is to be packed\nhint: choose a DST"),
-        ("photos", &["--overwrite"], "photos: lies inside [PATH]/photos, which is to be packed\nhint: choose"),
+        ("photos/x.grain", &[], "photos/x.grain: is inside [PATH]/photos, which is to be packed\nhint: choose a DST"),
+        ("photos", &["--overwrite"], "photos: is inside [PATH]/photos, which is to be packed\nhint: choose"),
         ("no/x.grain", &[], "no: cannot write into this folder: No such file or directory (os error 2)\nhint: create"),
     ] {
         let run = place.convert(destination, flags);
@@ -203,14 +203,14 @@ fn sources_that_are_no_folders_of_files_have_their_sentences() {
     let place = Place::new();
     fs::create_dir(place.path("empty")).unwrap();
     for (source, said) in [
-        ("nothing", "nothing: there is no such file or folder, and nothing that it matches as a pattern\n"),
+        ("nothing", "nothing: there is no such file or folder, and nothing matches it as a pattern\n"),
         (
             "photos/cat/1.jpg",
-            "1.jpg: it is no tar, TFRecord, LMDB or Parquet file, compressed or not, and no folder\nhint: --from names the format\n",
+            "1.jpg: it is not a tar, TFRecord, LMDB or Parquet file, compressed or not, and not a folder\nhint: --from names the format\n",
         ),
         (
             "empty",
-            "empty: no files in it or below it (other things passed over: 0)\nhint: SRC is a folder with files in it",
+            "empty: no files in it or below it (other things ignored: 0)\nhint: SRC is a folder with files in it",
         ),
     ] {
         let mut command = grainstore();

@@ -168,7 +168,7 @@ fn other_options_and_other_data_are_refused_by_what_differs() {
     let neither = place.refused(line);
     assert!(
         neither.contains(
-            "d.partial: segments that an interrupted conversion finished lie here\nhint: the same command with --resume"
+            "d.partial: segments that an interrupted conversion finished are here\nhint: the same command with --resume"
         ),
         "{neither}"
     );

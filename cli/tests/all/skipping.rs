@@ -50,7 +50,7 @@ fn corrupt_and_truncated_records_are_told_by_their_numbers() {
         "f",
         2,
         &[
-            ("f", "record 1 at byte 158: the masked CRC-32C of the data is e1986b39, the record says 41fd9182"),
+            ("f", "record 1 at byte 158: the masked CRC-32C of the data is e1986b39, the record has 41fd9182"),
             (
                 "f",
                 "at byte 532: its length is 184 and 4 bytes more, 156 bytes are left: truncated, or not a TFRecord file",

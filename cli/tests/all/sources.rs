@@ -65,14 +65,12 @@ fn patterns_ranges_and_folders_stand_for_shards() {
         assert!(place.files("d0") == place.files(&format!("d{number}")), "{named}");
     }
     let run = place.done("convert shards d");
-    let warning = "grainstore: files that lie among the shards and are no TFRecord are NOT packed: README.md\n";
+    let warning = "grainstore: files among the shards that are not TFRecord are NOT packed: README.md\n";
     assert!(run.stderr.contains(warning), "{run:?}");
     assert!(place.files("d0") == place.files("d"));
     let missing = place.refused("convert shards/t-{00..04} e");
     assert_eq!(missing, "grainstore: shards/t-04: there is no such file; shards/t-{00..04} names it\n");
-    assert!(
-        place.refused("convert u-* e").contains("u-*: there is no such file or folder, and nothing that it matches")
-    );
+    assert!(place.refused("convert u-* e").contains("u-*: there is no such file or folder, and nothing matches it"));
 }
 
 #[test]

@@ -70,12 +70,12 @@ fn manifest_name(path: &Path, real: PathBuf, home: &Path, allow_external: bool) 
         Ok(inside) => Path::new("..").join(inside),
         Err(_) if allow_external => real,
         Err(_) => {
-            let why = format!("it lies outside {}, the folder of the dataset to be", shown_path(home));
+            let why = format!("it is outside {}, the folder of the new dataset", shown_path(home));
             return Err(ConvertError::Outside { path: path.to_owned(), why });
         }
     };
     named.into_os_string().into_string().map_err(|_| ConvertError::Refused {
         path: path.to_owned(),
-        why: "its path is no UTF-8, which the manifest cannot hold: rename it".into(),
+        why: "its path is not UTF-8, so the manifest cannot store it: rename it".into(),
     })
 }

@@ -386,7 +386,7 @@ fn a_file_that_is_not_there_is_left_out_only_where_that_is_wanted() {
     assert_eq!((summary.written.samples, summary.skipped.len()), (1, 2));
     assert!(summary.skipped[0].path.ends_with("gone.bin"));
     assert!(
-        summary.skipped[1].why.text.contains("list.csv says 6..56, the file has 11 bytes"),
+        summary.skipped[1].why.text.contains("list.csv names bytes 6..56, the file has 11 bytes"),
         "{:?}",
         summary.skipped
     );

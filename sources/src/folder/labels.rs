@@ -100,7 +100,7 @@ impl Labels {
         if what.is_empty() {
             return Ok(());
         }
-        let hint = "each row names one file by its path below the folder, as the first line says which column does";
+        let hint = "each row names one file by its path below the folder; the first line names the columns";
         Err(self.refused(format!("{}; {hint}", what.join("; "))))
     }
 

@@ -103,7 +103,7 @@ fn distinct_prefixes(listings: &[Listing]) -> Result<Vec<Vec<u8>>, SourceError> 
         let nested = |other: &usize| places[*other].starts_with(place) || place.starts_with(&places[*other]);
         if let Some(other) = (0..number).find(nested) {
             let other = shown_path(listings[other].root());
-            return refused(format!("one of it and {other} lies in the other: its files would be packed twice"));
+            return refused(format!("one of it and {other} is inside the other: its files would be packed twice"));
         }
         prefixes.push(prefix);
     }

@@ -111,7 +111,7 @@ impl FolderSource {
 
 fn notes(roots: &Roots, shape: &FolderShape) -> Vec<Remark> {
     let special: u64 = roots.listings().iter().map(Listing::skipped_special).sum();
-    let special = (special > 0).then(|| format!("pipes, sockets and devices, passed over: {special}"));
+    let special = (special > 0).then(|| format!("pipes, sockets and devices, ignored: {special}"));
     let texts = labels_note(roots, shape).into_iter().chain(shape.notes().iter().cloned()).chain(special);
     texts.map(Remark::from).collect()
 }

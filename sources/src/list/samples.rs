@@ -36,7 +36,7 @@ impl<'a> Listed<'a> {
         if end > self.file_len {
             let row = self.rows.shown(row);
             let file_len = self.file_len;
-            return Err(self.bad(offset, format!("{row} says {offset}..{end}, the file has {file_len} bytes")));
+            return Err(self.bad(offset, format!("{row} names bytes {offset}..{end}, the file has {file_len} bytes")));
         }
         let key = self.rows.key(row);
         let attributes = self.rows.attributes(row);

@@ -35,7 +35,9 @@ impl Datum {
         while wire.at < value.len() {
             let at = wire.at;
             let tag = wire.varint().ok_or_else(|| ends_early(at))?;
-            datum.take(tag, &mut wire).ok_or_else(|| format!("field tag {tag} at byte {at} is none of a Datum"))??;
+            datum
+                .take(tag, &mut wire)
+                .ok_or_else(|| format!("field tag {tag} at byte {at} does not belong to a Datum"))??;
         }
         Ok(datum)
     }

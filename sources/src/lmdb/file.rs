@@ -164,7 +164,7 @@ impl DataFile {
         let room = count * self.page_len();
         let rest = self.page_count.saturating_sub(page);
         if count > rest || room < len + HEADER_LEN as u64 {
-            let why = format!("a value of {len} bytes lies on {count} overflow pages, and {rest} pages are left");
+            let why = format!("a value of {len} bytes is on {count} overflow pages, and {rest} pages are left");
             return Err(self.fault(page, why));
         }
         Ok(StoredValue { offset: offset + HEADER_LEN as u64, len, bytes: None })
@@ -180,7 +180,7 @@ impl DataFile {
     fn check_number(&self, page: u64, bytes: &[u8]) -> Result<(), Fault> {
         match u64_at(bytes, 0) {
             Some(number) if number == page => Ok(()),
-            number => Err(self.fault(page, format!("it says that it is page {}", number.unwrap_or(0)))),
+            number => Err(self.fault(page, format!("its header has page number {}", number.unwrap_or(0)))),
         }
     }
 

@@ -137,7 +137,7 @@ fn check_dialect(bytes: &[u8]) -> Result<(), String> {
     let flags = u16_at(bytes, 10).unwrap_or(0);
     if magic != MAGIC || flags & META_FLAG == 0 {
         return Err(format!(
-            "is no LMDB file: magic number {magic:08x} and page flags {flags:04x}, expected {MAGIC:08x} and \
+            "is not an LMDB file: magic number {magic:08x} and page flags {flags:04x}, expected {MAGIC:08x} and \
              {META_FLAG:04x}"
         ));
     }

@@ -98,7 +98,7 @@ impl<'a> Page<'a> {
         let mut sorted = children.clone();
         sorted.sort_unstable();
         match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(format!("page {} stands in a branch page twice", pair[0])),
+            Some(pair) => Err(format!("page {} is in a branch page twice", pair[0])),
             None => Ok(children),
         }
     }
@@ -132,7 +132,8 @@ impl<'a> Page<'a> {
             0 => NodeContent::Inline(self.value(index, start, len)?),
             SUB_DATA => NodeContent::Database(self.value(index, start, len)?),
             BIG_DATA => {
-                let page = u64_at(self.bytes, start).ok_or("the number of an overflow page lies past its page")?;
+                let page =
+                    u64_at(self.bytes, start).ok_or("the number of an overflow page is past the end of its page")?;
                 NodeContent::Overflow { page, len: len.into() }
             }
             flags if flags & DUP_DATA != 0 => return Err(format!("node {index} has several values")),
@@ -154,7 +155,7 @@ impl<'a> Page<'a> {
         let at = if index < self.node_count { u16_at(self.bytes, HEADER_LEN + 2 * index) } else { None };
         let at = usize::from(at.ok_or_else(|| format!("there is no node {index}"))?);
         let node = self.bytes.get(at..).filter(|node| at >= self.upper && node.len() >= NODE_LEN);
-        node.ok_or_else(|| format!("node {index} lies at {at}, expected {}..{}", self.upper, self.bytes.len()))
+        node.ok_or_else(|| format!("node {index} is at {at}, expected {}..{}", self.upper, self.bytes.len()))
     }
 }
 

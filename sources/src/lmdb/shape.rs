@@ -163,10 +163,10 @@ impl LmdbShape {
     pub(super) fn not_adoptable(&self) -> Option<String> {
         match &self.decoder {
             Decoder::Joined(patterns) if patterns.len() > 1 => {
-                Some("the fields of a sample are values of several keys, which lie apart".into())
+                Some("the fields of a sample are values of several keys, which are not contiguous".into())
             }
             Decoder::Datum(shape) if shape.blobs.contains(&Blob::FloatData) => {
-                Some("the numbers of float_data lie apart, each behind a tag".into())
+                Some("the numbers of float_data are not contiguous: each follows a tag".into())
             }
             _ => None,
         }
@@ -213,7 +213,9 @@ impl Decoded {
         }
         match layout {
             Layout::Packed => Ok(self.packed(&value)),
-            Layout::InPlace => self.in_place(&value).ok_or_else(|| "its fields do not lie in it as they are".into()),
+            Layout::InPlace => {
+                self.in_place(&value).ok_or_else(|| "its fields are not stored in it as they are".into())
+            }
         }
     }
 

@@ -234,7 +234,9 @@ fn level_below(file: &DataFile, level: &[u64]) -> Result<Vec<u64>, Fault> {
     for &page in level {
         for child in children(file, page, &mut bytes)? {
             if child >= file.page_count() || !seen.insert(child) {
-                return Err(file.fault(page, format!("its child {child} is no page, or stands in another page too")));
+                return Err(
+                    file.fault(page, format!("its child {child} is not a page, or is the child of another page too"))
+                );
             }
             below.push(child);
         }

@@ -81,14 +81,14 @@ impl Cell {
             (Self::Int(value), AttributeType::Uint32) => AttributeValue::Uint(value.cast_unsigned() & 0xffff_ffff),
             (Self::Int(value), AttributeType::Uint8 | AttributeType::Uint16) => match u64::try_from(*value) {
                 Ok(value) => AttributeValue::Uint(value),
-                Err(_) => return Err(format!("{value} is no {}", kind.name())),
+                Err(_) => return Err(format!("{value} does not fit into {}", kind.name())),
             },
             (Self::Int(value), _) => AttributeValue::Int(*value),
-            (Self::Bytes(_), _) => return Err(format!("bytes are no {}", kind.name())),
+            (Self::Bytes(_), _) => return Err(format!("bytes are not of type {}", kind.name())),
         };
         match kind.encode(value) {
             Some(_) => Ok(Some(value)),
-            None => Err(format!("{value:?} is no {}", kind.name())),
+            None => Err(format!("{value:?} does not fit into {}", kind.name())),
         }
     }
 }

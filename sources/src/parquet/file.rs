@@ -49,7 +49,7 @@ impl ParquetFile {
         let damaged = |error: String| refused(format!("damaged, or cut off: its footer cannot be read: {error}"));
         let footer = contained(|| footer_of(&at)).map_err(damaged)?;
         if !is_buildable(&footer) {
-            return Err(damaged("its columns are no tree, or nest too deep".into()));
+            return Err(damaged("its columns are not a tree, or are nested too deeply".into()));
         }
         let metadata = contained(|| reader.parse_and_finish(&at)).map_err(damaged)?;
         Ok(Self { path: path.to_owned(), len, metadata: Arc::new(metadata) })
@@ -62,7 +62,7 @@ impl ParquetFile {
     pub(super) fn reopen(&self) -> Result<FileAt, Bad> {
         let (file, len) = open_regular(&self.path).map_err(|error| Bad::file(&self.path, &error))?;
         if len != self.len {
-            let why = format!("it has {len} bytes by now; it had {} when it was looked at", self.len);
+            let why = format!("it has {len} bytes now; it had {} when it was looked at", self.len);
             return Err(Bad::new(&self.path, RecordLocation::default(), why, Reach::Rest));
         }
         Ok(FileAt { file: Arc::new(file), len })
@@ -107,7 +107,7 @@ impl ParquetFile {
             _ => {}
         }
         if chunk.file_path().is_some() {
-            return Err("its data lie in another file; name that file".into());
+            return Err("its data are in another file; name that file".into());
         }
         let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
         let range = u64::try_from(start).ok().zip(u64::try_from(chunk.compressed_size()).ok());

@@ -45,7 +45,7 @@ impl<R: PageReader> PageReader for Guarded<R> {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let page = self.pages.get_next_page()?;
         if let Some(page) = &page {
-            let lies = || ParquetError::General("a page says that it has more values than fit into it".into());
+            let lies = || ParquetError::General("a page claims to have more values than fit into it".into());
             is_honest(page, self.max_level, self.entry_len_min).then_some(()).ok_or_else(lies)?;
         }
         Ok(page)

@@ -203,7 +203,7 @@ impl Planner<'_> {
         }
         match columns.get(key.unwrap_or(usize::MAX)) {
             Some(Column { name, kind: ColumnKind::Number(kind) }) if !is_integer(*kind) => {
-                return Err(self.refused(format!("column {} is {}, which is no key", quoted(name), kind.name())));
+                return Err(self.refused(format!("column {} is {}, which cannot be a key", quoted(name), kind.name())));
             }
             _ => {}
         }

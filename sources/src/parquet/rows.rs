@@ -106,7 +106,7 @@ impl ColumnPlan {
             (cell, ColumnKind::Number(kind)) => match cell.value(kind)? {
                 Some(grainstore_format::AttributeValue::Uint(number)) => number.to_string().into_bytes(),
                 Some(grainstore_format::AttributeValue::Int(number)) => number.to_string().into_bytes(),
-                _ => return Err("its key is no integer".into()),
+                _ => return Err("its key is not an integer".into()),
             },
             _ => return Err("its key is not bytes".into()),
         };

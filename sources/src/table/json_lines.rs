@@ -62,7 +62,7 @@ fn read_row(row: &JsonRow, path_name: &str, line: u64, builder: &mut Builder<'_>
     members.sort_unstable_by_key(|(column, ..)| *column);
     if let Some(pair) = members.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         let name = builder.columns.get(pair[0].0).map_or("", |(name, _)| name);
-        return Err(builder.refused(line, &format!("{} stands twice", quoted(name.as_bytes()))));
+        return Err(builder.refused(line, &format!("{} is there twice", quoted(name.as_bytes()))));
     }
     let Some(Value::String(path)) = path else {
         return Err(builder.refused(line, &format!("{} is not a text that names a file", quoted(path_name.as_bytes()))));

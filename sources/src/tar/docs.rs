@@ -98,7 +98,7 @@ pub(super) fn values(
     is_kept: bool,
 ) -> Result<Vec<Option<AttributeValue>>, Remark> {
     let object: Map<String, Value> =
-        serde_json::from_slice(content).map_err(|error| format!("its .json is no object: {error}"))?;
+        serde_json::from_slice(content).map_err(|error| format!("its .json is not an object: {error}"))?;
     let is_unknown = |name: &&String| !attributes.iter().any(|attribute| attribute.name == **name);
     if let Some(name) = object.keys().find(is_unknown).filter(|_| !is_kept) {
         let why = format!("its .json has a member {}, unlike the first samples", quoted(name));

@@ -52,11 +52,11 @@ impl HeaderBlock {
         let mut raw = RawHeader::new_old();
         raw.as_mut_bytes().copy_from_slice(block);
         if !is_sum_right(&raw) {
-            return Self::Damaged("no tar header stands here: its checksum is wrong");
+            return Self::Damaged("there is no tar header here: its checksum is wrong");
         }
         match TarHeader::of(&raw) {
             Some(header) => Self::Header(header),
-            None => Self::Damaged("a tar header stands here, but its size is no number"),
+            None => Self::Damaged("there is a tar header here, but its size is not a number"),
         }
     }
 }

@@ -144,7 +144,7 @@ impl TarShape {
             return format!("its name has no extension, so its field is unknown ({fields})").into();
         };
         let extension = escape_bytes(&extension[..extension.len().min(256)]);
-        let why = format!("its extension \"{extension}\" is none of the first samples' ({fields})");
+        let why = format!("its extension \"{extension}\" is not one of those of the first samples ({fields})");
         Remark::new(why, Remedy::MapExtension(extension))
     }
 
@@ -160,7 +160,7 @@ impl TarShape {
             SlotAttributes::None => return Ok(()),
             SlotAttributes::Label => {
                 let label =
-                    labels::parse(content).ok_or("its .cls is no integer, unlike those of the first samples")?;
+                    labels::parse(content).ok_or("its .cls is not an integer, unlike those of the first samples")?;
                 (vec![Some(AttributeValue::Int(label))], 0)
             }
             SlotAttributes::Document(members, first) => (docs::values(content, members, field.is_some())?, *first),

@@ -230,7 +230,7 @@ impl<'a> Records<'a> {
     /// The bytes end before the record does.
     fn short(&mut self, head: &Head) -> Bad {
         let why = match &self.plain {
-            Some((_, len)) => format!("the file had {len} bytes when it was opened and is shorter by now"),
+            Some((_, len)) => format!("the file had {len} bytes when it was opened and is shorter now"),
             None => format!("its length is {} and 4 bytes more, the content ends before that: {TRUNCATED}", head.len),
         };
         self.end(head, why)
@@ -254,6 +254,6 @@ const TRUNCATED: &str = "truncated, or not a TFRecord file";
 
 impl WrongCrc {
     fn of(self, what: &str) -> String {
-        format!("the masked CRC-32C of {what} is {:08x}, the record says {:08x}", self.computed, self.stored)
+        format!("the masked CRC-32C of {what} is {:08x}, the record has {:08x}", self.computed, self.stored)
     }
 }

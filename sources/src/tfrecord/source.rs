@@ -133,7 +133,7 @@ fn not_adoptable(parts: &[SourcePart], compressions: &[Compression]) -> Option<R
     let (part, compression) = parts.iter().zip(compressions).find(is_compressed)?;
     let path = shown_path(&part.path);
     let name = compression.name();
-    Some(format!("{path} is compressed ({name}), so its records do not lie in the file as they are").into())
+    Some(format!("{path} is compressed ({name}), so its records are not in the file as they are").into())
 }
 
 /// A file that cannot be opened says so when it is read: the others may do without it.
@@ -270,7 +270,7 @@ impl Reading<'_> {
             Layout::InPlace => Laid::in_place(&fields),
         };
         let apart =
-            || Misfit("the numbers of a field do not lie in one little-endian run, so it is not used in place".into());
+            || Misfit("the numbers of a field are not one little-endian byte range, so it is not used in place".into());
         laid.map(|laid| (laid, Described { key, attributes })).ok_or_else(|| self.bad(head, apart()))
     }
 

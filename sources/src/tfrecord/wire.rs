@@ -30,9 +30,9 @@ const VARINT_LEN_MAX: u64 = 10;
 /// Why a record is not understood.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WireError {
-    #[error("it is no tf.train.Example: byte {at} of it: {what}")]
+    #[error("it is not a tf.train.Example: byte {at} of it: {what}")]
     Malformed { at: u64, what: &'static str },
-    #[error("it is no tf.train.Example, or one without features")]
+    #[error("it is not a tf.train.Example, or one without features")]
     Empty,
     #[error("it is a tf.train.SequenceExample, which is not taken apart")]
     Sequence,
@@ -184,7 +184,7 @@ fn entry(record: &mut dyn RecordBytes, entry: Range<u64>) -> Result<(Range<u64>,
             _ => continue,
         };
         if part.replace(item.message()?).is_some() {
-            return Err(malformed(item.at, "a name or a feature stands twice in one entry"));
+            return Err(malformed(item.at, "an entry has two names or two features"));
         }
     }
     Ok((name.unwrap_or(nothing.clone()), feature.unwrap_or(nothing)))
@@ -346,7 +346,7 @@ impl ProtoFields {
             WireType::StartGroup | WireType::EndGroup => return Err(malformed(at, "a group")),
         };
         let end = self.at.checked_add(len).filter(|end| *end <= self.end);
-        end.map(|end| self.at..end).ok_or(malformed(at, "an item ends past what it lies in"))
+        end.map(|end| self.at..end).ok_or(malformed(at, "an item ends past the end of its message"))
     }
 
     fn varint(&mut self, record: &mut dyn RecordBytes) -> Result<u64, WireError> {

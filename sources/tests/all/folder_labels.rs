@@ -213,7 +213,7 @@ fn a_table_that_does_not_fit_is_refused_with_the_place() {
         ("x.jsonl", b"{\"path\": \"a.jpg\"}\n{\"label\": 1}\n", "line 2: \"path\" is not a text"),
         ("x.jsonl", b"{\"path\": 1}\n", "line 1: \"path\" is not a text"),
         ("x.jsonl", b"{}\n", "line 1: the row names no file"),
-        ("x.jsonl", b"{\"path\": \"a.jpg\", \"x\": 1, \"x\": 2}\n", "line 1: \"x\" stands twice"),
+        ("x.jsonl", b"{\"path\": \"a.jpg\", \"x\": 1, \"x\": 2}\n", "line 1: \"x\" is there twice"),
         ("x.jsonl", b"{\"path\": \"a\xff\"}\n", "line 1: one JSON object is expected"),
         ("x.csv", b"path,image\na.jpg,x\nb.jpg,y\nsub/c.jpg,z\n", "name \"image\" is used twice"),
     ];

@@ -104,8 +104,8 @@ fn folders_that_cannot_be_told_apart_are_refused() {
     let place = place(&["x/train/1", "y/train/1", "x/train/sub/1"]);
     let refused = |roots: &[&str]| open(place.path(), roots, None).unwrap_err().to_string();
     assert!(refused(&["x/train", "y/train"]).contains("has the same name as"));
-    assert!(refused(&["x", "x/train"]).contains("lies in the other"));
-    assert!(refused(&["x/train/sub", "x/train"]).contains("lies in the other"));
+    assert!(refused(&["x", "x/train"]).contains("is inside the other"));
+    assert!(refused(&["x/train/sub", "x/train"]).contains("is inside the other"));
     assert!(refused(&["x/train", "x/train/../train"]).contains("has the same name as"));
     assert!(refused(&[]).contains("no folder was named"));
     assert!(refused(&["x", "nowhere"]).contains("no such folder"));

@@ -109,7 +109,7 @@ fn a_row_outside_its_file_is_bad_and_the_others_are_not() {
         read(&source, Layout::Packed).into_iter().filter_map(Result::err).map(|bad| bad.to_string()).collect();
     let (file, list) = (shelf.path("a.bin"), shelf.path("list.csv"));
     let (file, list) = (file.display(), list.display());
-    assert_eq!(said[0], format!("{file}: at byte 90: line 3 of {list} says 90..101, the file has 100 bytes"));
+    assert_eq!(said[0], format!("{file}: at byte 90: line 3 of {list} names bytes 90..101, the file has 100 bytes"));
     assert_eq!((said.len(), said[1].contains("line 4"), said[2].contains("line 5")), (3, true, true));
 }
 

@@ -63,7 +63,7 @@ fn a_damaged_header_costs_the_rest_and_no_more() {
         assert!(found[0].is_ok() && found.len() == 2, "{at}: {found:?}");
         let said = found[1].as_ref().unwrap_err();
         assert_eq!((said.reach, said.location.offset), (Reach::Rest, Some(3072)));
-        assert_eq!(said.why.text, "no tar header stands here: its checksum is wrong");
+        assert_eq!(said.why.text, "there is no tar header here: its checksum is wrong");
     }
 }
 
@@ -120,8 +120,11 @@ fn an_extension_or_a_value_unlike_the_first_samples_spoils_its_sample_only() {
     let bytes = archive(&members);
     let at = |name: &str| members.iter().position(|(one, _)| *one == name).unwrap() * 1024;
     let expected = [
-        format!("\"a.webp\" at byte {}: its extension \"webp\" is none of the first samples' (jpg)", at("a.webp")),
-        format!("\"b\" at byte {}: its .cls is no integer, unlike those of the first samples", at("b.cls")),
+        format!(
+            "\"a.webp\" at byte {}: its extension \"webp\" is not one of those of the first samples (jpg)",
+            at("a.webp")
+        ),
+        format!("\"b\" at byte {}: its .cls is not an integer, unlike those of the first samples", at("b.cls")),
         format!(
             "\"c\" at byte {}: its sample has no \"jpg\", the only field, so nothing would be stored of it",
             at("c.cls")
@@ -243,7 +246,7 @@ fn what_is_no_tar_is_refused_with_what_was_found() {
     for (bytes, why) in [
         (&b""[..], "the file is empty"),
         (&[0; 1024], "it holds no files"),
-        (&[b'x'; 1024], "no tar header stands here"),
+        (&[b'x'; 1024], "there is no tar header here"),
         (&[b'x'; 100], "the archive ends after 100 of a header's 512 bytes"),
     ] {
         let said = read_tar(bytes, &TarOptions::default()).unwrap_err().to_string();

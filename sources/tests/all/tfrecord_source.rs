@@ -163,7 +163,7 @@ fn what_cannot_be_a_schema_is_refused_with_the_way_out() {
     for no_example in [&b"just text"[..], b"", b"\x0a\0"] {
         assert_eq!(of(&[no_example]).open("").unwrap_err().remedy(), Some(Remedy::KeepWhole));
         let why = refusal(of(&[no_example]).open(""));
-        assert!(why.contains("record 0 at byte 0: it is no tf.train.Example"), "{why}");
+        assert!(why.contains("record 0 at byte 0: it is not a tf.train.Example"), "{why}");
     }
     assert!(refusal(fixture("sequence.tfrecord").open("")).contains("SequenceExample"));
     assert!(refusal(Files::of(&[b"", b""]).open("")).contains("there is no record in it, nor in any file after it"));
@@ -204,7 +204,7 @@ fn a_record_that_does_not_fit_is_bad_and_the_next_one_is_read() {
             "\"k\" has 0 bytes, a key has 1 to 65535",
         ),
         (example(&[("k", Feature::bytes(vec!["key".into()]))]), "\"n\" is missing, it is the only field"),
-        (b"\x0a\xff".to_vec(), "it is no tf.train.Example"),
+        (b"\x0a\xff".to_vec(), "it is not a tf.train.Example"),
     ];
     for (misfit, expected) in misfits {
         let first = framed(&[&good(1)].repeat(1000).iter().map(|record| &record[..]).collect::<Vec<_>>());

@@ -30,7 +30,7 @@ fn many(page_len: usize) -> Vec<u8> {
 #[test]
 fn files_of_other_machines_and_versions_are_refused_by_name() {
     let both = |at: usize, bytes: &'static [u8]| refusal(&[(at, bytes), (4096 + at, bytes)]);
-    assert!(both(16, &[0; 4]).starts_with("is no LMDB file: magic number 00000000"));
+    assert!(both(16, &[0; 4]).starts_with("is not an LMDB file: magic number 00000000"));
     assert!(both(16, &[0xbe, 0xef, 0xc0, 0xde]).starts_with("was written on a big-endian machine"));
     assert_eq!(both(20, &[2, 0, 0, 0]), "is an LMDB file of format 2, expected 1");
     assert_eq!(both(40, &[0; 4]), "pages have 0 bytes, expected a power of two from 512 to 32768");
@@ -93,7 +93,7 @@ fn pages_that_point_in_circles_end() {
     let first = usize::from(u16::from_le_bytes([bytes[at + 16], bytes[at + 17]]));
     let twice = changed(bytes.clone(), &[(at + second, &bytes[at + first..at + first + 6])]);
     let error = LmdbFolder::with(&twice).open(&raw()).unwrap_err().to_string();
-    assert!(error.contains("stands in a branch page twice"), "{error}");
+    assert!(error.contains("is in a branch page twice"), "{error}");
     for depth in [0_u16, 1, 2, 4, 32, 33, u16::MAX] {
         let place =
             LmdbFolder::with(&changed(bytes.clone(), &[(94, &depth.to_le_bytes()), (512 + 94, &depth.to_le_bytes())]));
