@@ -1,4 +1,4 @@
-//! Adds a source's samples to a dataset that stands, as a new generation.
+//! Adds a source's samples to an existing dataset, as a new generation.
 
 use std::path::Path;
 
@@ -17,8 +17,8 @@ use crate::{ConvertError, ConvertOptions, ConvertSummary, Events, OnDuplicate, c
 /// one that has no name is a bad sample. So it is with `split` and `split_names`.
 ///
 /// # Errors
-/// Where the source's schema is another, a key stands in the dataset already ([`OnDuplicate::First`] leaves such samples
-/// out), and as [`convert`](crate::convert). The dataset stands as before then.
+/// Where the source's schema is another, a key is in the dataset already ([`OnDuplicate::First`] leaves such samples
+/// out), and as [`convert`](crate::convert). The dataset is unchanged then.
 pub fn append(
     source: &dyn Source,
     dataset: &Path,

@@ -44,9 +44,9 @@ pub struct ConvertSummary {
 /// Packs all samples of `source` into the dataset `destination`, which appears when it is whole and durable.
 ///
 /// # Errors
-/// Where the source cannot be read, the dataset cannot be written, one lies inside the other, or `events` stops it.
-/// Segments that are whole by then stay in `destination.partial`, for [`OnKept::Resume`]; where there are none,
-/// everything that was written is removed again. A dataset that was to be replaced stands as before.
+/// Where the source cannot be read, the dataset cannot be written, one is inside the other, or `events` stops it.
+/// Segments that are whole then stay in `destination.partial`, for [`OnKept::Resume`]; where there are none,
+/// everything that was written is removed again. A dataset that was to be replaced is unchanged.
 pub fn convert(
     source: &dyn Source,
     destination: &Path,
@@ -161,8 +161,8 @@ pub(crate) fn pack(
     Ok(ConvertSummary { written, skipped, duplicate_count: drops.len(), resumed_count, mixing: plan.mixing() })
 }
 
-/// What must be the same for a conversion to go on: the source, and all options that decide which samples come when.
-/// Those that decide their bytes are the writer's. One that stopped at a bad sample may go on without it.
+/// What must be the same for a conversion to resume: the source, and all options that decide which samples come when.
+/// Those that decide their bytes are the writer's. One that stopped at a bad sample may resume without it.
 fn stamp_of(source: &dyn Source, options: &ConvertOptions) -> String {
     let ConvertOptions { order, limit, on_duplicate, source_words, .. } = options;
     let kind = source.description().kind;

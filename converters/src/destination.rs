@@ -14,8 +14,8 @@ use crate::ConvertError;
 /// Links are followed: it is the places themselves that are compared.
 ///
 /// # Errors
-/// Where one lies inside the other, something stands under the destination's name and is not to be replaced, or the
-/// folder it is to stand in does not exist.
+/// Where one is inside the other, something is under the destination's name and is not to be replaced, or the
+/// folder it is to be in does not exist.
 pub fn check_destination(source: &Path, destination: &Path, overwrite: bool) -> Result<(), ConvertError> {
     let place = DatasetPaths::of(destination)?;
     let origin_place = match fs::canonicalize(source) {
@@ -59,7 +59,7 @@ impl DatasetPaths {
         let named = folder.join(name);
         let mut partial = named.clone().into_os_string();
         partial.push(".partial");
-        // What stands under the name may be a link into the source.
+        // What is under the name may be a link into the source.
         let path = fs::canonicalize(&named).unwrap_or(named);
         Ok(Self { path, partial: partial.into() })
     }

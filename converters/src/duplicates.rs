@@ -108,7 +108,7 @@ impl Pass<'_> {
         Ok(alike)
     }
 
-    /// Those of `alike` whose key stands twice and that are not the one to be kept.
+    /// Those of `alike` whose key is there twice and that are not the one to keep.
     fn dropped(&self, alike: &HashSet<Id>, on_duplicate: OnDuplicate) -> Result<Vec<Id>, ConvertError> {
         let mut kept: HashMap<Vec<u8>, Id> = HashMap::new();
         let mut dropped = Vec::new();
@@ -125,7 +125,7 @@ impl Pass<'_> {
         Ok(dropped)
     }
 
-    /// Hands all keys to `take`, in source order. Bad samples have none; packing says what is wrong with them.
+    /// Gives all keys to `take`, in source order. Bad samples have none; packing reports what is wrong with them.
     fn for_each_key(&self, take: TakeKey<'_>) -> Result<(), ConvertError> {
         let mut progress = Progress::begin(self.source, self.plan.entry_count(self.source));
         self.plan.feed(self.source, How::new(Layout::Packed, self.jobs), Skip::NOTHING, |feed: &mut dyn Feed| {
@@ -153,7 +153,7 @@ impl Pass<'_> {
     fn key_of(&self, long: LongSample) -> Option<Vec<u8>> {
         match long {
             LongSample::Streaming { sample, mut payload, .. } => {
-                // Read to its end, or the part would not go on. What is wrong with it, packing says.
+                // Read to its end, or the part would not continue. Packing reports what is wrong with it.
                 let _ = std::io::copy(&mut payload, &mut std::io::sink());
                 Some(sample.key)
             }

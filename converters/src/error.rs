@@ -8,7 +8,7 @@ use grainstore_sources::{Bad, Remark, SourceError};
 use grainstore_store::StoreError;
 use grainstore_writer::WriteError;
 
-/// Why a conversion failed. Nothing stands under the destination's name that was not there before.
+/// Why a conversion failed. Nothing is under the destination's name that was not there before.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConvertError {
@@ -23,12 +23,12 @@ pub enum ConvertError {
         /// What was found, and what was expected.
         why: Remark,
     },
-    /// A file that is to be adopted lies where the dataset may not point.
+    /// A file that is to be adopted is where the dataset may not point.
     #[error("{}: {why}", shown_path(path))]
     Outside {
         /// The file.
         path: PathBuf,
-        /// Where it lies, and where it should.
+        /// Where it is, and where it should be.
         why: String,
     },
     /// A source does not give what it gave when its conversion was interrupted.
@@ -62,7 +62,7 @@ pub enum ConvertError {
         /// Number of samples that were skipped.
         count: u64,
     },
-    /// The dataset would lie inside the data that it is made of.
+    /// The dataset would be inside the data that it is made of.
     #[error("{}: is inside {}, which is to be packed", shown_path(destination), shown_path(origin))]
     DestinationInsideSource {
         /// The dataset to be.
@@ -70,7 +70,7 @@ pub enum ConvertError {
         /// The source.
         origin: PathBuf,
     },
-    /// The source lies in what the dataset would replace.
+    /// The source is in what the dataset would replace.
     #[error("{}: is inside {}, which is to be replaced", shown_path(origin), shown_path(destination))]
     SourceInsideDestination {
         /// The source.
@@ -78,12 +78,12 @@ pub enum ConvertError {
         /// The dataset to be.
         destination: PathBuf,
     },
-    /// The folder that the dataset is to stand in cannot be found.
+    /// The folder that the dataset is to be in cannot be found.
     #[error("{}: cannot write into this folder: {source}", shown_path(path))]
     NoParent {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The threads that read could not be started.

@@ -4,7 +4,7 @@ use grainstore_sources::Source;
 
 /// What the caller of a conversion hears of it, and how it stops it. Called from the caller's own thread.
 pub trait Events {
-    /// The source is looked through before it is packed; so many of its bytes have been seen.
+    /// The source is looked through before it is packed; this many of its bytes have been seen.
     fn on_scan(&self, _progress: Progress) {}
 
     /// A sample was taken or skipped, or a part of a long one was read.
@@ -39,7 +39,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Nothing was done yet of so many samples, where that is known.
+    /// Nothing is done; of this many samples, where that is known.
     pub(crate) fn begin(source: &dyn Source, samples_total: Option<u64>) -> Self {
         let lens = source.description().parts.iter().map(|part| Some(part.len).filter(|&len| len > 0));
         let source_bytes = lens.sum::<Option<u64>>().filter(|&len| len > 0);

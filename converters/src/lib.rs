@@ -1,6 +1,6 @@
 //! Turns what people have into grainstore datasets.
 //!
-//! A [`Source`](grainstore_sources::Source) is somebody's data, seen as parts of samples. [`convert`] packs it, [`append`]
+//! A [`Source`](grainstore_sources::Source) is foreign data, seen as parts of samples. [`convert`] packs it, [`append`]
 //! adds it to a dataset, [`adopt`] leaves it where it is and makes an index. This crate decides in which order samples are
 //! stored; what a sample is made of is the source's business, and how it becomes durable the writer's.
 //!

@@ -45,7 +45,7 @@ struct BadNote {
 }
 
 impl Account {
-    /// Reads the account back; only what was left out among the first `samples` samples counts. `None` where the note is
+    /// Reads the account back; only what was omitted among the first `samples` samples counts. `None` where the note is
     /// no account.
     pub(crate) fn restored(note: &Value, samples: u64) -> Option<Self> {
         let mut bad: Vec<BadNote> = serde_json::from_value(note.clone()).ok()?;
@@ -59,7 +59,7 @@ impl Account {
         serde_json::to_value(bad).unwrap_or_default()
     }
 
-    /// Where among all that was taken or left out the bad ones stand, ascending.
+    /// Where among all that was taken or omitted the bad ones are, ascending.
     pub(crate) fn bad_places(&self) -> Vec<u64> {
         (0..).zip(self.lock().iter()).map(|(number, bad)| bad.before + number).collect()
     }
@@ -83,7 +83,7 @@ impl Packer<'_> {
         let mut dealt_with = self.progress.samples;
         while dealt_with < self.entries_max {
             let Some(entry) = feed.next(self.events)? else { break };
-            // A stream that was given up says so as if it were damaged.
+            // A stream that was given up is reported like damage.
             check(self.events)?;
             if self.drops.contains(entry.id) {
                 pass_over(entry);
@@ -114,7 +114,7 @@ impl Packer<'_> {
         match long {
             LongSample::Streaming { sample, mut payload, .. } => {
                 self.stream(&path, &sample, &mut payload)?;
-                // Read to its end, or the part would not go on.
+                // Read to its end, or the part would not continue.
                 let _ = io::copy(&mut payload, &mut io::sink());
                 Ok(())
             }
@@ -160,14 +160,14 @@ impl Packer<'_> {
     }
 }
 
-/// A long sample that is not wanted is read to its end, or the part would not go on.
+/// A long sample that is not wanted is read to its end, or the part would not continue.
 fn pass_over(entry: Entry) {
     if let EntryContent::Long(LongSample::Streaming { mut payload, .. }) = entry.content {
         let _ = io::copy(&mut payload, &mut io::sink());
     }
 }
 
-/// A payload that tells how far it was read, and fails where the caller wants to stop.
+/// A payload that reports how far it was read, and fails where the caller wants to stop.
 struct Watched<'a> {
     payload: &'a mut dyn Read,
     events: &'a dyn Events,

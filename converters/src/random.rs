@@ -1,6 +1,6 @@
 //! What a conversion draws from its seed: the order of the samples, and the seed of the dataset's hash.
 //!
-//! Both come from SplitMix64, each from a stream of its own, so that knowing the order tells nothing simple about the
+//! Both come from SplitMix64, each from a stream of its own, so that knowing the order reveals nothing simple about the
 //! hash. Whoever packs keys that strangers chose passes a secret seed: keys cannot then be made to collide.
 
 use grainstore_format::{SplitMix64, finalise, mix, to_usize};

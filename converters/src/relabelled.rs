@@ -6,7 +6,7 @@
 //! result    class_names = [cat, dog, ant]
 //! ```
 //! A source without class names is taken to number the dataset's. A number that no name has is a bad sample; -1, with which
-//! some say that there is no label, stays. `split` and `split_names` are dealt with alike.
+//! some say that there is no label, stays. `split` and `split_names` are handled the same way.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -63,7 +63,7 @@ impl<'a> Relabelled<'a> {
                         "its numbers of \"{name}\" have no names ({list} of the user metadata), {why}"
                     ));
                 }
-                // Another schema, of which the writer says what is wrong, or numbers without names in both.
+                // Another schema, about which the writer reports what is wrong, or numbers without names in both.
                 (None, _) => continue,
             };
             numberings.push(Numbering { name, attribute, numbers });
@@ -77,7 +77,7 @@ fn names_in(metadata: &Metadata, list: &str) -> Option<Vec<Value>> {
     metadata.user.get(list)?.as_array().cloned()
 }
 
-/// Adds what is new to all names; says the places of `new` among them.
+/// Adds what is new to all names; returns the positions of `new` among them.
 fn merge(all: &mut Vec<Value>, new: Vec<Value>) -> Vec<i64> {
     let mut places: HashMap<Value, i64> = HashMap::new();
     for (place, name) in (0..).zip(all.iter()) {

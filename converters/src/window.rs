@@ -123,7 +123,7 @@ impl<T> OrderedWindow<T> {
 }
 
 impl<T> WindowState<T> {
-    /// Whether the front is empty and somebody may still fill it.
+    /// Whether the front is empty and another thread may still fill it.
     fn front_is_coming(&self) -> bool {
         self.front < self.end && self.makers > 0 && !matches!(self.slots.front(), Some(Some(_)))
     }

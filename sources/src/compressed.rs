@@ -24,7 +24,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// What the first bytes of a file say. Two bytes that look like zlib may be anything: whoever expects a format
+    /// What a file begins with. Two bytes that look like zlib may be anything: a caller that expects a format
     /// inside looks whether it is there.
     pub fn of(head: &[u8]) -> Self {
         match head {
@@ -92,7 +92,7 @@ pub fn open(path: &Path, compression: Compression) -> io::Result<Box<dyn Read + 
     compression.reader(BufReader::with_capacity(BUFFER_LEN, file))
 }
 
-/// The first bytes of what `head`, the first bytes of a compressed file, holds; as many as can be had.
+/// The first bytes of what `head`, the first bytes of a compressed file, holds; as many as are available.
 pub fn content_head(head: &[u8], compression: Compression) -> Vec<u8> {
     let mut content = Vec::new();
     if let Ok(reader) = compression.reader(Cursor::new(head.to_vec())) {

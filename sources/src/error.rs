@@ -31,7 +31,7 @@ pub enum SourceError {
     Path {
         /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A path is too long to be a key.

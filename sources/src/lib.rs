@@ -1,6 +1,6 @@
 //! Other people's formats, read as samples: folders, TFRecord, tar, LMDB, Parquet, lists of places in files, streams.
 //!
-//! A [`Source`] is somebody's data, seen as parts of samples. [`open_source`] opens any of them, by content and not by
+//! A [`Source`] is foreign data, seen as parts of samples. [`open_source`] opens any of them, by content and not by
 //! name. A source knows one format and nothing of orders, threads, resuming and writing: that is `converters`.
 //!
 //! ```

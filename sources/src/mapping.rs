@@ -15,7 +15,7 @@ pub struct Mapping {
 pub struct MappingError(String);
 
 impl Mapping {
-    /// Whether nothing was said.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.key.is_none() && self.targets.is_empty()
     }

@@ -21,7 +21,7 @@ use crate::tar::{TarOptions, TarSource};
 use crate::tfrecord::{TfRecordOptions, TfRecordSource};
 use crate::{Mapping, Remark, Source, SourceError};
 
-/// What the data are said to be.
+/// The format that the user names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum From {
     /// Found out from their content.
@@ -56,7 +56,7 @@ impl FromStr for From {
     }
 }
 
-/// How somebody's data are read; what does not concern their format is refused or has no effect, as each says.
+/// How foreign data are read; what does not concern their format is refused or has no effect, as each field documents.
 #[derive(Clone, Debug, Default)]
 pub struct SourceOptions {
     /// What they are.
@@ -83,7 +83,7 @@ pub struct SourceOptions {
 /// for standard input.
 ///
 /// # Errors
-/// Where something is not there, cannot be read, or is not what it is said to be.
+/// Where something is not there, cannot be read, or is not in the named format.
 pub fn open_source(named: &[PathBuf], options: &SourceOptions) -> Result<Box<dyn Source>, SourceError> {
     if let [only] = named
         && only == Path::new("-")

@@ -1,4 +1,4 @@
-//! What somebody's data are, by their content and not by their names.
+//! What foreign data are, by their content and not by their names.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub enum Format {
     Tar,
     /// Parquet files.
     Parquet,
-    /// Lists of places in files: only where the user says so, for a table may be anything.
+    /// Lists of byte ranges in files: only where the user names it, for a table may be anything.
     List,
 }
 
@@ -33,7 +33,7 @@ pub struct Recognised {
     pub format: Format,
     /// The folders of plain files, the databases, or the files of the format, in order.
     pub paths: Vec<PathBuf>,
-    /// Files that lie among shards and are none, such as a README or a list of classes.
+    /// Files among the shards that are not shards, such as a README or a list of classes.
     pub ignored: Vec<PathBuf>,
 }
 
@@ -61,7 +61,7 @@ impl Format {
         tests.into_iter().find(|(is_it, _)| *is_it).map(|(_, format)| format)
     }
 
-    /// What a regular file holds; `None` where it is none of those that are known.
+    /// What a regular file holds; `None` where it is not of a known format.
     ///
     /// # Errors
     /// Where it cannot be read.

@@ -66,7 +66,7 @@ fn matching(pattern: &Path) -> Result<Vec<PathBuf>, SourceError> {
     if fs::symlink_metadata(pattern).is_ok() {
         return Ok(vec![pattern.to_owned()]);
     }
-    // A path that is no UTF-8 is no pattern.
+    // A path that is not UTF-8 is not a pattern.
     let Some(text) = pattern.to_str().filter(|text| text.contains(['*', '?', '['])) else { return Ok(Vec::new()) };
     let paths = glob::glob(text).map_err(|error| refused(pattern, &format!("it is not a valid pattern: {error}")))?;
     let mut found = Vec::new();

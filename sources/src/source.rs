@@ -1,10 +1,10 @@
-//! The seam between other people's formats and the work of packing, adopting and listing them.
+//! The interface between other people's formats and the work of packing, adopting and listing them.
 //!
 //! A [`Source`] is a list of parts (shards, key ranges, row groups) that can be read independently, and each part a
-//! stream of samples. A source that can begin anywhere also says where its samples lie ([`Blocks`]): then they are read
+//! stream of samples. A source that can begin anywhere also lists where its samples are ([`Blocks`]): then they are read
 //! in any order, by many threads, and an interrupted conversion resumes without reading what it has.
 //!
-//! A source knows one format and nothing of orders, threads, resuming and writing: `pump` and `convert` do that.
+//! A source knows one format and nothing of orders, threads, resuming and writing: grainstore-converters does that.
 
 use std::fmt;
 use std::io::Read;
@@ -159,22 +159,22 @@ pub enum SourceSample {
 pub enum Layout {
     /// Its fields, one after the other, in the order of the schema, and nothing else.
     Packed,
-    /// One run of bytes of the part's file, as they are; the fields lie in it, with what the file has between them.
+    /// One byte range of the part's file, unchanged; the fields are in it, with what the file has between them.
     InPlace,
 }
 
 /// A part of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourcePart {
-    /// The file, or the folder, that it lies in.
+    /// The file, or the folder, that it is in.
     pub path: PathBuf,
-    /// Bytes that are read of it; 0 where nobody knows.
+    /// Bytes that are read of it; 0 where that is unknown.
     pub len: u64,
     /// Number of its samples, bad ones included, where that is known before they are read.
     pub sample_count: Option<u64>,
 }
 
-/// Where the samples of a part lie.
+/// Where the samples of a part are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Blocks {
     /// Every sample by itself: the position of sample i is i. For samples that are files, so nothing is won by
@@ -184,7 +184,7 @@ pub enum Blocks {
     Runs(Vec<SourceBlock>),
 }
 
-/// Samples that lie together.
+/// Samples that are stored together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceBlock {
     /// What [`Source::open`] takes; any number that the source understands.

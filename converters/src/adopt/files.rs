@@ -27,7 +27,7 @@ pub(super) struct AdoptedFiles {
 
 impl AdoptedFiles {
     /// # Errors
-    /// Where one cannot be found, or lies where the dataset may not point.
+    /// Where one cannot be found, or is where the dataset may not point.
     pub(super) fn of(source: &dyn Source, destination: &Path, options: &AdoptOptions) -> Result<Self, ConvertError> {
         let mut found = Self { files: Vec::new(), skipped: Vec::new() };
         let home = home_of(destination)?;
@@ -58,7 +58,7 @@ impl AdoptedFiles {
     }
 }
 
-/// The folder that the dataset is to lie in, links followed.
+/// The folder that the dataset is to be in, links followed.
 fn home_of(destination: &Path) -> Result<PathBuf, ConvertError> {
     let parent = grainstore_host::directory_of(destination);
     fs::canonicalize(parent).map_err(|source| ConvertError::NoParent { path: parent.to_owned(), source })

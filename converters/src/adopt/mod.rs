@@ -4,7 +4,7 @@
 //! one file:       threads read ahead -- samples in order --> its rows --> 00000.idx
 //! several files:  a thread each      -- samples in order --> its rows --> 0000N.idx
 //! ```
-//! A row is a sample without its bytes: where they lie, and what they sum to. A file whose samples do not come in its
+//! A row is a sample without its bytes: where they are, and what they sum to. A file whose samples do not come in its
 //! order has its rows gathered and sorted first.
 
 mod files;
@@ -31,11 +31,11 @@ pub struct AdoptOptions {
     pub chunk_size: ChunkSize,
     /// What to do about a sample that cannot be read or understood.
     pub on_bad: OnBad,
-    /// Whether files may lie outside the folder that the dataset lies in.
+    /// Whether files may be outside the folder that the dataset is in.
     pub allow_external: bool,
     /// Threads that read; one for each core where `None`.
     pub jobs: Option<NonZeroUsize>,
-    /// Whether a dataset that stands under the name already is replaced, once the new one is whole.
+    /// Whether a dataset that already exists under the name is replaced, once the new one is whole.
     pub overwrite: bool,
 }
 
@@ -66,7 +66,7 @@ pub struct AdoptSummary {
 /// checksums.
 ///
 /// # Errors
-/// Where the source's samples do not lie in its files as they are, a file lies outside the destination's folder, is
+/// Where the source's samples are not in its files as they are, a file is outside the destination's folder, is
 /// no regular file or changes meanwhile, and as [`convert`](crate::convert). Nothing is left then.
 pub fn adopt(
     source: &dyn Source,

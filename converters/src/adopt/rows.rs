@@ -33,7 +33,7 @@ impl<'a> IndexRows<'a> {
         Self { path, on_bad, segment, gathered: (!in_order).then(Vec::new), skipped: Vec::new() }
     }
 
-    /// Takes a sample; says how many bytes it has.
+    /// Takes a sample; returns how many bytes it has.
     pub(super) fn whole(&mut self, sample: Sample, offset: u64) -> Result<u64, ConvertError> {
         let Sample { key, attributes, payload, fields } = sample;
         let len = payload.len() as u64;
@@ -41,7 +41,7 @@ impl<'a> IndexRows<'a> {
         Ok(len)
     }
 
-    /// Takes a sample that is read through, for its checksum; says how many bytes it has.
+    /// Takes a sample that is read through, for its checksum; returns how many bytes it has.
     pub(super) fn long(
         &mut self,
         sample: StreamedSample,
@@ -120,7 +120,7 @@ fn sorted(mut rows: Vec<ExternalSample>) -> Vec<ExternalSample> {
     rows
 }
 
-/// What is wrong with the samples of a file is said of the file, from whose first sample they are counted.
+/// Errors about the samples of a file name the file, and count from its first sample.
 fn in_file(path: &Path, error: WriteError) -> ConvertError {
     match error {
         WriteError::Sample { .. } | WriteError::DuplicateKey { .. } | WriteError::External { .. } => {

@@ -184,7 +184,7 @@ impl<'a> Adoption<'a> {
     }
 }
 
-/// The file as it stands under its name now.
+/// The file as it is under its name now.
 fn still(path: &Path, name: &str) -> io::Result<ExternalFile> {
     ExternalFile::of(name, &grainstore_host::open_regular(path)?.0)
 }

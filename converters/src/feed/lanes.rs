@@ -211,7 +211,7 @@ struct StreamedPayload {
 }
 
 impl Read for StreamedPayload {
-    /// `Interrupted` where nothing came for a while, so that whoever waits looks whether to stop, and asks again.
+    /// `Interrupted` where nothing came for a while, so that the caller checks whether to stop, and asks again.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.at == self.piece.len() {
             match self.taken.recv_timeout(PATIENCE) {

@@ -46,7 +46,7 @@ pub(crate) struct Entry {
 }
 
 pub(crate) enum EntryContent {
-    /// With the place of its payload in the part's file, in bytes, where it is read as it lies.
+    /// With the place of its payload in the part's file, in bytes, where it is read unchanged.
     Whole(Sample, u64),
     Long(LongSample),
     Bad(Bad),
@@ -123,7 +123,7 @@ pub enum Mixing {
 }
 
 impl PackingOrder {
-    /// Hands the entries to `consume`; the first `skip` that `counts` likes are left out, without being read where
+    /// Hands the entries to `consume`; the first `skip` that `counts` accepts are skipped, without being read where
     /// the source allows it.
     pub(crate) fn feed<R>(
         &self,

@@ -191,7 +191,7 @@ impl<F: Feed> Feed for Skipping<'_, F> {
                 self.passed += 1;
             }
             if let EntryContent::Long(super::LongSample::Streaming { payload, .. }) = &mut entry.content {
-                // Read to its end, or the part would not go on.
+                // Read to its end, or the part would not continue.
                 let _ = std::io::copy(payload, &mut std::io::sink());
             }
             super::check(events)?;

@@ -1,6 +1,6 @@
 //! A table of labels: one row for each file of a folder, joined by path.
 //!
-//! The column named `path`, `file`, `file_name`, `filename`, `name` or `key`, else the first one, says which file a row
+//! The column named `path`, `file`, `file_name`, `filename`, `name` or `key`, else the first one, names the file a row
 //! is about, as the file's key does. Columns of text become fields, and the names of classes are kept as `class_names`;
 //! see [`table`](crate::table) for the rest.
 //!

@@ -163,7 +163,7 @@ impl Listing {
         self.skipped_special
     }
 
-    /// The classes, where every file lies at `class/file`: none beside the classes and none deeper.
+    /// The classes, where every file is at `class/file`: none beside the classes and none deeper.
     pub fn classes(&self) -> Option<Classes> {
         Classes::of((0..self.len()).map(|index| self.relative_path(index)))
     }

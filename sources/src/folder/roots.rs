@@ -1,8 +1,8 @@
 //! The folders of a source and the keys of their files.
 //!
-//! Of one folder, a key is the path below it. Of several, the folder's name stands before it, so `train/a.jpg` and
+//! Of one folder, a key is the path below it. Of several, the folder's name is before it, so `train/a.jpg` and
 //! `val/a.jpg` are two samples. Folders are read in the order given; in the order of keys, in which a table of labels
-//! is sorted, the files of a folder lie together too, since no name is the start of another one with its slash.
+//! is sorted, the files of a folder are together too, since no name is the start of another one with its slash.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -18,7 +18,7 @@ use crate::SourceError;
 #[derive(Debug)]
 pub(super) struct Roots {
     listings: Vec<Listing>,
-    /// What stands before each folder's paths in keys; empty where there is one folder.
+    /// What is before each folder's paths in keys; empty where there is one folder.
     prefixes: Vec<Vec<u8>>,
     /// The place of each folder's first file among all files in the order of keys.
     first_ranks: Vec<usize>,
@@ -26,7 +26,7 @@ pub(super) struct Roots {
 
 impl Roots {
     /// # Errors
-    /// Where two folders have one name or lie in each other, a folder has no name, or a key would be too long.
+    /// Where two folders have one name or are in each other, a folder has no name, or a key would be too long.
     pub(super) fn of(listings: Vec<Listing>) -> Result<Self, SourceError> {
         let prefixes = match &listings[..] {
             [_] => vec![Vec::new()],
@@ -75,7 +75,7 @@ impl Roots {
     }
 }
 
-/// Takes a file out of the listing of the folder that it lies in, where it is listed: it is no sample.
+/// Takes a file out of the listing of the folder that it is in, where it is listed: it is not a sample.
 pub(super) fn leave_out(listing: &mut Listing, path: &Path) -> Result<(), ListingError> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };

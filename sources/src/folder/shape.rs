@@ -89,7 +89,7 @@ impl FolderShape {
         derived.chain(self.labels.iter().flat_map(|labels| labels.attributes(rank))).collect()
     }
 
-    /// The texts that stand behind a file in its payload, one for each field but the first.
+    /// The texts that are behind a file in its payload, one for each field but the first.
     pub(super) fn texts(&self, rank: usize) -> Vec<Option<&str>> {
         self.labels.as_ref().map_or_else(Vec::new, |labels| labels.texts(rank))
     }
@@ -163,7 +163,7 @@ fn field_name(roots: &Roots, is_labelled: bool) -> &'static str {
     if is_labelled && roots.listings().iter().all(is_images) { "image" } else { "data" }
 }
 
-/// JSON holds UTF-8 only: bytes that are none are escaped.
+/// JSON holds UTF-8 only: other bytes are escaped.
 fn name_value(name: &[u8]) -> Value {
     match std::str::from_utf8(name) {
         Ok(text) => text.into(),
@@ -171,7 +171,7 @@ fn name_value(name: &[u8]) -> Value {
     }
 }
 
-/// Whether a name ends in `.jpg` or the like; `jpg` and `.jpg` alone are no pictures.
+/// Whether a name ends in `.jpg` or the like; `jpg` and `.jpg` alone are not pictures.
 fn is_image(path: &[u8]) -> bool {
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
     let Some(dot) = name.iter().rposition(|&byte| byte == b'.').filter(|&dot| dot > 0) else { return false };

@@ -34,7 +34,7 @@ pub struct FolderOptions {
     /// Threads that list; 16 where `None`. It changes nothing of what is found.
     pub jobs: Option<NonZeroUsize>,
     /// A table with a row for each file: CSV, TSV or JSON Lines. Columns of numbers become attributes, columns of text
-    /// become fields. Where it lies in the folder itself, it is no sample.
+    /// become fields. Where it is in the folder itself, it is not a sample.
     pub labels: Option<PathBuf>,
 }
 
@@ -47,7 +47,7 @@ pub struct FolderSource {
 }
 
 impl FolderSource {
-    /// Lists the folder `root`; no file is opened yet but that of the labels.
+    /// Lists the folder `root`; of the files only that of the labels is opened now.
     ///
     /// # Errors
     /// Where it cannot be listed, a path is too long to be a key, or the labels do not fit the files.
@@ -61,7 +61,7 @@ impl FolderSource {
     /// in the user metadata are the names. Classes are those of all folders. One folder is as with [`Self::open`].
     ///
     /// # Errors
-    /// As [`Self::open`]; and where there is no folder, or two have one name or lie in each other.
+    /// As [`Self::open`]; and where there is no folder, or two have one name or are in each other.
     pub fn open_all(roots: &[PathBuf], options: &FolderOptions) -> Result<Self, SourceError> {
         if roots.is_empty() {
             return Err(SourceError::Refused { path: PathBuf::new(), why: "no folder was named".into() });
@@ -249,7 +249,7 @@ impl FolderSamples<'_> {
     }
 }
 
-/// Where a file and the texts behind it lie in the payload, and its length; no ranges where there are no texts.
+/// Where a file and the texts behind it are in the payload, and its length; no ranges where there are no texts.
 fn fields(file_len: u64, texts: &[Option<&str>]) -> (Vec<Option<Range<u64>>>, u64) {
     if texts.is_empty() {
         return (Vec::new(), file_len);

@@ -1,4 +1,4 @@
-//! The rows of lists, file by file: where each sample lies, and whether two lie in one place.
+//! The rows of lists, file by file: where each sample is, and whether two are in one place.
 
 use std::ffi::OsStr;
 use std::ops::Range;
@@ -33,7 +33,7 @@ impl ListedRows {
     /// Checks every row.
     ///
     /// # Errors
-    /// Where one does not say where its sample lies, or has no key and others have.
+    /// Where one does not say where its sample is, or has no key and others have.
     pub(super) fn of(table: Table, places: ListColumns, list: &Path) -> Result<Self, SourceError> {
         let folder = list.parent().map_or_else(PathBuf::new, Path::to_owned);
         let mut rows = Self { table, places, folder, parts: Vec::new() };
@@ -78,13 +78,13 @@ impl ListedRows {
         self.places.key.is_some()
     }
 
-    /// Where a row stands, for messages.
+    /// Where a row is, for messages.
     pub(super) fn shown(&self, row: usize) -> String {
         let (list, line) = self.table.place(row);
         format!("line {line} of {}", shown_path(list))
     }
 
-    /// Whether the samples of each file come in the order in which they lie there.
+    /// Whether the samples of each file come in the order in which they are there.
     pub(super) fn are_ascending(&self) -> bool {
         let ascend = |rows: &Range<usize>| {
             rows.clone().map(|row| self.extent(row)).is_sorted_by_key(|extent| (extent.offset, extent.len))

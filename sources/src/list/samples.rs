@@ -57,7 +57,7 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// A run of a file; all other reads say where, so its place is nobody else's.
+/// A byte range of a file; all other reads are positional, so nothing else uses the offset of the file.
 fn cut(file: &File, offset: u64, len: u64) -> io::Result<io::Take<File>> {
     let mut file = file.try_clone()?;
     file.seek(SeekFrom::Start(offset))?;

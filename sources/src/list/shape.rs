@@ -1,4 +1,4 @@
-//! What a dataset made of lists looks like, and which columns say where samples lie.
+//! What a dataset made of lists looks like, and which columns say where samples are.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::{Remark, SourceError};
 pub(super) const WANTED: Wanted =
     Wanted { path_names: &["path"], or_first: false, plain: &["offset", "length", "key"] };
 
-/// Numbers of the columns that say where a sample lies, and which it is.
+/// Numbers of the columns that say where a sample is, and which it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ListColumns {
     pub(super) offset: usize,

@@ -23,7 +23,7 @@ pub struct ListSource {
 }
 
 impl ListSource {
-    /// Reads lists, whose columns are put together by name. The files that they name are not opened yet.
+    /// Reads lists, whose columns are put together by name. The files that they name are not opened now.
     ///
     /// # Errors
     /// Where a list cannot be read or understood, has no rows, or has a column that no attribute can be made of.

@@ -1,4 +1,4 @@
-//! Caffe's `Datum`, a protocol buffer: where its bytes lie in the value, so that nothing is copied.
+//! Caffe's `Datum`, a protocol buffer: where its bytes are in the value, so that nothing is copied.
 //!
 //! ```text
 //! channels = 1, height = 2, width = 3: int32; data = 4: bytes; label = 5: int32; float_data = 6: repeated float;
@@ -15,7 +15,7 @@ pub(super) struct Datum {
     pub(super) width: Option<i32>,
     pub(super) label: Option<i32>,
     pub(super) encoded: Option<bool>,
-    /// Where `data` lies in the value.
+    /// Where `data` is in the value.
     pub(super) data: Option<Range<usize>>,
     /// The numbers of `float_data`, little-endian.
     pub(super) float_data: Option<Vec<u8>>,

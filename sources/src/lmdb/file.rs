@@ -21,7 +21,7 @@ pub(super) struct DataFile {
     file: File,
     pub(super) len: u64,
     meta: Meta,
-    /// Pages that lie in the file and belong to the environment.
+    /// Pages that are in the file and belong to the environment.
     page_count: u64,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Fault {
     pub(super) reach: Reach,
 }
 
-/// Where a value lies in the file, and its bytes where they have been read already.
+/// Where a value is in the file, and its bytes where they have been read already.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StoredValue {
     pub(super) offset: u64,
@@ -114,7 +114,7 @@ impl DataFile {
         self.check_number(page, bytes)
     }
 
-    /// Where the value of a node of the leaf page `page`, whose bytes are `leaf`, lies.
+    /// Where the value of a node of the leaf page `page`, whose bytes are `leaf`, is.
     pub(super) fn value(&self, page: u64, leaf: &[u8], content: &NodeContent) -> Result<StoredValue, Fault> {
         match content {
             NodeContent::Inline(range) | NodeContent::Database(range) => Ok(StoredValue {

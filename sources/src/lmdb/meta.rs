@@ -40,7 +40,7 @@ pub(super) struct Meta {
     pub(super) transaction: u64,
 }
 
-/// Where a database lies.
+/// Where a database is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     flags: u16,

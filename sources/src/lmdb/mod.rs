@@ -1,8 +1,8 @@
 //! LMDB databases: keys and values as people who use PyTorch, Caffe and LSUN have them.
 //!
 //! The pages are walked by code of our own that only reads, and neither maps the file nor touches its lock. liblmdb
-//! follows every page number it finds, so a file that was cut off or made by somebody hostile crashes the process.
-//! Adopting needs to know where values lie, which liblmdb does not tell, and a file of any page size can be read here.
+//! follows every page number it finds, so a file that was cut off or made by an attacker crashes the process.
+//! Adopting needs the offsets of values, which liblmdb does not report, and a file of any page size can be read here.
 //!
 //! ```text
 //! page 0, 1: meta; the one with the larger transaction counts     root (branch)

@@ -35,7 +35,7 @@ pub(super) struct Node<'a> {
     pub(super) content: NodeContent,
 }
 
-/// What stands under a key.
+/// What is under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NodeContent {
     /// A value in this range of the page.

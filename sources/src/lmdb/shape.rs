@@ -1,4 +1,4 @@
-//! What the samples of a database are made of: found out from its first values and from what the user said.
+//! What the samples of a database are made of: detected from its first values and from the user's options.
 
 use std::ops::Range;
 
@@ -38,7 +38,7 @@ pub(super) enum Decoder {
 pub(super) struct DatumShape {
     numbers: Vec<Number>,
     blobs: Vec<Blob>,
-    /// Whether bytes that are not kept are an error, because nobody said that they should go.
+    /// Whether bytes that are not kept are an error, because no option drops them.
     keeps_all: bool,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Decoded {
 /// The bytes of a field.
 #[derive(Debug, PartialEq)]
 pub(super) enum FieldBytes {
-    /// They lie in the value.
+    /// They are in the value.
     Range(Range<usize>),
     /// They had to be gathered.
     Gathered(Vec<u8>),
@@ -82,7 +82,7 @@ pub(super) struct LmdbPayload {
 }
 
 impl LmdbShape {
-    /// The shape of samples whose first values are `values`: whole ones where they are to be told apart as `Datum`.
+    /// The shape of samples whose first values are `values`: whole ones where they are to be split as `Datum`.
     pub(super) fn of(options: &LmdbOptions, values: &[Vec<u8>]) -> Result<Self, String> {
         let map = &options.map;
         if map.key().is_some() {
@@ -159,7 +159,7 @@ impl LmdbShape {
         matches!(&self.decoder, Decoder::Joined(patterns) if patterns.len() > 1)
     }
 
-    /// Why values cannot stay where they lie.
+    /// Why values cannot stay where they are.
     pub(super) fn not_adoptable(&self) -> Option<String> {
         match &self.decoder {
             Decoder::Joined(patterns) if patterns.len() > 1 => {
@@ -198,7 +198,7 @@ impl DatumShape {
 }
 
 impl Decoded {
-    /// The payload in `layout`, and what lies where in it. `value` is what it was decoded from.
+    /// The payload in `layout`, and which part is where in it. `value` is what it was decoded from.
     pub(super) fn payload(&self, mut value: Vec<u8>, layout: Layout) -> Result<LmdbPayload, String> {
         if let [piece] = self.pieces.as_slice() {
             return match piece {

@@ -36,7 +36,7 @@ pub struct LmdbOptions {
     pub database: Option<String>,
     /// What the values are.
     pub values: LmdbValues,
-    /// Keys that are no samples.
+    /// Keys that are not samples.
     pub exclude: Vec<Vec<u8>>,
 }
 
@@ -103,7 +103,7 @@ impl LmdbSource {
     /// Opens LMDB environments: each a folder with `data.mdb` in it, or such a file.
     ///
     /// # Errors
-    /// Where one cannot be opened, is none, is cut off, is being written to, or holds what cannot be taken.
+    /// Where one cannot be opened, is not LMDB, is cut off, is being written to, or holds what cannot be converted.
     pub fn open(files: &[PathBuf], options: &LmdbOptions) -> Result<Self, SourceError> {
         let databases = files.iter().map(|path| Database::open(path, options)).collect::<Result<Vec<_>, _>>()?;
         let Some(first) = databases.first() else {

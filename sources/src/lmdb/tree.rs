@@ -136,7 +136,7 @@ pub(super) struct Entries<'a> {
     node_count: Option<usize>,
 }
 
-/// A node, where it lies.
+/// A node, where it is.
 pub(super) struct FoundNode<'a> {
     pub(super) node: Node<'a>,
     file: &'a DataFile,
@@ -196,7 +196,7 @@ impl Entries<'_> {
         None
     }
 
-    /// Makes sure that the leaf page at hand is loaded, and says how many nodes it has; `None` behind a twig's last.
+    /// Makes sure that the current leaf page is loaded, and returns how many nodes it has; `None` behind a twig's last.
     fn load(&mut self) -> Result<Option<usize>, Fault> {
         if self.children.is_none() {
             self.children = Some(self.tree.children(self.file, self.at.twig)?);

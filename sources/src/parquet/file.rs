@@ -58,7 +58,7 @@ impl ParquetFile {
     /// Opens it again, to read its pages.
     ///
     /// # Errors
-    /// Where that fails, or it is another file by now.
+    /// Where that fails, or it is another file now.
     pub(super) fn reopen(&self) -> Result<FileAt, Bad> {
         let (file, len) = open_regular(&self.path).map_err(|error| Bad::file(&self.path, &error))?;
         if len != self.len {
@@ -79,7 +79,7 @@ impl ParquetFile {
         serde_json::from_str::<Value>(text).ok()?.pointer("/info/features").cloned()
     }
 
-    /// Checks what is used of a row group: its number of rows, and where these columns lie.
+    /// Checks what is used of a row group: its number of rows, and where these columns are.
     ///
     /// # Errors
     /// Names the row group and the column.

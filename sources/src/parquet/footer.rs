@@ -1,7 +1,7 @@
 //! A look at a footer before the decoder sees it: whether the tree of columns is one that it can build.
 //!
 //! The crate follows the tree as deep as it goes and makes room for as many children as a column says it has; neither
-//! a stack that overflows nor an allocation that fails can be caught. So the elements of the schema, which stand in
+//! a stack that overflows nor an allocation that fails can be caught. So the elements of the schema, which are in
 //! depth-first order, are walked here: thrift's compact protocol, and of it no more than that needs.
 
 /// Columns nest no deeper.

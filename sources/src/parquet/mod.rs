@@ -6,7 +6,7 @@
 //! a struct                           its members by their dotted names, `image.bytes`
 //! struct<bytes, path>                as Hugging Face keeps pictures: `bytes` under the struct's own name, and `path`
 //!                                    as the key, where it is there and differs in the first rows
-//! lists, decimals, INT96             refused: whoever can do without them names the other columns by the mapping
+//! lists, decimals, INT96             refused: to convert without them, name the other columns in the mapping
 //! ```
 //!
 //! A part is a row group. Pages are only decoded from the start of a group on, so a group of at most 64 MiB is one

@@ -17,7 +17,7 @@ use parquet::file::reader::{ChunkReader, Length};
 /// Bytes that any page may have.
 const PAGE_LEN: u64 = 16 << 20;
 
-/// And so many more for each byte that it is stored in: what deflate yields at best.
+/// And this many more for each stored byte: what deflate yields at best.
 const PAGE_GROWTH: u64 = 1032;
 
 /// Page headers are small, but may hold statistics.
@@ -46,8 +46,8 @@ thread_local! {
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a panic of this thread would be damage to a Parquet file, which is told as such. For panic hooks, so that
-/// they need not tell it too.
+/// Whether a panic of this thread would be damage to a Parquet file, which is reported so. For panic hooks, so that
+/// they need not report it too.
 pub fn is_contained() -> bool {
     CONTAINED.get()
 }
@@ -128,13 +128,13 @@ impl Read for FileReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = self.file.read_at(buffer, self.at)?;
         self.at += len as u64;
-        // A header may announce a list of billions, and whoever passes over it takes the end for an empty element.
+        // A header may announce a list of billions, and a reader that skips it takes the end for an empty element.
         self.end_count += u32::from(len == 0 && !buffer.is_empty());
         if self.end_count > ENDS_MAX { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(len) }
     }
 }
 
-/// How often one may ask for what lies behind the end.
+/// How often one may ask for what is behind the end.
 const ENDS_MAX: u32 = 64;
 /// Bytes that hold three small fields.
 const HEAD_LEN: u64 = 24;

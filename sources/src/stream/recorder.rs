@@ -7,7 +7,7 @@ pub(super) struct Recorder {
     stream: Box<dyn Read + Send>,
     kept: Vec<u8>,
     room: usize,
-    /// What the stream said at its end: it need not say it again.
+    /// The error with which the stream ended: the stream need not return it again.
     error: Option<io::Error>,
 }
 

@@ -118,7 +118,7 @@ fn decompressed(mut stream: Box<dyn Read + Send>, format: StreamFormat) -> io::R
     }
 }
 
-/// Whether a length that a key can have stands at the start.
+/// Whether a length that a key can have is at the start.
 fn begins_record(head: &[u8]) -> bool {
     head.first_chunk().is_some_and(|len| u32::from_le_bytes(*len) as usize <= MAX_KEY_LEN)
 }

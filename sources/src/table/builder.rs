@@ -18,7 +18,7 @@ pub(super) struct Builder<'a> {
     files: &'a [PathBuf],
     /// Number of the file that is being read.
     pub(super) file: usize,
-    /// What stands before each path of that file.
+    /// What is before each path of that file.
     pub(super) prefix: Vec<u8>,
     wanted: Wanted,
     pub(super) rows: TableRows,

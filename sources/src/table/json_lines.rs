@@ -12,7 +12,7 @@ use super::builder::{Builder, ReadCell, quoted};
 use super::cell::Says;
 use crate::SourceError;
 
-/// The members of an object in the order in which they stand.
+/// The members of an object in the order of the text.
 struct JsonRow(Vec<(String, Value)>);
 
 /// # Errors

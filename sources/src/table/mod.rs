@@ -2,7 +2,7 @@
 //!
 //! One column is a path. Every other column becomes an attribute where all of its cells are numbers or truth values, else
 //! text; empty cells are null. Text in a column named `label` is the name of a class: it becomes a number, the place of
-//! the name among all, sorted. What is made of paths and texts is the business of whoever reads the table.
+//! the name among all, sorted. What is made of paths and texts is up to the caller that reads the table.
 
 mod builder;
 mod cell;
@@ -35,7 +35,7 @@ pub(crate) struct Wanted {
     pub(crate) plain: &'static [&'static str],
 }
 
-/// A table, its rows sorted by path; those of one path in the order in which they stand in the files.
+/// A table, its rows sorted by path; those of one path in the order in which they are in the files.
 #[derive(Debug)]
 pub(crate) struct Table {
     files: Vec<PathBuf>,
@@ -98,12 +98,12 @@ impl Table {
         self.rows.path(row)
     }
 
-    /// A number that grows from row to row in the order in which they stand in the files.
+    /// A number that grows from row to row in the order in which they are in the files.
     pub(crate) fn turn(&self, row: usize) -> usize {
         self.rows.turn(row)
     }
 
-    /// The file that a row stands in, and its line there.
+    /// The file that a row is in, and its line there.
     pub(crate) fn place(&self, row: usize) -> (&Path, u64) {
         let Line { file, number } = self.rows.line(row);
         (self.files.get(file).map_or(Path::new(""), PathBuf::as_path), number)
@@ -155,7 +155,7 @@ impl Table {
     }
 }
 
-/// What stands before the paths of a file so that they count from the folder of the first one.
+/// What is before the paths of a file so that they count from the folder of the first one.
 fn prefix(file: &Path, first: &Path) -> Result<Vec<u8>, SourceError> {
     let folder = file.parent();
     let home = first.parent();

@@ -33,7 +33,7 @@ pub(super) struct Line {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) column: usize,
-    /// Where its text lies; see [`TableRows::text`].
+    /// Where its text is; see [`TableRows::text`].
     text: Range<usize>,
 }
 

@@ -9,7 +9,7 @@ use grainstore_format::to_usize;
 
 /// Bytes by their offset.
 pub(super) trait Bytes {
-    /// Fills `buffer` from `offset` on and says how far; fewer bytes than asked for stand before the end only.
+    /// Fills `buffer` from `offset` on and returns how far; fewer bytes than requested only at the end.
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
     /// Where they end, where that is known.
@@ -25,12 +25,12 @@ pub(super) struct FileBytes {
     len: u64,
     window: Vec<u8>,
     window_offset: u64,
-    /// Asked for next where reading goes on behind the window.
+    /// Requested next if reading continues behind the window.
     step_len: usize,
 }
 
 impl FileBytes {
-    /// Asked for at first where reading goes on behind the window, and twice as much every time: many small members.
+    /// Requested first if reading continues behind the window, and twice as much every time: many small members.
     const STEP_LEN: usize = 32 << 10;
     const STEP_LEN_MAX: usize = 256 << 10;
     /// Asked for elsewhere: a header behind a large payload.
@@ -68,7 +68,7 @@ impl FileBytes {
         }
     }
 
-    /// Reads what lies behind the window.
+    /// Reads what is behind the window.
     fn go_on(&mut self, end: u64) -> io::Result<()> {
         let gone = self.window.len().saturating_sub(Self::KEPT_LEN);
         self.window.drain(..gone);
@@ -119,7 +119,7 @@ fn fill(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// A stream. What lies before the last place is gone.
+/// A stream. What is before the last place is gone.
 pub(super) struct StreamBytes<R> {
     stream: R,
     offset: u64,

@@ -1,7 +1,7 @@
 //! `.json` members: their scalars as attributes.
 //!
 //! A member of an object is an attribute where every document that was looked at has an integer, a float, a boolean,
-//! null or nothing there. Whatever else stands in a document is kept by keeping the document itself as a field.
+//! null or nothing there. Whatever else is in a document is kept by keeping the document itself as a field.
 
 use crate::Remark;
 use grainstore_format::Remedy;
@@ -24,7 +24,7 @@ pub(super) struct Docs {
     has_other: bool,
 }
 
-/// What stands under a name.
+/// What is under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum JsonKind {
     Null,
@@ -90,7 +90,7 @@ impl JsonKind {
 /// The attributes' values in a document.
 ///
 /// # Errors
-/// A document that is no object, has a value of another type, or, where it is not `kept` itself, a member that no
+/// A document that is not an object, has a value of another type, or, where it is not `kept` itself, a member that no
 /// attribute holds.
 pub(super) fn values(
     content: &[u8],

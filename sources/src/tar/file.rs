@@ -1,4 +1,4 @@
-//! The samples of a tar that lies in a file: all members of one are known before its payload is read.
+//! The samples of a tar that is in a file: all members of one are known before its payload is read.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -143,7 +143,7 @@ impl<'a, B: Bytes> Groups<'a, B> {
         group
     }
 
-    /// Puts a member into the group and shows it to `take`; says whether it is the last.
+    /// Puts a member into the group and shows it to `take`; returns whether it is the last.
     fn admit(
         &mut self,
         group: &mut Group,

@@ -5,7 +5,7 @@ use ::tar::Header as RawHeader;
 /// Bytes of a block.
 pub(super) const BLOCK_LEN: u64 = 512;
 
-/// What a block is, where a header may stand.
+/// What a block is, where a header may be.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum HeaderBlock {
     /// The end of an archive.

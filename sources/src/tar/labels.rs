@@ -1,6 +1,6 @@
 //! `.cls` members: an integer in ASCII.
 
-/// A `.cls` of more bytes is no integer.
+/// A `.cls` of more bytes is not an integer.
 pub(super) const LEN_MAX: u64 = 64;
 
 /// The integer that a `.cls` holds, white space around it aside.

@@ -16,7 +16,7 @@ use crate::{Mapping, Remark};
 const SAMPLES_MAX: usize = 1000;
 /// Members that are looked at, whatever they belong to.
 const MEMBERS_MAX: usize = 20_000;
-/// More extensions are no fields: they are parts of names with dots in them.
+/// More extensions are not fields: they are parts of names with dots in them.
 const EXTENSIONS_MAX: usize = 64;
 
 /// A name of the dataset, and the extensions that it stands for.
@@ -303,7 +303,7 @@ fn value_slots(has_label: bool, attributes: &[Attribute]) -> Vec<MemberSlot> {
     label.into_iter().chain(document).collect()
 }
 
-/// Adds a slot for every field, in order; one that stands there for its attributes is the field's too.
+/// Adds a slot for every field, in order; one that is there for its attributes is the field's too.
 fn with_fields(names: &[Vec<u8>], mut slots: Vec<MemberSlot>) -> (Vec<Field>, Vec<MemberSlot>) {
     for (number, name) in names.iter().enumerate() {
         let takes = only(name);

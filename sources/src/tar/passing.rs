@@ -1,7 +1,7 @@
 //! The samples of a tar that passes by once: of a compressed file, or of standard input.
 //!
 //! A sample's members are held until its last one has come, 64 MiB of them at most. A longer member can be streamed on
-//! only where nothing of its sample is missing any more, since its attributes and the length of all its fields stand
+//! only where nothing of its sample is missing any more, since its attributes and the length of all its fields are
 //! before its bytes in what is written. Any other such sample cannot be read.
 
 use std::io::{self, Cursor, Read};
@@ -28,7 +28,7 @@ pub(crate) struct Passing<'a> {
     streamed: Option<Vec<u8>>,
 }
 
-/// A long payload: what is held of it, the member that still stands in the stream, what is held again.
+/// A long payload: what is held of it, the member that is still in the stream, what is held again.
 #[derive(Default)]
 struct LongPayload {
     before: Cursor<Vec<u8>>,
@@ -79,7 +79,7 @@ impl<'a> Passing<'a> {
         Ok(attributes)
     }
 
-    /// The fields one after the other: those before the one that still stands in the stream, and those behind it.
+    /// The fields one after the other: those before the one that is still in the stream, and those behind it.
     fn join(&self, mut held: Held) -> (Vec<u8>, Vec<u8>) {
         let mut slots: Vec<usize> = (0..held.contents.len()).collect();
         slots.retain(|&slot| self.shape.slots.get(slot).is_some_and(|slot| slot.field.is_some()));

@@ -35,7 +35,7 @@ pub(super) struct MemberSlot {
     pub(super) takes: Takes,
     /// The field that the member's bytes are.
     pub(super) field: Option<usize>,
-    /// The attributes that stand in it.
+    /// The attributes that are in it.
     pub(super) values: SlotAttributes,
 }
 
@@ -49,7 +49,7 @@ pub(super) enum Takes {
     Anything,
 }
 
-/// The attributes that stand in a member.
+/// The attributes that are in a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SlotAttributes {
     None,
@@ -89,7 +89,7 @@ impl TarShape {
     /// The run of each field of the schema; `None` where a sample has no such member.
     ///
     /// # Errors
-    /// Where the only field is missing: that cannot be said of a dataset of one field.
+    /// Where the only field is missing: a dataset of one field cannot store that.
     pub(super) fn field_runs(&self, runs: &[Option<ByteRange>]) -> Result<Vec<Option<ByteRange>>, String> {
         let fields = self.metadata.schema.fields();
         let run = |field| runs.get(self.slots.iter().position(|slot| slot.field == Some(field))?).copied().flatten();
@@ -101,7 +101,7 @@ impl TarShape {
         Ok(found)
     }
 
-    /// Where the fields lie when they are stored one after the other, as a sample says it, and all their bytes.
+    /// Where the fields are when they are stored one after the other, as a sample has them, and all their bytes.
     pub(super) fn packed(&self, runs: &[Option<ByteRange>]) -> (Vec<Option<Range<u64>>>, u64) {
         let mut len: u64 = 0;
         let place = |run: &Option<ByteRange>| {
@@ -114,7 +114,7 @@ impl TarShape {
         (self.told(ranges), len)
     }
 
-    /// A single field is the whole payload, and nothing is said of where it lies.
+    /// A single field is the whole payload, so its range is not stored.
     pub(super) fn told(&self, ranges: Vec<Option<Range<u64>>>) -> Vec<Option<Range<u64>>> {
         if self.metadata.schema.fields().len() == 1 { Vec::new() } else { ranges }
     }

@@ -54,7 +54,7 @@ impl TfRecordShape {
         }
     }
 
-    /// Where the features that are wanted lie.
+    /// Where the wanted features are.
     fn find(&self, record: &mut dyn RecordBytes) -> Result<Vec<Option<Range<u64>>>, Misfit> {
         let mut found = vec![None; self.wanted.len()];
         let mut stranger = None;

@@ -9,7 +9,7 @@ pub const HEADER_LEN: usize = 12;
 /// Bytes behind a record's data.
 pub const FOOTER_LEN: usize = 4;
 
-/// What stands before and behind the data of a record.
+/// What is before and behind the data of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The bytes before.
@@ -42,7 +42,7 @@ pub fn recognises(head: &[u8]) -> bool {
     head.first_chunk().is_some_and(|header| data_len(header).is_ok())
 }
 
-/// A length whose CRC is another one than the file says.
+/// A length whose CRC is not the one in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WrongCrc {
     pub(super) computed: u32,

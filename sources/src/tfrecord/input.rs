@@ -1,4 +1,4 @@
-//! The bytes of a file from a place on: read ahead where it lies plain, decompressed where it does not.
+//! The bytes of a file from a place on: read ahead if it is plain, decompressed if it is not.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -21,7 +21,7 @@ pub(super) enum Input {
 /// reads: the buffer doubles each time it is filled.
 pub(super) struct Ahead {
     file: Arc<File>,
-    /// Where the next byte lies.
+    /// Where the next byte is.
     at: u64,
     end: u64,
     buffer: Vec<u8>,
@@ -31,12 +31,12 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// The bytes from `at` to `end`, for somebody who wants them all.
+    /// The bytes from `at` to `end`, for a caller that wants all of them.
     pub(super) fn new(file: Arc<File>, at: u64, end: u64) -> Self {
         Self { file, at, end, buffer: Vec::new(), taken: 0, fill_len: 64 << 10, fill_len_max: 1 << 20 }
     }
 
-    /// The bytes from `at` to `end`, for somebody who skips most of them.
+    /// The bytes from `at` to `end`, for a caller that skips most of them.
     pub(super) fn sparse(file: Arc<File>, at: u64, end: u64) -> Self {
         Self { fill_len: 8 << 10, fill_len_max: 8 << 10, ..Self::new(file, at, end) }
     }
@@ -90,7 +90,7 @@ impl Input {
         Ok(true)
     }
 
-    /// Fills `into` as far as there are bytes, and says how far.
+    /// Fills `into` as far as there are bytes, and returns how far.
     pub(super) fn read_up_to(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let mut found = 0;
         while found < into.len() {

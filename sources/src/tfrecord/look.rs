@@ -24,7 +24,7 @@ pub(super) const KEY: &str = "key";
 /// What the records that were looked at have.
 #[derive(Debug, Default)]
 pub(super) struct Looked {
-    /// The file that they lie in.
+    /// The file that they are in.
     pub(super) path: PathBuf,
     /// Number of records.
     pub(super) record_count: u64,
@@ -189,7 +189,7 @@ impl Looked {
     }
 }
 
-/// A record that says nothing of the schema.
+/// A record without information about the schema.
 enum Unfit {
     Bad(Bad),
     /// All of them will be such ones.

@@ -1,4 +1,4 @@
-//! TFRecord files as a source: framed records, each a `tf.train.Example` or bytes that nobody looks into.
+//! TFRecord files as a source: framed records, each a `tf.train.Example` or bytes that are not parsed.
 //!
 //! ```text
 //! file      record | record | ...                                          framing, records, input
@@ -7,7 +7,7 @@
 //! Feature   a list of bytes, of float or of int64                          -> key, attribute or field: look, shape, fit
 //! ```
 //!
-//! `wire` finds where the values lie and copies none of them: a feature that is not wanted costs nothing, a record
+//! `wire` finds where the values are and copies none of them: a feature that is not wanted costs nothing, a record
 //! needs no memory beyond its own bytes, and the values can be read where they are. `SequenceExample` is not taken
 //! apart; it can be packed whole.
 

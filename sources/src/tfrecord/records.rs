@@ -24,17 +24,17 @@ pub(super) struct Records<'a> {
     input: Input,
     /// The file itself and its length, where it is not compressed.
     plain: Option<(Arc<File>, u64)>,
-    /// Where the next byte lies, in the file or in its content.
+    /// Where the next byte is, in the file or in its content.
     at: u64,
     /// Number of the next record, where they were counted from the first.
     number: Option<u64>,
-    /// Whether somebody said that there is a record here.
+    /// Whether the caller knows that there is a record here.
     is_promised: bool,
     has_ended: bool,
     long: Option<LongRecord>,
 }
 
-/// Where a record lies.
+/// Where a record is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     number: Option<u64>,
@@ -87,7 +87,7 @@ impl<'a> Records<'a> {
         Ok(Self::over(path, Input::Stream(stream), None))
     }
 
-    /// All records, for somebody who wants to know only where they lie.
+    /// All records, for a caller that only wants to know where they are.
     pub(super) fn scan(path: &'a Path) -> Result<Self, Bad> {
         Self::plain(path, 0, Ahead::sparse)
     }
@@ -109,7 +109,7 @@ impl<'a> Records<'a> {
         self.plain.as_ref().map(|(file, _)| file)
     }
 
-    /// Where the next record lies; `None` at the end. Its data are to be read or skipped next.
+    /// Where the next record is; `None` at the end. Its data are to be read or skipped next.
     pub(super) fn next_head(&mut self) -> Result<Option<Head>, Bad> {
         self.leave_long()?;
         if self.has_ended {

@@ -28,7 +28,7 @@ pub(super) struct TfRecordShape {
     pub(super) notes: Vec<Remark>,
     pub(super) warnings: Vec<Remark>,
     pub(super) wanted: Vec<Wanted>,
-    /// Where a feature stands among those wanted.
+    /// Where a feature is among those wanted.
     pub(super) by_name: HashMap<String, usize>,
     /// Where every feature is taken: those that are not. A feature that was never seen is then an error.
     pub(super) left_out: Option<HashSet<String>>,
@@ -69,7 +69,7 @@ struct ShapeBuilder {
 }
 
 impl TfRecordShape {
-    /// The shape of records such as these; in words, why there is none.
+    /// The shape of records such as these; or a text that explains why there is none.
     pub(super) fn of(looked: &Looked, mapping: &Mapping) -> Result<Self, Remark> {
         let mut plan = if mapping.is_empty() { ShapeBuilder::found(looked) } else { ShapeBuilder::mapped(mapping) };
         plan.leave_out_lists_of_bytes(looked);

@@ -21,13 +21,13 @@ use crate::{
     SourcePart, SourceSample, WHOLE_LEN_MAX, stamp_of_parts,
 };
 
-/// The zlib stream of no bytes is not longer, whoever writes it.
+/// The zlib stream of no bytes is not longer, whatever program writes it.
 const EMPTY_ZLIB_LEN_MAX: u64 = 64;
 
 /// How records are understood.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TfRecordOptions {
-    /// Which features become what; where it is empty, that is found out.
+    /// Which features become what; where it is empty, that is detected.
     pub map: Mapping,
     /// Whether records are packed as they are, each as one field `record`.
     pub raw: bool,
@@ -136,7 +136,7 @@ fn not_adoptable(parts: &[SourcePart], compressions: &[Compression]) -> Option<R
     Some(format!("{path} is compressed ({name}), so its records are not in the file as they are").into())
 }
 
-/// A file that cannot be opened says so when it is read: the others may do without it.
+/// A file that cannot be opened is an error when it is read: the others may do without it.
 fn part(path: &Path) -> (SourcePart, Compression) {
     let (len, compression) = look_at(path).unwrap_or((0, Compression::None));
     (SourcePart { path: path.to_owned(), len, sample_count: None }, compression)
@@ -238,7 +238,7 @@ impl Reading<'_> {
         Ok(described.whole(payload, &laid, self.offset(&head, laid.start)))
     }
 
-    /// A record that is not held: checked first, then taken apart where it lies.
+    /// A record that is not held: checked first, then taken apart where it is.
     fn long_example(&mut self, shape: &TfRecordShape, head: Head) -> Result<SourceSample, Bad> {
         let Some(file) = self.records.file().map(Arc::clone) else {
             self.records.skip(&head)?;
@@ -287,7 +287,7 @@ impl Reading<'_> {
     }
 }
 
-/// What stands beside a sample's payload.
+/// What is beside a sample's payload.
 struct Described {
     key: Vec<u8>,
     attributes: Vec<Option<grainstore_format::AttributeValue>>,

@@ -1,4 +1,4 @@
-//! Where the values of a serialised `tf.train.Example` lie. Nothing is copied but numbers.
+//! Where the values of a serialised `tf.train.Example` are. Nothing is copied but numbers.
 //!
 //! ```text
 //! Example       1: Features
@@ -44,7 +44,7 @@ pub(super) enum WireError {
 pub(super) trait RecordBytes {
     fn len(&self) -> u64;
 
-    /// The bytes at `range`, which lies inside and is short.
+    /// The bytes at `range`, which is inside and is short.
     fn bytes(&mut self, range: Range<u64>) -> Result<&[u8], WireError>;
 }
 
@@ -332,7 +332,7 @@ impl ProtoFields {
         Ok(Some(ProtoField { at, number, wire, value }))
     }
 
-    /// Where the value of an item lies whose number was read.
+    /// Where the value of an item is; the item's number was read before.
     fn value(&mut self, record: &mut dyn RecordBytes, at: u64, wire: WireType) -> Result<Range<u64>, WireError> {
         let start = self.at;
         let len = match wire {

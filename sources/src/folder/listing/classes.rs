@@ -5,7 +5,7 @@
 pub struct Classes {
     names: Vec<Box<[u8]>>,
     /// The first file of each class and the class, in the order of files. That is not the order of
-    /// names: `a-b/1` lies before `a/1`, but `a` before `a-b`.
+    /// names: `a-b/1` is before `a/1`, but `a` before `a-b`.
     runs: Vec<(usize, u32)>,
     file_count: usize,
 }
@@ -17,7 +17,7 @@ impl Classes {
         let mut file_count = 0;
         for path in paths {
             let class = class_name(path)?;
-            // The files of a class share the prefix `class/`, so in sorted paths they lie together.
+            // The files of a class share the prefix `class/`, so they are next to each other in sorted paths.
             if runs.last().is_none_or(|&(_, last)| last != class) {
                 runs.push((file_count, class));
             }
