@@ -102,7 +102,7 @@ def lz4_decode(data, raw_len):
     out, at = bytearray(), 0
 
     def length(bits):
-        """Four bits that are all ones go on: bytes are added up to the first that is not 255."""
+        """After four bits that are all ones, bytes are added up to the first that is not 255."""
         nonlocal at
         more = bits == 15
         while more:
@@ -219,7 +219,7 @@ class Section:
 
 
 class Index:
-    """What a native segment or an index file says of its samples."""
+    """What a native segment or an index file stores about its samples."""
 
     def __init__(self, path):
         self.file = ByteFile(path)
@@ -302,7 +302,7 @@ class Index:
         self.schema, self.user = document["schema"], document["user"]
         attributes, fields = self.schema["attributes"], self.schema["fields"]
         names = {column["name"] for column in attributes + fields}
-        require(fields and len(names) == len(attributes) + len(fields), f"{what}: a name stands twice (MET-2).")
+        require(fields and len(names) == len(attributes) + len(fields), f"{what}: a name is there twice (MET-2).")
         require(all(column["type"] in ATTRIBUTE_TYPES for column in attributes), f"{what}: a type (ATR-1).")
 
     def entry(self, ordinal):
@@ -478,7 +478,7 @@ class Samples:
 
     def order(self, name, seed=0, epoch=0, window=WINDOW, lanes=None, subset=None, state=None):
         """PLN-3 to PLN-9, STA-2: the order of an epoch of all samples, or of those whose ordinals are subset's.
-        Where there is a state it says what `auto` and absent lanes are, and the rest has to be as it says."""
+        With a state, `auto` and absent lanes are those of the state, and the rest has to agree with it."""
         if not all(0 <= number <= MASK for number in (seed, epoch, window)):
             raise NotPossible("Seed, epoch and window are unsigned numbers of 64 bits.")
         chosen = range(self.n) if subset is None else sorted(set(map(self.check, subset)))
@@ -618,7 +618,7 @@ class Dataset(Samples):
             self.require_leave(target)
 
     def notice_time(self, file, modified_ns):
-        """EXT-3: said once, and no error."""
+        """EXT-3: reported once, and not an error."""
         found = os.fstat(file.file.fileno()).st_mtime_ns
         if not self.notices and max(-1 << 63, min(found, MASK >> 1)) != modified_ns:
             self.notices.append(f"{file.name} was modified since the dataset was made (EXT-3).")
@@ -823,7 +823,7 @@ class Batches:
         return range(first, first + q + (self.rank < x))
 
     def state_after(self, k):
-        """STA-1, STA-3: what the epoch goes on from after k batches of each rank."""
+        """STA-1, STA-3: the state from which the epoch continues after k batches of each rank."""
         position = min(self.order.n, self.start + min(k, self.count) * self.global_size)
         return json.dumps({**self.order.begin, "position": position}, separators=(",", ":"))
 
@@ -835,7 +835,7 @@ def read_state(text):
         pairs = json.loads(text, object_pairs_hook=tuple)
     except (ValueError, RecursionError) as error:
         raise GrainError(f"{what} is not JSON: {error}.") from None
-    require(type(pairs) is tuple, f"{what} is no object.")
+    require(type(pairs) is tuple, f"{what} is not an object.")
     state = dict(pairs)
     version = state.get("grainstore_state")
     if type(version) is int and version > 1:
@@ -846,7 +846,7 @@ def read_state(text):
     require(version == 1, f"{what} has version 0.")
     require(state["order"] in ("full", "chunked", "sequential"), f"{what} is of no order.")
     for digits in [state["fingerprint"]] + [subset] * (subset is not None):
-        require(type(digits) is str and re.fullmatch("[0-9a-f]{16}", digits), f"{what}: {digits!a} is no hash.")
+        require(type(digits) is str and re.fullmatch("[0-9a-f]{16}", digits), f"{what}: {digits!a} is not a hash.")
     return state
 
 
@@ -962,7 +962,7 @@ def tokenize(text):
     while not found or found[-1].kind != "end":
         match = TOKENS.match(text, at)
         if not match:
-            raise NotPossible(f"Nothing of an expression stands at column {at + 1} or behind (SUB-2).")
+            raise NotPossible(f"No part of an expression is at column {at + 1} or after it (SUB-2).")
         kind, at = match.lastgroup, match.end()
         token, column = match[kind], match.start(kind) + 1
         if kind == "number":
@@ -1018,7 +1018,7 @@ class Looked:
 
 
 class Expression:
-    """SUB-2 to SUB-10: an expression for one dataset. `holds` says of a sample whether it is true."""
+    """SUB-2 to SUB-10: an expression for one dataset. `holds` returns whether it is true for a sample."""
 
     def __init__(self, dataset, text):
         self.dataset, self.tokens, self.level = dataset, collections.deque(tokenize(text)), 0
@@ -1152,7 +1152,7 @@ class Expression:
         return bound if 0 <= bound <= 1 else self.refuse(token, "a hash is from 0 to 1")
 
     def places(self, token, text):
-        """SUB-8: where a class name stands."""
+        """SUB-8: where a class name is used."""
         classes = enumerate(self.dataset.user["class_names"])
         found = {i for i, known in classes if isinstance(known, str) and known.encode("utf-8", "replace") == text}
         return found or self.refuse(token, f"there is no class {text!r}")

@@ -1,7 +1,7 @@
 //! The interface between other people's formats and the work of packing, adopting and listing them.
 //!
 //! A [`Source`] is a list of parts (shards, key ranges, row groups) that can be read independently, and each part a
-//! stream of samples. A source that can begin anywhere also lists where its samples are ([`Blocks`]): then they are read
+//! stream of samples. A source that can begin anywhere also has the places of its samples ([`Blocks`]): they are read
 //! in any order, by many threads, and an interrupted conversion resumes without reading what it has.
 //!
 //! A source knows one format and nothing of orders, threads, resuming and writing: grainstore-converters does that.
