@@ -1,8 +1,8 @@
 //! What the caller can do about an error, a warning or a note.
 //!
 //! A library knows what helps, but not what it is called: the command line has flags, Python has keyword arguments. So
-//! an error carries a [`Remedy`], and each face has one function that renders it in its own language. The enums here
-//! are exhaustive on purpose: a face that has no words for a remedy does not compile.
+//! an error carries a [`Remedy`], and each front end has one function that puts it into words. The enums here are
+//! exhaustive on purpose: a front end that has no words for a remedy does not compile.
 
 use std::fmt;
 

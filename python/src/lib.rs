@@ -1,4 +1,4 @@
-//! The Python module `grainstore._core`: a thin face over the reader, the converters and the writer.
+//! The Python module `grainstore._core`: a thin layer over the reader, the converters and the writer.
 //!
 //! Each class has its own file; no call holds Python's lock while it waits. Nothing here decides what a dataset is: the
 //! libraries do that. The package around it (`python/grainstore`) adds the loader and the adapters for frameworks.

@@ -4,8 +4,8 @@ use std::fmt;
 
 use grainstore_format::Remedy;
 
-/// A sentence, or a part of one, about a source. It names no flag and no argument: the remedy does that in each face's
-/// own words.
+/// A sentence, or a part of one, about a source. It names no flag and no argument: the remedy does that in the words of
+/// each front end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remark {
     /// What was found, and what was expected.

@@ -1,10 +1,10 @@
-//! Libraries name no flag: an error carries a remedy, and only a face knows what its flags and arguments are called.
+//! Libraries name no flag: an error carries a remedy, and only a front end knows its flags and arguments.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folders that are no library: the faces, and what is run by developers alone.
+/// The folders that are not libraries: the front ends, and what only developers run.
 const NOT_LIBRARIES: [&str; 6] = ["cli", "python", "benches", "fuzz", "target", "examples"];
 
 #[test]

@@ -1,7 +1,7 @@
 //! An epoch: every sample once, in the order of its plan, batch by batch.
 //!
 //! The plan determines which bytes are needed when, so they are read ahead as far as memory allows. One walk of it gives
-//! both what to read next and which sample comes next. The road of a sample, all in the epoch's own thread:
+//! both what to read next and which sample comes next. The path of a sample, all in the epoch's own thread:
 //!
 //! ```text
 //! EpochSeries       options -> the plan of this epoch, and of those that follow                    series.rs
