@@ -64,6 +64,12 @@ pub enum ReadError {
     /// The engine cannot start, or cannot continue.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// The thread of an epoch cannot be started.
+    #[error("cannot start the thread of the epoch")]
+    Thread {
+        /// The system's error.
+        source: std::io::Error,
+    },
     /// The state to resume from is invalid, or of another epoch.
     #[error(transparent)]
     State(#[from] StateError),
@@ -113,7 +119,7 @@ impl ReadError {
             Self::SmallWindow { .. } => Some(Remedy::UseLargerWindow),
             Self::NoQueue => Some(Remedy::UseLargerQueue),
             Self::NoTimeout | Self::Stalled { .. } => Some(Remedy::UseLongerTimeout),
-            Self::Forked | Self::Bug { .. } | Self::NoSuchField { .. } => None,
+            Self::Thread { .. } | Self::Forked | Self::Bug { .. } | Self::NoSuchField { .. } => None,
         }
     }
 

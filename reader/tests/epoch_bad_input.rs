@@ -13,7 +13,6 @@ use std::process::Command;
 
 use common::{Made, ORDERS, Random, Shape};
 use grainstore_format::to_usize;
-use grainstore_reader::engine::EngineError;
 use grainstore_reader::plan::Order;
 use grainstore_reader::{EngineChoice, EpochOptions, IoChoice, ReadError, Reader, ReaderOptions};
 use grainstore_store::StoreError;
@@ -258,7 +257,7 @@ fn where_no_thread_may_be_started_an_epoch_is_refused() {
         limit(Resource::Nproc, 1);
         let reader = Reader::open(made.path(), ReaderOptions::default()).unwrap();
         match reader.epoch(&options(Order::Full, 10)) {
-            Err(ReadError::Engine(EngineError::Start { .. })) => {}
+            Err(ReadError::Thread { .. }) => {}
             Ok(_) => eprintln!("threads are not limited here: not tested"),
             Err(error) => panic!("{error}"),
         }

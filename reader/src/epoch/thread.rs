@@ -19,7 +19,7 @@ use super::schedule::ReadSchedule;
 use super::segment_reads::{ReadTimes, SegmentReads};
 use super::series::EpochSeries;
 use crate::ReadError;
-use crate::engine::{BufferPool, Engine, EngineError};
+use crate::engine::{BufferPool, Engine};
 use crate::engine_pool::EnginePool;
 use crate::open_files::OpenFiles;
 use crate::patience::Patience;
@@ -108,7 +108,7 @@ impl EpochThread {
         let damage = DamagedSamples::new(options.on_damage);
         let maker = BatchMaker::new(dataset.clone(), series, pipeline, Arc::clone(&channel), damage);
         let handle = Builder::new().name("grain-epoch".into()).spawn(move || maker.run(plan));
-        let handle = handle.map_err(|source| EngineError::Start { engine: "epoch", source })?;
+        let handle = handle.map_err(|source| ReadError::Thread { source })?;
         Ok(Self { channel, handle: Some(handle) })
     }
 }
