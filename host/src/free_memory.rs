@@ -14,9 +14,10 @@ pub struct FreeMemory {
 }
 
 impl FreeMemory {
-    /// Asks the system.
+    /// Reads what the system reports now.
     #[must_use]
     pub fn now() -> Self {
+        // A system without these files reports nothing.
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let limits = limit_files(&read("/proc/self/cgroup"));
         Self {
@@ -25,7 +26,7 @@ impl FreeMemory {
         }
     }
 
-    /// The smaller of the two; `None` where neither is known.
+    /// The smaller of the two; `None` if neither is known.
     #[must_use]
     pub fn usable(self) -> Option<u64> {
         self.available.into_iter().chain(self.limit).min()

@@ -1,13 +1,13 @@
-//! What several crates need of the operating system, each thing in one place.
+//! Functions of the operating system that several crates use.
 //!
 //! - [`ProcessId`] and [`ForkLock`]: whether this is still the process that made something, and a lock that a forked
 //!   process never waits for.
-//! - [`open_regular`] and [`read_whole`]: regular files only, and an error where one changes while it is read.
+//! - [`open_regular`] and [`read_whole`]: regular files only, and an error if one changes while it is read.
 //! - [`FreeMemory`]: how much memory the page cache may take.
 //! - [`SteadyFile`]: a long file that is synced while it is written.
 //! - [`replace_file`], [`rename_new`], [`sync_directory`]: files that appear only when they are whole.
 //!
-//! It knows nothing of datasets.
+//! This crate knows nothing about datasets.
 #![forbid(unsafe_code)]
 
 mod free_memory;

@@ -1,8 +1,8 @@
-//! Fork guards: a forked process has a copy of the memory, but none of the threads and rings that work on it.
+//! Fork guards: a forked process has a copy of the memory, but none of the threads and rings that use it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// The number of a process. Stored beside a value, it shows whether the value came here by a fork.
+/// The id of a process. Stored beside a value, it shows whether the value was copied by a fork.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessId(u32);
 
@@ -37,7 +37,7 @@ impl<T> ForkLock<T> {
         self.made_in.is_current()
     }
 
-    /// Waits for the lock. In a forked process it does not wait: `None` where the lock is held.
+    /// Waits for the lock. In a forked process it does not wait: `None` if the lock is held.
     pub fn lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.value.try_lock() {
             Ok(value) => Some(value),
@@ -50,7 +50,7 @@ impl<T> ForkLock<T> {
         }
     }
 
-    /// The value, where nobody else can hold the lock.
+    /// The value, without locking: `&mut self` proves that nobody holds the lock.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Opening regular files only, and reading one whole, with an error where it changes meanwhile.
+//! Opens regular files only, and reads one whole, with an error if its length changes meanwhile.
 
 use std::fmt;
 use std::fs::File;
@@ -29,10 +29,10 @@ impl std::error::Error for NotRegular {}
 
 /// Opens a regular file for reading, and returns it with its length in bytes.
 ///
-/// It never waits: opening a pipe would wait for a writer, and what was a file a moment ago may be a pipe now.
+/// It never blocks: opening a pipe would wait for a writer, and another process may replace a file by a pipe at any time.
 ///
 /// # Errors
-/// Where the file cannot be opened; [`NotRegular`] where it is something else.
+/// If the file cannot be opened; [`NotRegular`] if it is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<(File, u64)> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -46,7 +46,7 @@ pub fn open_regular(path: &Path) -> io::Result<(File, u64)> {
 /// Reads all of a file that had `len` bytes when it was opened.
 ///
 /// # Errors
-/// Where it cannot be read, or has another length by now.
+/// If it cannot be read, or its length has changed.
 pub fn read_whole(file: File, len: u64) -> io::Result<Vec<u8>> {
     let mut payload = Vec::new();
     payload.try_reserve_exact(grainstore_format::to_usize(len))?;
@@ -57,7 +57,9 @@ pub fn read_whole(file: File, len: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::other(format!("it shrank while it was read: {len} bytes when opened, {found} read")));
     }
     if found > len {
-        return Err(io::Error::other(format!("it grew while it was read: {len} bytes when opened, more by now")));
+        return Err(io::Error::other(format!(
+            "it grew while it was read: {len} bytes when opened, more than {len} read"
+        )));
     }
     Ok(payload)
 }
@@ -89,7 +91,7 @@ mod tests {
         let (file, len) = open_regular(&path).unwrap();
         fs::write(&path, [7; 101]).unwrap();
         let error = read_whole(file, len).unwrap_err().to_string();
-        assert_eq!(error, "it grew while it was read: 100 bytes when opened, more by now");
+        assert_eq!(error, "it grew while it was read: 100 bytes when opened, more than 100 read");
     }
 
     #[test]

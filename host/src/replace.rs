@@ -2,8 +2,7 @@
 //! renamed.
 //!
 //! - [`replace_file`]: a file that may replace another.
-//! - [`rename_new`], [`sync_directory`]: the steps by themselves, for callers that keep their own temporary name until
-//!   much more is written.
+//! - [`rename_new`], [`sync_directory`]: the single steps, for callers that write more than one file before they rename.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -29,7 +28,7 @@ pub enum Durability {
 /// under the name, and keeps its permissions.
 ///
 /// # Errors
-/// Where the file cannot be written, or `fill` fails; then a file that existed before is unchanged.
+/// If the file cannot be written, or `fill` fails; a file that existed before is unchanged then.
 pub fn replace_file(
     target: &Path,
     durability: Durability,
@@ -65,17 +64,17 @@ fn write_and_rename(
     fs::rename(temporary, target)
 }
 
-/// Makes a new empty file in the directory of `target`, from where a rename replaces `target` in one step.
+/// Makes a new empty file in the directory of `target`, so that a rename can replace `target` in one step.
 ///
 /// # Errors
-/// Where no file can be made there.
+/// If no file can be made there.
 pub fn create_beside(target: &Path) -> io::Result<(PathBuf, File)> {
     let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut number = 0;
     loop {
         let temporary = target.with_file_name(temporary_name(name, number));
         match File::options().write(true).create_new(true).open(&temporary) {
-            // A killed process of the same number, as in a restarted container, may have left its file behind.
+            // A killed process with the same id, as in a restarted container, may have left its file behind.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number + 1 < TEMPORARY_NAMES => number += 1,
             created => return Ok((temporary, created?)),
         }
@@ -93,12 +92,12 @@ fn temporary_name(name: &OsStr, number: u32) -> OsString {
 /// Gives a file or folder a new name in one step, and replaces nothing.
 ///
 /// # Errors
-/// `AlreadyExists` or `DirectoryNotEmpty` where something has the name.
+/// `AlreadyExists` or `DirectoryNotEmpty` if the name exists.
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
-        // Some network file systems do not have this rename. A plain one fails on a folder that is not empty. A file it
-        // would replace, which a second name for the same file never does.
+        // Some network file systems do not have this rename. A plain rename never replaces a folder that is not empty. It
+        // does replace a file, so a file gets a second name instead (a hard link), which never replaces anything.
         Err(Errno::INVAL | Errno::NOSYS) if from.is_dir() => fs::rename(from, to),
         Err(Errno::INVAL | Errno::NOSYS) => {
             fs::hard_link(from, to)?;
@@ -116,7 +115,7 @@ pub fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// The directory that holds `path`: its parent, or `.` where it is a name by itself.
+/// The directory that holds `path`: its parent, or `.` if the path is a plain name.
 pub fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_by_itself_is_in_the_current_directory() {
+    fn a_plain_name_is_in_the_current_directory() {
         assert_eq!(directory_of(Path::new("x")), Path::new("."));
         assert_eq!(directory_of(Path::new("a/x")), Path::new("a"));
     }

@@ -95,13 +95,13 @@ impl Write for SteadyFile {
 
 impl Drop for SteadyFile {
     fn drop(&mut self) {
-        // A caller that did not call `sync` does not want the outcome, but the thread has to end with the file.
+        // A caller that did not call `sync` ignores the result, but the thread has to end with the file.
         let _ = self.end_syncing();
     }
 }
 
 impl Syncing {
-    /// `None` where no thread can be started: then the sync at the end does all.
+    /// `None` if no thread can be started: then the sync at the end writes everything.
     fn of(file: &File) -> Option<Self> {
         let file = file.try_clone().ok()?;
         let (requests, received) = sync_channel(1);

@@ -1,7 +1,6 @@
 //! The columns of an index under construction: byte strings that grow at the end and spill to one file when they exceed
 //! their share of memory.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -34,8 +33,7 @@ impl Spill {
     }
 
     pub(crate) fn read(&self, bytes: &mut [u8], offset: u64) -> Result<(), WriteError> {
-        let missing = || io::Error::from(io::ErrorKind::NotFound);
-        let file = self.file.as_ref().ok_or_else(missing).map_err(WriteError::io("read", &self.path))?;
+        let file = self.file.as_ref().ok_or_else(|| WriteError::bug("the spill file is read before it is written"))?;
         file.read_exact_at(bytes, offset).map_err(WriteError::io("read", &self.path))
     }
 

@@ -96,7 +96,7 @@ impl DatasetWriter {
         sample.described().check(&self.spec, self.next_ordinal(), sample.len)?;
         self.guarded(Self::drain)?;
         self.guarded(|writer| writer.segment_for(sample.len).map(|_| ()))?;
-        let Some(segment) = self.open.as_mut() else { return Err(WriteError::Failed.into()) };
+        let segment = self.open.as_mut().ok_or_else(|| WriteError::bug("the segment for a sample is not open"))?;
         // Set during the call: a source that panics leaves the segment in the middle of a sample.
         self.failed = true;
         let result = segment.push_stream(sample, source);

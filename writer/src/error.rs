@@ -103,6 +103,12 @@ pub enum WriteError {
     /// An earlier call failed; the writer cannot continue.
     #[error("an earlier write failed; the dataset was given up")]
     Failed,
+    /// The writer contradicts itself: a mistake in grainstore, not in the data.
+    #[error("internal error: {what}; please report it")]
+    Bug {
+        /// What is contradicted.
+        what: &'static str,
+    },
 }
 
 impl WriteError {
@@ -118,6 +124,13 @@ impl WriteError {
             Self::Damaged { source, .. } => source.remedy().or(Some(Remedy::ListDamage)),
             _ => None,
         }
+    }
+
+    /// A state that the writer cannot reach: a failed assertion where assertions are on, else an error.
+    #[cold]
+    pub(crate) fn bug(what: &'static str) -> Self {
+        debug_assert!(false, "{what}");
+        Self::Bug { what }
     }
 
     pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {

@@ -45,7 +45,7 @@ pub fn existing_on(storage: &dyn Storage, dataset: &Path) -> Result<ExistingData
         geometry: spec.geometry,
         metadata: spec.metadata.as_ref().clone(),
         keyed: spec.keyed,
-        sample_count: manifest.generations().last().map_or(0, |last| last.sample_count),
+        sample_count: manifest.segments().iter().map(|segment| segment.sample_count).sum(),
         segment_count: manifest.segments().len() as u64,
     })
 }
@@ -82,7 +82,7 @@ pub(crate) fn check_segments(
             |detail| Err(WriteError::Damaged { path, source: FormatError::Damaged { what: "segment", detail } });
         let found = rows.emitted().fingerprint;
         if found != segment.fingerprint {
-            return damaged(format!("its fingerprint is {found}, the manifest says {}", segment.fingerprint));
+            return damaged(format!("its fingerprint is {found}, the manifest has {}", segment.fingerprint));
         }
         let own = rows.spec(memory_len);
         if last.is_some_and(|before| !before.agrees_with(&own)) {

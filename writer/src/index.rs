@@ -178,11 +178,12 @@ impl IndexBuilder {
         if row.stored_len >= LONG_STORED_LEN {
             self.columns.long.push(&LongTable::encode_record(ordinal, row.stored_len));
         }
-        let raw_len = if row.lz4 { u32::try_from(row.raw_len).unwrap_or(u32::MAX) } else { 0 };
+        let raw_len = if row.lz4 { u32::try_from(row.raw_len) } else { Ok(0) };
+        let raw_len = raw_len.map_err(|_| WriteError::bug("a compressed sample is longer than 32 bits can count"))?;
         self.columns.raw_len.push(&raw_len.to_le_bytes());
         self.any_lz4 |= row.lz4;
         self.push_key(ordinal, row.key)?;
-        self.push_attributes(row.attributes);
+        self.push_attributes(row.attributes)?;
         self.push_fields(row.fields);
         self.own(row)?;
         self.counts.sample_count += 1;
@@ -238,19 +239,26 @@ impl IndexBuilder {
         self.sorter.push((hash48(key, self.spec.geometry.hash_seed), ordinal), &mut self.spill)
     }
 
-    fn push_attributes(&mut self, values: &[Option<AttributeValue>]) {
+    fn push_attributes(&mut self, values: &[Option<AttributeValue>]) -> Result<(), WriteError> {
+        debug_assert_eq!(values.len(), self.columns.attributes.len(), "the row was checked against the schema");
         let kinds = self.spec.metadata.schema.attributes();
         for ((column, attribute), value) in self.columns.attributes.iter_mut().zip(kinds).zip(values) {
-            let bytes = value.and_then(|value| attribute.kind.encode(value)).unwrap_or_default();
+            let bytes = match value {
+                Some(value) => {
+                    attribute.kind.encode(*value).ok_or_else(|| WriteError::bug("a value is not of its type"))?
+                }
+                None => [0; 8], // spec.md: ATR-2
+            };
             column.values.push(&bytes[..attribute.kind.width() as usize]);
             column.validity.push(value.is_some());
             column.any_missing |= value.is_none();
         }
+        Ok(())
     }
 
     fn push_fields(&mut self, ranges: &[Option<Range<u64>>]) {
         for (column, range) in self.columns.fields.iter_mut().zip(ranges) {
-            let Range { start, end } = range.clone().unwrap_or_default();
+            let Range { start, end } = range.clone().unwrap_or(0..0); // spec.md: FLD-3
             column.values.offset.push(&start.to_le_bytes());
             column.values.len.push(&(end - start).to_le_bytes());
             column.validity.push(range.is_some());

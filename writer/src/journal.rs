@@ -250,7 +250,7 @@ fn is_whole(storage: &dyn Storage, directory: &Path, segment: &FinishedSegment) 
         Ok(rows) => Ok(rows.emitted() == segment.emitted),
         Err(WriteError::Damaged { .. }) => Ok(false),
         Err(WriteError::Io { source, .. }) if matches!(source.kind(), NotFound | UnexpectedEof) => Ok(false),
-        // A segment that cannot be read just now may still be complete, and is not thrown away.
+        // A segment that cannot be read just now may still be complete, and is not discarded.
         Err(error) => Err(error),
     }
 }

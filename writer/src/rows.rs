@@ -70,20 +70,24 @@ impl SegmentRows {
             stream.take(file.as_ref(), to_usize(record.len)).map(<[u8]>::to_vec).map_err(|e| e.at(&path))
         };
         let section = |kind| directory.section(kind, 0).map(whole).transpose();
-        let metadata = Metadata::decode(&section(SectionKind::Metadata)?.unwrap_or_default()).map_err(damaged)?;
+        // `Directory::decode` has checked that these sections are there.
+        let need = |kind| section(kind)?.ok_or_else(|| WriteError::bug("an index lost one of its sections"));
+        let metadata = Metadata::decode(&need(SectionKind::Metadata)?).map_err(damaged)?;
         metadata.check_sections(&directory).map_err(damaged)?;
-        let table = section(SectionKind::Segments)?.unwrap_or_default();
+        let table = need(SectionKind::Segments)?;
         let counts = directory.counts();
         let table =
             grainstore_format::SegmentTable::decode(&table, counts.sample_count, directory.geometry().chunk_size)
                 .map_err(damaged)?;
-        let long = LongTable::decode(&section(SectionKind::Long)?.unwrap_or_default(), counts.sample_count)
-            .map_err(damaged)?;
-        if counts.segment_count != 1 {
+        let long = match section(SectionKind::Long)? {
+            Some(bytes) => LongTable::decode(&bytes, counts.sample_count).map_err(damaged)?,
+            None => LongTable::default(),
+        };
+        let [record] = table.records() else {
             let detail = format!("it has {} segments", counts.segment_count);
             return Err(damaged(FormatError::Damaged { what: "segment's index", detail }));
-        }
-        let data_end = table.records().first().map_or(0, |record| record.data_end);
+        };
+        let data_end = record.data_end;
         let streams = SectionStreams::open(file.as_ref(), &directory, &metadata).map_err(|e| e.at(&path))?;
         Ok(Self {
             file,
@@ -135,16 +139,20 @@ impl SegmentRows {
         let row =
             self.streams.read(file, &self.metadata, self.next, &mut self.key, &mut self.attributes, &mut self.fields);
         let (entry, raw_len) = row.map_err(|error| error.at(&self.path))?;
+        let damaged = |detail| {
+            let source = FormatError::Damaged { what: "entry", detail };
+            WriteError::Damaged { path: self.path.clone(), source }
+        };
         let stored_len = match entry.stored_len() {
             StoredLen::Here(len) => u64::from(len),
-            StoredLen::Long => self.long.stored_len(self.next).unwrap_or_default(),
+            StoredLen::Long => self.long.stored_len(self.next).ok_or_else(|| {
+                damaged(format!("sample {} is long, but missing in the table of long samples", self.next))
+            })?,
         };
         // A wrong entry could make the chunk list arbitrarily long. spec.md: ENT-4, SEG-2.
         let end = entry.offset().checked_add(stored_len).filter(|&end| end <= self.data_end);
         let Some(end) = end.filter(|_| entry.offset() >= self.end) else {
-            let detail = format!("sample {} is at {}, outside its range", self.next, entry.offset());
-            let source = FormatError::Damaged { what: "entry", detail };
-            return Err(WriteError::Damaged { path: self.path.clone(), source });
+            return Err(damaged(format!("sample {} is at {}, outside its range", self.next, entry.offset())));
         };
         self.end = end;
         self.next += 1;
@@ -165,7 +173,8 @@ impl SectionStreams {
     fn open(file: &dyn StorageFile, directory: &Directory, metadata: &Metadata) -> Result<Self, RowError> {
         let open =
             |kind, item| directory.section(kind, item).map(|record| SectionStream::open(file, record)).transpose();
-        let need = |kind, item| open(kind, item)?.ok_or(RowError::Format(ended()));
+        // `Directory::decode` and `Metadata::check_sections` have checked that these sections are there.
+        let need = |kind, item| open(kind, item)?.ok_or(RowError::Bug("a column of the schema has no section"));
         let has_fields = directory.section(SectionKind::FieldOffset, 0).is_some();
         let field_count = if has_fields { metadata.schema.fields().len() } else { 0 };
         Ok(Self {
@@ -277,7 +286,7 @@ impl SectionStream {
                 self.at = self.buffer.len() - rest.len();
                 return Ok(());
             }
-            // Either the key goes on in the next piece, or there is none and this fails.
+            // Either the key continues in the next piece, or there is no next piece and this fails.
             self.fill(file)?;
         }
     }
@@ -287,6 +296,7 @@ impl SectionStream {
 enum RowError {
     Io(std::io::Error),
     Format(FormatError),
+    Bug(&'static str),
 }
 
 impl RowError {
@@ -294,6 +304,7 @@ impl RowError {
         match self {
             Self::Io(source) => WriteError::io("read", path)(source),
             Self::Format(source) => WriteError::Damaged { path: path.to_owned(), source },
+            Self::Bug(what) => WriteError::bug(what),
         }
     }
 }

@@ -107,7 +107,7 @@ impl SegmentWriter {
         let mut hasher = crc32fast::Hasher::new();
         let mut rest = len;
         loop {
-            // Asking for one byte more than the rest detects a source that has grown.
+            // Reads one byte more than the rest, to detect a source that has grown.
             let want = grainstore_format::to_usize(rest.saturating_add(1)).min(COPY_LEN);
             let got = match source.read(&mut buffer[..want]) {
                 Ok(got) => got,
@@ -121,7 +121,7 @@ impl SegmentWriter {
                 let text = if got == 0 {
                     format!("it shrank while it was read: {len} bytes at first, {} read", len - rest)
                 } else {
-                    format!("it grew while it was read: {len} bytes at first, more by now")
+                    format!("it grew while it was read: {len} bytes at first, more than {len} read")
                 };
                 return Err(StreamError::Source(io::Error::other(text)));
             }

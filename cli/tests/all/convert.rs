@@ -1,4 +1,4 @@
-//! Whole runs of `grainstore convert`: what it makes, what it says, and that it leaves nothing when it fails, when the
+//! Whole runs of `grainstore convert`: what it makes, what it prints, and that it leaves nothing when it fails, when the
 //! user stops it, and when the disk is full.
 
 #![expect(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
@@ -147,7 +147,7 @@ fn source_order_is_by_path_and_a_limit_takes_the_first() {
 }
 
 #[test]
-fn a_file_that_grows_is_named_with_the_flag_that_goes_on_without_it() {
+fn a_file_that_grows_is_named_with_the_flag_that_continues_without_it() {
     let place = Place::new();
     symlink("/proc/self/status", place.path("photos/dog/2.jpg")).unwrap();
     let run = place.convert("photos.grain", &[]);
@@ -155,7 +155,7 @@ fn a_file_that_grows_is_named_with_the_flag_that_goes_on_without_it() {
     assert_eq!(
         run.stderr,
         "grainstore: [PATH]/photos/dog/2.jpg: cannot be packed: it grew while it was read: 0 bytes when opened, more \
-         by now\nhint: --skip-bad continues without what cannot be read, and lists it\n"
+         than 0 read\nhint: --skip-bad continues without what cannot be read, and lists it\n"
     );
     assert_eq!(place.names(), ["photos"]);
 }
@@ -180,10 +180,10 @@ fn what_is_skipped_is_counted_and_the_first_ten_are_named_and_json_names_all() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_on_one_line_with_a_hint() {
+fn a_failure_is_reported_on_one_line_with_a_hint() {
     let place = Place::new();
     place.convert("photos.grain", &[]);
-    for (destination, flags, said) in [
+    for (destination, flags, message) in [
         ("photos.grain", &[][..], "photos.grain: already exists\nhint: --overwrite replaces it"),
         ("photos/x.grain", &[], "photos/x.grain: is inside [PATH]/photos, which is to be packed\nhint: choose a DST"),
         ("photos", &["--overwrite"], "photos: is inside [PATH]/photos, which is to be packed\nhint: choose"),
@@ -191,7 +191,7 @@ fn what_cannot_be_done_is_said_on_one_line_with_a_hint() {
     ] {
         let run = place.convert(destination, flags);
         assert_eq!((run.status, run.stdout.as_str()), (2, ""), "{run:?}");
-        assert!(run.stderr.contains(said), "{run:?}");
+        assert!(run.stderr.contains(message), "{run:?}");
         assert_eq!(run.stderr.lines().count(), 2, "{run:?}");
     }
     assert_eq!(place.names(), ["photos", "photos.grain"]);
@@ -202,7 +202,7 @@ fn what_cannot_be_done_is_said_on_one_line_with_a_hint() {
 fn sources_that_are_no_folders_of_files_have_their_sentences() {
     let place = Place::new();
     fs::create_dir(place.path("empty")).unwrap();
-    for (source, said) in [
+    for (source, message) in [
         ("nothing", "nothing: there is no such file or folder, and nothing matches it as a pattern\n"),
         (
             "photos/cat/1.jpg",
@@ -217,7 +217,7 @@ fn sources_that_are_no_folders_of_files_have_their_sentences() {
         command.arg("convert").arg(place.path(source)).arg(place.path("x.grain"));
         let run = finish(command);
         assert_eq!(run.status, 2);
-        assert!(run.stderr.contains(said), "{run:?}");
+        assert!(run.stderr.contains(message), "{run:?}");
     }
     assert_eq!(place.names(), ["empty", "photos"]);
 }
@@ -253,7 +253,7 @@ fn flags_out_of_range_are_refused_before_anything_is_done() {
 }
 
 #[test]
-fn the_help_says_when_a_secret_seed_is_needed() {
+fn the_help_explains_when_a_secret_seed_is_needed() {
     let mut command = grainstore();
     command.args(["convert", "--help"]);
     let help = finish(command).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -301,7 +301,7 @@ fn an_interrupt_leaves_the_dataset_that_was_to_be_replaced() {
 }
 
 #[test]
-fn a_full_disk_is_said_and_everything_written_is_removed() {
+fn a_full_disk_is_reported_and_everything_written_is_removed() {
     let place = Place::new();
     for number in 0..40 {
         fs::write(place.path("photos/cat").join(format!("big{number}")), vec![number; 1 << 20]).unwrap();
@@ -315,7 +315,7 @@ fn a_full_disk_is_said_and_everything_written_is_removed() {
 }
 
 #[test]
-fn what_costs_the_labels_and_links_that_are_left_out_are_said() {
+fn lost_labels_and_skipped_links_are_reported() {
     let place = Place::new();
     fs::write(place.path("photos/.DS_Store"), "x").unwrap();
     std::os::unix::fs::symlink(place.path("photos/cat"), place.path("photos/lynx")).unwrap();

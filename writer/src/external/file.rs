@@ -83,6 +83,6 @@ impl ExternalSample {
             return Err(format!("it starts at {offset}, the sample before it ends at {end}"));
         }
         let own_end = offset.checked_add(len).filter(|&own_end| own_end <= MAX_OFFSET + 1 && offset <= MAX_OFFSET);
-        own_end.ok_or_else(|| format!("its {len} bytes at {offset} lie past 2^44"))
+        own_end.ok_or_else(|| format!("its {len} bytes at {offset} are past 2^44"))
     }
 }

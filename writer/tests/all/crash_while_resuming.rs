@@ -43,7 +43,7 @@ fn whole(samples: &[Sample]) -> BTreeMap<String, Vec<u8>> {
     disk.files(&target()).unwrap()
 }
 
-/// The dataset under the final name is one of `allowed`, but for a journal that was not removed any more.
+/// The dataset under the final name is one of `allowed`, except a journal that was not removed.
 fn published(disk: &FakeDisk, allowed: &[&BTreeMap<String, Vec<u8>>], place: &str) -> bool {
     let Some(mut files) = disk.files(&target()) else { return false };
     files.remove("progress.json");

@@ -1,6 +1,6 @@
-//! The index of files that stay where they are: what is said of samples and files is checked, segments are put in order
-//! by their numbers, and the final name is absent or whole whatever the disk does. What is read of it is compared with
-//! a native dataset where readers are tested.
+//! The index of files that stay where they are: descriptions of samples and files are checked, segments are ordered by
+//! their numbers, and the final name is absent or whole whatever the disk does. The tests of the readers compare what is
+//! read from it with a native dataset.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -52,7 +52,7 @@ fn samples_that_overlap_or_lie_past_what_an_entry_holds_are_refused_and_others_t
     let before = "it starts at 14, the sample before it ends at 15";
     assert_eq!(refusal(segment.push(&sample(14, 9, "c"))), format!("sample 2 (key \"c\"): {before}"));
     for (offset, len) in [(1 << 44, 0), ((1 << 44) - 1, 2), (20, u64::MAX), (u64::MAX, 1)] {
-        assert!(refusal(segment.push(&sample(offset, len, "c"))).ends_with("lie past 2^44"), "{len} at {offset}");
+        assert!(refusal(segment.push(&sample(offset, len, "c"))).ends_with("are past 2^44"), "{len} at {offset}");
     }
     assert!(refusal(segment.push(&sample(15, 9, ""))).contains("its key has 0 bytes"));
     let whole = ExternalSample { fields: vec![Some(1..9)], ..sample(15, 9, "c") };
@@ -207,7 +207,7 @@ fn named(number: usize) -> ExternalFile {
     ExternalFile { path: format!("../{number}.bin"), ..file(1 << 40) }
 }
 
-/// Two files whose bytes are put beside each image of the disk; what is said of them is what is true.
+/// Two files whose bytes are put beside each image of the disk; their descriptions are true.
 fn write_on(disk: &FakeDisk, data: &Path, overwrite: bool) -> Result<(), WriteError> {
     let options = WriterOptions { overwrite, ..rich_options() };
     let writer = ExternalWriter::create_on(Arc::new(disk.clone()), &target(), options)?;

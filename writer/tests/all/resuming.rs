@@ -167,7 +167,7 @@ fn segments_that_are_not_whole_are_written_again_with_all_that_follow() {
         let (mut writer, point) = resume(&target, &options);
         let point = point.unwrap();
         assert!(point.samples > 0 && point.samples < safe, "{what}: {point:?}");
-        assert_eq!(point.note_samples, safe, "the note speaks of samples that are lost, and says so");
+        assert_eq!(point.note_samples, safe, "the note is about samples that are lost, and counts them");
         assert_eq!(count("00003.seg"), 0, "{what}");
         assert!(!partial.join("00099.seg").exists());
         feed(&mut writer, &samples, point.samples, 150);
@@ -253,7 +253,7 @@ fn a_merge_that_fails_keeps_what_was_written() {
 
 /// WR-5
 #[test]
-fn a_journal_that_a_crash_left_in_a_dataset_is_passed_over() {
+fn a_journal_that_a_crash_left_in_a_dataset_is_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let (target, options, samples) = (folder.path().join("set"), rich_options(), rich_samples(60, 39));
     interrupt(&target, &options, &samples, 60);

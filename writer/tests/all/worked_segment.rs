@@ -1,4 +1,4 @@
-//! The worked segment of spec.md: its hexadecimal dump is what the writer writes, and reads back as the text says.
+//! The worked segment of spec.md: its hexadecimal dump is what the writer writes, and reads back as the text describes it.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -100,7 +100,7 @@ fn the_dump_in_the_specification_is_what_the_writer_writes() {
 
 /// CON-1, ATR-2, CHK-2
 #[test]
-fn the_dump_in_the_specification_reads_as_its_text_says() {
+fn the_dump_in_the_specification_reads_as_its_text_describes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("worked.seg");
     std::fs::write(&path, undump(&dump_in_specification())).unwrap();

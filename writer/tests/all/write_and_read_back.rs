@@ -218,10 +218,10 @@ fn a_source_that_shrinks_or_grows_is_rolled_back_and_other_samples_are_written()
     let mut writer = DatasetWriter::create(&target, WriterOptions::default()).unwrap();
     let streamed = |key: &str, len| StreamedSample { key: key.into(), len, ..StreamedSample::default() };
     writer.write(Sample::new("a", b"first".to_vec())).unwrap();
-    for (key, said, has, what) in
+    for (key, given, has, what) in
         [("b", 3 << 20, (3 << 20) - 1, "shrank"), ("c", 3 << 20, (3 << 20) + 1, "grew"), ("d", 0, 1, "grew")]
     {
-        let error = writer.write_stream(&streamed(key, said), &mut Zeros(has)).unwrap_err();
+        let error = writer.write_stream(&streamed(key, given), &mut Zeros(has)).unwrap_err();
         assert!(matches!(&error, StreamError::Source(error) if error.to_string().contains(what)), "{error}");
     }
     writer.write_stream(&streamed("e", 3 << 20), &mut Zeros(3 << 20)).unwrap();
