@@ -91,12 +91,25 @@ pub enum ExportError {
     /// The caller asked the export to stop.
     #[error("interrupted")]
     Interrupted,
+    /// The export contradicts itself: a mistake in grainstore, not in the data.
+    #[error("internal error: {what}; please report it")]
+    Bug {
+        /// What is contradicted.
+        what: &'static str,
+    },
 }
 
 /// Inside an [`io::Error`]: the caller asked the export to stop.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted")]
 pub(crate) struct Stopped;
+
+/// [`ExportError::bug`] as an [`io::Error`].
+#[cold]
+pub(crate) fn io_bug(what: &'static str) -> io::Error {
+    debug_assert!(false, "{what}");
+    io::Error::other(ReadError::Bug { what })
+}
 
 impl ExportError {
     /// What the caller can do about it.
@@ -130,6 +143,13 @@ impl ExportError {
             next = error.source();
         }
         false
+    }
+
+    /// A state that an export cannot reach: a failed assertion where assertions are on, else an error.
+    #[cold]
+    pub(crate) fn bug(what: &'static str) -> Self {
+        debug_assert!(false, "{what}");
+        Self::Bug { what }
     }
 
     /// Makes an error of writing to `path`, unless the error came from the sample that was copied there.

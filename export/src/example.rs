@@ -14,6 +14,7 @@ use grainstore_format::{AttributeType, AttributeValue, FieldType, Schema, escape
 use prost::encoding::{encode_varint, encoded_len_varint};
 
 use crate::ExportError;
+use crate::error::io_bug;
 use crate::fetch::Facts;
 use crate::index_pass::Indexed;
 use crate::payload::Payload;
@@ -83,11 +84,13 @@ impl<'a> Example<'a> {
         with_key: bool,
     ) -> io::Result<Self> {
         let key = facts.key.as_deref().filter(|_| with_key).map(|key| (KEY, FeatureValue::Bytes(key)));
-        let attributes = schema.attributes().iter().zip(&facts.attributes);
-        // `check` has accepted all values.
-        let attributes =
-            attributes.filter_map(|(attribute, value)| Some((attribute.name.as_str(), feature_of((*value)?).ok()?)));
-        let mut features: Vec<_> = key.into_iter().chain(attributes).collect();
+        let mut features: Vec<_> = key.into_iter().collect();
+        for (attribute, value) in schema.attributes().iter().zip(&facts.attributes) {
+            if let Some(value) = value {
+                let feature = feature_of(*value).map_err(|_| io_bug("no feature holds a value that was checked"))?;
+                features.push((attribute.name.as_str(), feature));
+            }
+        }
         for (field, range) in schema.fields().iter().zip(&facts.fields) {
             if let Some(range) = range {
                 features.push((field.name.as_str(), FeatureValue::of_field(&field.kind, range, payload)?));

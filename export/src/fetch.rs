@@ -1,4 +1,4 @@
-//! Reads a group of samples: their payloads, and what the index says of each.
+//! Reads a group of samples: their payloads, and their facts from the index.
 
 use std::io;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use crate::payload::Payload;
 use crate::read_groups::ReadGroup;
 use crate::{ExportError, Progress};
 
-/// What the index says of a sample.
+/// What the index stores of a sample.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) ordinal: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Fetched {
 }
 
 impl Fetched {
-    /// Reads a group. Damaged samples are skipped if the options say so.
+    /// Reads a group. Damaged samples are skipped if the options ask for it.
     pub(crate) fn read(job: &ExportJob<'_>, group: ReadGroup) -> Result<Self, ExportError> {
         match group {
             ReadGroup::Held(ordinals) => Self::held(job, &ordinals),

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -64,13 +64,15 @@ impl Folder {
                 unfit = json::check(attributes, &sample).err();
             }
             escaped_count += u64::from(sample.key.as_deref().is_some_and(|key| std::str::from_utf8(key).is_err()));
-            list_like = list_like.take().or_else(|| is_list_like(&sample).then_some(sample));
+            if list_like.is_none() && sample.key.as_deref().is_some_and(is_list_like) {
+                list_like = sample.key.map(|key| (sample.ordinal, key));
+            }
             Ok(())
         })?;
         let has_list = !attributes.is_empty() && !labels.holds();
-        if let Some(sample) = list_like.filter(|_| has_list) {
+        if let Some((ordinal, key)) = list_like.filter(|_| has_list) {
             let why = format!("the attributes of all samples are stored in the file {LIST}");
-            return Err(ExportError::BadName { ordinal: sample.ordinal, key: sample.key.unwrap_or_default(), why });
+            return Err(ExportError::BadName { ordinal, key, why });
         }
         if has_list && attributes.iter().any(|attribute| attribute.name == PATH) {
             let what = format!("attribute \"{PATH}\": {LIST} has the path of a sample under this name");
@@ -124,23 +126,29 @@ impl Folder {
             if skipped.contains(&sample.ordinal) {
                 return Ok(());
             }
-            writeln!(out, "{}", self.line(job, &sample)).map_err(ExportError::io("write it", &path))
+            let line = self.line(job, &sample);
+            line.and_then(|line| writeln!(out, "{line}")).map_err(ExportError::io("write it", &path))
         })?;
         out.flush().map_err(ExportError::io("write it", &path))?;
         job.made_files(1);
         Ok(())
     }
 
-    fn line(&self, job: &ExportJob<'_>, sample: &Indexed) -> String {
+    fn line(&self, job: &ExportJob<'_>, sample: &Indexed) -> io::Result<String> {
         let schema = job.collection().schema();
         let stem = self.naming.stem(sample.ordinal, sample.key.as_deref());
         // With several fields, the common start of the names of their files.
         let path = if schema.fields().len() == 1 { self.naming.file(&stem, 0) } else { stem };
         let path = std::str::from_utf8(&path).map_or_else(|_| escape_bytes(&path), str::to_owned);
-        let values = schema.attributes().iter().zip(&sample.attributes);
-        let values = values
-            .map(|(attribute, value)| (attribute.name.as_str(), value.and_then(json::value_of).unwrap_or(Value::Null)));
-        json::object([(PATH, path.into())].into_iter().chain(values))
+        let mut members = vec![(PATH, path.into())];
+        for (attribute, value) in schema.attributes().iter().zip(&sample.attributes) {
+            let value = match value {
+                Some(value) => json::accepted(*value)?,
+                None => Value::Null,
+            };
+            members.push((attribute.name.as_str(), value));
+        }
+        Ok(json::object(members.into_iter()))
     }
 
     fn notes(&self) -> Vec<String> {
@@ -164,9 +172,9 @@ impl WholeFolder for Folder {
     }
 }
 
-/// Whether a sample's file would be the list, or be in a folder of that name.
-fn is_list_like(sample: &Indexed) -> bool {
-    let rest = sample.key.as_deref().and_then(|key| key.strip_prefix(LIST.as_bytes()));
+/// Whether the file of a sample with this key would be the list, or be in a folder of that name.
+fn is_list_like(key: &[u8]) -> bool {
+    let rest = key.strip_prefix(LIST.as_bytes());
     rest.is_some_and(|rest| rest.is_empty() || rest.first() == Some(&b'/'))
 }
 

@@ -1,4 +1,4 @@
-//! Reads what the index says of all selected samples, before anything is written.
+//! Reads the index entries of all selected samples, before anything is written.
 
 use grainstore_format::AttributeValue;
 
@@ -8,7 +8,7 @@ use crate::job::ExportJob;
 /// Samples between two checks whether to stop.
 const LOOK_EVERY: u64 = 1024;
 
-/// What the index says of a sample.
+/// What the index stores of a sample.
 pub(crate) struct Indexed {
     pub(crate) ordinal: u64,
     pub(crate) key: Option<Vec<u8>>,

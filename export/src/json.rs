@@ -1,9 +1,12 @@
 //! Attributes as JSON.
 
+use std::io;
+
 use grainstore_format::{Attribute, AttributeValue, escape_bytes};
 use serde_json::{Number, Value};
 
 use crate::ExportError;
+use crate::error::io_bug;
 use crate::index_pass::Indexed;
 
 /// The JSON value of an attribute. A float keeps all its digits, so that reading it gives the same float. `None` for
@@ -16,6 +19,11 @@ pub(crate) fn value_of(value: AttributeValue) -> Option<Value> {
         AttributeValue::Float32(value) => Number::from_f64(value.into())?.into(),
         AttributeValue::Float64(value) => Number::from_f64(value)?.into(),
     })
+}
+
+/// The JSON value of an attribute that [`check`] has accepted.
+pub(crate) fn accepted(value: AttributeValue) -> io::Result<Value> {
+    value_of(value).ok_or_else(|| io_bug("JSON cannot hold an attribute that was checked"))
 }
 
 /// Fails if JSON cannot hold an attribute of a sample.

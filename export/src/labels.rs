@@ -16,7 +16,7 @@ pub(crate) struct LabelsByFolder {
 impl LabelsByFolder {
     pub(crate) fn new(job: &ExportJob<'_>) -> Self {
         let schema = job.collection().schema();
-        let class_names = class_names(job).unwrap_or_default();
+        let class_names = class_names(job).unwrap_or_default(); // without names, no label has a folder
         let is_only_label = matches!(schema.attributes(), [only] if only.name == "label");
         // Folders are numbered by their names.
         let is_sorted = class_names.is_sorted_by(|one, next| one < next);

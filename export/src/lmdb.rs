@@ -6,6 +6,7 @@
 //! committed.
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 use grainstore_format::{Schema, to_usize};
@@ -51,8 +52,8 @@ pub(crate) struct Lmdb {
 #[derive(Default)]
 struct SortedKeys {
     bytes: Vec<u8>,
-    /// The offset of each key in `bytes`, its length, and the ordinal of its sample.
-    entries: Vec<(usize, u16, u64)>,
+    /// The byte range of each key in `bytes`, and the ordinal of its sample.
+    entries: Vec<(Range<usize>, u64)>,
 }
 
 impl Lmdb {
@@ -109,7 +110,7 @@ impl WholeFolder for Lmdb {
             map::open_new(folder, to_usize(self.map_len.next_multiple_of(1 << 20))).map_err(library_error(folder))?;
         let is_keyed = job.collection().is_keyed();
         let ordinals: Box<dyn Iterator<Item = u64> + Send> = if is_keyed {
-            Box::new(self.keys.entries.iter().map(|(_, _, ordinal)| *ordinal))
+            Box::new(self.keys.entries.iter().map(|(_, ordinal)| *ordinal))
         } else {
             job.selection.ordinals(0..job.selection.len())
         };
@@ -199,18 +200,17 @@ fn unnamed_database(env: &Env<WithoutTls>) -> heed::Result<Database<'_, Bytes, B
 impl SortedKeys {
     fn add(&mut self, sample: Indexed) {
         let Some(key) = sample.key else { return };
-        // `check` has refused longer keys.
-        let key_len = u16::try_from(key.len()).unwrap_or(u16::MAX);
-        self.entries.push((self.bytes.len(), key_len, sample.ordinal));
+        let start = self.bytes.len();
         self.bytes.extend_from_slice(&key);
+        self.entries.push((start..self.bytes.len(), sample.ordinal));
     }
 
     /// Fails if two samples have the same key, which is possible in several datasets read as one.
     fn sort(&mut self) -> Result<(), ExportError> {
         let mut entries = std::mem::take(&mut self.entries);
-        entries.sort_unstable_by(|one, other| (self.key(one), one.2).cmp(&(self.key(other), other.2)));
+        entries.sort_unstable_by(|one, other| (self.key(one), one.1).cmp(&(self.key(other), other.1)));
         let twice = entries.windows(2).find_map(|pair| match pair {
-            [one, other] if self.key(one) == self.key(other) => Some((one.2, other.2, self.key(other).to_vec())),
+            [one, other] if self.key(one) == self.key(other) => Some((one.1, other.1, self.key(other).to_vec())),
             _ => None,
         });
         self.entries = entries;
@@ -220,8 +220,8 @@ impl SortedKeys {
         })
     }
 
-    fn key(&self, (start, len, _): &(usize, u16, u64)) -> &[u8] {
-        self.bytes.get(*start..*start + usize::from(*len)).unwrap_or_default()
+    fn key(&self, (range, _): &(Range<usize>, u64)) -> &[u8] {
+        &self.bytes[range.clone()]
     }
 }
 

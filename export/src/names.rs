@@ -1,7 +1,7 @@
 //! The names of the files of a folder and of the members of a tar, and which names are refused.
 //!
-//! A name is the key and, with several fields, the name of the field. A key that cannot be a file below the target, or
-//! that gives two files the same name, is refused and not changed: the names are part of what is exported.
+//! A name is the key and, with several fields, the name of the field. A key that is not a valid path below the target,
+//! or that gives two files the same name, is refused and not changed: the names are part of what is exported.
 
 use std::collections::HashSet;
 
@@ -57,9 +57,9 @@ impl Naming {
         key.map_or_else(|| padded(ordinal, self.digit_count), <[u8]>::to_vec)
     }
 
-    /// The name of the file of a field.
+    /// The name of the file of the schema's field number `field`.
     pub(crate) fn file(&self, stem: &[u8], field: usize) -> Vec<u8> {
-        let suffix = self.suffixes.get(field).map_or("", String::as_str);
+        let suffix = &self.suffixes[field];
         match (self.style, self.suffixes.len()) {
             (Style::Folder, 1) if self.is_keyed => stem.to_vec(),
             (Style::Folder, 1) => [stem, b".bin"].concat(),
@@ -101,7 +101,7 @@ pub(crate) fn padded(ordinal: u64, digit_count: usize) -> Vec<u8> {
 
 /// The last part of a path.
 pub(crate) fn last_part(path: &[u8]) -> &[u8] {
-    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
+    path.iter().rposition(|&byte| byte == b'/').map_or(path, |slash| &path[slash + 1..])
 }
 
 /// A path up to the first dot of its last part, which WebDataset takes for the name of a sample. A dot at the start of
@@ -109,7 +109,7 @@ pub(crate) fn last_part(path: &[u8]) -> &[u8] {
 pub(crate) fn before_first_dot(path: &[u8]) -> &[u8] {
     let part = last_part(path);
     let dot = part.iter().skip(1).position(|&byte| byte == b'.').map_or(part.len(), |dot| dot + 1);
-    path.get(..path.len() - part.len() + dot).unwrap_or(path)
+    &path[..path.len() - part.len() + dot]
 }
 
 /// Checks the names of all files of all selected samples.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use grainstore_format::to_usize;
 use grainstore_reader::SampleStream;
 
-use crate::error::Stopped;
+use crate::error::{Stopped, io_bug};
 use crate::job::ExportJob;
 
 /// The number of bytes that are copied at a time.
@@ -39,9 +39,10 @@ impl<'a> Payload<'a> {
     /// [`ReadError`](grainstore_reader::ReadError).
     pub(crate) fn copy(&mut self, range: &Range<u64>, out: &mut dyn Write) -> io::Result<()> {
         match self {
-            // The store has checked that fields lie inside the payload.
+            // The store has checked that fields are inside the payload.
             Self::Held(bytes) => {
-                out.write_all(bytes.get(to_usize(range.start)..to_usize(range.end)).unwrap_or_default())
+                let field = bytes.get(to_usize(range.start)..to_usize(range.end));
+                out.write_all(field.ok_or_else(|| io_bug("a field is outside its payload"))?)
             }
             Self::Streamed(streamed) => streamed.copy(range, out),
         }
@@ -91,7 +92,7 @@ impl Streamed<'_> {
         let room_len = to_usize(len_max).min(self.piece.len());
         let (room, _) = self.piece.split_at_mut(room_len);
         let len = stream.read(room)?;
-        out.write_all(room.get(..len).unwrap_or_default())?;
+        out.write_all(room.get(..len).ok_or_else(|| io_bug("a stream returned more bytes than fit"))?)?;
         self.position += len as u64;
         Ok(len as u64)
     }

@@ -56,7 +56,7 @@ impl<'a> ReadGroups<'a> {
 
     fn look_ahead(&mut self) -> Result<(), ExportError> {
         let wanted = SAMPLES_MAX - self.ahead.len().min(SAMPLES_MAX);
-        // The index is faster when it is asked for many samples at a time.
+        // Looking up many samples at a time is faster.
         if wanted < SAMPLES_MAX / 2 {
             return Ok(());
         }

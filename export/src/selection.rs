@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use grainstore_format::to_usize;
 use grainstore_reader::{Reader, Subset};
 
 /// Samples of a dataset, in ascending order of ordinals.
@@ -42,7 +43,7 @@ impl Selection {
             None => Box::new(positions),
             Some(_) if positions.is_empty() => Box::new(0..0),
             Some(subset) => {
-                let count = usize::try_from(positions.end - positions.start).unwrap_or(usize::MAX);
+                let count = to_usize(positions.end - positions.start);
                 let all = subset.ordinals_in(subset.ordinal(positions.start)..self.sample_count);
                 Box::new(all.take(count))
             }

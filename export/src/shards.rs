@@ -46,7 +46,8 @@ struct Shard {
 
 /// Writes the selection.
 pub(crate) fn write(job: &ExportJob<'_>, format: impl Sharded) -> Result<Vec<String>, ExportError> {
-    let extension = job.options.format.extension().unwrap_or_default();
+    let no_extension = || ExportError::bug("a format of shards has no extension");
+    let extension = job.options.format.extension().ok_or_else(no_extension)?;
     let notes = format.notes();
     if job.out.extension().is_some_and(|found| found == extension) {
         write_file(job, &format)?;
@@ -58,10 +59,8 @@ pub(crate) fn write(job: &ExportJob<'_>, format: impl Sharded) -> Result<Vec<Str
 
 fn write_file(job: &ExportJob<'_>, format: &impl Sharded) -> Result<(), ExportError> {
     let mut partial = Partial::create(job.out, OutputKind::File)?;
-    let positions = 0..job.selection.len();
-    if let Some(file) = partial.take_file() {
-        write_shard(job, format, (file, partial.path()), positions)?;
-    }
+    let file = partial.take_file().ok_or_else(|| ExportError::bug("the output is not a file"))?;
+    write_shard(job, format, (file, partial.path()), 0..job.selection.len())?;
     job.events.on_finish();
     partial.publish()
 }
@@ -69,7 +68,7 @@ fn write_file(job: &ExportJob<'_>, format: &impl Sharded) -> Result<(), ExportEr
 fn write_folder(job: &ExportJob<'_>, format: &impl Sharded, extension: &str) -> Result<(), ExportError> {
     let counts = shard_counts(job)?;
     let partial = Partial::create(job.out, OutputKind::Folder)?;
-    let shards = name_shards(job, &counts, (partial.path(), extension));
+    let shards = name_shards(job, &counts, (partial.path(), extension))?;
     let next = AtomicUsize::new(0);
     workers::run(job, job.thread_count().min(shards.len()), || {
         while let Some(shard) = shards.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -103,14 +102,20 @@ fn shard_counts(job: &ExportJob<'_>) -> Result<Vec<u64>, ExportError> {
     Ok(cutter.counts())
 }
 
-fn name_shards(job: &ExportJob<'_>, counts: &[u64], (folder, extension): (&Path, &str)) -> Vec<Shard> {
+fn name_shards(
+    job: &ExportJob<'_>,
+    counts: &[u64],
+    (folder, extension): (&Path, &str),
+) -> Result<Vec<Shard>, ExportError> {
+    // `destination::check` has refused a path without a name.
+    let out_name = job.out.file_name().ok_or_else(|| ExportError::bug("the output has no name"))?;
     let mut start = 0;
     let shard = |(number, count): (usize, &u64)| {
-        let mut name = OsString::from(job.out.file_name().unwrap_or_default());
+        let mut name = OsString::from(out_name);
         name.push(format!("-{number:05}-of-{:05}.{extension}", counts.len()));
         let positions = start..start + count;
         start = positions.end;
         Shard { positions, path: folder.join(name) }
     };
-    counts.iter().enumerate().map(shard).collect()
+    Ok(counts.iter().enumerate().map(shard).collect())
 }

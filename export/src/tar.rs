@@ -85,12 +85,16 @@ impl Tar {
     }
 
     /// The attributes except the label, as a JSON object; `None` if there are none.
-    fn attributes(&self, values: &[Option<AttributeValue>]) -> Option<String> {
-        let all = self.attribute_names.iter().zip(values).enumerate();
-        let others = all.filter(|(position, _)| Some(*position) != self.label);
-        let members = others.filter_map(|(_, (name, value))| Some((name.as_str(), value.and_then(json::value_of)?)));
-        let members: Vec<_> = members.collect();
-        (!members.is_empty()).then(|| json::object(members.into_iter()))
+    fn attributes(&self, values: &[Option<AttributeValue>]) -> io::Result<Option<String>> {
+        let mut members = Vec::new();
+        for (position, (name, value)) in self.attribute_names.iter().zip(values).enumerate() {
+            if let Some(value) = value
+                && Some(position) != self.label
+            {
+                members.push((name.as_str(), json::accepted(*value)?));
+            }
+        }
+        Ok((!members.is_empty()).then(|| json::object(members.into_iter())))
     }
 }
 
@@ -123,10 +127,11 @@ impl TarWriter<'_> {
             pad(&mut self.out, len)?;
         }
         let label = self.tar.label.and_then(|position| facts.attributes.get(position).copied().flatten());
-        if let Some(label) = label.and_then(json::value_of) {
-            self.write_text(&self.tar.naming.extra(&stem, ".cls"), &label.to_string())?;
+        if let Some(label) = label {
+            let text = json::accepted(label)?.to_string();
+            self.write_text(&self.tar.naming.extra(&stem, ".cls"), &text)?;
         }
-        if let Some(object) = self.tar.attributes(&facts.attributes) {
+        if let Some(object) = self.tar.attributes(&facts.attributes)? {
             self.write_text(&self.tar.naming.extra(&stem, self.tar.json_suffix), &object)?;
         }
         Ok(())
@@ -164,10 +169,8 @@ fn write_header(out: &mut dyn Write, name: &[u8], len: u64) -> io::Result<()> {
 /// A header with as much of the name as fits.
 fn header(name: &[u8], len: u64, kind: EntryType) -> Header {
     let mut header = Header::new_gnu();
-    if let Some(gnu) = header.as_gnu_mut() {
-        for (target, byte) in gnu.name.iter_mut().zip(name) {
-            *target = *byte;
-        }
+    for (target, byte) in header.as_old_mut().name.iter_mut().zip(name) {
+        *target = *byte;
     }
     header.set_entry_type(kind);
     header.set_size(len);
@@ -182,7 +185,7 @@ fn header(name: &[u8], len: u64, kind: EntryType) -> Header {
 /// Writes zeros up to the end of the last block of `len` bytes.
 fn pad(out: &mut dyn Write, len: u64) -> io::Result<()> {
     let rest = len.next_multiple_of(BLOCK_LEN as u64) - len;
-    out.write_all(ZEROS.get(..grainstore_format::to_usize(rest)).unwrap_or_default())
+    out.write_all(&ZEROS[..grainstore_format::to_usize(rest)])
 }
 
 impl Grouping {

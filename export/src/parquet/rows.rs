@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ::parquet::column::writer::ColumnWriterImpl;
 use ::parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type};
-use ::parquet::errors::Result;
+use ::parquet::errors::{ParquetError, Result};
 use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use bytes::Bytes;
 use grainstore_format::{AttributeType, AttributeValue, FieldType, escape_bytes, to_usize};
@@ -65,10 +65,11 @@ impl<'a> RowWriter<'a> {
         self.group_len = 0;
         let mut group = self.file.next_row_group()?;
         for column in &columns {
-            if let Some(mut writer) = group.next_column()? {
-                column.write(&mut writer)?;
-                writer.close()?;
-            }
+            let missing =
+                || ParquetError::General("internal error: a row group lacks a column; please report it".into());
+            let mut writer = group.next_column()?.ok_or_else(missing)?;
+            column.write(&mut writer)?;
+            writer.close()?;
         }
         group.close().map(drop)
     }
@@ -76,18 +77,18 @@ impl<'a> RowWriter<'a> {
     fn push(&mut self, sample: &mut ExportedSample<'_>) -> std::result::Result<(), ExportError> {
         let facts = sample.facts;
         let mut columns = self.columns.iter_mut();
-        if self.schema.is_keyed
-            && let (Some(key), Some(column)) = (&facts.key, columns.next())
-        {
-            column.push_bytes(Some(key.clone()));
+        let mut next_column = || columns.next().ok_or_else(|| ExportError::bug("a file has too few columns"));
+        if self.schema.is_keyed {
+            let key = facts.key.clone().ok_or_else(|| ExportError::bug("a sample of a dataset with keys has none"))?;
+            next_column()?.push_bytes(Some(key))?;
         }
-        for (value, column) in facts.attributes.iter().zip(columns.by_ref().take(facts.attributes.len())) {
-            column.push(*value);
+        for value in &facts.attributes {
+            next_column()?.push(*value)?;
         }
-        let fields = self.schema.schema.fields().iter().zip(&facts.fields);
-        for ((field, range), column) in fields.zip(columns) {
+        for (field, range) in self.schema.schema.fields().iter().zip(&facts.fields) {
+            let column = next_column()?;
             let Some(range) = range else {
-                column.push_bytes(None);
+                column.push_bytes(None)?;
                 continue;
             };
             let mut bytes = room(range.end.saturating_sub(range.start))?;
@@ -96,7 +97,7 @@ impl<'a> RowWriter<'a> {
                 let why = format!("its \"{}\" is not UTF-8", escape_bytes(field.name.as_bytes()));
                 return Err(ExportError::BadSample { ordinal: facts.ordinal, key: facts.key.clone(), why });
             }
-            column.push_bytes(Some(bytes));
+            column.push_bytes(Some(bytes))?;
         }
         Ok(())
     }
@@ -148,31 +149,35 @@ impl ColumnValues {
 }
 
 impl ParquetColumn {
-    fn push(&mut self, value: Option<AttributeValue>) {
+    fn push(&mut self, value: Option<AttributeValue>) -> std::result::Result<(), ExportError> {
         self.note(value.is_some());
-        let Some(value) = value else { return };
+        let Some(value) = value else { return Ok(()) };
+        let too_wide = |_| ExportError::bug("a value does not fit the type of its attribute");
         // The column's type was derived from the attribute's. Unsigned values keep their bits.
         match (&mut self.values, value) {
             (ColumnValues::Bool(values), AttributeValue::Bool(value)) => values.push(value),
             (ColumnValues::Int32(values), AttributeValue::Int(value)) => {
-                values.push(i32::try_from(value).unwrap_or_default())
+                values.push(i32::try_from(value).map_err(too_wide)?);
             }
             (ColumnValues::Int32(values), AttributeValue::Uint(value)) => {
-                values.push(u32::try_from(value).unwrap_or_default().cast_signed());
+                values.push(u32::try_from(value).map_err(too_wide)?.cast_signed());
             }
             (ColumnValues::Int64(values), AttributeValue::Int(value)) => values.push(value),
             (ColumnValues::Int64(values), AttributeValue::Uint(value)) => values.push(value.cast_signed()),
             (ColumnValues::Float(values), AttributeValue::Float32(value)) => values.push(value),
             (ColumnValues::Double(values), AttributeValue::Float64(value)) => values.push(value),
-            _ => debug_assert!(false, "a value of another type than its attribute's"),
+            _ => return Err(ExportError::bug("a value is not of the type of its attribute")),
         }
+        Ok(())
     }
 
-    fn push_bytes(&mut self, bytes: Option<Vec<u8>>) {
+    fn push_bytes(&mut self, bytes: Option<Vec<u8>>) -> std::result::Result<(), ExportError> {
         self.note(bytes.is_some());
-        if let (ColumnValues::Bytes(values), Some(bytes)) = (&mut self.values, bytes) {
-            values.push(Bytes::from(bytes).into());
-        }
+        let ColumnValues::Bytes(values) = &mut self.values else {
+            return Err(ExportError::bug("bytes for a column of numbers"));
+        };
+        values.extend(bytes.map(|bytes| ByteArray::from(Bytes::from(bytes))));
+        Ok(())
     }
 
     fn note(&mut self, has_value: bool) {

@@ -65,7 +65,7 @@ fn lmdb_values_of_several_fields_are_examples() {
     made.export("lmdb", Format::Lmdb).unwrap();
     let found = entries(&made.out("lmdb"));
     assert_eq!(found.len(), 30);
-    // What an Example says is tested with TFRecord; here there is no key, but all fields.
+    // The contents of an Example are tested with TFRecord; here there is no key, but all fields.
     let (key, value) = &found[3];
     assert_eq!(key, b"part/00003");
     let has = |bytes: &[u8]| value.windows(bytes.len()).any(|window| window == bytes);

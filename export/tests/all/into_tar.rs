@@ -90,7 +90,7 @@ fn samples_of_several_fields_that_webdataset_would_merge_are_refused() {
 }
 
 #[test]
-fn samples_that_webdataset_would_merge_or_not_see_are_said() {
+fn samples_that_webdataset_would_merge_or_not_see_are_reported() {
     let made = Made::keyed(&[(b"a.b.jpg", b"1"), (b"a.c.jpg", b"2"), (b"x/.hidden", b"3"), (b"a.jpg", b"4")]);
     let notes = made.export("out.tar", Format::Tar).unwrap().notes;
     assert_eq!(notes.len(), 2);

@@ -44,7 +44,7 @@ fn nothing_is_put_into_the_dataset_itself() {
 }
 
 #[test]
-fn a_slash_behind_the_name_is_passed_over() {
+fn a_slash_after_the_name_is_ignored() {
     for format in Format::ALL {
         let made = rich(5);
         made.export("out/", format).unwrap();
