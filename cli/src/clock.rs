@@ -7,6 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 /// CPU time of all threads of the process.
 pub(crate) fn process_cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
+    // The clock starts with the process, so neither number is negative.
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 

@@ -94,7 +94,7 @@ not a mount
     }
 
     #[test]
-    fn a_folder_lies_on_the_innermost_mount_that_was_mounted_last() {
+    fn a_folder_is_on_the_innermost_mount_that_was_mounted_last() {
         assert_eq!(kind("/home/me"), "ext4");
         assert_eq!(kind("/tmp/x"), "tmpfs");
         assert_eq!(kind("/tmpx"), "ext4");
@@ -103,7 +103,7 @@ not a mount
     }
 
     #[test]
-    fn this_folder_lies_on_something_with_a_size() {
+    fn this_folder_is_on_a_file_system_with_a_size() {
         let file_system = FileSystem::of(Path::new("."));
         assert!(!file_system.kind.is_empty() && !file_system.device.is_empty());
         assert!(free_bytes(Path::new(".")).is_ok());

@@ -13,7 +13,7 @@ use grainstore_reader::{ReadError, SelectError, StateError};
 use grainstore_store::StoreError;
 use grainstore_writer::WriteError;
 
-use crate::printer::on_one_line;
+use crate::errors::on_one_line;
 
 /// An error with a hint. It shows its whole chain itself, so it is the last link of the chain around it.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! The distribution of sample sizes by powers of two, as numbers and as a chart in plain text.
 
+use grainstore_format::to_usize;
 use serde::Serialize;
 
 use crate::sizes::shown_exact;
@@ -70,8 +71,7 @@ fn label(bin: &Bin) -> String {
 
 /// At least one character if there is a sample.
 fn bar_len(samples: u64, most: u64) -> usize {
-    let len = u128::from(samples) * u128::from(BAR_LEN) / u128::from(most);
-    usize::try_from(len).unwrap_or(0).max(usize::from(samples > 0))
+    to_usize(samples.saturating_mul(BAR_LEN) / most).max(usize::from(samples > 0))
 }
 
 fn smallest(bin: usize) -> u64 {
@@ -79,7 +79,7 @@ fn smallest(bin: usize) -> u64 {
 }
 
 fn largest(bin: usize) -> u64 {
-    1_u64.checked_shl(u32::try_from(bin).unwrap_or(u32::MAX)).map_or(u64::MAX, |end| end - 1)
+    if bin < 64 { (1 << bin) - 1 } else { u64::MAX }
 }
 
 #[cfg(test)]

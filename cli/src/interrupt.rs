@@ -1,4 +1,4 @@
-//! Ctrl-C: the first one asks the command to stop, the second one ends the process.
+//! Ctrl-C: the first one requests the command to stop, the second one ends the process.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,13 +35,13 @@ pub(crate) fn install() -> anyhow::Result<()> {
     .context("cannot install a handler for Ctrl-C")
 }
 
-/// Whether the user asked to stop. A long command checks this between batches, removes what it started and returns
+/// Whether the user wants to stop. A long command checks this between batches, removes what it started and returns
 /// [`Exit::Interrupted`](crate::Exit::Interrupted).
 pub(crate) fn requested() -> bool {
     REQUESTED.load(Ordering::Relaxed)
 }
 
-/// Returns an error if the user asked to stop.
+/// Returns an error if the user wants to stop.
 ///
 /// # Errors
 /// [`Interrupted`].

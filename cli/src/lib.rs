@@ -12,6 +12,7 @@ mod cold;
 mod commands;
 mod demo;
 mod epoch;
+mod errors;
 mod external;
 mod filesystem;
 mod hints;
@@ -62,9 +63,9 @@ pub(crate) enum Exit {
     No,
     /// The command failed; the reason was printed to stderr.
     Failed,
-    /// Ctrl-C; what was started has been removed.
+    /// Ctrl-C; the unfinished output has been removed.
     Interrupted,
-    /// Ctrl-C; what was started is kept, and a message says how to continue.
+    /// Ctrl-C; the finished part is kept, and a message names the command that continues.
     Kept,
 }
 

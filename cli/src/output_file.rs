@@ -20,7 +20,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8], durability: Durability) -> anyhow
 /// Like [`write()`], but with the content that `fill` writes.
 ///
 /// # Errors
-/// As [`write()`], and where `fill` fails.
+/// As [`write()`], and if `fill` fails.
 pub(crate) fn write_with(
     path: &Path,
     durability: Durability,

@@ -4,7 +4,6 @@
 //! hints and errors. Progress bars are shown only if stderr is a terminal and neither `--quiet` nor `--json` is set. No
 //! colours are used, so no information depends on colour.
 
-use std::error::Error;
 use std::fmt::{self, Display};
 use std::io::{self, BufWriter, IsTerminal, Read, Stdout, Write};
 use std::sync::{Mutex, PoisonError};
@@ -13,6 +12,7 @@ use anyhow::Context;
 use grainstore_format::escape_controls;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
+use crate::errors::on_one_line;
 use crate::hints::hint_of;
 
 /// Which messages the flags allow.
@@ -87,7 +87,7 @@ impl Printer {
     /// Copies data to stdout until it ends.
     ///
     /// # Errors
-    /// As [`Printer::line`], and where `data` cannot be read.
+    /// As [`Printer::line`], and if `data` cannot be read.
     pub(crate) fn copy(&self, data: &mut dyn Read) -> anyhow::Result<()> {
         let mut piece = vec![0; 1 << 20];
         loop {
@@ -125,23 +125,23 @@ impl Printer {
     /// Prints a note on stderr; not with `--quiet`.
     pub(crate) fn note(&self, text: impl Display) {
         if !self.settings.quiet {
-            self.say("", &text);
+            self.message("", &text);
         }
     }
 
     /// Prints a warning on stderr: something is wrong, and the command continues or has stopped.
     pub(crate) fn warn(&self, text: impl Display) {
-        self.say("grainstore: ", &text);
+        self.message("grainstore: ", &text);
     }
 
     /// Names a flag or a command to try; at most one line below an error or a warning.
     pub(crate) fn hint(&self, text: impl Display) {
-        self.say("hint: ", &text);
+        self.message("hint: ", &text);
     }
 
     /// Prints on one line why the command failed, and on a second line what to try.
     pub(crate) fn error(&self, error: &anyhow::Error) {
-        self.say("grainstore: ", &on_one_line(error.as_ref()));
+        self.message("grainstore: ", &on_one_line(error.as_ref()));
         if let Some(hint) = hint_of(error) {
             self.hint(hint);
         }
@@ -169,7 +169,7 @@ impl Printer {
         }
     }
 
-    fn say(&self, prefix: &str, text: &impl Display) {
+    fn message(&self, prefix: &str, text: &impl Display) {
         // A closed stderr cannot be reported to anyone.
         let text = text.to_string();
         // Names are escaped when they enter a message; this catches what an error of another library quotes.
@@ -181,21 +181,6 @@ impl Printer {
     fn above_bars<T>(&self, write: impl FnOnce() -> T) -> T {
         if self.bars.is_hidden() { write() } else { self.bars.suspend(write) }
     }
-}
-
-/// The chain of causes, outermost first; a cause that the outer text already includes is not repeated.
-pub(crate) fn on_one_line(error: &(dyn Error + 'static)) -> String {
-    let mut text = String::new();
-    let mut next = Some(error);
-    while let Some(link) = next {
-        next = link.source();
-        let cause = link.to_string().replace('\n', " ");
-        if !text.ends_with(&cause) {
-            text.push_str(if text.is_empty() { "" } else { ": " });
-            text.push_str(&cause);
-        }
-    }
-    text
 }
 
 fn style(counted: Counted, has_total: bool) -> ProgressStyle {
@@ -233,12 +218,6 @@ mod tests {
                 assert_eq!(bar.position(), 3);
             }
         }
-    }
-
-    #[test]
-    fn a_cause_is_said_once_even_where_the_error_around_it_says_it_too() {
-        let error = anyhow::anyhow!("inner\nend").context("file: inner end").context("outer");
-        assert_eq!(on_one_line(error.as_ref()), "outer: file: inner end");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Sizes as users write them (`256K`, powers of 1024) and as output shows them (`146.2 GB`, powers of 1000).
+//! Sizes as users write them (`256K`, powers of 1024) and as output shows them (`146.2 GB`, powers of 1000); counts as
+//! output shows them.
 
 use std::num::NonZeroUsize;
 
@@ -60,6 +61,16 @@ pub(crate) fn shown_exact(bytes: u64) -> String {
     let units = [("P", 50), ("T", 40), ("G", 30), ("M", 20), ("K", 10)];
     let unit = units.iter().find(|(_, shift)| bytes >= 1 << shift && bytes.trailing_zeros() >= *shift);
     unit.map_or_else(|| bytes.to_string(), |(name, shift)| format!("{}{name}", bytes >> shift))
+}
+
+/// `1 sample`, `2 samples`, `2 batches`.
+pub(crate) fn counted(count: u64, thing: &str) -> String {
+    let ending = match count {
+        1 => "",
+        _ if thing.ends_with('s') || thing.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{count} {thing}{ending}")
 }
 
 /// Parses a number of threads: 1 to 1024. More would only wait for each other.

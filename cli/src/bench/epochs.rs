@@ -101,7 +101,7 @@ impl Epochs<'_> {
     fn pass(&self, number: u64, stop: Stop) -> anyhow::Result<Pass> {
         let watch = Watch::start();
         let mut epoch = self.reader.epoch(&self.options(number))?;
-        let lane_count = epoch.lanes().unwrap_or(1);
+        let lane_count = epoch.lanes().unwrap_or(1); // an order without lanes starts at once
         let mut flowing = None;
         let mut now = ReadWork::default();
         while let Some(batch) = epoch.next_batch() {

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_percentile_is_the_first_time_that_so_many_do_not_exceed() {
+    fn a_percentile_is_the_first_time_that_this_share_does_not_exceed() {
         let times = |count: u64| (1..=count).rev().map(Duration::from_micros).collect();
         assert_eq!(latency(times(100)), Latency { p50_us: 50.0, p99_us: 99.0 });
         assert_eq!(latency(times(3)), Latency { p50_us: 2.0, p99_us: 3.0 });

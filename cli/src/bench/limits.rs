@@ -1,5 +1,6 @@
 //! The limits that ways of reading are compared with: what the device does at the size and depth of their reads.
 
+use grainstore_format::to_usize;
 use grainstore_reader::engine::BLOCK_LEN;
 use serde::Serialize;
 
@@ -64,7 +65,7 @@ impl MeanLens {
             Limit::Extents => self.extent_len,
             Limit::Samples | Limit::OneSample => self.sample_len,
         };
-        len.max(1).checked_next_multiple_of(BLOCK).unwrap_or(len)
+        len.max(1).checked_next_multiple_of(BLOCK).unwrap_or(len) // past 2^64, where `load` cuts it anyway
     }
 
     /// The load to measure for a limit.
@@ -77,7 +78,7 @@ impl MeanLens {
             Limit::Samples => (SAMPLES_IN_FLIGHT_LEN_MAX / request_len).clamp(1, 32),
             Limit::OneSample => 1,
         };
-        Load { request_len, depth: usize::try_from(depth).unwrap_or(1), seed }
+        Load { request_len, depth: to_usize(depth), seed }
     }
 }
 

@@ -101,7 +101,7 @@ Private_Hugetlb:    2048 kB
     }
 
     #[test]
-    fn a_share_is_said_in_words_where_it_is_all_or_nothing() {
+    fn a_share_of_all_or_nothing_is_shown_in_words() {
         let text = |share| HugePages(share).text();
         assert_eq!((text(Some(0.0)).as_str(), text(Some(1.0)).as_str()), ("plain pages", "huge pages"));
         assert_eq!(text(Some(0.5)), "50 % huge pages");

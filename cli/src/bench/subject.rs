@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
 
+use grainstore_format::{shown_path, to_usize};
 use grainstore_reader::engine::{Engine, EngineError, PreadEngine, UringEngine, UringOptions, UringOwner};
 use grainstore_reader::{EngineChoice, EpochOptions, Reader, ReaderOptions};
 use grainstore_store::Dataset;
@@ -13,8 +14,8 @@ use super::device::{DeviceWork, Load, measure, measure_alone};
 use super::limits::{Limit, MeanLens};
 use super::report::{BenchReport, Bracket, DeviceRow, ShareUnit, WayRow};
 use super::ways::{Bench, Outcome, WAYS, Way};
+use crate::errors::bug;
 use crate::filesystem::FileSystem;
-use grainstore_format::shown_path;
 
 /// Maximum payload bytes of a batch: batches of long samples have fewer samples.
 const BATCH_LEN_MAX: u64 = 256 << 20;
@@ -106,13 +107,14 @@ impl Subject {
     /// Combines all measurements into the report.
     ///
     /// # Errors
-    /// If the dataset cannot be asked for its sizes.
+    /// If the sizes of the dataset cannot be read.
     pub(crate) fn report(&self, measured: &Measured) -> anyhow::Result<BenchReport> {
-        let (bench, Measured { brackets, outcomes, elapsed }) = (&self.bench, measured);
+        let bench = &self.bench;
+        let Measured { brackets, outcomes, elapsed } = measured;
         let load = |limit| self.load(limit, Turn::Before);
         let rows = |(limit, bracket): (Limit, &Bracket)| bracket.row(limit, load(limit), self.area.mode());
         let device: Vec<DeviceRow> = Limit::ALL.into_iter().zip(brackets).map(rows).collect();
-        let first = brackets.first().cloned().unwrap_or_default().before;
+        let first = &brackets.first().ok_or_else(|| bug("no limit of the device was measured"))?.before;
         Ok(BenchReport {
             path: shown_path(bench.dataset.path()),
             file_system: self.file_system(),
@@ -174,13 +176,14 @@ fn start_engine(choice: EngineChoice, load: Load) -> Result<Box<dyn Engine>, Eng
 
 /// One thread per read in flight.
 fn start_pread(depth: usize) -> Result<Box<dyn Engine>, EngineError> {
-    Ok(Box::new(PreadEngine::new(NonZeroUsize::new(depth).unwrap_or(NonZeroUsize::MIN))?))
+    let threads = NonZeroUsize::new(depth).unwrap_or(NonZeroUsize::MIN); // `MeanLens::load` gives 1 or more
+    Ok(Box::new(PreadEngine::new(threads)?))
 }
 
 /// The default number of samples per batch, or fewer if the dataset is smaller or they need too much memory.
 fn batch_size(samples: u64, payload_bytes: u64) -> NonZeroUsize {
     let mean_len = payload_bytes.div_ceil(samples.max(1)).max(1);
-    let count = usize::try_from(samples.min(BATCH_LEN_MAX / mean_len)).unwrap_or(usize::MAX);
+    let count = to_usize(samples.min(BATCH_LEN_MAX / mean_len));
     NonZeroUsize::new(count).map_or(NonZeroUsize::MIN, |count| count.min(EpochOptions::DEFAULT_BATCH_SIZE))
 }
 

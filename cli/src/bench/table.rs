@@ -100,7 +100,7 @@ impl BenchReport {
         }
     }
 
-    /// A way that asked for direct reads and was refused them is marked.
+    /// A way is marked if direct reads were requested and refused.
     fn name(&self, row: &WayRow) -> String {
         match row.label.strip_suffix("direct") {
             Some(start) if row.io != "direct" => format!("{start}{}!", row.io),

@@ -1,4 +1,4 @@
-//! The ways of reading a dataset: a table with one entry each, and what measuring them has in common.
+//! The ways of reading a dataset: a table with one entry each, and the code that measures them.
 //!
 //! To measure one more way, add an entry to [`WAYS`]; a way that calls the reader differently needs a new [`Call`].
 
@@ -27,7 +27,7 @@ pub(crate) struct Way {
     pub(crate) name: &'static str,
     /// Its name for people.
     pub(crate) label: &'static str,
-    /// Past the page cache, through it, or mapped.
+    /// Direct, through the page cache, or mapped.
     pub(crate) io: IoChoice,
     /// The state of the page cache at the start.
     pub(crate) cache: Cache,

@@ -11,7 +11,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::convert::parse_chunk_size;
-use super::counted;
 use crate::Exit;
 use crate::external::External;
 use crate::packing::bar::Bar;
@@ -19,7 +18,7 @@ use crate::packing::hints::PackTask;
 use crate::packing::left_out;
 use crate::packing::source_args::{Paths, SourceArgs};
 use crate::printer::Printer;
-use crate::sizes::{parse_jobs, per_second, shown_size};
+use crate::sizes::{counted, parse_jobs, per_second, shown_size};
 
 /// Make a dataset of files that stay where they are: the index without the copy
 ///

@@ -17,9 +17,10 @@ use crate::epoch::document::{EpochDocument, Skipped, Times};
 use crate::epoch::order_options::OrderOptions;
 use crate::epoch::skipped::warn_of;
 use crate::epoch::state_file::StateFile;
+use crate::errors::on_one_line;
 use crate::external::External;
 use crate::hints::WithHint;
-use crate::printer::{Counted, Printer, on_one_line};
+use crate::printer::{Counted, Printer};
 use crate::sizes::parse_size;
 use crate::{Exit, interrupt};
 
@@ -241,7 +242,7 @@ impl EpochArgs {
     fn document(&self, reader: &Reader, epoch: &Epoch, tally: Tally) -> EpochDocument {
         let share = epoch.epoch_plan().share();
         let plan = epoch.plan();
-        let asked = EpochDocument {
+        let document = EpochDocument {
             paths: self.datasets.paths(),
             complete: tally.batches == share.batch_count(),
             dataset_samples: reader.collection().sample_count(),
@@ -269,7 +270,7 @@ impl EpochArgs {
             queue_bytes: self.queue,
             ..EpochDocument::default()
         };
-        if tally.batches == 0 { asked } else { asked.with(&tally.times, &epoch.stats()) }
+        if tally.batches == 0 { document } else { document.with(&tally.times, &epoch.stats()) }
     }
 
     fn print_result(&self, document: &EpochDocument, resumed: bool, printer: &Printer) -> anyhow::Result<()> {
@@ -338,5 +339,5 @@ fn expected_bytes(reader: &Reader, epoch: &Epoch) -> anyhow::Result<u64> {
     let all = reader.collection().payload_bytes()?;
     let samples = reader.collection().sample_count().max(1);
     let bytes = u128::from(all) * u128::from(samples_of(epoch.epoch_plan().share())) / u128::from(samples);
-    Ok(u64::try_from(bytes).unwrap_or(u64::MAX))
+    Ok(u64::try_from(bytes).unwrap_or(u64::MAX)) // only a progress bar shows it
 }

@@ -14,13 +14,13 @@ use grainstore_reader::{Expression, IoChoice, OnDamage, Reader, ReaderOptions};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::counted;
 use crate::Exit;
+use crate::errors::on_one_line;
 use crate::external::External;
 use crate::hints::{WithHint, hint};
 use crate::interrupt;
-use crate::printer::{Counted, Printer, on_one_line};
-use crate::sizes::{parse_jobs, parse_size, per_second, shown_size};
+use crate::printer::{Counted, Printer};
+use crate::sizes::{counted, parse_jobs, parse_size, per_second, shown_size};
 
 /// Number of skipped samples that are named on stderr; `--json` names all.
 const SKIPPED_SHOWN_MAX: usize = 10;

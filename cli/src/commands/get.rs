@@ -11,6 +11,7 @@ use grainstore_host::Durability;
 use grainstore_reader::{IoChoice, Reader, ReaderOptions};
 
 use crate::Exit;
+use crate::errors::bug;
 use crate::external::External;
 use crate::hints::WithHint;
 use crate::output_file;
@@ -62,13 +63,15 @@ impl GetArgs {
         }
         let sample = reader.get(ordinal)?;
         let bytes = match &self.field {
-            None => Some(sample.payload.as_slice()),
-            Some(name) => sample.field(name)?,
-        };
-        let Some(bytes) = bytes else {
-            let name = escape_bytes(self.field.as_deref().unwrap_or_default().as_bytes());
-            printer.warn(format_args!("sample {} has no \"{name}\"", sample.ordinal));
-            return Ok(Exit::No);
+            None => sample.payload.as_slice(),
+            Some(name) => match sample.field(name)? {
+                Some(bytes) => bytes,
+                None => {
+                    let name = escape_bytes(name.as_bytes());
+                    printer.warn(format_args!("sample {} has no \"{name}\"", sample.ordinal));
+                    return Ok(Exit::No);
+                }
+            },
         };
         match &self.output {
             None => printer.bytes(bytes)?,
@@ -94,7 +97,8 @@ impl GetArgs {
     fn find(&self, reader: &Reader, printer: &Printer) -> anyhow::Result<Option<u64>> {
         let key = match (&self.key, self.ordinal) {
             (Some(key), _) => key.as_bytes(),
-            (None, ordinal) => return Ok(Some(ordinal.unwrap_or_default())),
+            (None, Some(ordinal)) => return Ok(Some(ordinal)),
+            (None, None) => return Err(bug("neither a key nor an ordinal was given")),
         };
         if !reader.collection().is_keyed() {
             let error = anyhow!("{}: its samples have no keys", shown_path(&self.path));

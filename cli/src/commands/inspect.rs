@@ -7,12 +7,11 @@ use grainstore_store::{Dataset, Facts};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::counted;
 use crate::Exit;
 use crate::external::External;
 use crate::histogram::{Bin, Histogram};
 use crate::printer::Printer;
-use crate::sizes::{shown_exact, shown_size};
+use crate::sizes::{counted, shown_exact, shown_size};
 
 /// Show what a dataset contains: counts, sizes, schema, and how large its samples are
 ///

@@ -67,7 +67,7 @@ impl LsArgs {
 }
 
 fn line(dataset: &Dataset, ordinal: u64) -> anyhow::Result<String> {
-    let key = escape_bytes(&dataset.key(ordinal)?.unwrap_or_default());
+    let key = escape_bytes(&dataset.key(ordinal)?.unwrap_or_default()); // an empty column in a dataset without keys
     let mut line = format!("{ordinal}\t{key}\t{}", dataset.locate(ordinal)?.raw_len());
     for value in dataset.attributes(ordinal)? {
         line.push('\t');
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_that_json_cannot_hold_is_told_in_hex() {
+    fn a_key_that_json_cannot_hold_is_shown_in_hex() {
         assert_eq!(Value::Object(key_members(b"a\tb".to_vec())), serde_json::json!({ "key": "a\tb" }));
         assert_eq!(Value::Object(key_members(b"\xff\x01".to_vec())), serde_json::json!({ "key_hex": "ff01" }));
     }

@@ -77,13 +77,3 @@ impl Command {
         }
     }
 }
-
-/// `1 sample`, `2 samples`, `2 batches`.
-pub(crate) fn counted(count: u64, thing: &str) -> String {
-    let ending = match count {
-        1 => "",
-        _ if thing.ends_with('s') || thing.ends_with("ch") => "es",
-        _ => "s",
-    };
-    format!("{count} {thing}{ending}")
-}

@@ -13,11 +13,13 @@ use super::ls::key_members;
 use crate::epoch::datasets::{DatasetArgs, samples_of};
 use crate::epoch::order_options::OrderOptions;
 use crate::epoch::state_file;
+use crate::errors::bug;
 use crate::external::External;
 use crate::hints::WithHint;
 use crate::plan::document::{PlanDocument, StepDocument};
 use crate::plan::mixing::MixingDocument;
 use crate::printer::Printer;
+use crate::sizes::counted;
 use crate::{Exit, interrupt};
 
 /// Print which samples each batch of each rank has, and how mixed the batches are, without reading data
@@ -113,7 +115,7 @@ impl PlanArgs {
             }
             for ordinal in step.ordinals {
                 if self.keys {
-                    let key = collection.key(ordinal)?.unwrap_or_default();
+                    let key = collection.key(ordinal)?.ok_or_else(no_key)?;
                     printer.line(format_args!("{ordinal}\t{}", escape_bytes(&key)))?;
                 } else {
                     printer.line(ordinal)?;
@@ -165,11 +167,16 @@ impl PlanArgs {
     }
 
     fn step_document(&self, collection: &Collection, step: PlannedBatch) -> anyhow::Result<StepDocument> {
-        let key = |ordinal: &u64| anyhow::Ok(collection.key(*ordinal)?.map(key_members).unwrap_or_default());
+        let number = self.step.ok_or_else(|| bug("a step was planned that no flag asked for"))?;
+        let key = |ordinal: &u64| collection.key(*ordinal)?.map(key_members).ok_or_else(no_key);
         let keys = self.keys.then(|| step.ordinals.iter().map(key).collect::<Result<_, _>>()).transpose()?;
-        let number = self.step.unwrap_or(0);
         Ok(StepDocument { number, positions: step.positions.collect(), ordinals: step.ordinals, keys })
     }
+}
+
+/// A sample without a key; `run` has checked that the datasets have keys.
+fn no_key() -> anyhow::Error {
+    bug("a sample of a dataset with keys has none")
 }
 
 /// Options of a reader that reads no data.
@@ -183,6 +190,6 @@ fn step(plan: &EpochPlan, number: u64) -> anyhow::Result<PlannedBatch> {
         Some(last) => format!("steps go from 0 to {last}"),
         None => "without `--state`, steps are counted from the epoch's start".to_owned(),
     };
-    let error = || anyhow!("no step {number}: the rank has {}", super::counted(batch_count, "batch"));
+    let error = || anyhow!("no step {number}: the rank has {}", counted(batch_count, "batch"));
     plan.steps(number).next().ok_or_else(error).hint(hint)
 }

@@ -7,11 +7,11 @@ use anyhow::bail;
 use grainstore_format::shown_path;
 use grainstore_writer::{DiskStorage, Storage, WriteError, WriterOptions, rebuild_index};
 
-use super::counted;
 use crate::Exit;
 use crate::external::External;
 use crate::hints::WithHint;
 use crate::printer::Printer;
+use crate::sizes::counted;
 
 /// Rebuild a lost or damaged index of a dataset from its segments
 ///

@@ -11,11 +11,10 @@ use grainstore_store::{Damage, StoreError, VerifyOptions, VerifyReport};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::counted;
 use super::ls::key_members;
 use crate::external::External;
 use crate::printer::{ClosedPipe, Counted, Printer};
-use crate::sizes::{parse_jobs, per_second, shown_size};
+use crate::sizes::{counted, parse_jobs, per_second, shown_size};
 use crate::{Exit, interrupt};
 
 /// How long the printing thread waits for news before it checks for Ctrl-C.

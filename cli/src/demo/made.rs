@@ -64,7 +64,7 @@ impl FileTotals {
 /// come from many threads, so a smaller number may follow a larger one.
 ///
 /// # Errors
-/// If the spec asks for no files, no classes or more classes than files, if `root` is not empty, if a file cannot be
+/// If the spec requests no files, no classes or more classes than files, if `root` is not empty, if a file cannot be
 /// written, or if `progress` returned an error; files made before that stay.
 pub(crate) fn make_files(
     root: &Path,

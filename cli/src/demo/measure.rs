@@ -155,7 +155,7 @@ pub(crate) fn estimated_len(folder: &FolderSource, limit: Option<u64>) -> u64 {
     let all: u64 = lens.sum();
     let taken = limit.map_or(listing.len() as u64, |limit| limit.min(listing.len() as u64));
     let share = u128::from(all) * u128::from(taken) / (listing.len() as u128).max(1);
-    u64::try_from(share).unwrap_or(u64::MAX)
+    u64::try_from(share).unwrap_or(all) // a part is never more than all
 }
 
 /// Checks that `len` bytes can be written in `folder`.

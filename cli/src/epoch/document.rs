@@ -6,7 +6,7 @@ use grainstore_reader::{EpochStats, SkippedSample, Stages};
 use serde::Serialize;
 
 use super::order_options::SubsetDocument;
-use crate::printer::on_one_line;
+use crate::errors::on_one_line;
 
 /// All results of reading an epoch. Rates and sizes of samples are those of the decoded payloads.
 #[derive(Clone, Debug, Default, Serialize)]

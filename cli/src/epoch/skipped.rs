@@ -1,8 +1,8 @@
 //! Prints on stderr which samples an epoch skipped: `--quiet` does not hide that.
 
 use super::document::Skipped;
-use crate::commands::counted;
 use crate::printer::Printer;
+use crate::sizes::counted;
 
 /// Number of samples that are named; a badly damaged file has thousands.
 const NAMED_MAX: usize = 20;

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use super::datasets::shown;
 use super::document::EpochDocument;
-use crate::commands::counted;
-use crate::sizes::{per_second, shown_exact, shown_size};
+use crate::sizes::{counted, per_second, shown_exact, shown_size};
 
 impl EpochDocument {
     /// The lines of the summary.

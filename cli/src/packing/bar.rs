@@ -20,12 +20,12 @@ pub(crate) struct Bar<'a> {
     /// One bar for scanning the source, and another, with a total, for packing it.
     bar: Cell<Option<(bool, ProgressBar)>>,
     began: Instant,
-    said: Cell<Option<Instant>>,
+    shown_at: Cell<Option<Instant>>,
 }
 
 impl<'a> Bar<'a> {
     pub(crate) fn new(printer: &'a Printer, doing: &'static str) -> Self {
-        Self { printer, doing, bar: Cell::new(None), began: Instant::now(), said: Cell::new(None) }
+        Self { printer, doing, bar: Cell::new(None), began: Instant::now(), shown_at: Cell::new(None) }
     }
 
     fn begin(&self, progress: Progress) -> ProgressBar {
@@ -36,11 +36,11 @@ impl<'a> Bar<'a> {
     }
 
     fn show(&self, packing: bool, progress: Progress) {
-        let due = self.said.get().is_none_or(|said| said.elapsed() >= PACE);
+        let due = self.shown_at.get().is_none_or(|shown_at| shown_at.elapsed() >= PACE);
         if !due {
             return;
         }
-        self.said.set(Some(Instant::now()));
+        self.shown_at.set(Some(Instant::now()));
         let bar = match self.bar.take() {
             Some((of_packing, bar)) if of_packing == packing => bar,
             _ => self.begin(progress),

@@ -11,7 +11,7 @@ use crate::hints::{WithHint, hint};
 use crate::printer::Printer;
 use crate::{Exit, interrupt};
 
-/// What is made of a source.
+/// The task of a packing command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PackTask {
     /// A new dataset.
@@ -47,7 +47,8 @@ impl PackTask {
         let remedy = error.remedy();
         if error.is_skippable() {
             let skip = if kept.is_some() {
-                "--resume --skip-bad continues without what cannot be read, and lists it; what is done is kept until then"
+                "--resume --skip-bad continues without what cannot be read, and lists it; the finished part is kept until \
+                 then"
                     .to_owned()
             } else {
                 hint(&Remedy::SkipBad)
@@ -98,5 +99,5 @@ fn is_dataset(error: &ConvertError) -> bool {
 
 fn resume(destination: &Path) -> String {
     let shown = shown_path(destination);
-    format!("the same command with --resume continues; what is done is kept in {shown}.partial until then")
+    format!("the same command with --resume continues; the finished part is kept in {shown}.partial until then")
 }

@@ -12,9 +12,8 @@ use serde_json::Value;
 use super::hints::PackTask;
 use super::left_out;
 use super::pack_args::{mixing_name, mixing_note};
-use crate::commands::counted;
 use crate::printer::Printer;
-use crate::sizes::{per_second, shown_size};
+use crate::sizes::{counted, per_second, shown_size};
 
 /// What `--json` prints.
 #[derive(Serialize)]

@@ -4,10 +4,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::mixing::MixingDocument;
-use crate::commands::counted;
 use crate::epoch::datasets::shown;
 use crate::epoch::order_options::SubsetDocument;
-use crate::sizes::shown_exact;
+use crate::sizes::{counted, shown_exact};
 
 /// Everything that decides which samples each batch has, with `auto` and defaults resolved.
 #[derive(Clone, Debug, Serialize)]

@@ -9,8 +9,8 @@ use grainstore_store::Collection;
 use serde::Serialize;
 
 use super::classes::Classes;
-use crate::commands::counted;
 use crate::hints::WithHint;
+use crate::sizes::counted;
 
 /// The default attribute that classes are taken from.
 const LABEL: &str = "label";

@@ -1,5 +1,5 @@
-//! A dataset whose samples lie in somebody else's file: read beside the dataset as any other, elsewhere only with the
-//! user's leave, which a flag gives or the environment; and a file that was changed is reported.
+//! A dataset whose samples are in an external file: read like any other if the file is beside the dataset, elsewhere only
+//! with a flag or an environment variable that allows it; a file that was changed is reported.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs::File;
@@ -98,7 +98,7 @@ fn a_file_elsewhere_is_read_by_no_command_unless_the_flag_or_the_environment_all
 
 /// EXT-3
 #[test]
-fn a_file_that_was_touched_is_told_of_on_stderr_and_read() {
+fn a_file_that_was_touched_is_reported_on_stderr_and_read() {
     let adopted = adopt(false);
     File::options().write(true).open(&adopted.data).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     for (command, rest) in [("get", &["two"][..]), ("verify", &[]), ("epoch", &[])] {

@@ -25,7 +25,7 @@ fn an_adopted_file_answers_as_the_packed_one() {
         let run = place.done(&format!("adopt {file} {adopted}"));
         assert_eq!(run.stdout, format!("{adopted}: 50 samples in 1 file that stay where they are, 35.0 kB\n"));
         place.done(&format!("convert {file} {packed} --order source"));
-        // Orders are drawn for each dataset anew, so what they hold is compared, and where they are none the order.
+        // Each dataset has other random orders: there the samples are compared, elsewhere their order too.
         for (question, is_ordered) in [("ls", true), ("plan --order sequential", true), ("plan", false), (EPOCH, false)]
         {
             let (command, flags) = question.split_once(' ').unwrap_or((question, ""));
@@ -61,14 +61,14 @@ fn files_and_dataset_move_together() {
 }
 
 #[test]
-fn a_touched_file_is_told_of_once_and_a_truncated_one_refused_by_name() {
+fn a_touched_file_is_reported_once_and_a_truncated_one_refused_by_name() {
     let place = shards();
     place.done("adopt x.tar d");
     let file = File::options().write(true).open(place.path("x.tar")).unwrap();
     file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
     for line in ["verify d", "epoch d", "get d s00001 -o out"] {
-        let said = place.done(line).stderr.matches("x.tar: modified since the dataset was made").count();
-        assert_eq!(said, 1, "{line}");
+        let count = place.done(line).stderr.matches("x.tar: modified since the dataset was made").count();
+        assert_eq!(count, 1, "{line}");
     }
     file.set_len(3000).unwrap();
     for line in ["epoch d", "get d s00001"] {
@@ -101,13 +101,13 @@ fn what_does_not_lie_in_one_piece_is_refused_with_the_way_out() {
     place.put("x.tar.gz", gzip(&place.read("x.tar")));
     place.fixture("parquet/all.parquet", "x.parquet");
     place.put("photos/1.jpg", "x");
-    for (source, said) in [
+    for (source, message) in [
         ("x.tar.gz", "is gzip-compressed; decompressed, it can be adopted\nhint: `grainstore convert` packs it"),
         ("x.parquet", "Parquet pages are encoded\nhint: `grainstore convert` packs it"),
         ("photos", "every file would be a segment of its own\nhint: `grainstore convert` packs it"),
     ] {
         let refused = place.refused(&format!("adopt {source} d"));
-        assert!(refused.contains(said), "{source}: {refused}");
+        assert!(refused.contains(message), "{source}: {refused}");
     }
     assert_eq!(place.names(), ["photos", "x.parquet", "x.tar", "x.tar.gz", "x.tfrecord"]);
 }

@@ -20,7 +20,7 @@ fn place() -> Place {
 }
 
 #[test]
-fn what_is_added_stands_behind_what_was_there_as_a_generation() {
+fn added_samples_follow_the_existing_ones_as_a_generation() {
     let place = place();
     let before = place.done("ls d").stdout;
     assert_eq!(place.done("append b.tar d").stdout, "d: 50 samples added, 1 segment, 15.0 kB\n");
@@ -38,7 +38,7 @@ fn what_is_added_stands_behind_what_was_there_as_a_generation() {
 }
 
 #[test]
-fn a_state_of_the_older_generation_goes_on_with_it() {
+fn a_state_of_the_older_generation_resumes_in_it() {
     let place = place();
     let epoch = "epoch d --print-ordinals --quiet --batch-size 10 --state state";
     let first = ordinals(&place.done(&format!("{epoch} --limit-seconds 0")).stdout);
@@ -57,7 +57,7 @@ fn whatever_fails_leaves_the_dataset_as_it_was() {
     place.fixture("tfrecord/features.tfrecord", "keyless");
     place.fixture("tar/webdataset.tar", "other.tar");
     place.put("short.tar", &place.read("b.tar")[..20_000]);
-    for (source, said) in [
+    for (source, message) in [
         ("a.tar", "duplicate key \"s000"),
         ("a.tar", "\nhint: --on-duplicate first skips samples whose key is taken\n"),
         ("a.tar --on-duplicate first", "there is nothing to pack: every sample has a key that is taken already"),
@@ -68,7 +68,7 @@ fn whatever_fails_leaves_the_dataset_as_it_was() {
         ("nothing.tar", "nothing.tar: there is no such file or folder"),
     ] {
         let refused = place.refused(&format!("append {source} d"));
-        assert!(refused.contains(said), "{source}: {refused}");
+        assert!(refused.contains(message), "{source}: {refused}");
         assert!(place.files("d") == before, "{source}");
     }
     assert!(place.refused("append b.tar none").contains("none: nothing can be added to it: it does not exist"));

@@ -1,5 +1,5 @@
-//! Whole runs of `grainstore bench`: it measures what there is, however little, and says what it could not hold against
-//! a limit. No test looks at how fast anything was.
+//! Whole runs of `grainstore bench`: it measures any dataset, however small, and reports what it could not compare with a
+//! limit. No test checks how fast anything was.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{BufRead, BufReader};
@@ -101,7 +101,7 @@ fn every_way_delivers_and_only_cold_ones_have_a_share() {
 }
 
 #[test]
-fn a_person_sees_a_table_and_is_told_before_how_long_it_takes() {
+fn a_table_is_printed_and_before_it_how_long_it_takes() {
     let fixture = Fixture::small();
     let run = fixture.run("bench", SHORT);
     assert_eq!(run.status, 0, "{run:?}");
@@ -145,7 +145,7 @@ fn bars_are_made_of_what_the_locale_knows() {
 }
 
 #[test]
-fn quiet_says_nothing_but_the_result() {
+fn quiet_prints_nothing_but_the_result() {
     let run = Fixture::small().run("bench", ["--seconds", "0", "--quiet", "--json"]);
     let talk = run.stderr.lines().filter(|line| !line.starts_with("grainstore: ")).count();
     assert_eq!((run.status, talk), (0, 0), "{run:?}");

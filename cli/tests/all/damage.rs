@@ -1,4 +1,4 @@
-//! A dataset that is damaged, or none at all: `verify` lists what is wrong, the other commands refuse in a sentence.
+//! A damaged dataset, or something else: `verify` lists what is wrong, the other commands refuse with one sentence.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -101,7 +101,7 @@ fn a_missing_segment_is_damage_to_verify_and_an_error_to_get() {
 }
 
 #[test]
-fn every_command_says_in_one_sentence_that_a_path_is_missing() {
+fn every_command_reports_a_missing_path_in_one_sentence() {
     for_each_command(
         |fixture| fixture.path = fixture.folder.path().join("missing.grain"),
         |stderr| {
@@ -133,7 +133,7 @@ fn every_command_refuses_a_file_that_is_no_segment() {
 }
 
 #[test]
-fn every_command_refuses_a_dataset_of_a_newer_version_and_says_what_to_do() {
+fn every_command_refuses_a_dataset_of_a_newer_version_with_a_hint() {
     let make = |fixture: &mut Fixture| make_newer(&fixture.file("manifest.json"));
     for_each_command(make, |stderr| {
         assert_eq!(

@@ -118,7 +118,7 @@ fn working_inside_the_folder_that_is_packed_is_refused() {
 }
 
 #[test]
-fn too_little_space_is_said_with_what_is_needed_and_what_is_free() {
+fn too_little_space_is_reported_with_what_is_needed_and_what_is_free() {
     let folder = tempfile::tempdir().unwrap();
     let run = demo(folder.path(), &["--samples", "1000000000000"]);
     assert_eq!(run.status, 2);

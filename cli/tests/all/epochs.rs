@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::common::{self, Fixture, without_values};
 
 #[test]
-fn an_epoch_is_told_to_a_person() {
+fn an_epoch_is_reported_as_text() {
     let run = Fixture::small().run("epoch", ["--io", "buffered", "--order", "sequential", "--engine", "pread"]);
     assert_eq!((run.status, run.stderr.as_str()), (0, ""));
     assert_eq!(
@@ -79,7 +79,7 @@ const KEYS: [&str; 47] = [
 ];
 
 #[test]
-fn an_epoch_is_told_in_json() {
+fn an_epoch_is_reported_as_json() {
     let fixture = Fixture::keyless(1000);
     let options = ["--batch-size", "300", "--seed", "7", "--io", "buffered", "--dont-cache", "--queue", "1M"];
     let (status, document) = fixture.json("epoch", options);
@@ -170,7 +170,7 @@ fn ordinals_are_printed_in_the_order_of_the_plan_and_nothing_else() {
 }
 
 #[test]
-fn a_limit_of_no_seconds_stops_after_one_batch_and_says_so() {
+fn a_limit_of_no_seconds_stops_after_one_batch_and_reports_it() {
     let fixture = Fixture::keyless(100);
     let options = ["--limit-seconds", "0", "--batch-size", "10"];
     let (status, document) = fixture.json("epoch", options);
@@ -180,7 +180,7 @@ fn a_limit_of_no_seconds_stops_after_one_batch_and_says_so() {
 }
 
 #[test]
-fn a_damaged_sample_is_left_out_and_listed_where_that_is_asked_for() {
+fn a_damaged_sample_is_skipped_and_listed_on_request() {
     let fixture = Fixture::small();
     let dataset = grainstore_store::Dataset::open(&fixture.path).unwrap();
     common::flip_byte(dataset.segments()[0].path(), dataset.locate(1).unwrap().offset);

@@ -1,4 +1,4 @@
-//! Whole runs of `grainstore export`: what it says, and that it leaves nothing where it fails or is stopped.
+//! Whole runs of `grainstore export`: what it prints, and that it leaves nothing if it fails or is stopped.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -22,7 +22,7 @@ fn export(fixture: &Fixture, out: &Path, flags: &[&str]) -> Run {
 }
 
 #[test]
-fn what_was_written_is_said_on_one_line() {
+fn the_result_is_reported_on_one_line() {
     let fixture = Fixture::labelled(100);
     let out = fixture.folder.path().join("out.tar");
     let run = export(&fixture, &out, &["--to", "tar", "--subset", "label in 0..5"]);
@@ -60,7 +60,7 @@ fn every_refusal_has_a_hint_and_leaves_nothing() {
 }
 
 #[test]
-fn a_full_disk_is_said_and_everything_written_is_removed() {
+fn a_full_disk_is_reported_and_everything_written_is_removed() {
     let samples = (0..40_u8).map(|number| Sample::new([b'A' + number], vec![number; 100_000]));
     let fixture = Fixture::write(WriterOptions::default(), samples);
     let Some(disk) = SmallDisk::mount(fixture.folder.path().join("disk")) else { return };

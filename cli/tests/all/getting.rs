@@ -25,7 +25,7 @@ fn a_key_is_bytes_and_need_not_be_text() {
 }
 
 #[test]
-fn a_key_that_begins_with_a_dash_stands_behind_two() {
+fn a_key_that_begins_with_a_dash_follows_two_dashes() {
     let samples = [grainstore_writer::Sample::new("-o", b"dashed".to_vec())];
     let run = Fixture::write(grainstore_writer::WriterOptions::default(), samples).run_unfiltered("get", ["--", "-o"]);
     assert_eq!((run.status, run.stdout.as_str()), (0, "dashed"));
@@ -110,7 +110,7 @@ fn output_into_a_device_does_not_replace_the_device() {
 }
 
 #[test]
-fn output_into_a_missing_directory_says_so() {
+fn output_into_a_missing_directory_is_refused() {
     let fixture = Fixture::small();
     let file = fixture.folder.path().join("missing/file");
     let run = fixture.run("get", ["--ordinal", "0", "-o", file.to_str().unwrap()]);
@@ -119,7 +119,7 @@ fn output_into_a_missing_directory_says_so() {
 }
 
 #[test]
-fn output_onto_a_directory_says_so_and_leaves_nothing() {
+fn output_onto_a_directory_is_refused_and_leaves_nothing() {
     let fixture = Fixture::small();
     let run = fixture.run("get", ["--ordinal", "0", "-o", fixture.folder.path().to_str().unwrap()]);
     assert_fails(&run, 2, "grainstore: [PATH]: cannot be written: is a directory\n");

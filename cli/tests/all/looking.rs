@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::common::{Fixture, WILD_KEY, without_values};
 
 #[test]
-fn inspect_tells_a_person_what_there_is() {
+fn inspect_prints_what_there_is() {
     let run = Fixture::small().run("inspect", [""; 0]);
     assert_eq!((run.status, run.stderr.as_str()), (0, ""));
     assert_eq!(

@@ -25,7 +25,7 @@ fn no_string_of_a_library_names_a_flag() {
 }
 
 #[test]
-fn a_flag_is_found_wherever_it_stands_in_a_string() {
+fn a_flag_is_found_anywhere_in_a_string() {
     for line in [
         "let a = \"--restart starts over\";",
         "    f(\"begin, with --restart\")",

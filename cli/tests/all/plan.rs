@@ -25,7 +25,7 @@ fn it_prints_what_an_epoch_reads_in_the_same_order() {
 }
 
 #[test]
-fn it_is_told_to_a_person_in_a_sentence_beside_the_ordinals() {
+fn a_sentence_describes_it_beside_the_ordinals() {
     let fixture = Fixture::labelled(100);
     let run = fixture.run("plan", ["--order", "sequential", "--world", "2", "--rank", "1", "--batch-size", "30"]);
     assert_eq!(
@@ -63,7 +63,7 @@ fn a_step_is_that_batch_with_keys_where_they_are_asked_for() {
 }
 
 #[test]
-fn padding_stands_past_the_epochs_end() {
+fn padding_is_past_the_epochs_end() {
     let fixture = Fixture::labelled(10);
     let (_, document) = fixture.json("plan", ["--batch-size", "8", "--tail", "pad", "--step", "1"]);
     assert_eq!(document["step"]["positions"], json!([8, 9, 10, 11, 12, 13, 14, 15]));
@@ -110,7 +110,7 @@ const KEYS: [&str; 20] = [
 ];
 
 #[test]
-fn it_is_told_in_json_with_all_that_decides_it() {
+fn json_has_everything_that_decides_it() {
     let fixture = Fixture::labelled(100);
     let flags = ["--order", "chunked", "--lanes", "4", "--seed", "9", "--epoch", "1", "--world", "6", "--rank", "5"];
     let (status, document) =
@@ -164,7 +164,7 @@ fn a_state_is_where_it_begins() {
 
 /// MIX-1, MIX-2
 #[test]
-fn mixing_is_told_of_the_batches_of_all_ranks_beside_a_full_shuffle() {
+fn mixing_is_reported_for_the_batches_of_all_ranks_beside_a_full_shuffle() {
     let fixture = Fixture::labelled(1000);
     let flags = ["--order", "chunked", "--lanes", "3", "--world", "2", "--batch-size", "4", "--mixing"];
     let (_, document) = fixture.json("plan", flags);

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::common::{self, Fixture, Run, finish, grainstore, ordinals};
 
-/// 24 is the only world that every rank has lanes of its own in, but for the divisors of it.
+/// With 24 lanes, every rank owns whole lanes only if the world is 24 or a divisor of it.
 const LANES: [&str; 4] = ["--order", "chunked", "--lanes", "24"];
 
 /// Runs all ranks of a world at the same time.
@@ -85,7 +85,7 @@ impl States {
 
 /// STA-3
 #[test]
-fn an_epoch_that_is_stopped_again_and_again_is_gone_on_with_by_any_number_of_processes() {
+fn an_epoch_that_is_stopped_again_and_again_is_resumed_by_any_number_of_processes() {
     let fixture = Fixture::labelled(300);
     let flags = ["--order", "chunked", "--lanes", "6", "--seed", "5", "--subset", "label != 3"];
     let whole = ordinals(&fixture.run("plan", flags).stdout);
@@ -296,7 +296,7 @@ fn a_signal_leaves_a_state(signal: Signal) {
     let mut stdout = child.stdout.take().unwrap();
     let mut printed = vec![0];
     stdout.read_exact(&mut printed).unwrap();
-    assert!(!state.exists(), "nothing is written while the epoch goes on");
+    assert!(!state.exists(), "nothing is written while the epoch runs");
     kill_process(Pid::from_child(&child), signal).unwrap();
     stdout.read_to_end(&mut printed).unwrap();
     let output = child.wait_with_output().unwrap();
@@ -334,7 +334,7 @@ fn a_damaged_sample_leaves_the_state_before_its_batch() {
 
 /// GEN-1
 #[test]
-fn a_state_from_before_samples_were_added_goes_on_with_the_samples_of_then() {
+fn a_state_from_before_samples_were_added_resumes_with_the_samples_of_that_time() {
     let fixture = Fixture::small();
     let manifest = Manifest::decode(&fs::read(fixture.file("manifest.json")).unwrap()).unwrap();
     let grown = Manifest::new(manifest.index().clone(), manifest.segments().to_vec(), &[1]).unwrap();

@@ -1,4 +1,4 @@
-//! A dataset whose merged index is lost says how to get it back, and gets it back.
+//! A dataset whose merged index is lost: the error names the command that rebuilds it, and that command does.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::common::{Fixture, Run, finish};
 
-/// What `restricted.py` exits with where it cannot do what it is asked for.
+/// The exit status of `restricted.py` if it cannot apply the restriction.
 const CANNOT: i32 = 77;
 const REFUSED: &str = "io_uring is blocked (seccomp or kernel.io_uring_disabled)";
 
@@ -40,7 +40,7 @@ fn a_queue_of_no_bytes_is_refused() {
 }
 
 #[test]
-fn where_io_uring_is_blocked_threads_read_and_it_is_said_once() {
+fn where_io_uring_is_blocked_threads_read_and_a_warning_is_printed_once() {
     let fixture = Fixture::small();
     let Some(run) = restricted("no-uring", &fixture, "epoch", &["--json"]) else { return };
     assert_eq!(run.status, 0, "{run:?}");
@@ -71,7 +71,7 @@ fn where_io_uring_is_blocked_the_bench_measures_threads() {
 
 /// The ring fits, the memory that reads land in does not.
 #[test]
-fn an_epoch_that_may_lock_little_memory_goes_on_and_says_what_it_costs() {
+fn an_epoch_that_may_lock_little_memory_continues_and_reports_the_cost() {
     let fixture = Fixture::keyless(1000);
     open_to_all(&fixture);
     let what = "locked-memory=1000000";

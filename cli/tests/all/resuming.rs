@@ -1,5 +1,5 @@
-//! Conversions that end early: what is done is kept, and `--resume` makes of it, byte for byte, what an uninterrupted
-//! conversion makes.
+//! Conversions that end early: the finished part is kept, and `--resume` completes it to the same bytes as an
+//! uninterrupted conversion.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fs::{self, File};
@@ -24,7 +24,7 @@ fn kill_behind(place: &Place, line: &str, segment: u64) {
     assert_eq!(child.wait().unwrap().signal(), Some(9), "it ended before it was killed");
 }
 
-/// Kills it twice and goes on each time.
+/// Kills it twice and resumes each time.
 fn check_killed_conversions(place: &Place, source: &str) {
     for order in ["shuffled", "source"] {
         let line = format!("convert {source} --segment-size 64K --order {order}");
@@ -42,14 +42,14 @@ fn check_killed_conversions(place: &Place, source: &str) {
 }
 
 #[test]
-fn a_killed_conversion_of_a_folder_goes_on_to_the_same_bytes() {
+fn a_killed_conversion_of_a_folder_resumes_to_the_same_bytes() {
     let place = Place::new();
     place.export("folder", "photos", numbered(COUNT, LEN));
     check_killed_conversions(&place, "photos");
 }
 
 #[test]
-fn a_killed_conversion_of_tars_goes_on_to_the_same_bytes() {
+fn a_killed_conversion_of_tars_resumes_to_the_same_bytes() {
     let place = Place::new();
     for (name, samples) in [("a.tar", 0..70), ("b.tar", 70..COUNT)] {
         let (first, count) = (usize::try_from(samples.start).unwrap(), samples.end - samples.start);
@@ -59,7 +59,7 @@ fn a_killed_conversion_of_tars_goes_on_to_the_same_bytes() {
 }
 
 #[test]
-fn a_killed_conversion_of_a_compressed_tar_goes_on_to_the_same_bytes() {
+fn a_killed_conversion_of_a_compressed_tar_resumes_to_the_same_bytes() {
     let place = Place::new();
     place.export("tar", "a.tar", numbered(COUNT, LEN));
     place.put("a.tar.gz", gzip(&place.read("a.tar")));
@@ -67,7 +67,7 @@ fn a_killed_conversion_of_a_compressed_tar_goes_on_to_the_same_bytes() {
 }
 
 #[test]
-fn a_killed_conversion_of_tfrecord_goes_on_to_the_same_bytes() {
+fn a_killed_conversion_of_tfrecord_resumes_to_the_same_bytes() {
     let place = Place::new();
     place.export("tfrecord", "a.tfrecord", numbered(COUNT, LEN));
     check_killed_conversions(&place, "a.tfrecord");
@@ -86,7 +86,7 @@ fn waiting(place: &Place, line: &str, stream: &[u8]) -> (std::process::Child, st
 const STREAM_COUNT: u64 = 50_000;
 const STREAM_LINE: &str = "convert - --from stream --order source --segment-size 256K d";
 
-/// What was read of a stream is gone, so nothing is kept for going on.
+/// A stream cannot be read again, so nothing is kept to resume from.
 #[test]
 fn ctrl_c_ends_a_conversion_of_a_silent_stream_and_leaves_nothing() {
     let place = Place::new();
@@ -144,7 +144,7 @@ fn other_options_and_other_data_are_refused_by_what_differs() {
     let line = "convert a.tar d --segment-size 64K";
     kill_behind(&place, line, 1);
     let before = place.files("d.partial");
-    for (flags, said) in [
+    for (flags, message) in [
         ("--limit 5", "d.partial: cannot be resumed: it was started with \"limit: none\", now \"limit: 5\""),
         ("--order source", "it was started with \"order: shuffled by seed 0\", now \"order: that of the source\""),
         ("--on-duplicate first", "it was started with \"duplicate keys: error\", now \"duplicate keys: first\""),
@@ -153,9 +153,9 @@ fn other_options_and_other_data_are_refused_by_what_differs() {
         ("--compress lz4", "compression: it was started with none, now lz4"),
         ("--seed 1", "hash seed: it was started with "),
     ] {
-        let said_so = place.refused(&format!("{line} --resume {flags}"));
-        assert!(said_so.contains(said), "{flags}: {said_so}");
-        assert!(said_so.ends_with("--restart discards it and starts over\n"), "{said_so}");
+        let printed = place.refused(&format!("{line} --resume {flags}"));
+        assert!(printed.contains(message), "{flags}: {printed}");
+        assert!(printed.ends_with("--restart discards it and starts over\n"), "{printed}");
     }
     let segments = place.refused("convert a.tar d --segment-size 128K --resume");
     assert!(segments.contains("segment size: it was started with 65536, now 131072"), "{segments}");
@@ -191,18 +191,18 @@ fn to_resume_what_was_never_begun_begins_it() {
 }
 
 #[test]
-fn a_full_disk_keeps_what_is_done_and_the_conversion_goes_on_when_there_is_room() {
+fn a_full_disk_keeps_what_is_done_and_the_conversion_resumes_when_there_is_room() {
     let place = Place::new();
     place.export("tar", "a.tar", numbered(COUNT, LEN));
     let Some(disk) = SmallDisk::mount(place.path("disk")) else { return };
     let line = "convert a.tar --segment-size 64K";
-    let said = place.refused(&format!("{line} disk/d"));
-    assert!(said.contains("No space left on device"), "{said}");
+    let message = place.refused(&format!("{line} disk/d"));
+    assert!(message.contains("No space left on device"), "{message}");
     assert!(
-        said.contains(
-            "\nhint: the disk is full: free space; then the same command with --resume continues; what is done "
+        message.contains(
+            "\nhint: the disk is full: free space; then the same command with --resume continues; the finished part "
         ),
-        "{said}"
+        "{message}"
     );
     disk.grow();
     assert!(place.json(&format!("{line} disk/d --resume"))["resumed_samples"].as_u64().unwrap() > 0);
@@ -211,7 +211,7 @@ fn a_full_disk_keeps_what_is_done_and_the_conversion_goes_on_when_there_is_room(
 }
 
 #[test]
-fn what_stopped_at_a_bad_sample_goes_on_without_it() {
+fn what_stopped_at_a_bad_sample_resumes_without_it() {
     let place = Place::new();
     place.export("tar", "whole.tar", numbered(STREAM_COUNT, 100));
     let whole = place.read("whole.tar");

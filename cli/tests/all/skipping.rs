@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::common::place::{Place, numbered, records};
 
-/// Both ways to say it, and what is left.
+/// Checks the refusal, the skipping as text and as JSON, and the remaining samples.
 fn check_skipped(place: &Place, source: &str, samples: u64, skipped: &[(&str, &str)]) {
     let (path, why) = skipped[0];
     let refused = place.refused(&format!("convert {source} d"));
@@ -26,7 +26,7 @@ fn check_skipped(place: &Place, source: &str, samples: u64, skipped: &[(&str, &s
 }
 
 #[test]
-fn a_truncated_tar_is_told_by_the_byte() {
+fn a_truncated_tar_is_reported_with_the_byte() {
     let place = Place::new();
     place.fixture("tar/webdataset.tar", "whole");
     place.put("a.tar", &place.read("whole")[..3000]);
@@ -39,7 +39,7 @@ fn a_truncated_tar_is_told_by_the_byte() {
 }
 
 #[test]
-fn corrupt_and_truncated_records_are_told_by_their_numbers() {
+fn corrupt_and_truncated_records_are_reported_by_their_numbers() {
     let place = Place::new();
     place.fixture("tfrecord/features.tfrecord", "whole");
     let mut bytes = place.read("whole");
@@ -65,8 +65,8 @@ fn where_nothing_can_be_read_there_is_no_dataset() {
     place.put("photos/1", "x");
     std::fs::remove_file(place.path("photos/1")).unwrap();
     std::os::unix::fs::symlink("nowhere", place.path("photos/1")).unwrap();
-    let said = place.refused("convert photos d --skip-bad");
-    assert!(said.contains("photos"), "{said}");
+    let message = place.refused("convert photos d --skip-bad");
+    assert!(message.contains("photos"), "{message}");
     assert_eq!(place.names(), ["photos"]);
 }
 

@@ -1,5 +1,5 @@
-//! Every kind of source through the command: known by its content, named in every way, read as the flags say; and what
-//! has no meaning is refused.
+//! Every kind of source through the command: recognized by its content, named in every way, read as the flags request;
+//! flags without meaning are refused.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -87,7 +87,7 @@ fn standard_input_is_a_tar_compressed_or_not_or_records() {
     let run = place.fed("convert --from stream - s --json", &records(numbered(7, 10)));
     assert!(run.stdout.contains("\"source\": \"stream of records\",\n  \"samples\": 7,"), "{run:?}");
 
-    for (line, bytes, said) in [
+    for (line, bytes, message) in [
         ("convert - x", &b"no tar"[..], "-: no tar archive with files: at byte 0: "),
         ("convert - x", b"", "-: no tar archive with files: at byte 0: the file is empty"),
         (
@@ -105,7 +105,7 @@ fn standard_input_is_a_tar_compressed_or_not_or_records() {
     ] {
         let run = place.fed(line, bytes);
         assert_eq!((run.status, run.stdout.as_str()), (2, ""), "{line}");
-        assert!(run.stderr.contains(said), "{line}: {run:?}");
+        assert!(run.stderr.contains(message), "{line}: {run:?}");
     }
 }
 
@@ -139,13 +139,13 @@ fn maps_raw_records_databases_and_values_are_taken_as_the_flags_say() {
     assert_eq!(place.json("convert named --database train train")["samples"], 2);
     assert_eq!(place.json("convert datum --values raw values")["fields"], serde_json::json!(["data"]));
     assert_eq!(place.json("convert datum --values datum datums")["fields"], serde_json::json!(["image"]));
-    for (line, said) in [
+    for (line, message) in [
         ("convert a.tar --map picture=jpgg x", "with the extensions that are mapped: it holds no such file"),
         ("convert named x", "holds no values itself, only named databases (train, val)\nhint: --database chooses one"),
         ("convert named --database test x", "named: has no named database \"test\""),
     ] {
         let refused = place.refused(line);
-        assert!(refused.contains(said), "{line}: {refused}");
+        assert!(refused.contains(message), "{line}: {refused}");
     }
 }
 
@@ -154,7 +154,7 @@ fn flags_that_mean_nothing_for_the_source_are_refused() {
     let place = Place::new();
     place.fixture("tar/webdataset.tar", "a.tar");
     place.put("photos/1.jpg", "x");
-    for (line, said) in [
+    for (line, message) in [
         (
             "convert a.tar --raw x",
             "a.tar: it is tar, and only TFRecord records can be kept whole\nhint: leave out --raw\n",
@@ -176,7 +176,7 @@ fn flags_that_mean_nothing_for_the_source_are_refused() {
         ("convert a.tar", "two paths are needed, what to take and the dataset: SRC... DST\n"),
     ] {
         let refused = place.refused(line);
-        assert!(refused.contains(said), "{line}: {refused}");
+        assert!(refused.contains(message), "{line}: {refused}");
     }
     assert_eq!(place.names(), ["a.tar", "photos"]);
 }
@@ -186,9 +186,9 @@ fn data_of_two_kinds_are_refused_by_both_names_and_a_dataset_is_no_source() {
     let place = Place::new();
     place.fixture("tar/webdataset.tar", "mixed/a");
     place.fixture("parquet/all.parquet", "mixed/b");
-    let said = "mixed/b: it is Parquet, but mixed/a is tar: name data of one kind\nhint: --from names the format\n";
+    let message = "mixed/b: it is Parquet, but mixed/a is tar: name data of one kind\nhint: --from names the format\n";
     for line in ["convert mixed/a mixed/b x", "convert mixed x"] {
-        assert_eq!(place.refused(line), format!("grainstore: {said}"), "{line}");
+        assert_eq!(place.refused(line), format!("grainstore: {message}"), "{line}");
     }
     assert_eq!(place.json("convert mixed x --from tar")["samples"], 3);
     let again = place.refused("convert x y");

@@ -1,4 +1,4 @@
-//! Names that other people chose reach no terminal raw: a file, key, column or archive member whose name holds an
+//! Names that come from data never reach a terminal raw: a file, key, column or archive member whose name contains an
 //! escape sequence is printed escaped, by every command, on stdout and on stderr.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -25,7 +25,7 @@ impl Terminal {
         Self { place: Place::new() }
     }
 
-    /// Runs a line in which `N` stands for [`NAME`], wherever it is a letter by itself or starts a file name (`N.tar`).
+    /// Runs a line in which `N` is replaced by [`NAME`], wherever it is a letter by itself or starts a file name (`N.tar`).
     fn run(&self, line: &str) -> Run {
         let line = named(line);
         let run = self.place.run(&line);
@@ -71,7 +71,7 @@ fn named(line: &str) -> String {
 
 fn assert_plain(line: &str, run: &Run) {
     for (stream, text) in [("stdout", &run.stdout), ("stderr", &run.stderr)] {
-        // JSON is for programs: it escapes what its standard asks for, which is not all that a terminal obeys.
+        // JSON is for programs: its standard escapes fewer characters than a terminal interprets.
         let is_json = line.contains("--json");
         let is_control = |character: char| if is_json { character.is_ascii_control() } else { character.is_control() };
         let raw = text.chars().find(|&character| is_control(character) && !matches!(character, '\n' | '\t'));

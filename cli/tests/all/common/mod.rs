@@ -70,7 +70,7 @@ impl Fixture {
         Self { folder, path }
     }
 
-    /// Runs `grainstore COMMAND DATASET REST...`. Paths and times in what it says are replaced.
+    /// Runs `grainstore COMMAND DATASET REST...`. Paths and times in its output are replaced.
     pub fn run<S: AsRef<OsStr>>(&self, command: &str, rest: impl IntoIterator<Item = S>) -> Run {
         let run = self.run_unfiltered(command, rest);
         Run { status: run.status, stdout: self.filtered(&run.stdout), stderr: self.filtered(&run.stderr) }
@@ -112,7 +112,7 @@ pub fn grainstore() -> Command {
     command
 }
 
-/// Runs it and collects what it says.
+/// Runs it and collects its output.
 pub fn finish(mut command: Command) -> Run {
     let output = command.output().unwrap();
     Run {

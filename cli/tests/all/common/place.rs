@@ -1,6 +1,6 @@
 //! A folder to work in: what the tests of `convert`, `append`, `adopt` and `export` share. The command runs in it, so
 //! that it and the tests name files by their names.
-#![allow(clippy::print_stderr, reason = "a test that was not run says so")]
+#![allow(clippy::print_stderr, reason = "a test that was not run reports it")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -78,14 +78,14 @@ impl Place {
         run
     }
 
-    /// A run that cannot do it: what it says.
+    /// A run that fails with status 2: its messages.
     pub fn refused(&self, line: &str) -> String {
         let run = self.run(line);
         assert_eq!((run.status, run.stdout.as_str()), (2, ""), "{line}: {run:?}");
         run.stderr
     }
 
-    /// The document of a run that succeeds and says nothing else.
+    /// The document of a run that succeeds and prints nothing else.
     pub fn json(&self, line: &str) -> Value {
         let run = self.done(&format!("{line} --json"));
         assert_eq!(run.stderr, "", "{line}");
@@ -103,7 +103,7 @@ impl Place {
         })
     }
 
-    /// A run that goes on.
+    /// A run that is not waited for.
     pub fn started(&self, line: &str, stdin: Stdio) -> Child {
         self.command(line).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
@@ -114,9 +114,10 @@ impl Place {
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
-                match path.is_dir() {
-                    true => folders.push(path),
-                    false => drop(found.insert(path.clone(), fs::read(path).unwrap())),
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    found.insert(path.clone(), fs::read(path).unwrap());
                 }
             }
         }
@@ -124,7 +125,7 @@ impl Place {
         found.into_iter().map(|(path, bytes)| (path.strip_prefix(&root).unwrap().to_owned(), bytes)).collect()
     }
 
-    /// What stands here, sorted.
+    /// The names in this folder, sorted.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder.path()).unwrap();
         let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -156,7 +157,7 @@ pub fn until_there(path: &Path, child: &mut Child) {
     }
 }
 
-/// `count` samples of `len` bytes, each of bytes of its own.
+/// `count` samples of `len` bytes, each with different bytes.
 pub fn numbered(count: u64, len: usize) -> impl Iterator<Item = (String, Vec<u8>)> {
     (0..count).map(move |number| {
         let mut state = number + 1;
@@ -186,7 +187,7 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A file system of its own.
+/// A separate small file system.
 pub struct SmallDisk {
     path: PathBuf,
 }
