@@ -48,7 +48,7 @@ def main():
         write(path)
         dataset = grainstore.open(path)
 
-        # Grain shuffles, and asks the dataset for one sample after the other.
+        # Grain shuffles, and requests one sample after the other.
         source = grain.MapDataset.source(dataset).shuffle(seed=7).repeat(2)
         print(f"MapDataset.source: loss {fit(source.batch(64, drop_remainder=True).to_iter_dataset()):.5f}")
 

@@ -55,7 +55,7 @@ def main():
         again = grainstore.Loader(dataset, batch_size=256, seed=7)
         again.load_state_dict(json.loads(state))
         seen += [batch.ordinals for batch in again]
-        print(f"stopped and went on: {len(np.unique(np.concatenate(seen)))} different samples of {len(dataset)}")
+        print(f"stopped and resumed: {len(np.unique(np.concatenate(seen)))} different samples of {len(dataset)}")
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         make_dataset(Path(folder) / "train.grain")
         dataset = MapDataset(Path(folder) / "train.grain", transform=to_input)
-        # DataLoader asks for the samples of a batch at once, and they are read together.
+        # DataLoader requests the samples of a batch at once, and they are read together.
         loader = DataLoader(dataset, batch_size=50, shuffle=True, num_workers=2, persistent_workers=True)
         model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, CLASSES))
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)

@@ -161,7 +161,7 @@ def train_until(steps, dataset, checkpoint):
 
 
 def train_on(epochs, dataset, checkpoint):
-    """Go on from what was saved, to the end of the last epoch. Gives the losses from there."""
+    """Resume from the saved state, to the end of the last epoch. Returns the losses from there."""
     training = Training()
     loader = grainstore_loader(grainstore.open(dataset))
     training.load(checkpoint, loader)
@@ -217,7 +217,7 @@ def main():
             after = another_process.apply(train_on, (epochs, packed, checkpoint))
         whole = from_grainstore.losses
         figures["resume"] = {"stopped_after": stop, "losses": whole, "losses_resumed": before + after}
-        say(f"stopped after step {stop} of {len(whole)}, went on in another process")
+        say(f"stopped after step {stop} of {len(whole)}, resumed in another process")
         say(f"losses are equal to those of a run that did not stop: {whole == before + after}")
     if arguments.json:
         print(json.dumps(figures))

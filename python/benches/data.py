@@ -1,6 +1,6 @@
 """The samples that are measured, the same for every library: made from a seed, written once, kept between runs.
 
-A sample is its ordinal, 8 bytes little-endian, and then noise that nothing compresses. So every epoch tells by itself
+A sample is its ordinal, 8 bytes little-endian, and then noise that nothing compresses. So every epoch shows by itself
 which samples came, and in which order.
 """
 
@@ -192,7 +192,7 @@ class Mixing:
         chunk = max(1, CHUNK_BYTES * shape.samples // shape.payload_bytes)
         batches = ordinals[: count - count % BATCH_SIZE].reshape(-1, BATCH_SIZE) // chunk
         in_order = np.sort(batches, axis=1)
-        # Pairs of equal chunks: each sample with those of its chunk that stand before it.
+        # Pairs of equal chunks: each sample with those before it in its chunk.
         pairs = 0
         for distance in range(1, BATCH_SIZE):
             equal = int((in_order[:, distance:] == in_order[:, :-distance]).sum())

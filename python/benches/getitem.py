@@ -19,7 +19,7 @@ from timing import Spread, arguments, interleaved, isolated, make_warm
 
 import grainstore
 
-# Samples that are asked for in a round; fewer would leave the clock's steps and the first touch of memory in the mean.
+# Samples that are read in a round; fewer would leave the clock's steps and the first touch of memory in the mean.
 ASKED = 400_000
 
 
@@ -35,7 +35,7 @@ def bagz_us(path: Path, round_number: int) -> float:
 
 
 def mean_us(samples: Any, round_number: int) -> float:
-    """Microseconds that ``samples[i]`` takes; all was asked for once before, so pages are mapped."""
+    """Microseconds that ``samples[i]`` takes; each was read once before, so pages are mapped."""
     count = len(samples)
     for ordinal in range(count):
         samples[ordinal]

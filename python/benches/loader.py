@@ -1,4 +1,4 @@
-"""Claim: ``Loader`` hands out columns at 0.90 or more of the rate at which the reader itself reads the same epoch.
+"""Claim: ``Loader`` returns columns at 0.90 or more of the rate at which the reader itself reads the same epoch.
 
 Cold and direct, chunked, whole epochs. The reader is the command ``grainstore epoch``, whose own clock is used: from
 the first request to the last batch, neither starting the process nor opening the dataset counted. The same of Python.

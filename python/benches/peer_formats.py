@@ -20,7 +20,7 @@ from data import BATCH_SIZE, Shape, in_batches, kept
 WINDOW_BYTES = 256 << 20
 # Files of TFRecords: some MB or more each, and many more than are read at a time.
 _TFRECORD_FILES = 64
-# Records that Bagz reads ahead, in threads of its own; with its default, or 256, it was slower.
+# Records that Bagz reads ahead, in its own threads; with its default, or 256, it was slower.
 _BAGZ_READ_AHEAD = 4096
 # Rows that LanceDB reads at a time, and such reads under way; with its defaults, 64 and 4, it was slower.
 _LANCE_READ_ROWS, _LANCE_READS = 4096, 8
@@ -120,7 +120,7 @@ class Lmdb:
             import lmdb
 
             environment = lmdb.open(self._path, readonly=True, lock=False, readahead=self._readahead)
-            # A transaction that is kept, as the environment does not change.
+            # A transaction that stays open, as the environment does not change.
             self._cursor, self._process = environment.begin().cursor(), os.getpid()
         # In the order of the keys, so that samples of one page are found together.
         found = self._cursor.getmulti([lmdb_key(ordinal) for ordinal in sorted(ordinals)])

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-# Said before TensorFlow is imported, here or in a process that is started: it talks of its own start otherwise.
+# Set before TensorFlow is imported, here or in a process that is started: otherwise it prints messages when it starts.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 from data import BATCH_SIZE, TINY, Mixing, Shape, check_epoch, dataset
@@ -61,7 +61,7 @@ def mixing(name: str, path: Path, shape: Shape) -> Mixing:
 
 
 def rate(name: str, path: Path, shape: Shape, seed: int) -> tuple[float, Cold]:
-    """Samples a second of an epoch, from when its first batch is asked for."""
+    """Samples a second of an epoch, from the request of its first batch."""
     for module in FORMATS[name].modules:
         importlib.import_module(module)
     cold = make_cold(path)

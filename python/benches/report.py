@@ -89,7 +89,7 @@ class Report:
         self.notes: list[str] = []
 
     def add(self, row: Row) -> None:
-        """Add a line, and say it: the whole table comes only at the end."""
+        """Add a line, and print it: the whole table comes only at the end."""
         say("  ".join(cell for cell in row.cells(judged=self.judged) if cell))
         self.rows.append(row)
 
@@ -99,7 +99,7 @@ class Report:
             self.notes.append(text)
 
     def finish(self, json_path: Path | None) -> None:
-        """Print the table, and write it as JSON where that was asked for."""
+        """Print the table, and write it as JSON on request."""
         print(self.table())
         if json_path is not None:
             target = json_path / f"{self.benchmark}.json" if json_path.is_dir() else json_path

@@ -1,4 +1,4 @@
-"""How things are measured: cold or warm, each in a process of its own, in rounds, and their medians."""
+"""How things are measured: cold or warm, each in a separate process, in rounds, and their medians."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 
 Cold = Literal["drop_caches", "fadvise"]
 
-# What a report says of how reads were made cold.
+# How a report describes the way reads were made cold.
 COLD_TEXT: dict[Cold, str] = {
     "drop_caches": "cold: all caches of the machine were emptied before each measurement",
     "fadvise": "cold: the files were taken out of the page cache before each measurement (root could empty all caches, "
@@ -36,7 +36,7 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
 
 
 def isolated(function: Callable[..., Any], *values: Any) -> Any:
-    """What ``function``, which stands in a module, returns in a fresh process.
+    """What ``function``, which must be in a module, returns in a fresh process.
 
     Nothing that another measurement left behind (memory, threads, modules) is there.
     """
@@ -59,7 +59,7 @@ def files_of(path: Path) -> Iterable[Path]:
 
 
 def make_cold(path: Path) -> Cold:
-    """Empty the caches as far as this user may; at least of the files at ``path``. Says which it was."""
+    """Empty the caches as far as this user may; at least of the files at ``path``. Returns which it was."""
     # A page that is not yet written cannot be dropped.
     os.sync()
     try:
@@ -111,18 +111,18 @@ class Spread:
 
 
 def interleaved(
-    rounds: int, measured: Mapping[str, Callable[..., Any]], said: Callable[[str], None] | None = None
+    rounds: int, measured: Mapping[str, Callable[..., Any]], report: Callable[[str], None] | None = None
 ) -> dict[str, list[Any]]:
-    """Each of ``measured`` once a round, told the round's number; the first of a round is the last of the next one.
+    """Call each of ``measured`` once a round, with the round's number; the first of a round is the last of the next one.
 
-    ``said`` is told what is measured next.
+    ``report`` is called with the name of what is measured next.
     """
     results: dict[str, list[Any]] = {name: [] for name in measured}
     names = list(measured)
     for number in range(rounds):
         for name in names:
-            if said is not None:
-                said(f"round {number + 1} of {rounds}: {name}")
+            if report is not None:
+                report(f"round {number + 1} of {rounds}: {name}")
             results[name].append(measured[name](number))
         names = names[1:] + names[:1]
     return results

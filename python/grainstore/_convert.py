@@ -96,7 +96,7 @@ def convert(
     recognized by content. The dataset appears when it is complete; the options are those of ``grainstore convert --help``.
 
     ``progress`` is called about ten times a second and once at the end, and stops the work by raising; so does Ctrl-C.
-    What was finished until then is kept.
+    The part that was finished by then is kept.
     """
     pack = _pack(order, seed, limit, skip_bad, on_duplicate, compress, segment_bytes, jobs)
     return _core._convert(

@@ -28,7 +28,7 @@ State = dict[str, Any]
 _logger = logging.getLogger("grainstore")
 
 # Messages that were already logged in this process.
-_told: set[str] = set()
+_logged: set[str] = set()
 
 # Above every number that the library uses.
 _END = 1 << 64
@@ -54,7 +54,8 @@ class Loader:
     collate: a function that makes a batch from a list of samples. Without it, and with a ``transform``, arrays and
         numbers are stacked; a batch without samples then has the form of the previous ones, and is ``[]`` if there was
         none. With neither, batches are columns (``grainstore.Batch``) and no sample becomes a Python object.
-    window_bytes, lanes: how much memory samples are drawn from in the chunked order; more mixes better.
+    window_bytes, lanes: bytes of memory from which the chunked order draws samples, and the number of sequences that it
+        mixes; more of either mixes better.
     on_damage: ``"raise"``, or ``"skip"`` to continue without damaged samples.
     prefetch_next_epoch: whether the first batches of the next epoch are read before this one ends.
     """
@@ -157,12 +158,12 @@ class Loader:
     def __iter__(self) -> Iterator[Any]:
         # An abandoned pass starts over; after load_state_dict the pass resumes from the state.
         if self._pass is not None and self._pass.handed_all:
-            # A caller that counts batches never asks for the end.
+            # A caller that counts batches never requests the end.
             self._finish(self._pass)
         begun = _Pass(self._begin(self._resume, planned=False))
         notice = begun.epoch.notice
-        if notice is not None and notice not in _told and self.rank == 0:
-            _told.add(notice)
+        if notice is not None and notice not in _logged and self.rank == 0:
+            _logged.add(notice)
             _logger.info("%s", notice)
         # Only now, when nothing can fail any more.
         self._resume = None

@@ -26,8 +26,8 @@ def rank_and_world_size(rank: int | None, world_size: int | None) -> tuple[int, 
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
     jax = sys.modules.get("jax")
     # Older versions do not have this function.
-    asked = getattr(getattr(jax, "distributed", None), "is_initialized", None)
-    if jax is not None and asked is not None and asked():
+    is_initialized = getattr(getattr(jax, "distributed", None), "is_initialized", None)
+    if jax is not None and is_initialized is not None and is_initialized():
         return jax.process_index(), jax.process_count()
     for of_rank, of_size in _VARIABLES:
         given = [variable for variable in (of_rank, of_size) if variable in os.environ]

@@ -58,11 +58,11 @@ def dataset(
     own = loader.transform is not None or loader.collate is not None
     if own and output_signature is None:
         raise InvalidOption(
-            "output_signature is missing: the loader has a transform or collate, and what it makes only you know; "
+            "output_signature is missing: the loader has a transform or collate, whose results only you know; "
             "expected a tf.TensorSpec for each part of an element"
         )
     if not own and output_signature is not None:
-        raise InvalidOption("output_signature says what a transform or collate makes, and the loader has neither")
+        raise InvalidOption("output_signature describes what a transform or collate makes, and the loader has neither")
     if own and (columns is not None or fill is not None):
         raise InvalidOption("columns and fill are about columns, and the loader has a transform or collate instead")
     convert = None if own else _Columns(loader, columns, fill or {})
@@ -140,21 +140,21 @@ class _Columns:
             missing = np.ma.getmaskarray(column).reshape(len(column), -1).any(axis=1)
             whole = column.data.copy() if missing.any() else column.data
             if missing.any():
-                whole[missing] = self._standing_in(name, missing)
+                whole[missing] = self._replacement(name, missing)
             return whole
         if isinstance(column, np.ndarray):
             return column
         values: list[Any] = column if isinstance(column, list) else column.tolist()
         missing = np.fromiter((value is None for value in values), bool, len(values))
         if missing.any():
-            value = self._standing_in(name, missing)
+            value = self._replacement(name, missing)
             values = [value if lacking else given for given, lacking in zip(values, missing, strict=True)]
         if self._dtypes[name] is not None:
             return np.array(values, dtype=self._dtypes[name]).reshape(-1, *self._shapes[name])
         # Objects, since NumPy's own byte strings lose trailing zeros.
         return np.array([_bytes_of(value) for value in values], dtype=object)
 
-    def _standing_in(self, name: str, missing: Any) -> Any:
+    def _replacement(self, name: str, missing: Any) -> Any:
         if name in self._fill:
             return self._fill[name]
         raise InvalidOption(

@@ -13,7 +13,8 @@ use crate::buffers::Buffers;
 use crate::error::Raised;
 use crate::key;
 use crate::numpy;
-use crate::opened::{Opened, Payloads};
+use crate::opened::Opened;
+use crate::payloads::Payloads;
 use crate::sample::{PayloadView, SampleParts};
 use crate::schema::{ColumnRef, Name, Names, array_len, check_array_len, text};
 use crate::view::Bytes;
@@ -77,12 +78,14 @@ impl Batch {
         let inner = &*self.0;
         let view = inner.batch.view(number);
         let whole = [Some(0..view.len() as u64)];
-        let fields = match inner.collection.has_field_columns() {
-            false => &whole[..],
-            true => inner.fields(py)?.get(number).map_or(&[][..], Vec::as_slice),
+        let lost = || Raised::bug("a batch has no such sample");
+        let fields = if inner.collection.has_field_columns() {
+            inner.fields(py)?.get(number).ok_or_else(lost)?.as_slice()
+        } else {
+            &whole
         };
         let payload = PayloadView { owner: Arc::clone(&inner.block), start: view.start, fields };
-        let ordinal = inner.batch.ordinals().get(number).copied().unwrap_or_default();
+        let ordinal = *inner.batch.ordinals().get(number).ok_or_else(lost)?;
         SampleParts { collection: &inner.collection, names: &inner.names, payloads: inner.payloads, ordinal }
             .to_dict(py, &payload)
     }
@@ -112,20 +115,20 @@ impl Inner {
         if !self.collection.has_field_columns() {
             return Ok((0..count).map(|number| Some(self.batch.view(number))).collect());
         }
-        let fields = self.fields(py)?.iter().enumerate();
-        let span = |(number, fields): (usize, &Vec<Option<Range<u64>>>)| {
+        let mut spans = Vec::with_capacity(count);
+        for (number, fields) in self.fields(py)?.iter().enumerate() {
             let start = self.batch.view(number).start;
-            let range = fields.get(field)?.as_ref()?;
-            Some(start + to_usize(range.start)..start + to_usize(range.end))
-        };
-        Ok(fields.map(span).collect())
+            let range = fields.get(field).ok_or_else(|| Raised::bug("a sample lacks a field of the schema"))?;
+            spans.push(range.as_ref().map(|range| start + to_usize(range.start)..start + to_usize(range.end)));
+        }
+        Ok(spans)
     }
 
     fn field<'py>(&self, py: Python<'py>, number: usize) -> PyResult<Bound<'py, PyAny>> {
         let spans = self.spans(py, number)?;
         match self.names.fields.get(number) {
             Some((name, FieldType::Str)) => {
-                let one = |span: Option<Range<usize>>| span.map(|span| text(py, name, self.bytes(span))).transpose();
+                let one = |span: Option<Range<usize>>| span.map(|span| text(py, name, self.bytes(span)?)).transpose();
                 let texts: Result<Vec<_>, Raised> = spans.into_iter().map(one).collect();
                 Ok(PyList::new(py, texts?)?.into_any())
             }
@@ -134,8 +137,9 @@ impl Inner {
         }
     }
 
-    fn bytes(&self, span: Range<usize>) -> &[u8] {
-        self.batch.block().get(span).unwrap_or_default()
+    /// The bytes of a field. The store has checked that it is inside its sample's payload.
+    fn bytes(&self, span: Range<usize>) -> Result<&[u8], Raised> {
+        self.batch.block().get(span).ok_or_else(|| Raised::bug("a field is outside its batch"))
     }
 
     /// Arrays of one shape, stored one after the other.
@@ -173,7 +177,9 @@ impl Inner {
         let len = usize::try_from(row_len).ok().and_then(|row_len| row_len.checked_mul(count));
         len.filter(|&len| rows.try_reserve_exact(len).is_ok())
             .ok_or_else(|| Raised::new("OutOfMemory", format!("no memory for {count} rows of {row_len} bytes")))?;
-        spans.iter().flatten().for_each(|span| rows.extend_from_slice(self.bytes(span.clone())));
+        for span in spans.iter().flatten() {
+            rows.extend_from_slice(self.bytes(span.clone())?);
+        }
         Ok(rows)
     }
 
@@ -188,9 +194,9 @@ impl Inner {
     }
 
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let keys = py.detach(|| -> Result<Vec<_>, Raised> {
+        let keys: Vec<_> = py.detach(|| {
             let ordinals = self.batch.ordinals().iter();
-            ordinals.map(|&ordinal| Ok(self.collection.key(ordinal)?.unwrap_or_default())).collect()
+            ordinals.map(|&ordinal| key::of_keyed(&self.collection, ordinal)).collect::<Result<_, _>>()
         })?;
         let keys: PyResult<Vec<_>> = keys.iter().map(|key| key::to_python(py, key)).collect();
         Ok(PyList::new(py, keys?)?.into_any())
@@ -213,15 +219,17 @@ pub(crate) struct Gathered {
 pub(crate) fn gather(collection: &Collection, name: &str, ordinals: &[u64]) -> Result<Gathered, Raised> {
     let columns = collection.column(name)?;
     let parts = columns.parts();
-    let width = parts.first().map_or(1, |(_, column)| to_usize(u64::from(column.width)));
+    let (_, first) = parts.first().ok_or_else(|| Raised::bug("a collection has no datasets"))?;
+    let width = to_usize(u64::from(first.width));
     let has_validity = parts.iter().any(|(_, column)| column.validity.is_some());
     let mut values = Vec::with_capacity(ordinals.len() * width);
     let mut valid = has_validity.then(|| Vec::with_capacity(ordinals.len()));
     for &ordinal in ordinals {
         let part = parts.partition_point(|(first, _)| *first <= ordinal).checked_sub(1);
-        let Some((first, column)) = part.and_then(|part| parts.get(part)) else { continue };
-        let place = to_usize(ordinal - first);
-        values.extend_from_slice(column.bytes.get(place * width..(place + 1) * width).unwrap_or_default());
+        let outside = || Raised::bug("an ordinal is outside its column");
+        let (first, column) = part.and_then(|part| parts.get(part)).ok_or_else(outside)?;
+        let index = to_usize(ordinal - first);
+        values.extend_from_slice(column.bytes.get(index * width..(index + 1) * width).ok_or_else(outside)?);
         if let Some(valid) = &mut valid {
             valid.push(u8::from(column.validity.is_none_or(|validity| validity.get(ordinal - first))));
         }

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PySlice, PyTuple};
 
 use crate::argument::place;
+use crate::error::Raised;
 use crate::numpy;
 use crate::view::{Bytes, Memory};
 
@@ -23,14 +24,14 @@ impl Buffers {
         Self { block, spans }
     }
 
-    fn bytes(&self, span: &Range<usize>) -> &[u8] {
-        self.block.bytes().get(span.clone()).unwrap_or_default()
+    fn bytes(&self, span: &Range<usize>) -> Result<&[u8], Raised> {
+        self.block.bytes().get(span.clone()).ok_or_else(|| Raised::bug("a buffer is outside its block"))
     }
 
     fn view<'py>(&self, py: Python<'py>, span: Option<&Range<usize>>) -> PyResult<Bound<'py, PyAny>> {
         match span {
             None => Ok(py.None().into_bound(py)),
-            Some(span) => Ok(Memory::of(Arc::clone(&self.block), span.clone()).view(py)?.into_any()),
+            Some(span) => Ok(Memory::of(Arc::clone(&self.block), span.clone())?.view(py)?.into_any()),
         }
     }
 
@@ -73,8 +74,8 @@ impl Buffers {
             let part = Self { block: Arc::clone(&self.block), spans: spans.collect() };
             return Ok(Bound::new(py, part)?.into_any());
         }
-        let place = place(index, self.spans.len(), "a place in a batch is an integer or a slice")?;
-        self.view(py, self.spans.get(place).and_then(Option::as_ref))
+        let place = place(index, self.spans.len(), "an index in a batch is an integer or a slice")?;
+        self.view(py, self.spans[place].as_ref())
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -84,7 +85,13 @@ impl Buffers {
 
     /// Copies of the buffers, as `bytes`.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let copies = self.spans.iter().map(|span| span.as_ref().map(|span| PyBytes::new(py, self.bytes(span))));
+        let mut copies = Vec::with_capacity(self.spans.len());
+        for span in &self.spans {
+            copies.push(match span {
+                Some(span) => Some(PyBytes::new(py, self.bytes(span)?)),
+                None => None,
+            });
+        }
         PyList::new(py, copies)
     }
 

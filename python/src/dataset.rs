@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use grainstore_format::shown_path;
+use grainstore_format::{shown_path, to_usize};
 use grainstore_reader::{Expression, Subset};
 use grainstore_store::Collection;
 use pyo3::exceptions::PyTypeError;
@@ -77,10 +77,10 @@ pub(crate) fn reopen(
     let opened = dataset.shared.get()?;
     let found = opened.fingerprint().to_string();
     if found != fingerprint {
-        let path = opened.how.paths.first().cloned().unwrap_or_default();
+        let path = opened.how.paths.first().ok_or_else(|| Raised::bug("a dataset is open without a path"))?;
         let what =
-            format!("{}: it is another dataset now: fingerprint {found}, expected {fingerprint}", shown_path(&path));
-        return Err(Raised::new("Error", what).at(&path).into());
+            format!("{}: it is another dataset now: fingerprint {found}, expected {fingerprint}", shown_path(path));
+        return Err(Raised::new("Error", what).at(path).into());
     }
     let sample_count = opened.reader.collection().sample_count();
     Ok(Dataset { shared: Arc::clone(&dataset.shared), selection: unpacked(sample_count, selection)? })
@@ -92,11 +92,9 @@ fn packed(selection: &Selection) -> (&'static str, Vec<u8>) {
     match selection {
         Selection::Range(range) => ("range", bytes(&[range.start, range.end])),
         Selection::Subset(subset) => {
-            let mut bits = vec![0_u8; usize::try_from(subset.sample_count().div_ceil(8)).unwrap_or(0)];
+            let mut bits = vec![0_u8; to_usize(subset.sample_count().div_ceil(8))];
             for ordinal in subset.ordinals_in(0..subset.sample_count()) {
-                if let Some(byte) = usize::try_from(ordinal / 8).ok().and_then(|place| bits.get_mut(place)) {
-                    *byte |= 1 << (ordinal % 8);
-                }
+                bits[to_usize(ordinal / 8)] |= 1 << (ordinal % 8);
             }
             ("subset", bits)
         }
@@ -204,7 +202,7 @@ impl Dataset {
             let start = i64::try_from(slice.start)?;
             let step = i64::try_from(slice.step)?;
             let slice = Slice { start, step, count: slice.slicelength as u64 };
-            return Ok(Bound::new(py, self.view(self.selection.slice(slice)))?.into_any());
+            return Ok(Bound::new(py, self.view(self.selection.slice(slice)?))?.into_any());
         }
         if item.is_instance_of::<PyString>() || item.is_instance_of::<PyBytes>() {
             let key = key::from_python(item)?;
@@ -289,18 +287,20 @@ impl Dataset {
             }
         })?;
         let dtype = numpy::dtype_of(kind);
-        let lies = py.detach(|| -> Result<_, Raised> {
+        let is_one_array = py.detach(|| -> Result<_, Raised> {
             let columns = collection.column(name)?;
-            let whole = matches!(columns.parts(), [(_, column)] if column.validity.is_none());
-            Ok(whole)
+            Ok(matches!(columns.parts(), [(_, column)] if column.validity.is_none()))
         })?;
-        if let (true, Selection::Range(range)) = (lies, &self.selection) {
+        if is_one_array && let Selection::Range(range) = &self.selection {
             let owner = Arc::new(ColumnBytes { collection: collection.clone(), name: name.to_owned() });
             let width = u64::from(kind.width());
             let bytes = usize::try_from(range.start * width)?..usize::try_from(range.end * width)?;
-            return numpy::array(py, Memory::of(owner, bytes), dtype);
+            return numpy::array(py, Memory::of(owner, bytes)?, dtype);
         }
-        let gathered = py.detach(|| gather(collection, name, &self.selection.ordinals_at(0..self.selection.len())))?;
+        let gathered = py.detach(|| {
+            let ordinals = self.selection.ordinals_at(0..self.selection.len())?;
+            gather(collection, name, &ordinals)
+        })?;
         let values = numpy::array_of(py, gathered.values, dtype)?;
         match gathered.valid {
             None => Ok(values),
@@ -311,10 +311,10 @@ impl Dataset {
     /// The ordinals that the samples of this view have in the whole dataset.
     #[getter]
     fn ordinals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let ordinals = py.detach(|| {
-            let ordinals = self.selection.ordinals_at(0..self.selection.len());
-            ordinals.iter().flat_map(|ordinal| ordinal.to_le_bytes()).collect()
-        });
+        let ordinals = py.detach(|| -> Result<_, Raised> {
+            let ordinals = self.selection.ordinals_at(0..self.selection.len())?;
+            Ok(ordinals.iter().flat_map(|ordinal| ordinal.to_le_bytes()).collect())
+        })?;
         numpy::array_of(py, ordinals, "<i8")
     }
 

@@ -154,6 +154,7 @@ impl Epoch {
     /// Statistics so far: reading, waiting, verifying and copying.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = py.detach(|| -> Result<_, Raised> {
+            // A closed epoch, or a plan, has read nothing.
             Ok(lock(&self.epoch)?.as_ref().map(grainstore_reader::Epoch::stats).unwrap_or_default())
         })?;
         let dict = PyDict::new(py);

@@ -51,6 +51,13 @@ impl Raised {
         Self::new("InvalidOption", message)
     }
 
+    /// A state that this module cannot reach: a failed assertion where assertions are on, else an exception.
+    #[cold]
+    pub(crate) fn bug(what: &'static str) -> Self {
+        debug_assert!(false, "{what}");
+        Self::new("Error", format!("internal error: {what}; please report it"))
+    }
+
     pub(crate) fn no_such_ordinal(index: impl Display, len: u64) -> Self {
         Self::new("NoSuchOrdinal", format!("no sample {index}: there are {len}, numbered from 0"))
     }
@@ -179,7 +186,7 @@ impl From<ReadError> for Raised {
             }
             ReadError::Closed { source } => of("ReadFailed").at(source.path()),
             ReadError::Engine(engine::EngineError::Forked { .. }) | ReadError::Forked => of("Forked"),
-            ReadError::Engine(_) => of("ReadFailed"),
+            ReadError::Engine(_) | ReadError::Thread { .. } => of("ReadFailed"),
             ReadError::Stalled { path, .. } => of("ReadFailed").at(path),
             ReadError::State(_) | ReadError::Plan(PlanError::PositionOutOfRange { .. }) => of("InvalidState"),
             ReadError::SmallWindow { .. } | ReadError::NoQueue | ReadError::NoTimeout | ReadError::Plan(_) => {

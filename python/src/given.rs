@@ -32,9 +32,7 @@ pub(crate) fn present<'py>(name: &str, value: Bound<'py, PyAny>) -> PyResult<Opt
     if mask.call_method0("all")?.is_truthy()? {
         return Ok(None);
     }
-    Err(PyTypeError::new_err(format!(
-        "{name}: some of its elements are masked; a field is missing as a whole, or not at all"
-    )))
+    Err(PyTypeError::new_err(format!("{name}: some of its elements are masked; a field is either missing or whole")))
 }
 
 fn wrong(name: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {

@@ -1,9 +1,17 @@
 //! Keys are bytes; Python sees text. Bytes that are not UTF-8 are converted like Python's file names, with
 //! `surrogateescape`, which loses nothing.
 
+use grainstore_store::Collection;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
+
+use crate::error::Raised;
+
+/// The key of a sample of a collection with keys.
+pub(crate) fn of_keyed(collection: &Collection, ordinal: u64) -> Result<Vec<u8>, Raised> {
+    collection.key(ordinal)?.ok_or_else(|| Raised::bug("a sample of a dataset with keys has none"))
+}
 
 /// A key as a Python string.
 pub(crate) fn to_python<'py>(py: Python<'py>, key: &[u8]) -> PyResult<Bound<'py, PyAny>> {

@@ -41,13 +41,16 @@ impl Keys {
         let end = self.selection.len().min(first.saturating_add(BLOCK));
         match &self.selection {
             Selection::Range(range) => neighbours(&opened, range.start + first..range.start + end.max(first)),
-            _ => self.selection.ordinals_at(first.min(end)..end).into_iter().map(|one| key_of(&opened, one)).collect(),
+            _ => {
+                let ordinals = self.selection.ordinals_at(first.min(end)..end)?;
+                ordinals.into_iter().map(|one| key_of(&opened, one)).collect()
+            }
         }
     }
 }
 
 fn key_of(opened: &Opened, ordinal: u64) -> Result<Vec<u8>, Raised> {
-    Ok(opened.reader.collection().key(ordinal)?.unwrap_or_default())
+    key::of_keyed(opened.reader.collection(), ordinal)
 }
 
 /// The keys of consecutive samples, read together if they belong to one dataset.

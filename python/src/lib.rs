@@ -20,6 +20,7 @@ mod key;
 mod keys;
 mod numpy;
 mod opened;
+mod payloads;
 mod progress;
 mod sample;
 mod samples;

@@ -78,16 +78,14 @@ pub(crate) fn spread<'py>(
     shape: Vec<u64>,
 ) -> PyResult<Bound<'py, PyAny>> {
     // Zeros that are never written take no memory.
-    let all =
-        py.import("numpy")?.call_method1("zeros", (&shape, rows.getattr("dtype")?)).map_err(|error| match error
-            .is_instance_of::<PyMemoryError>(
-            py,
-        )
-            || error.is_instance_of::<PyValueError>(py)
-        {
-            true => Raised::new("OutOfMemory", format!("no memory for an array of {shape:?}")).into(),
-            false => error,
-        })?;
+    let all = py.import("numpy")?.call_method1("zeros", (&shape, rows.getattr("dtype")?)).map_err(|error| {
+        // NumPy raises `ValueError` for an array that no machine could hold.
+        if error.is_instance_of::<PyMemoryError>(py) || error.is_instance_of::<PyValueError>(py) {
+            Raised::new("OutOfMemory", format!("no memory for an array of {shape:?}")).into()
+        } else {
+            error
+        }
+    })?;
     all.set_item(array_of(py, valid.clone(), "?")?, rows)?;
     all.call_method1("setflags", (false,))?;
     masked(py, all, valid)

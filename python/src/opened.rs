@@ -1,7 +1,6 @@
 //! What a dataset and its views share: the reader, until it is closed, and how to open it again.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -13,38 +12,8 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::argument::parsed;
 use crate::error::Raised;
 use crate::fork::release;
+use crate::payloads::Payloads;
 use crate::schema::{Name, Names};
-
-/// The Python type of payloads.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Payloads {
-    Bytes,
-    MemoryView,
-    Numpy,
-}
-
-impl FromStr for Payloads {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        match name {
-            "bytes" => Ok(Self::Bytes),
-            "memoryview" => Ok(Self::MemoryView),
-            "numpy" => Ok(Self::Numpy),
-            _ => Err(format!("payload is {name:?}, expected bytes, memoryview or numpy")),
-        }
-    }
-}
-
-impl Payloads {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Bytes => "bytes",
-            Self::MemoryView => "memoryview",
-            Self::Numpy => "numpy",
-        }
-    }
-}
 
 /// How a dataset was opened: enough to open it again in another process.
 #[derive(Clone)]
@@ -61,6 +30,7 @@ impl How {
     /// The arguments of `open`, by name. Paths are absolute, since the other process may have another working
     /// directory.
     pub(crate) fn arguments<'py>(&self, py: Python<'py>, generation: Option<usize>) -> PyResult<Bound<'py, PyDict>> {
+        // A path that cannot be made absolute is left as it is: opening it reports why.
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
         let paths: Vec<PathBuf> = self.paths.iter().map(absolute).collect();
         let arguments = PyDict::new(py);

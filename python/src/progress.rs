@@ -90,7 +90,9 @@ pub(crate) fn run<T: Send>(
         let result = py.detach(|| worker.join());
         match (stopped_by, result) {
             (Some(error), Ok(Err(_)) | Err(_)) => Err(error),
-            (_, Err(_)) => Err(Raised::new("Error", "a thread that worked has panicked; this is a bug").into()),
+            (_, Err(_)) => {
+                Err(Raised::new("Error", "internal error: a worker thread panicked; please report it").into())
+            }
             // The work finished before it could be stopped.
             (Some(error), Ok(Ok(_))) => Err(error),
             (None, Ok(result)) => {

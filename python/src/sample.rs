@@ -12,7 +12,8 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::error::Raised;
 use crate::key;
-use crate::opened::{Opened, Payloads};
+use crate::opened::Opened;
+use crate::payloads::Payloads;
 use crate::schema::{FieldBytes, Name, Names, attribute_value};
 use crate::view::Bytes;
 
@@ -54,7 +55,7 @@ impl SampleParts<'_> {
     fn begun<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let sample = PyDict::new(py);
         if let Some(name) = &self.names.key {
-            let key = py.detach(|| self.collection.key(self.ordinal)).map_err(Raised::from)?.unwrap_or_default();
+            let key = py.detach(|| key::of_keyed(self.collection, self.ordinal))?;
             sample.set_item(name.object(py), key::to_python(py, &key)?)?;
         }
         Ok(sample)

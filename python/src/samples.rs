@@ -39,7 +39,7 @@ impl Samples {
     fn read(&self, next: u64) -> Result<Option<Batch>, Raised> {
         let opened = self.shared.get()?;
         let end = self.selection.len().min(next.saturating_add(COUNT_MAX));
-        let mut ordinals = self.selection.ordinals_at(next.min(end)..end);
+        let mut ordinals = self.selection.ordinals_at(next.min(end)..end)?;
         let mut len = 0_u64;
         let mut count = 0;
         for &ordinal in &ordinals {

@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::error::Raised;
 use crate::numpy;
-use crate::opened::Payloads;
+use crate::payloads::Payloads;
 use crate::view::{Bytes, Memory};
 
 /// A name that is used as a dictionary key. It is one object, so that looking it up compares addresses.
@@ -105,11 +105,11 @@ pub(crate) struct FieldBytes<'a> {
 }
 
 impl FieldBytes<'_> {
-    fn bytes(&self) -> &[u8] {
-        self.owner.bytes().get(self.range.clone()).unwrap_or_default()
+    fn bytes(&self) -> Result<&[u8], Raised> {
+        self.owner.bytes().get(self.range.clone()).ok_or_else(|| Raised::bug("a field is outside its payload"))
     }
 
-    fn memory(&self) -> Memory {
+    fn memory(&self) -> Result<Memory, Raised> {
         Memory::of(Arc::clone(self.owner), self.range.clone())
     }
 
@@ -121,15 +121,15 @@ impl FieldBytes<'_> {
         payloads: Payloads,
     ) -> PyResult<Bound<'py, PyAny>> {
         match (kind, payloads) {
-            (FieldType::Bytes, Payloads::Bytes) => Ok(PyBytes::new(py, self.bytes()).into_any()),
-            (FieldType::Bytes, Payloads::MemoryView) => Ok(self.memory().view(py)?.into_any()),
-            (FieldType::Bytes, Payloads::Numpy) => numpy::array(py, self.memory(), "<u1"),
-            (FieldType::Str, _) => Ok(text(py, name, self.bytes())?.into_any()),
+            (FieldType::Bytes, Payloads::Bytes) => Ok(PyBytes::new(py, self.bytes()?).into_any()),
+            (FieldType::Bytes, Payloads::MemoryView) => Ok(self.memory()?.view(py)?.into_any()),
+            (FieldType::Bytes, Payloads::Numpy) => numpy::array(py, self.memory()?, "<u1"),
+            (FieldType::Str, _) => Ok(text(py, name, self.bytes()?)?.into_any()),
             (FieldType::Array { element, shape }, Payloads::Bytes) => {
-                let own = Memory::whole(Arc::new(self.bytes().to_vec()));
+                let own = Memory::whole(Arc::new(self.bytes()?.to_vec()));
                 array_value(py, name, own, *element, shape)
             }
-            (FieldType::Array { element, shape }, _) => array_value(py, name, self.memory(), *element, shape),
+            (FieldType::Array { element, shape }, _) => array_value(py, name, self.memory()?, *element, shape),
         }
     }
 }

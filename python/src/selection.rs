@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use grainstore_format::to_usize;
 use grainstore_reader::Subset;
 
 use crate::error::Raised;
@@ -40,17 +41,21 @@ impl Selection {
         let len = self.len();
         let place = if index < 0 { len.checked_sub(index.unsigned_abs()) } else { Some(index.unsigned_abs()) };
         match place.filter(|&place| place < len) {
-            Some(place) => Ok(self.at(place)),
+            Some(place) => self.at(place),
             None => Err(Raised::no_such_ordinal(index, len)),
         }
     }
 
     /// The ordinal at an index below the length.
-    fn at(&self, place: u64) -> u64 {
+    fn at(&self, index: u64) -> Result<u64, Raised> {
+        let outside = || Raised::bug("an index is past the end of its selection");
+        if index >= self.len() {
+            return Err(outside());
+        }
         match self {
-            Self::Range(range) => range.start + place,
-            Self::Subset(subset) => subset.ordinal(place),
-            Self::List(ordinals) => usize::try_from(place).ok().and_then(|at| ordinals.get(at)).copied().unwrap_or(0),
+            Self::Range(range) => Ok(range.start + index),
+            Self::Subset(subset) => Ok(subset.ordinal(index)),
+            Self::List(ordinals) => ordinals.get(to_usize(index)).copied().ok_or_else(outside),
         }
     }
 
@@ -60,10 +65,10 @@ impl Selection {
     }
 
     /// The ordinals at a range of indices below the length.
-    pub(crate) fn ordinals_at(&self, places: Range<u64>) -> Vec<u64> {
+    pub(crate) fn ordinals_at(&self, indices: Range<u64>) -> Result<Vec<u64>, Raised> {
         match self {
-            Self::Range(range) => (range.start + places.start..range.start + places.end).collect(),
-            Self::Subset(_) | Self::List(_) => places.map(|place| self.at(place)).collect(),
+            Self::Range(range) => Ok((range.start + indices.start..range.start + indices.end).collect()),
+            Self::Subset(_) | Self::List(_) => indices.map(|index| self.at(index)).collect(),
         }
     }
 
@@ -75,15 +80,18 @@ impl Selection {
         }
     }
 
-    pub(crate) fn slice(&self, slice: Slice) -> Self {
+    pub(crate) fn slice(&self, slice: Slice) -> Result<Self, Raised> {
         let Slice { start, step, count } = slice;
-        let place = |number: u64| start.saturating_add(step.saturating_mul(number.cast_signed())).cast_unsigned();
+        let index = |number: u64| start.saturating_add(step.saturating_mul(number.cast_signed())).cast_unsigned();
         match self {
             Self::Range(range) if step == 1 => {
-                let first = range.start + place(0).min(self.len());
-                Self::Range(first..first + count)
+                let first = range.start + index(0).min(self.len());
+                Ok(Self::Range(first..first + count))
             }
-            _ => Self::List((0..count).map(|number| self.at(place(number))).collect()),
+            _ => {
+                let ordinals: Result<Vec<u64>, _> = (0..count).map(|number| self.at(index(number))).collect();
+                Ok(Self::List(ordinals?.into()))
+            }
         }
     }
 

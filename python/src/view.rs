@@ -8,6 +8,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
+use crate::error::Raised;
+
 /// Bytes that neither move nor change as long as their owner lives.
 pub(crate) trait Bytes: Send + Sync {
     /// The bytes; every call returns the same ones.
@@ -29,8 +31,11 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// The bytes of `owner` in `range`, which must be inside them.
-    pub(crate) fn of(owner: Arc<dyn Bytes>, range: Range<usize>) -> Self {
-        Self { owner, range }
+    pub(crate) fn of(owner: Arc<dyn Bytes>, range: Range<usize>) -> Result<Self, Raised> {
+        match owner.bytes().get(range.clone()) {
+            Some(_) => Ok(Self { owner, range }),
+            None => Err(Raised::bug("a byte range is outside its memory")),
+        }
     }
 
     pub(crate) fn whole(owner: Arc<dyn Bytes>) -> Self {
@@ -39,7 +44,10 @@ impl Memory {
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        self.owner.bytes().get(self.range.clone()).unwrap_or_default()
+        // `of` has checked the range, and the owner always returns the same bytes.
+        let bytes = self.owner.bytes().get(self.range.clone());
+        debug_assert!(bytes.is_some(), "memory changed its length");
+        bytes.unwrap_or_default()
     }
 
     /// As a memoryview.
@@ -57,10 +65,10 @@ impl Memory {
     unsafe fn __getbuffer__(slf: &Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let bytes = slf.get().bytes();
         let data = bytes.as_ptr().cast_mut().cast();
-        let len = isize::try_from(bytes.len()).unwrap_or(isize::MAX);
-        // SAFETY: Python hands over a `view` to be filled. The bytes stay where they are while `slf` lives (see
-        // `Bytes`: a frozen class never swaps its owner), and the view holds a reference to `slf`, which this call takes.
-        // Read-only is asked for, so nobody writes through the pointer: a caller who wants to is refused.
+        let len = bytes.len().cast_signed(); // no slice is longer than `isize::MAX`
+        // SAFETY: Python passes a `view` to be filled. The bytes do not move while `slf` lives (see `Bytes`: a frozen
+        // class never swaps its owner), and the view holds a reference to `slf`, which this call takes. The view is
+        // read-only (the argument 1), so nobody writes through the pointer: a request for a writable one fails.
         let status = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), data, len, 1, flags) };
         if status == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
     }

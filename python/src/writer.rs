@@ -258,7 +258,7 @@ impl Writer {
                 return Err(Raised::option(what).into());
             }
         }
-        let count = len.unwrap_or(0);
+        let count = len.unwrap_or(0); // no columns, no samples
         let mut samples = Vec::with_capacity(count);
         for row in 0..count {
             let values = PyDict::new(py);
@@ -301,12 +301,11 @@ impl Writer {
 
     #[pyo3(signature = (kind, *_exception))]
     fn __exit__(&self, py: Python<'_>, kind: &Bound<'_, PyAny>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        match kind.is_none() {
-            // If a forked process leaves the block, the writer stays with the process that created it.
-            _ if !self.writer.is_current() => Ok(()),
-            true => self.close(py),
-            false => self.discard(py),
+        if !self.writer.is_current() {
+            // A forked process left the block: the writer stays with the process that created it.
+            return Ok(());
         }
+        if kind.is_none() { self.close(py) } else { self.discard(py) }
     }
 
     fn __repr__(&self) -> String {

@@ -49,7 +49,7 @@ def write(path: str | PathLike[str], start: int = 0, stop: int = COUNT, **option
 
 
 def write_plain(path: str | PathLike[str], count: int, **options: Any) -> None:
-    """Write a dataset of one field and one attribute, none of them ever missing: `image` says `label` 20 times."""
+    """Write a dataset of one field and one attribute, never missing: `image` is the text of `label` 20 times."""
     with grainstore.Writer(path, {"image": "bytes", "label": "int64"}, keyed=False, **options) as writer:
         writer.write_batch(image=[plain_image(label) for label in range(count)], label=range(count))
 

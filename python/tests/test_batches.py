@@ -1,4 +1,4 @@
-"""Batches: columns of the samples that were asked for, in the order asked."""
+"""Batches: columns of the requested samples, in the requested order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of attributes: where they lie, what is missing, what outlives what."""
+"""Columns of attributes: where they are stored, what is missing, what outlives what."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_column_has_the_values_and_the_type_of_the_attribute(ds: grainstore.Da
         np.testing.assert_array_equal(column, wanted)
 
 
-def test_a_column_lies_in_the_index_and_is_never_copied(ds: grainstore.Dataset) -> None:
+def test_a_column_is_in_the_index_and_is_never_copied(ds: grainstore.Dataset) -> None:
     column = ds.column("label")
     assert np.shares_memory(column, ds.column("label"))
     assert np.shares_memory(column[100:200], ds[100:200].column("label"))

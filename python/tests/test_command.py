@@ -22,7 +22,7 @@ def test_the_command_has_the_version_of_the_package() -> None:
     assert (ended.returncode, ended.stdout.split()[-1]) == (0, grainstore.__version__)
 
 
-def test_the_command_tells_of_a_dataset(plain_path: Path) -> None:
+def test_the_command_describes_a_dataset(plain_path: Path) -> None:
     ended = command("inspect", plain_path, "--json")
     assert ended.returncode == 0
     assert "1000" in ended.stdout
@@ -30,7 +30,7 @@ def test_the_command_tells_of_a_dataset(plain_path: Path) -> None:
     assert (ended.returncode, ended.stdout.split()) == (0, [str(number) for number in range(1000)])
 
 
-def test_the_exit_status_tells_no_from_failure(made_path: Path, tmp_path: Path) -> None:
+def test_the_exit_status_distinguishes_no_from_failure(made_path: Path, tmp_path: Path) -> None:
     assert command("get", made_path, "sample/00004", "--field", "text").returncode == 0
     assert command("get", made_path, "nope").returncode == 1
     for words in (("inspect", tmp_path / "absent"), ("nope",), ("inspect", made_path, "--nope")):

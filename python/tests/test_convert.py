@@ -1,4 +1,4 @@
-"""Packing what people have, and writing it out again: folders and tar files."""
+"""Packing folders and tar files, and exporting them again."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_dataset_or_a_view_is_written_out(folder: Path, tmp_path: Path) -> Non
     assert sorted(os.listdir(tmp_path)) == ["all", "d.grain", "dogs.tar", "folder"]
 
 
-def test_progress_is_told(many_files: Path, tmp_path: Path) -> None:
+def test_progress_is_reported(many_files: Path, tmp_path: Path) -> None:
     heard: list[Progress] = []
     summary = convert(many_files, tmp_path / "d.grain", jobs=1, progress=heard.append)
     assert heard
@@ -175,7 +175,7 @@ def test_an_option_that_cannot_be_is_refused(folder: Path, tmp_path: Path, optio
     assert os.listdir(tmp_path) == ["folder"]
 
 
-def test_a_source_that_is_none_says_so(tmp_path: Path, folder: Path) -> None:
+def test_an_invalid_source_is_reported(tmp_path: Path, folder: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file.txt").write_text("not packed data\n" * 100)
     for source in (tmp_path / "absent", tmp_path / "*.nothing", tmp_path / "empty", tmp_path / "file.txt"):
@@ -197,7 +197,7 @@ def test_a_tar_that_is_cut_short_is_refused(tar: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "d.grain").exists()
 
 
-def test_what_stands_under_the_name_is_replaced_where_that_is_asked_for(folder: Path, tar: Path, tmp_path: Path) -> None:
+def test_what_exists_under_the_name_is_replaced_on_request(folder: Path, tar: Path, tmp_path: Path) -> None:
     convert(folder, tmp_path / "d.grain")
     with pytest.raises(grainstore.AlreadyExists, match="overwrite=True"):
         convert(tar, tmp_path / "d.grain")

@@ -1,4 +1,4 @@
-"""Damage of files: what is raised, what it says, and what is still read."""
+"""Damage of files: what is raised, with which message, and what is still read."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_damaged_sample_is_never_handed_out(damage: Damage, io: Any) -> None:
 
 
 @pytest.mark.parametrize("order", ["full", "chunked", "sequential"])
-def test_an_epoch_goes_on_without_damaged_samples_where_that_is_asked_for(damage: Damage, order: Any) -> None:
+def test_an_epoch_continues_without_damaged_samples_on_request(damage: Damage, order: Any) -> None:
     with grainstore.open(damage.path) as ds:
         loader = grainstore.Loader(ds, 32, order=order, on_damage="skip")
         seen, skipped = [], []
@@ -119,12 +119,12 @@ def test_a_run_of_single_samples_that_skips_is_resumed_without_repeats(damage: D
             resumed = grainstore.Loader(ds, None, order=order, seed=2, on_damage="skip")
             resumed.load_state_dict(loader.state_dict())
             after = [sample["label"] for sample in resumed]
-            # What was drawn from the loader before `zip` looked at its other half was handed out, too.
+            # `zip` takes a sample from the loader before it notices that its other argument has ended.
             seen = sorted(before + after)
             assert len(seen) == len(set(seen)) and set(range(200)) - set(seen) <= {DAMAGED} | set(handed(ds, order, cut))
 
 
 def handed(ds: grainstore.Dataset, order: Any, cut: int) -> list[int]:
-    """The one sample that was handed out after `cut` others."""
+    """The sample that was returned after `cut` others."""
     loader = grainstore.Loader(ds, None, order=order, seed=2, on_damage="skip")
     return [sample["label"] for sample, _ in zip(loader, range(cut + 1))][cut:]

@@ -87,7 +87,7 @@ def test_an_array_of_one_number_is_no_number(ds: grainstore.Dataset) -> None:
         ds[np.array([3])]  # type: ignore[index]
 
 
-def test_the_number_that_is_none_is_told(ds: grainstore.Dataset) -> None:
+def test_a_number_of_no_sample_is_reported(ds: grainstore.Dataset) -> None:
     with pytest.raises(IndexError, match=str(2**200)):
         ds[2**200]
 
@@ -102,7 +102,7 @@ def test_a_number_that_no_float32_reaches_is_an_overflow(tmp_path: Path) -> None
         round_trip(tmp_path, "float32", 1e300)
 
 
-def test_masked_arrays_are_not_written_as_what_lies_under_the_mask(tmp_path: Path) -> None:
+def test_masked_arrays_are_not_written_as_the_values_under_the_mask(tmp_path: Path) -> None:
     with pytest.raises(TypeError):
         round_trip(tmp_path, "float32[2]", np.ma.masked_array(np.ones(2, np.float32), mask=[True, False]))
 
@@ -206,7 +206,7 @@ def test_a_batch_without_samples_is_as_the_others_are(plain: grainstore.Dataset)
 def test_what_ranks_should_know_is_logged_once(
     plain: grainstore.Dataset, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_loader, "_told", set())
+    monkeypatch.setattr(_loader, "_logged", set())
     caplog.set_level(logging.INFO, "grainstore")
     for rank in (1, 0):
         for _ in range(2):

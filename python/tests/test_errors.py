@@ -54,7 +54,7 @@ def test_an_error_is_what_python_calls_it_too(kind: type[BaseException], builtin
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_an_error_crosses_processes_with_all_it_says(kind: type[grainstore.Error]) -> None:
+def test_an_error_crosses_processes_with_all_its_facts(kind: type[grainstore.Error]) -> None:
     facts = {"path": "/a", "segment": "/a/0.seg", "ordinal": 3, "key": b"\xff", "offset": 4096, "errno": 5}
     error = kind("what happened: \"here\"", **facts)  # type: ignore[arg-type]
     for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
@@ -80,7 +80,7 @@ def test_errors_that_were_raised_are_pickled(ds: grainstore.Dataset, tmp_path: P
     assert (again.errno, again.filename) == (errno.ENOENT, again.path)
 
 
-def test_what_the_system_said_is_told(tmp_path: Path, plain_path: Path) -> None:
+def test_the_error_of_the_system_is_reported(tmp_path: Path, plain_path: Path) -> None:
     with pytest.raises(grainstore.WriteFailed) as raised:
         grainstore.Writer(tmp_path / "absent" / "d.grain", {"image": "bytes"})
     assert raised.value.errno == errno.ENOENT
@@ -91,7 +91,7 @@ def test_what_the_system_said_is_told(tmp_path: Path, plain_path: Path) -> None:
 
 
 @pytest.mark.parametrize("io", ["direct", "buffered"])
-def test_a_sample_that_cannot_be_read_says_where(tmp_path: Path, io: Any) -> None:
+def test_a_sample_that_cannot_be_read_is_reported_with_its_location(tmp_path: Path, io: Any) -> None:
     path = tmp_path / "d.grain"
     made.write_plain(path, 1000)
     segment = path / "00000.seg"
@@ -113,7 +113,7 @@ def test_messages_name_arguments_of_python(tmp_path: Path) -> None:
     assert "format=" in str(raised.value) and "--" not in str(raised.value)
 
 
-def test_paths_are_told_as_they_are_whatever_they_are_called(tmp_path: Path) -> None:
+def test_paths_are_reported_unchanged_whatever_their_names(tmp_path: Path) -> None:
     folder = tmp_path / "set --raw --map"
     folder.mkdir()
     (folder / "odd.bin").write_bytes(b"neither this nor that" * 100)
@@ -125,7 +125,7 @@ def test_paths_are_told_as_they_are_whatever_they_are_called(tmp_path: Path) -> 
     assert missing.value.path == str(tmp_path / "absent")
 
 
-def test_what_was_interrupted_says_how_to_go_on_in_python(tmp_path: Path, plain_path: Path) -> None:
+def test_an_interrupted_conversion_reports_how_to_resume_in_python(tmp_path: Path, plain_path: Path) -> None:
     shutil.copytree(plain_path, tmp_path / "d.grain.partial")
     (tmp_path / "d.grain.partial" / "manifest.json").unlink()
     with pytest.raises(grainstore.NotADataset, match="resume=True") as raised:

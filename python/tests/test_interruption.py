@@ -1,4 +1,4 @@
-"""Ctrl-C, and interpreters that end while samples are read ahead: each in a process of its own."""
+"""Ctrl-C, and interpreters that end while samples are read ahead: each in a separate process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def python(script: str, *arguments: str | Path) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """How the process ended, and what it said of that. One that hangs is killed."""
+    """The exit status of the process and its messages. A process that hangs is killed."""
     try:
         _, errors = process.communicate(timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:

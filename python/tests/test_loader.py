@@ -154,7 +154,7 @@ def test_batches_know_their_samples_and_their_place_in_the_epoch(ds: grainstore.
     assert at == made.COUNT
 
 
-def test_the_environment_says_which_rank_it_is(plain: grainstore.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_gives_the_rank(plain: grainstore.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = labels(Loader(plain, 100, rank=2, world_size=3))
     loader = Loader(plain, 100)
     assert (loader.rank, loader.world_size) == (0, 1)
@@ -246,7 +246,7 @@ def test_a_loader_can_be_used_again_after_a_transform_failed(plain: grainstore.D
     assert [batch.tolist() for batch in loader] == labels(Loader(plain, 100))
 
 
-def test_a_loader_tells_what_it_has_read(plain: grainstore.Dataset) -> None:
+def test_a_loader_reports_what_it_has_read(plain: grainstore.Dataset) -> None:
     loader = Loader(plain, 100)
     assert loader.stats() == {}
     list(loader)
@@ -276,7 +276,7 @@ def test_a_loader_tells_what_it_has_read(plain: grainstore.Dataset) -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_is_said_at_once(plain: grainstore.Dataset, options: dict[str, Any]) -> None:
+def test_invalid_options_are_reported_at_once(plain: grainstore.Dataset, options: dict[str, Any]) -> None:
     with pytest.raises(grainstore.InvalidOption) as raised:
         Loader(plain, **options)
     assert isinstance(raised.value, ValueError)

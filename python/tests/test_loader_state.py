@@ -22,7 +22,7 @@ def labels_of(batch: Any) -> list[int]:
 
 
 def run(loader: Loader, count: int | None = None) -> Batches:
-    """What the loader hands out, or the first `count` of it: no more is taken."""
+    """What the loader returns, or the first `count` of it: no more is taken."""
     return [labels_of(batch) for batch in islice(loader, count)]
 
 
@@ -46,7 +46,7 @@ def resumed(loaders: list[Loader], state: dict[str, Any]) -> list[int]:
 
 
 @pytest.mark.parametrize(("order", "before", "after"), [*product(("full", "chunked", "sequential"), (1, 2, 3), (1, 2, 4))])
-def test_an_epoch_goes_on_exactly_with_as_many_ranks_or_others(
+def test_an_epoch_resumes_exactly_with_the_same_number_of_ranks_or_another(
     plain: grainstore.Dataset, order: Any, before: int, after: int
 ) -> None:
     options: dict[str, Any] = {"order": order, "seed": 3, "epoch": 2}
@@ -118,7 +118,7 @@ def test_a_state_at_the_end_of_an_epoch_is_the_start_of_the_next(plain: grainsto
     assert run(other) == run(loader)
 
 
-def test_a_loader_goes_on_from_where_it_stood_when_it_was_pickled(plain: grainstore.Dataset) -> None:
+def test_a_pickled_loader_resumes_from_its_position(plain: grainstore.Dataset) -> None:
     loader = Loader(plain, 100, seed=4)
     batches = iter(loader)
     seen = [labels_of(next(batches)) for _ in range(3)]
@@ -127,7 +127,7 @@ def test_a_loader_goes_on_from_where_it_stood_when_it_was_pickled(plain: grainst
     assert len([labels_of(batch) for batch in batches]) == 7
 
 
-def test_a_rank_that_has_a_sample_more_than_others_stands_at_the_end(plain: grainstore.Dataset) -> None:
+def test_a_rank_with_one_sample_more_than_others_is_at_the_end(plain: grainstore.Dataset) -> None:
     loader = Loader(plain, None, rank=0, world_size=3)
     assert len(run(loader, 334)) == len(loader) == 334
     state = loader.state_dict()

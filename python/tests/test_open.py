@@ -19,7 +19,7 @@ def test_every_way_of_reading_gives_the_same(made_path: Path, options: dict[str,
     try:
         opened = grainstore.open(made_path, **options)
     except grainstore.ReadFailed:
-        # Some kernels and containers have no io_uring, and say so.
+        # Some kernels and containers have no io_uring, and report that.
         assert options["engine"] == "uring"
         return
     with opened as ds:
@@ -61,7 +61,7 @@ def test_a_path_is_text_or_a_path_object(made_path: Path) -> None:
             assert ds.paths == [str(made_path)]
 
 
-def test_what_is_kept_with_a_dataset_is_told(ds: grainstore.Dataset, plain: grainstore.Dataset) -> None:
+def test_what_is_stored_with_a_dataset_is_returned(ds: grainstore.Dataset, plain: grainstore.Dataset) -> None:
     assert ds.schema == made.SCHEMA
     assert ds.metadata == {"class_names": ["cat", "dog"]}
     assert ds.is_keyed
@@ -132,7 +132,7 @@ def test_who_has_a_dataset_open_keeps_its_generation(tmp_path: Path) -> None:
         grainstore.open(path, generation=2)
 
 
-def test_a_closed_dataset_says_that_it_is_closed(made_path: Path) -> None:
+def test_a_closed_dataset_reports_that_it_is_closed(made_path: Path) -> None:
     ds = grainstore.open(made_path)
     view, samples, keys = ds[3:9], iter(ds), ds.keys()
     ds.close()
@@ -162,7 +162,7 @@ def test_a_closed_dataset_says_that_it_is_closed(made_path: Path) -> None:
             use()
 
 
-def test_what_cannot_be_opened_says_why(tmp_path: Path, made_path: Path, plain_path: Path) -> None:
+def test_a_failure_to_open_is_explained(tmp_path: Path, made_path: Path, plain_path: Path) -> None:
     (tmp_path / "large.txt").write_bytes(b"no dataset\n" * 1000)
     for path, kind in (
         (tmp_path / "absent", grainstore.DatasetNotFound),

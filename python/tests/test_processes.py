@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 
 def do_in_child(method: Any, work: Callable[..., None], *arguments: Any) -> None:
-    """Runs `work` in a process of its own and waits until it has ended well."""
+    """Runs `work` in a separate process, and checks that it succeeds."""
     process = multiprocessing.get_context(method).Process(target=work, args=arguments)
     process.start()
     process.join(timeout=100)
@@ -61,7 +61,7 @@ def go_on(loader: Loader, seen: list[int]) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_loader_goes_on_in_another_process(plain: grainstore.Dataset, method: str) -> None:
+def test_a_loader_resumes_in_another_process(plain: grainstore.Dataset, method: str) -> None:
     loader = Loader(plain, 50)
     batches = iter(loader)
     seen = [label for _ in range(3) for label in next(batches)["label"].tolist()]
@@ -130,7 +130,7 @@ def test_a_process_that_ends_or_closes_takes_nothing_from_the_one_it_was_forked_
     forked(work)
 
 
-def test_an_iteration_goes_on_in_both_after_a_fork(plain: grainstore.Dataset) -> None:
+def test_an_iteration_continues_in_both_processes_after_a_fork(plain: grainstore.Dataset) -> None:
     samples = iter(plain)
     assert [next(samples)["label"] for _ in range(10)] == list(range(10))
 
@@ -199,7 +199,7 @@ def test_a_closed_dataset_is_not_pickled(plain_path: Path) -> None:
         pickle.dumps(ds)
 
 
-def test_nothing_lies_in_shared_memory(plain: grainstore.Dataset, begun: Iterator[Any]) -> None:
+def test_nothing_is_in_shared_memory(plain: grainstore.Dataset, begun: Iterator[Any]) -> None:
     batch = next(iter(Loader(plain, 50, prefetch=4)))
     assert len(batch) == 50
     assert "/dev/shm/" not in Path(f"/proc/{os.getpid()}/maps").read_text()

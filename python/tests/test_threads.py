@@ -74,7 +74,7 @@ def test_who_reads_while_another_closes_has_the_sample_or_hears_that_it_is_close
                 reader.result(timeout=120)
 
 
-def test_an_epoch_that_goes_on_outlives_the_closing_of_its_dataset(plain_path: Path) -> None:
+def test_a_running_epoch_outlives_the_closing_of_its_dataset(plain_path: Path) -> None:
     ds = grainstore.open(plain_path)
     batches = iter(grainstore.Loader(ds, 10))
     seen = next(batches)["label"].tolist()

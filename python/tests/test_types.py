@@ -16,12 +16,12 @@ USER_CODE = Path(__file__).parent / "user_code.py"
 
 
 def checked(folder: Path, *words: str | Path) -> str:
-    """What a checker that runs in `folder`, where no settings are, says at its end."""
+    """The output of a checker that runs in `folder`, where no settings are."""
     command = [sys.executable, "-m", *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, timeout=200, cwd=folder).stdout
 
 
-def test_the_package_says_that_it_is_typed() -> None:
+def test_the_package_declares_that_it_is_typed() -> None:
     assert (PACKAGE / "py.typed").is_file()
 
 
@@ -37,8 +37,8 @@ def test_the_types_of_the_compiled_module_are_its_own(tmp_path: Path) -> None:
 
 
 def test_code_of_users_is_checked(tmp_path: Path) -> None:
-    said = checked(tmp_path, "mypy", "--strict", "--cache-dir", os.devnull, USER_CODE)
-    assert "no issues" in said, said
+    printed = checked(tmp_path, "mypy", "--strict", "--cache-dir", os.devnull, USER_CODE)
+    assert "no issues" in printed, printed
 
 
 def test_code_of_users_that_is_wrong_is_found(tmp_path: Path) -> None:
@@ -56,14 +56,14 @@ def test_code_of_users_that_is_wrong_is_found(tmp_path: Path) -> None:
         "grainstore.Writer('a', {'image': 3})",
     ]
     (tmp_path / "wrong.py").write_text("\n".join(["import grainstore", "ds = grainstore.open('a')", *lines]))
-    said = checked(tmp_path, "mypy", "--strict", "--cache-dir", os.devnull, "wrong.py")
-    found = {int(line.split(":")[1]) for line in said.splitlines() if ": error:" in line}
-    assert found == set(range(3, 3 + len(lines))), said
+    printed = checked(tmp_path, "mypy", "--strict", "--cache-dir", os.devnull, "wrong.py")
+    found = {int(line.split(":")[1]) for line in printed.splitlines() if ": error:" in line}
+    assert found == set(range(3, 3 + len(lines))), printed
 
 
 def test_the_package_is_checked_strictly(tmp_path: Path) -> None:
     shutil.copytree(PACKAGE, tmp_path / "grainstore", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     adapters = ("torch", "jax", "tensorflow")
     files = [path.relative_to(tmp_path) for path in (tmp_path / "grainstore").glob("*.py") if path.stem not in adapters]
-    said = checked(tmp_path, "mypy", "--strict", "--cache-dir", os.devnull, *files)
-    assert "no issues" in said, said
+    printed = checked(tmp_path, "mypy", "--strict", "--cache-dir", os.devnull, *files)
+    assert "no issues" in printed, printed

@@ -118,7 +118,7 @@ def test_a_filter_is_kept_in_the_order_of_the_view(plain: grainstore.Dataset) ->
     assert len(plain.filter("label < 0")) == 0
 
 
-def test_a_filter_that_is_none_says_where(ds: grainstore.Dataset) -> None:
+def test_an_invalid_filter_is_reported_with_its_position(ds: grainstore.Dataset) -> None:
     for expression in ("", "label >", "nope == 3", "image == 3", "label == 'a' and", "label ! 3"):
         with pytest.raises(grainstore.InvalidExpression) as raised:
             ds.filter(expression)

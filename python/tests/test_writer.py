@@ -72,7 +72,7 @@ def test_columns_of_unequal_lengths_are_refused(path: Path) -> None:
     assert read(path) == [{"image": b"c", "label": None}]
 
 
-def test_what_is_left_out_or_none_is_missing(path: Path) -> None:
+def test_a_value_that_is_omitted_or_none_is_missing(path: Path) -> None:
     schema = {"image": "bytes", "mask": "bytes", "label": "int64", "weight": "float32"}
     with Writer(path, schema, keyed=False) as writer:
         writer.write(image=b"a", label=1)
@@ -116,14 +116,14 @@ def test_keys_are_given_where_there_are_keys_and_only_there(path: Path) -> None:
         write(path, {"key": "a", "image": b""}, keyed=False)
 
 
-def test_a_key_that_stands_twice_is_refused(path: Path) -> None:
+def test_a_repeated_key_is_refused(path: Path) -> None:
     with pytest.raises(grainstore.InvalidSample, match="samples 1 and 2") as raised:
         write(path, *({"key": key, "image": b""} for key in ("a", "b", "b", "c")))
     assert (raised.value.ordinal, raised.value.key) == (2, b"b")
     assert os.listdir(path.parent) == []
 
 
-def test_unknown_names_are_refused_and_known_ones_told(path: Path) -> None:
+def test_unknown_names_are_refused_and_known_ones_listed(path: Path) -> None:
     with pytest.raises(TypeError, match=r'"nope" is not in the schema \(there are: image, label\)'):
         write(path, {"key": "a", "image": b"", "nope": 1})
     with pytest.raises(TypeError, match="nope"):

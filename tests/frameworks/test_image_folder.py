@@ -163,7 +163,7 @@ def test_a_dataset_of_something_else_is_refused_by_what_it_lacks(tmp_path):
             ImageFolder(written(number, **path))
 
 
-def test_where_pillow_is_missing_it_says_what_to_install(path):
+def test_without_pillow_the_error_names_what_to_install(path):
     code = f"import sys; sys.modules['PIL'] = None; from grainstore.torch import ImageFolder; ImageFolder({str(path)!r})"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 1 and "ImportError: ImageFolder needs Pillow" in ended.stderr

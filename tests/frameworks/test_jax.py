@@ -134,7 +134,7 @@ def test_what_a_transform_makes_is_handed_on(dataset):
 
 
 @pytest.mark.parametrize("batch_size", [8, None])
-def test_an_iterator_goes_on_from_any_of_its_states(tmp_path, batch_size):
+def test_an_iterator_resumes_from_any_of_its_states(tmp_path, batch_size):
     dataset = numbered(tmp_path / "few.grain", 30)
     # The stock check of Grain: every state restores, and is the same again.
     epochs = grainstore.jax.IterDataset(grainstore.Loader(dataset, batch_size, seed=3), num_epochs=2).map(doubled)
@@ -201,14 +201,14 @@ def test_a_missing_number_is_refused_and_never_a_zero(tmp_path):
     assert len(whole) == 9
 
 
-def test_what_cannot_be_is_said_at_once(dataset):
+def test_invalid_options_are_reported_at_once(dataset):
     with pytest.raises(TypeError, match="grainstore.Loader, not Dataset"):
         grainstore.jax.IterDataset(dataset)
     with pytest.raises(grainstore.InvalidOption, match="num_epochs is 0"):
         grainstore.jax.IterDataset(grainstore.Loader(dataset), num_epochs=0)
 
 
-def test_without_grain_the_import_says_what_to_install():
+def test_without_grain_the_import_names_what_to_install():
     code = "import sys; sys.modules['grain'] = None; import grainstore.jax"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
     assert "ImportError: grainstore.jax needs Grain, which is not installed: pip install grain" in done.stderr

@@ -207,7 +207,7 @@ def halved(sample):
 
 
 @pytest.mark.parametrize("batch_size", [32, None])
-def test_what_a_transform_makes_comes_as_its_signature_says(dataset, batch_size):
+def test_what_a_transform_makes_has_the_given_signature(dataset, batch_size):
     shape = (None,) if batch_size else ()
     signature = {"x": tf.TensorSpec((*shape, 2, 3), tf.float32), "label": tf.TensorSpec(shape, tf.int64)}
     loader = grainstore.Loader(dataset, batch_size, seed=3, transform=halved)
@@ -231,7 +231,7 @@ def test_a_missing_value_is_refused_and_never_a_zero(holed, batch_size, name, nu
 
 
 @pytest.mark.parametrize("batch_size", [4, None])
-def test_what_stands_for_a_missing_value_is_what_was_said(holed, batch_size):
+def test_a_missing_value_is_replaced_by_the_given_one(holed, batch_size):
     fill = {"image": b"no\0", "caption": "né", "x": [2, 3], "label": -7}
     loader = grainstore.Loader(holed, batch_size, order="sequential")
     made = grainstore.tensorflow.dataset(loader, fill=fill)
@@ -289,7 +289,7 @@ def test_a_process_that_leaves_in_mid_epoch_ends(dataset):
     assert (done.returncode, done.stdout) == (0, "4\n"), done.stderr
 
 
-def test_without_tensorflow_the_import_says_what_to_install():
+def test_without_tensorflow_the_import_names_what_to_install():
     code = "import sys; sys.modules['tensorflow'] = None; import grainstore.tensorflow"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
     expected = "ImportError: grainstore.tensorflow needs TensorFlow, which is not installed: pip install tensorflow"

@@ -171,7 +171,7 @@ def test_damage_met_by_a_worker_keeps_its_type(tmp_path):
     assert sorted(labels_of(DataLoader(iterable, batch_size=None, num_workers=1))) == [n for n in range(20) if n != 7]
 
 
-def test_where_torch_is_missing_the_import_says_what_to_install():
+def test_without_torch_the_import_names_what_to_install():
     code = "import sys; sys.modules['torch'] = None; import grainstore.torch"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 1 and "ImportError: grainstore.torch needs PyTorch" in ended.stderr

@@ -158,7 +158,7 @@ def test_a_batch_has_tensors_of_the_datasets_types(dataset, workers):
     assert dataset[0]["label"] == 0
 
 
-def test_what_a_transform_makes_is_collated_as_torch_does_unless_told_otherwise(dataset):
+def test_what_a_transform_makes_is_collated_as_torch_does_by_default(dataset):
     iterable = IterableDataset(dataset, 3, order="sequential", transform=lambda s: (torch.tensor(s["vector"]), s["label"]))
     vectors, labels = next(iter(iterable))
     assert vectors.tolist() == [[0, 0, 0], [1, 1, 1], [2, 2, 2]] and labels.dtype == torch.int64

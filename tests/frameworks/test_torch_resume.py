@@ -40,7 +40,7 @@ def through_a_file(state, tmp_path):
 
 @pytest.mark.parametrize("batch_size", [None, 7])
 @pytest.mark.parametrize(("workers", "cuts"), [(0, [0, 1, 8, 14, 15]), (2, [0, 3, 8, 15])])
-def test_a_stateful_loader_goes_on_with_the_very_next_batch(path, tmp_path, batch_size, workers, cuts):
+def test_a_stateful_loader_resumes_with_the_very_next_batch(path, tmp_path, batch_size, workers, cuts):
     iterable, whole = make(path, batch_size, workers)
     iterable.set_epoch(3)
     expected = [batch["label"].tolist() for batch in whole]
@@ -79,7 +79,7 @@ def test_workers_that_stand_at_different_batches_go_on_in_every_order(path, orde
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_state_of_the_end_of_an_epoch_goes_on_with_the_next(path, workers):
+def test_a_state_of_the_end_of_an_epoch_resumes_with_the_next(path, workers):
     iterable, loader = make(path, 7, workers)
     iterable.set_epoch(3)
     list(loader)

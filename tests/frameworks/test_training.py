@@ -32,7 +32,7 @@ def test_a_cnn_trains_alike_and_resumes_to_the_last_bit():
 
 
 def test_the_numpy_example_runs():
-    assert output("numpy_loop.py").splitlines()[-1] == "stopped and went on: 2000 different samples of 2000"
+    assert output("numpy_loop.py").splitlines()[-1] == "stopped and resumed: 2000 different samples of 2000"
 
 
 def test_the_code_of_the_numpy_page_runs(tmp_path, monkeypatch):

@@ -73,7 +73,7 @@ class Parquet(unittest.TestCase):
         pq.write_table(table(), self.source, compression="brotli")
         self.assertIn(b"compressed with brotli, which is not built in", self.convert(check=False).stderr)
 
-    def test_lists_are_refused_and_may_be_left_out(self):
+    def test_lists_are_refused_and_may_be_omitted(self):
         pq.write_table(pa.table({"data": [b"x", b"yy"], "boxes": [[1, 2], []]}), self.source)
         self.assertIn(b"is a list, which a dataset cannot hold", self.convert(check=False).stderr)
         self.convert("--map", "data")

@@ -102,7 +102,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._resume: State | None = None
         self._pass: _Pass | None = None
         # The process that this was unpickled in; rank and world size of the one that pickled it.
-        self._told: tuple[int, tuple[int, int]] | None = None
+        self._parent_ranks: tuple[int, tuple[int, int]] | None = None
         # Invalid options are reported now, not when the first epoch begins.
         self._loader(self._reader(), 0)
 
@@ -187,12 +187,12 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         if self._pass is not None:
             state["_resume"] = self.state_dict()
         state["_pass"] = None
-        state["_told"] = self._rank_and_world_size()
+        state["_parent_ranks"] = self._rank_and_world_size()
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._told = os.getpid(), state["_told"]
+        self._parent_ranks = os.getpid(), state["_parent_ranks"]
         self._shared.share_memory_()
 
     def __repr__(self) -> str:
@@ -201,8 +201,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     def _rank_and_world_size(self) -> tuple[int, int]:
         # A worker that was not forked does not know torch.distributed, and got the rank by pickle. The training process
         # itself may have been started by another process, whose rank must not be used, and may fork workers in turn.
-        if self._told is not None and self._told[0] == os.getpid() and torch.utils.data.get_worker_info() is not None:
-            return self._told[1]
+        if self._parent_ranks is not None and self._parent_ranks[0] == os.getpid() and torch.utils.data.get_worker_info() is not None:
+            return self._parent_ranks[1]
         return rank_and_world_size(self._rank, self._world_size)
 
     def _reader(self) -> Reader:
