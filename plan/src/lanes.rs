@@ -20,8 +20,6 @@ use super::draws::{Draws, key, longer_key};
 use super::extents::Extents;
 use super::piece::{Piece, PieceParts};
 use super::ring::{Ring, RingExtent};
-use super::stride::Stride;
-use super::walk::{LanePieces, LaneWalk, Schedule};
 
 const RING_STREAM: u64 = 1;
 const TURN_STREAM: u64 = 2;
@@ -75,37 +73,6 @@ impl Lanes {
     #[must_use]
     pub fn lane_len(&self, lane: u64) -> u64 {
         self.lane(lane).len()
-    }
-
-    /// The pieces of a lane in the order of their visit.
-    ///
-    /// # Panics
-    /// If `lane` is not below [`lane_count`](Self::lane_count).
-    #[must_use]
-    pub fn pieces(self: &Arc<Self>, lane: u64) -> LanePieces {
-        self.pieces_from(lane, 0)
-    }
-
-    /// The pieces of a lane from the one that holds `round`'s sample. The first of them may have
-    /// begun in an earlier round; there is none if the lane ends before `round`.
-    ///
-    /// # Panics
-    /// If `lane` is not below [`lane_count`](Self::lane_count).
-    #[must_use]
-    pub fn pieces_from(self: &Arc<Self>, lane: u64, round: u64) -> LanePieces {
-        LanePieces::new(Arc::clone(self), LaneWalk::new(self, lane, round))
-    }
-
-    /// The pieces of all lanes in the order of first need, which is the order to read them in.
-    #[must_use]
-    pub fn schedule(self: &Arc<Self>) -> Schedule {
-        self.schedule_of(Stride::all(0, self.sample_count()))
-    }
-
-    /// The pieces that hold samples of some positions, in the order of first need.
-    pub fn schedule_of(self: &Arc<Self>, positions: Stride) -> Schedule {
-        let end = positions.end.min(self.sample_count());
-        Schedule::new(Arc::clone(self), Stride { end, ..positions })
     }
 
     /// The index at a position below the sample count.

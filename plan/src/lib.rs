@@ -32,7 +32,8 @@
 //! # Ok::<(), grainstore_plan::PlanError>(())
 //! ```
 //!
-//! "Why is sample 12 in batch 3?" The positions of batch 3 are [`Share::positions`]; the sample at each is [`Plan::at`].
+//! "Why is sample 12 in batch 3?" The positions of batch 3 are [`Share::positions`]; the sample at each is
+//! [`Plan::at`].
 //!
 //! The files, in reading order:
 //!
@@ -80,7 +81,7 @@ pub use self::piece::Piece;
 pub use self::share::{ParseTailError, PlannedBatch, PlannedBatches, Positions, Share, ShareSpec, Tail};
 pub use self::stride::Stride;
 pub use self::subset::{Subset, SubsetError};
-pub use self::walk::{LanePieces, Schedule, Visits};
+pub use self::walk::{LanePieces, PieceSchedule, Visits};
 
 use self::permutation::Permutation;
 
@@ -202,7 +203,8 @@ impl Plan {
     /// others nothing.
     ///
     /// # Errors
-    /// [`PlanError::NoSamples`] or [`PlanError::EmptySubset`], and [`PlanError::LanesOutOfRange`] for the chunked order.
+    /// [`PlanError::NoSamples`] or [`PlanError::EmptySubset`], and [`PlanError::LanesOutOfRange`] for the chunked
+    /// order.
     pub fn new(spec: PlanSpec) -> Result<Self, PlanError> {
         let sample_count = spec.extents.sample_count();
         if sample_count == 0 {

@@ -15,6 +15,39 @@ use super::piece::Piece;
 use super::ring::RingExtent;
 use super::stride::Stride;
 
+impl Lanes {
+    /// The pieces of a lane in the order of their visit.
+    ///
+    /// # Panics
+    /// If `lane` is not below [`lane_count`](Self::lane_count).
+    #[must_use]
+    pub fn pieces(self: &Arc<Self>, lane: u64) -> LanePieces {
+        self.pieces_from(lane, 0)
+    }
+
+    /// The pieces of a lane from the one that holds `round`'s sample. The first of them may have
+    /// begun in an earlier round; there is none if the lane ends before `round`.
+    ///
+    /// # Panics
+    /// If `lane` is not below [`lane_count`](Self::lane_count).
+    #[must_use]
+    pub fn pieces_from(self: &Arc<Self>, lane: u64, round: u64) -> LanePieces {
+        LanePieces { lanes: Arc::clone(self), walk: LaneWalk::new(self, lane, round) }
+    }
+
+    /// The pieces of all lanes in the order of first need, which is the order to read them in.
+    #[must_use]
+    pub fn schedule(self: &Arc<Self>) -> PieceSchedule {
+        self.schedule_of(Stride::all(0, self.sample_count()))
+    }
+
+    /// The pieces that hold samples of some positions, in the order of first need.
+    pub fn schedule_of(self: &Arc<Self>, positions: Stride) -> PieceSchedule {
+        let end = positions.end.min(self.sample_count());
+        PieceSchedule::new(Arc::clone(self), Stride { end, ..positions })
+    }
+}
+
 /// How far a lane has been walked. Compared field by field, so by the next sample's position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LaneWalk {
@@ -49,12 +82,6 @@ impl LaneWalk {
 pub struct LanePieces {
     lanes: Arc<Lanes>,
     walk: LaneWalk,
-}
-
-impl LanePieces {
-    pub(super) fn new(lanes: Arc<Lanes>, walk: LaneWalk) -> Self {
-        Self { lanes, walk }
-    }
 }
 
 impl Iterator for LanePieces {
@@ -113,7 +140,7 @@ impl Visits {
 
 /// The pieces of all lanes, or of those that a rank visits, in the order of first need: see [`Lanes::schedule`].
 #[derive(Clone, Debug)]
-pub struct Schedule {
+pub struct PieceSchedule {
     lanes: Arc<Lanes>,
     /// Positions that are visited.
     stride: Stride,
@@ -127,8 +154,8 @@ pub struct Schedule {
     walks: BinaryHeap<Reverse<LaneWalk>>,
 }
 
-impl Schedule {
-    pub(super) fn new(lanes: Arc<Lanes>, stride: Stride) -> Self {
+impl PieceSchedule {
+    fn new(lanes: Arc<Lanes>, stride: Stride) -> Self {
         let round_step = stride.rounds_to_next(lanes.lane_count());
         let lane_count = stride.lanes_of(lanes.lane_count());
         Self { lanes, stride, round_step, lane_count, started_count: 0, walks: BinaryHeap::new() }
@@ -179,7 +206,7 @@ impl Schedule {
     }
 }
 
-impl Iterator for Schedule {
+impl Iterator for PieceSchedule {
     type Item = Visits;
 
     fn next(&mut self) -> Option<Visits> {
@@ -192,4 +219,4 @@ impl Iterator for Schedule {
     }
 }
 
-impl FusedIterator for Schedule {}
+impl FusedIterator for PieceSchedule {}

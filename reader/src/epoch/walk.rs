@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::epoch_plan::EpochPlan;
-use crate::plan::{Extents, Order, Ordinals, Plan, Positions, Schedule, Share, Visits};
+use crate::plan::{Extents, Order, Ordinals, PieceSchedule, Plan, Positions, Share, Visits};
 
 /// The samples of a unit and where the epoch visits them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub(super) struct EpochWalk {
 }
 
 enum OrderWalk {
-    Chunked { schedule: Schedule, lane_count: u64 },
+    Chunked { schedule: PieceSchedule, lane_count: u64 },
     Full { ordinals: Ordinals, position: u64, step: u64 },
     Sequential(Flatten<SequentialRanges>),
 }
