@@ -6,7 +6,7 @@ use grainstore_format::{SectionKind, escape_bytes};
 use rayon::prelude::*;
 
 use super::columns::field_ranges;
-use super::damage::FileReport;
+use super::report::FileReport;
 use super::slices::{Fault, KeyCursor, PART_LEN, bits, locations, parallel_parts, required_column};
 use crate::StoreError;
 use crate::columns::item_of;

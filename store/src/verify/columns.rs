@@ -5,7 +5,7 @@ use std::ops::Range;
 use grainstore_format::{AttributeType, FieldType, SectionKind, escape_bytes};
 use rayon::prelude::*;
 
-use super::damage::FileReport;
+use super::report::FileReport;
 use super::slices::{PART_LEN, bits, locations, parallel_parts, required_column};
 use crate::StoreError;
 use crate::columns::{has_field_sections, item_of};

@@ -3,7 +3,7 @@
 use grainstore_format::{Entry, SectionKind};
 use rayon::prelude::*;
 
-use super::damage::FileReport;
+use super::report::FileReport;
 use super::slices::{PART_LEN, key_of, parallel_parts};
 use crate::StoreError;
 use crate::entry_rules::{EntryRules, EntrySlice, EntryTotals};

@@ -6,7 +6,7 @@ use grainstore_format::{
 };
 use rayon::prelude::*;
 
-use super::damage::FileReport;
+use super::report::FileReport;
 use crate::index::Frame;
 use crate::index::section::Section;
 use crate::open::{check_index_file, read_header};

@@ -1,8 +1,8 @@
 //! Checks that keys, groups, buckets and slots agree. spec.md: KEY-1 to KEY-7.
 //!
-//! Slots are in hash order, keys in ordinal order, and both may be larger than memory. So for every block of ordinals the
-//! hashes of (key hash, ordinal) are added up on both sides: the sums are equal if both sides hold the same pairs. Only
-//! blocks whose sums differ are compared pair by pair.
+//! Slots are in hash order, keys in ordinal order, and both may be larger than memory. So for every block of ordinals
+//! the hashes of (key hash, ordinal) are added up on both sides: the sums are equal if both sides hold the same pairs.
+//! Only blocks whose sums differ are compared pair by pair.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use grainstore_format::{KeyGeometry, KeyGroups, SLOT_LEN, SectionKind, hash48, mix, to_usize};
 use rayon::prelude::*;
 
-use super::damage::FileReport;
+use super::report::FileReport;
 use super::slices::{Fault, KeyCursor, PART_LEN, key_of, parallel_parts, parts};
 use crate::index::Index;
 use crate::index::numbers::numbers;

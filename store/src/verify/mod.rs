@@ -2,13 +2,26 @@
 //!
 //! Damage is reported and the check continues: a damaged piece hides no other, and a segment whose own index is lost is
 //! read through the merged one. Work is shared among threads; each needs a few megabytes, plus one LZ4 sample.
+//!
+//! | a message about | is made in |
+//! | --- | --- |
+//! | the manifest, its only segment, the length of a file or its data | `mod.rs` |
+//! | the data file of a segment: missing, another length, another fingerprint | `../segment.rs` |
+//! | header, footer, directory, the checksum of a section's piece, padding | `frame.rs` |
+//! | an entry, a chunk, the table of long samples, raw lengths | `entries.rs`, by the rules in `../entry_rules.rs` |
+//! | a key, a key group, a bucket, a slot | `keys.rs` |
+//! | an attribute, a field, a bitmap of them | `columns.rs` |
+//! | the stored bytes of a sample, an LZ4 block, alignment, bytes between samples | `samples.rs` |
+//! | a segment's index that disagrees with the merged one | `agree.rs` |
+//!
+//! `report.rs` passes all of them to the caller; `slices.rs` reads parts of sections for these checks.
 
 mod agree;
 mod columns;
-mod damage;
 mod entries;
 mod frame;
 mod keys;
+mod report;
 mod samples;
 mod slices;
 
@@ -26,8 +39,8 @@ use crate::open::{PathKind, check_is_ours, check_lone, data_end_fits, path_kind,
 use crate::segment::{AllowedPaths, ExternalData, FileTime, check_data_file};
 use crate::threads::pool;
 
-pub use damage::Damage;
-use damage::{FileReport, Reporter};
+pub use report::Damage;
+use report::{FileReport, Reporter};
 use samples::{SegmentData, SegmentIndex};
 
 /// How to verify.
@@ -151,7 +164,7 @@ fn verify_directory(reporter: &Reporter<'_>, path: &Path, allowed: AllowedPaths)
     Ok(DatasetCounts { samples, segments: segments.len() as u64 })
 }
 
-/// Refuses segments whose files are not in an allowed place. spec.md: EXT-1.
+/// Refuses segments whose files are outside the allowed directory. spec.md: EXT-1.
 fn check_paths(path: &Path, manifest: &Manifest, allowed: AllowedPaths) -> Result<(), StoreError> {
     for segment in manifest.segments().iter().filter(|segment| segment.kind != SegmentKind::Native) {
         allowed.check(path, segment)?;
@@ -279,7 +292,8 @@ impl SegmentJob<'_> {
         }
         let expected = segment.map_or(index.sample_count(), |segment| segment.sample_count);
         let ([record], true) = (index.table.records(), index.sample_count() == expected) else {
-            let (found, segments) = (index.sample_count(), index.table.len());
+            let found = index.sample_count();
+            let segments = index.table.len();
             report.damage(format!(
                 "its index has {found} samples in {segments} segments, the manifest has {expected} samples"
             ));

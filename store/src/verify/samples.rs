@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use grainstore_format::{Geometry, to_usize};
 use rayon::prelude::*;
 
-use super::damage::FileReport;
+use super::report::FileReport;
 use super::slices::{key_of, locations, parallel_parts, parts};
 use crate::StoreError;
 use crate::entry_rules::{min_offset, raw_len_fits};
@@ -181,7 +181,7 @@ struct ReadAhead<'a> {
 }
 
 impl ReadAhead<'_> {
-    /// The bytes of `range`, which lies inside the file.
+    /// The bytes of `range`, which is inside the file.
     fn read(&mut self, range: Range<u64>) -> io::Result<&[u8]> {
         let held = self.start..self.start + self.bytes.len() as u64;
         if range.start < held.start || range.end > held.end {

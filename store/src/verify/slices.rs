@@ -1,5 +1,5 @@
-//! Slices of an index's sections, read for a range of samples and not cached: `verify` needs a few megabytes per thread,
-//! for an index of any size.
+//! Slices of an index's sections, read for a range of samples and not cached: `verify` needs a few megabytes per
+//! thread, for an index of any size.
 
 use std::ops::Range;
 

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damage_is_printed_on_one_line_whatever_the_names_contain() {
+    fn damage_is_printed_on_one_line_for_any_names() {
         let damage = Damage {
             segment: Some("00003.seg".into()),
             ordinal: Some(12),
