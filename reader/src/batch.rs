@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use grainstore_store::Collection;
 
-use crate::damage::SkippedSample;
 use crate::engine::{Buffer, BufferPool};
+use crate::on_damage::SkippedSample;
 use crate::{ReadError, fields};
 
 /// Several samples. Their payloads are in one piece of memory; a sample that was requested twice is stored there once.
@@ -85,8 +85,8 @@ impl Batch {
         &self.positions
     }
 
-    /// Samples that are missing from the batch, since they cannot be read or are damaged and the epoch continues without
-    /// them ([`OnDamage::Skip`](crate::OnDamage::Skip)).
+    /// Samples that are missing from the batch, since they cannot be read or are damaged and the epoch continues
+    /// without them ([`OnDamage::Skip`](crate::OnDamage::Skip)).
     #[must_use]
     pub fn skipped(&self) -> &[SkippedSample] {
         &self.skipped
@@ -136,7 +136,8 @@ impl Batch {
         self.views[i].clone()
     }
 
-    /// The bytes of a field of sample `i`, by the field's number in the schema; `None` where the sample does not have it.
+    /// The bytes of a field of sample `i`, by the field's number in the schema; `None` where the sample does not have
+    /// it.
     ///
     /// # Errors
     /// Where there is no such field, or the index of fields cannot be read.

@@ -19,11 +19,11 @@ use crate::ReadError;
 use crate::batch::{Batch, BatchMemory};
 use crate::byte_range::ByteRange;
 use crate::check::Check;
-use crate::damage::SkippedSample;
 use crate::engine::{BLOCK_LEN, Buffer, BufferPool, Filled};
+use crate::on_damage::SkippedSample;
 use crate::plan::Positions;
 
-/// Raw samples from this many bytes on are not copied where they are read by themselves.
+/// Raw samples of at least this many bytes are not copied if they are read alone.
 pub(crate) const IN_PLACE_LEN_MIN: u64 = 64 << 10;
 
 /// A sample and where its stored bytes are.
@@ -153,8 +153,8 @@ impl BatchBuilder {
         }
     }
 
-    /// The checks of the samples of `group`: those in slots are verified, the others are verified and copied or decoded.
-    /// `stored` returns the stored bytes of each by its index; those of a slot are not looked at.
+    /// The checks of the samples of `group`: those in slots are verified, the others are verified and copied or
+    /// decoded. `stored` returns the stored bytes of each by its index; for samples in slots they are not used.
     pub(crate) fn checks<'a>(
         &'a mut self,
         group: Range<usize>,
@@ -183,8 +183,8 @@ impl BatchBuilder {
         checks
     }
 
-    /// The batch, all of whose samples have arrived, except those at the indices of `skipped`. Their positions are of an
-    /// epoch of `epoch_len`.
+    /// The batch, all of whose samples have arrived, except those at the indices of `skipped`. Their positions are of
+    /// an epoch of `epoch_len`.
     pub(crate) fn finish(
         self,
         dataset: &Collection,

@@ -18,9 +18,9 @@ use crate::check::{self, CheckTimes};
 use crate::engine::{Buffer, BufferPool, Completion, Engine, Failed, Filled, HUGE_LEN, IoMode};
 use crate::engine_pool::EnginePool;
 use crate::open_files::OpenFiles;
-use crate::patience::Patience;
+use crate::read_timeout::ReadTimeout;
 
-/// Neighbours are joined up to this length: longer reads are no faster, and shorter ones run beside each other.
+/// Neighbours are joined up to this length: longer reads are no faster, and several shorter ones run in parallel.
 const JOINED_LEN_MAX: u64 = 1 << 20;
 /// From this many reads on, they share a huge page.
 const MANY: usize = 16;
@@ -33,10 +33,10 @@ pub(crate) struct Gather<'a> {
     pub(crate) open_files: &'a OpenFiles,
     pub(crate) engines: &'a EnginePool,
     pub(crate) pool: &'a Arc<BufferPool>,
-    pub(crate) patience: &'a Patience,
+    pub(crate) timeout: &'a ReadTimeout,
 }
 
-/// A read, and which of the wanted samples it brings.
+/// A read, and which of the wanted samples it contains.
 struct SharedRead {
     range: ByteRange,
     wanted: Range<usize>,
@@ -75,7 +75,7 @@ impl Gather<'_> {
         Ok(builder.finish_as(self.dataset, ordinals.to_vec()))
     }
 
-    /// Does all reads, a round at a time. After one fails, the others are done all the same.
+    /// Does all reads, a round at a time. If one fails, the others are still done.
     fn read(&self, engine: &mut dyn Engine, reads: &[SharedRead], builder: &mut BatchBuilder) -> Result<(), ReadError> {
         let mut arrivals = Arrivals { dataset: self.dataset, builder, failed: None };
         if let Some(memory) = arrivals.builder.memory() {
@@ -124,7 +124,7 @@ impl Gather<'_> {
             let first = reads.iter().zip(&is_missing).find(|(_, is_missing)| **is_missing);
             let needed = || first.map_or_else(Default::default, |(read, _)| read.range.shown(self.dataset));
             let count = engine.in_flight();
-            self.patience.wait(engine, count, &mut completions, needed)?;
+            self.timeout.wait(engine, count, &mut completions, needed)?;
             for Completion { token, result } in completions.drain(..) {
                 let number = to_usize(token);
                 is_missing[number] = false;
@@ -258,7 +258,7 @@ mod tests {
     use crate::engine_pool::EngineSpec;
     use crate::open_files::Opening;
 
-    /// Does every read but one at once, and that one never.
+    /// Performs every read at once except one, which never completes.
     struct Losing {
         done: Vec<Completion>,
         lost: u64,
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_that_never_comes_back_is_reported_with_its_byte_range() {
+    fn a_read_that_never_completes_is_reported_with_its_byte_range() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("made");
         let mut writer = DatasetWriter::create(&path, WriterOptions::default()).unwrap();
@@ -306,9 +306,9 @@ mod tests {
             open_files: &OpenFiles::new(dataset.clone(), Opening { mode, dont_cache: false }),
             engines: &EnginePool::new(EngineSpec { mode, choice, threads, queue_len: 1 }).unwrap(),
             pool: &Arc::new(BufferPool::new(1 << 20)),
-            patience: &Patience::new(Duration::from_millis(20)),
+            timeout: &ReadTimeout::new(Duration::from_millis(20)),
         };
-        // Too far from each other to be read together.
+        // The samples are too far from each other to be read together.
         let locate = |ordinal| LocatedSample { ordinal, location: dataset.locate(ordinal).unwrap() };
         let located: Vec<LocatedSample> = (0..20).step_by(2).map(locate).collect();
         for lost in [0, 3, 9] {
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_that_overlap_in_a_damaged_index_are_read_apart() {
+    fn samples_that_overlap_in_a_damaged_index_are_read_separately() {
         assert_eq!(
             ranges(&[(0, 100, 50), (0, 120, 5), (0, u64::MAX, 9)]),
             [(100, 50, 1), (120, 5, 1), (u64::MAX, 9, 1)]

@@ -2,7 +2,8 @@
 //!
 //! A [`Reader`] fetches samples by ordinal or key, one by one or many at once, and runs epochs: [`Reader::epoch`]
 //! gives an iterator of batches whose order is a pure function ([`plan`]) of dataset, seed and epoch, and whose bytes
-//! are read ahead of their need ([`engine`]) within a memory bound. Every byte that is returned has passed its checksum.
+//! are read ahead of their need ([`engine`]) within a memory bound. Every byte that is returned has passed its
+//! checksum.
 //!
 //! ```
 //! use grainstore_reader::{EpochOptions, Reader, ReaderOptions};
@@ -60,12 +61,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It does not decode payloads into images or tensors. A sample is in memory as a whole, and twice while it is copied from
-//! the read's buffer into its batch; [`Reader::stream`] reads one in parts. Batches that have been returned belong to the
-//! caller and do not count towards the memory bound. Keys, attributes and sizes come from [`Reader::collection`].
+//! It does not decode payloads into images or tensors. A sample is in memory as a whole, and twice while it is copied
+//! from the read's buffer into its batch; [`Reader::stream`] reads one in parts. Batches that have been returned belong
+//! to the caller and do not count towards the memory bound. Keys, attributes and sizes come from
+//! [`Reader::collection`].
 //!
-//! Limits: Linux and other Unix systems, 64 bits. A forked process may use the reader and the batches that it inherits; an
-//! epoch belongs to the process that began it, and ends with an error elsewhere.
+//! Limits: Linux and other Unix systems, 64 bits. A forked process may use the reader and the batches that it inherits;
+//! an epoch belongs to the process that began it, and ends with an error elsewhere.
 #![forbid(unsafe_code)]
 
 mod batch;
@@ -73,7 +75,6 @@ mod batch_builder;
 mod byte_range;
 mod check;
 mod chunk_extents;
-mod damage;
 mod engine_choice;
 mod engine_pool;
 mod epoch;
@@ -82,8 +83,9 @@ mod expression;
 mod fields;
 mod gather;
 mod io;
+mod on_damage;
 mod open_files;
-mod patience;
+mod read_timeout;
 mod reader;
 mod sample;
 mod single;
@@ -91,7 +93,6 @@ mod state;
 mod stream;
 
 pub use batch::Batch;
-pub use damage::{OnDamage, SkippedSample};
 pub use engine_choice::{EngineChoice, ParseEngineError};
 pub use epoch::{Epoch, EpochOptions, EpochPlan, EpochStats, Stages};
 pub use error::ReadError;
@@ -100,6 +101,7 @@ pub use grainstore_engine as engine;
 pub use grainstore_plan as plan;
 pub use grainstore_plan::{Subset, SubsetError};
 pub use io::{Io, IoChoice, ParseIoError};
+pub use on_damage::{OnDamage, SkippedSample};
 pub use reader::{Reader, ReaderOptions};
 pub use sample::Sample;
 pub use state::{EpochState, StateError};

@@ -16,8 +16,8 @@ use crate::epoch::{Cache, Epoch, EpochInputs, EpochOptions, EpochPlan, NextEpoch
 use crate::gather::Gather;
 use crate::io::{Io, IoChoice};
 use crate::open_files::{OpenFiles, Opening};
-use crate::patience::Patience;
 use crate::plan::Extents;
+use crate::read_timeout::ReadTimeout;
 use crate::single::Single;
 use crate::stream::SampleStream;
 use crate::{Batch, ReadError, Sample};
@@ -41,15 +41,15 @@ pub struct ReaderOptions {
     /// (before Linux 6.14) or the file system does not support this, reads continue without it, and [`Reader::notices`]
     /// reports so. Direct reads never leave anything in the page cache, mapped ones always do.
     pub dont_cache: bool,
-    /// Memory of the cache in bytes: it keeps extents that an epoch has read, as they are stored, for later epochs. Nothing
-    /// is ever evicted. With 0 there is no cache. If all of the dataset (or subset) fits, a second epoch reads nothing;
-    /// otherwise it reads what did not fit. Mapped files need no cache. A forked process starts its own.
+    /// Memory of the cache in bytes: it keeps extents that an epoch has read, as they are stored, for later epochs.
+    /// Nothing is ever evicted. With 0 there is no cache. If all of the dataset (or subset) fits, a second epoch reads
+    /// nothing; otherwise it reads what did not fit. Mapped files need no cache. A forked process starts its own.
     pub cache_bytes: u64,
     /// Which generation of each dataset is opened, counted from 0, the oldest; `None`: the newest.
     /// [`Dataset::generation_of`](grainstore_store::Dataset::generation_of) finds the one that a state is of.
     pub generation: Option<usize>,
-    /// Whether an adopted dataset may name files outside its parent directory. A dataset from somebody else could name any
-    /// file of this machine. A dataset that is already open keeps the setting that it was opened with.
+    /// Whether an adopted dataset may name files outside its parent directory. A dataset from an untrusted origin could
+    /// name any file of this machine. A dataset that is already open keeps the setting that it was opened with.
     pub allow_external: bool,
     /// How long a read of a batch or an epoch may take before it ends with an error that names it. A single
     /// `get` reads in the caller's thread and waits as long as the system does.
@@ -87,7 +87,7 @@ pub struct Reader {
     extents: OnceLock<Arc<Extents>>,
     cache_bytes: u64,
     cache: ForkLock<Option<Arc<Cache>>>,
-    patience: Patience,
+    timeout: ReadTimeout,
     next: Arc<NextEpoch>,
 }
 
@@ -95,8 +95,8 @@ impl Reader {
     /// Opens the dataset, or the native segment, at `path`.
     ///
     /// # Errors
-    /// If there is no dataset or no such generation, or it is damaged; if its files should be mapped and cannot be; if an
-    /// option is invalid, or the requested engine cannot be started.
+    /// If there is no dataset or no such generation, or it is damaged; if its files should be mapped and cannot be; if
+    /// an option is invalid, or the requested engine cannot be started.
     pub fn open(path: impl AsRef<Path>, options: ReaderOptions) -> Result<Self, ReadError> {
         Self::open_all(&[path], options)
     }
@@ -144,7 +144,7 @@ impl Reader {
         }
         let threads = NonZeroUsize::new(options.threads).unwrap_or(NonZeroUsize::MIN);
         let pool = Arc::new(BufferPool::new(POOL_LEN));
-        let patience = Patience::new(options.timeout);
+        let timeout = ReadTimeout::new(options.timeout);
         let spec = EngineSpec { mode: io.mode, choice: options.engine, threads, queue_len: options.queue_len };
         let engines = EnginePool::new(spec)?;
         Ok(Self {
@@ -156,7 +156,7 @@ impl Reader {
             extents: OnceLock::new(),
             cache_bytes: options.cache_bytes,
             cache: ForkLock::default(),
-            patience,
+            timeout,
             next: Arc::default(),
         })
     }
@@ -195,8 +195,8 @@ impl Reader {
         self.single().sample(ordinal)
     }
 
-    /// Reads the payload of one sample into `payload`, whose bytes are replaced: for callers that read many samples, one
-    /// after the other, and want to reuse the memory. After an error, its bytes are arbitrary.
+    /// Reads the payload of one sample into `payload`, whose bytes are replaced: for callers that read many samples,
+    /// one after the other, and want to reuse the memory. After an error, its bytes are arbitrary.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -205,9 +205,9 @@ impl Reader {
     }
 
     /// Reads one sample of at most `len_max` bytes from a mapped file: `copy` makes a copy of its payload, which is
-    /// checked and returned. `None` if the sample is longer or compressed, its file is not mapped, or its entry is not in
-    /// memory or its file not open yet, as before the first [`get`](Self::get). This waits for nothing except pages of
-    /// the map.
+    /// checked and returned. `None` if the sample is longer or compressed, its file is not mapped, or its entry is not
+    /// in memory or its file not open yet, as before the first [`get`](Self::get). This waits for nothing except pages
+    /// of the map.
     ///
     /// # Errors
     /// If the copy is damaged.
@@ -220,8 +220,8 @@ impl Reader {
         self.single().copied(ordinal, len_max, copy)
     }
 
-    /// The payload of one sample as a stream, for a sample that is too large for memory. The last bytes are returned only
-    /// if the checksum of all of them is right.
+    /// The payload of one sample as a stream, for a sample that is too large for memory. The last bytes are returned
+    /// only if the checksum of all of them is right.
     ///
     /// # Errors
     /// If there is no such sample or its file cannot be opened. Damage is reported while the bytes are read.
@@ -229,7 +229,8 @@ impl Reader {
         SampleStream::open(&self.single(), ordinal)
     }
 
-    /// Reads the sample of a key; `None` if no sample has it. Of several datasets, the first one that has the key is used.
+    /// Reads the sample of a key; `None` if no sample has it. Of several datasets, the first one that has the key is
+    /// used.
     ///
     /// # Errors
     /// As [`get`](Self::get), and if the index of keys cannot be read or is damaged.
@@ -237,8 +238,8 @@ impl Reader {
         self.dataset.find(key)?.map(|ordinal| self.get(ordinal)).transpose()
     }
 
-    /// Reads many samples at once, in the given order: a sample that occurs several times is read once, and samples that
-    /// are close to each other are read together.
+    /// Reads many samples at once, in the given order: a sample that occurs several times is read once, and samples
+    /// that are close to each other are read together.
     ///
     /// # Errors
     /// As [`get`](Self::get); if several samples fail, the error names the one of the lowest ordinal.
@@ -246,15 +247,15 @@ impl Reader {
         self.gather().batch(ordinals)
     }
 
-    /// Begins an epoch, with a plan and an engine of its own. The first epoch also loads the index. It does not wait for a
-    /// large one: once the first batch is ready, another thread loads it, and until then samples are located one by one.
-    /// If the index turns out to be damaged, the epoch ends with that error; no byte that fails a checksum is ever
-    /// returned.
+    /// Begins an epoch, with a plan and an engine of its own. The first epoch also loads the index. It does not wait
+    /// for a large one: once the first batch is ready, another thread loads it, and until then samples are located one
+    /// by one. If the index turns out to be damaged, the epoch ends with that error; no byte that fails a checksum is
+    /// ever returned.
     ///
     /// # Errors
     /// If the index is damaged; the dataset or the subset is empty; there is no such rank; the state to resume from is
-    /// of another epoch; the number of lanes does not suit; the window is smaller than an extent; or no engine or thread
-    /// can be started.
+    /// of another epoch; the number of lanes does not suit; the window is smaller than an extent; or no engine or
+    /// thread can be started.
     pub fn epoch(&self, options: &EpochOptions) -> Result<Epoch, ReadError> {
         self.dataset.load_if_small()?;
         let inputs = EpochInputs {
@@ -262,15 +263,15 @@ impl Reader {
             open_files: &self.open_files,
             extents: self.extents()?,
             engines: &self.engines,
-            patience: self.patience.clone(),
+            timeout: self.timeout.clone(),
             cache: self.cache()?,
             next: &self.next,
         };
         Epoch::new(options, inputs)
     }
 
-    /// The plan of an epoch: its order and this rank's share of it, to be inspected without reading any payload. Reads only
-    /// the parts of the index that the order needs.
+    /// The plan of an epoch: its order and this rank's share of it, to be inspected without reading any payload. Reads
+    /// only the parts of the index that the order needs.
     ///
     /// # Errors
     /// As [`epoch`](Self::epoch), except those of the engine.
@@ -321,7 +322,7 @@ impl Reader {
             open_files: &self.open_files,
             engines: &self.engines,
             pool: &self.pool,
-            patience: &self.patience,
+            timeout: &self.timeout,
         }
     }
 

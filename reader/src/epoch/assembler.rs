@@ -12,6 +12,7 @@ use grainstore_store::Collection;
 
 use super::epoch_plan::EpochPlan;
 use super::schedule::{ReadSchedule, SlotAddress};
+use super::unit_number::UnitNumber;
 use super::walk::LaneTurns;
 use crate::ReadError;
 use crate::batch_builder::{BatchBuilder, LocatedSample, is_in_place};
@@ -44,7 +45,7 @@ struct BatchesOfEpoch {
 pub(super) struct BatchUnderConstruction {
     pub(super) builder: BatchBuilder,
     /// By sample.
-    pub(super) units: Arc<[u32]>,
+    pub(super) units: Arc<[UnitNumber]>,
     pub(super) positions: Positions,
 }
 

@@ -1,7 +1,7 @@
 //! The thread that makes an epoch's batches: it drives the reads, verifies and copies, and sends batches.
 //!
-//! Where another epoch is to follow, its units follow those of this one in the schedule, and its batches in the channel:
-//! so its first extents are read before this one ends.
+//! If another epoch follows, its units follow those of this one in the schedule, and its batches in the
+//! channel: so its first extents are read before this one ends.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,13 +17,14 @@ use super::in_flight::Arrived;
 use super::pipeline::Pipeline;
 use super::series::EpochSeries;
 use super::stats::EpochStats;
+use super::unit_number::UnitNumber;
 use crate::ReadError;
 use crate::batch::Batch;
 use crate::batch_builder::LocatedSample;
 use crate::check::{CheckTimes, Checkers};
 use crate::engine::{BLOCK_LEN, Filled};
 
-/// Stored bytes that one thread verifies and copies before more reads are looked after.
+/// Stored bytes that one thread verifies and copies before completed reads are taken and more are submitted.
 const GROUP_LEN: u64 = 1 << 20;
 /// Stored bytes after which it is checked whether the threads keep up.
 const PACE_LEN: u64 = 64 << 20;
@@ -95,9 +96,9 @@ impl BatchMaker {
         Self { dataset, series, pipeline, channel, checkers, damage, plans, done: WorkDone::default() }
     }
 
-    /// Works until the epochs are done, something fails, or nobody wants more.
+    /// Works until the epochs are done, something fails, or the caller wants no more.
     pub(super) fn run(mut self, first: EpochPlan) {
-        // Also where this panics: the caller would wait for ever.
+        // Closes the channel even if this panics: otherwise the caller would wait forever.
         let _guard = ChannelGuard(Arc::clone(&self.channel));
         if let Err(error) = self.make_all(first) {
             self.channel.put(Message::Failed(error), 0);
@@ -141,7 +142,7 @@ impl BatchMaker {
         if self.dataset.is_loaded() {
             return Ok(());
         }
-        // To locate the samples of the next batch takes a while until then.
+        // Until then, locating the samples of the next batch takes long.
         self.channel.flush();
         Ok(self.dataset.load_ahead()?)
     }
@@ -156,10 +157,10 @@ impl BatchMaker {
         while start < samples.len() {
             let group = start..start + self.group_len(&samples[start..]);
             start = group.end;
-            self.visit(group.clone(), &samples, &units, &mut visited)?;
+            self.wait_for_samples(group.clone(), &samples, &units, &mut visited)?;
             self.check(group, &samples, &visited)?;
             for arrived in visited.drain(..) {
-                self.pipeline.leave(arrived)?;
+                self.pipeline.finish_sample(arrived)?;
             }
             self.pipeline.in_flight.poll()?;
         }
@@ -186,17 +187,17 @@ impl BatchMaker {
         samples.iter().take_while(within).count().max(1)
     }
 
-    /// Waits for samples of the batch.
-    fn visit(
+    /// Waits for the samples of a group. Appends to `visited` where the bytes of each of them are.
+    fn wait_for_samples(
         &mut self,
         group: Range<usize>,
         samples: &[LocatedSample],
-        units: &[u32],
+        units: &[UnitNumber],
         visited: &mut Vec<Arrived>,
     ) -> Result<(), ReadError> {
         for index in group {
             let sample = &samples[index];
-            let arrived = self.pipeline.visit(units[index], &sample.location)?;
+            let arrived = self.pipeline.wait_for_sample(units[index], &sample.location)?;
             if arrived.failed {
                 self.recover(arrived, index, sample)?;
             } else if arrived.in_place {
@@ -216,7 +217,7 @@ impl BatchMaker {
         Ok(())
     }
 
-    /// Continues after a read that failed, if that is wanted: without the sample, or with what it reads by itself.
+    /// Continues after a failed read if the epoch skips damage: without the sample, or with its bytes read alone.
     fn recover(&mut self, arrived: Arrived, index: usize, sample: &LocatedSample) -> Result<(), ReadError> {
         let Pipeline { assembler, in_flight, .. } = &mut self.pipeline;
         let Some(batch) = assembler.current() else { return Err(ReadError::bug("no batch is under construction")) };
@@ -267,7 +268,7 @@ impl BatchMaker {
         self.channel.put(Message::Batch(batch, stats), len);
     }
 
-    /// `false` where nobody wants more. Reads continue meanwhile.
+    /// Waits for room in the channel, while reads continue; `false` if the caller wants no more.
     fn wait_for_room(&mut self) -> Result<bool, ReadError> {
         let begin = Instant::now();
         while !self.channel.has_room() && !self.channel.is_stopped() {
@@ -280,10 +281,10 @@ impl BatchMaker {
         Ok(!self.channel.is_stopped())
     }
 
-    /// Once all units of the epochs so far are submitted, continues with the next epoch, if there is to be one.
+    /// Once all units of the epochs so far are submitted, continues with the next epoch, if one was requested.
     fn append_next(&mut self) -> Result<(), ReadError> {
         if self.plans.len() < 2 && self.pipeline.schedule.is_exhausted() && self.channel.is_followed() {
-            // Planning takes a while.
+            // Planning takes long: the caller gets what is ready.
             self.channel.flush();
             if let Some(epoch) = self.series.next()? {
                 self.append(epoch)?;
@@ -317,7 +318,7 @@ impl BatchMaker {
         stats
     }
 
-    /// Starts more threads where verifying and copying is most of what this thread does.
+    /// Starts more threads if this thread spends most of its time on verifying and copying.
     fn check_pace(&mut self) {
         let stored_bytes = self.done.stats.stored_bytes;
         let now = PaceMark { at: Instant::now(), stored_bytes, checking: self.done.checking };

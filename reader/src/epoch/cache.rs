@@ -1,4 +1,4 @@
-//! A cache of whole extents: what came in stays in, and what finds no room is read as without a cache.
+//! A cache of whole extents: cached extents stay, and extents for which there is no room are read as without a cache.
 //!
 //! An epoch needs every sample once, and the next epoch needs them again in another order: what was used last is no
 //! more likely to be needed next than anything else. So nothing is ever evicted to make room, and the share of samples
@@ -80,7 +80,7 @@ pub(super) struct ArrivingExtent {
     reservation: u64,
 }
 
-/// What has become of an extent that a unit reads into the cache.
+/// The state of an extent that a unit reads into the cache.
 pub(super) enum Arrival {
     Cached(Arc<CachedExtent>),
     Pending,
@@ -88,7 +88,7 @@ pub(super) enum Arrival {
     Abandoned,
 }
 
-/// Room for an extent that is being read. Dropping it gives the room up.
+/// Room for an extent that is being read. Dropping it frees the room.
 pub(super) struct Reservation {
     cache: Arc<Cache>,
     extent: u32,
@@ -121,8 +121,8 @@ impl Cache {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Where the bytes come from that samples of one extent need, `ordinal` among them; `ranges` are the reads that would
-    /// fetch them.
+    /// Where the bytes come from that samples of one extent need, `ordinal` among them; `ranges` are the reads that
+    /// would fetch them.
     pub(super) fn supply(
         self: &Arc<Self>,
         dataset: &Collection,
@@ -180,7 +180,7 @@ fn all_covered<'a>(ranges: &[ByteRange], parts: impl Iterator<Item = &'a ByteRan
 }
 
 impl ArrivingExtent {
-    /// What has become of it. `ranges` are the bytes that are needed of it.
+    /// The state of the extent. `ranges` are the bytes of it that are needed.
     pub(super) fn arrival(&self, ranges: &[ByteRange]) -> Arrival {
         match self.cache.contents.lock().as_ref().and_then(|contents| contents.entries.get(&self.extent)) {
             Some(CacheEntry::Cached(cached)) if cached.covers(ranges) => Arrival::Cached(Arc::clone(cached)),
@@ -206,7 +206,7 @@ impl Reservation {
         }
     }
 
-    /// Lets others read the extent: this read of it has failed. The room is given up with the buffers.
+    /// Lets others read the extent, since this read of it has failed. Its room is freed with the buffers.
     pub(super) fn give_up(&mut self) {
         if std::mem::take(&mut self.has_entry)
             && let Some(mut contents) = self.cache.contents.lock()

@@ -115,7 +115,7 @@ impl<T> Channel<T> {
         self.room_in(&self.lock())
     }
 
-    /// Waits until there is room, or the maker is to stop.
+    /// Waits until there is room, or the maker must stop.
     pub(super) fn wait_for_room(&self) {
         let mut queue = self.lock();
         if self.room_in(&queue) || self.is_stopped() {
@@ -148,7 +148,7 @@ impl<T> Channel<T> {
         self.followed.load(Ordering::Acquire)
     }
 
-    /// True once the maker is to stop, for code that waits for something else meanwhile.
+    /// A flag that is true once the maker must stop, for code that waits for something else.
     pub(super) fn stop_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stopped)
     }
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_full_by_count_or_by_bytes_but_holds_two_whatever_they_are() {
+    fn it_is_full_by_count_or_by_bytes_but_always_holds_two() {
         let many = channel(3, 100);
         let large = channel(64, 100);
         for item in 0..3 {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_with_little_time_learns_whether_there_is_an_item() {
+    fn a_caller_with_a_short_timeout_learns_whether_there_is_an_item() {
         let channel = channel(64, 1 << 20);
         assert!(!channel.is_ready_within(Duration::ZERO));
         channel.put(7, 1);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_maker_that_waits_for_room_is_released_when_it_is_to_stop() {
+    fn a_maker_that_waits_for_room_is_woken_by_a_stop() {
         let channel = channel(2, 10);
         channel.put(0, 10);
         channel.put(1, 10);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::ReadError;
-use crate::damage::OnDamage;
 use crate::engine::Filled;
+use crate::on_damage::OnDamage;
 
 /// What is wrong with samples of the batch under construction, where the epoch continues without them.
 pub(super) struct DamagedSamples {
@@ -25,7 +25,7 @@ impl DamagedSamples {
         self.on_damage == OnDamage::Skip
     }
 
-    /// Notes what is wrong with a sample of the batch, once. Returns the error where the epoch is to end with it, or
+    /// Notes what is wrong with a sample of the batch, once. Returns the error where the epoch ends with it, or
     /// where the sample is not the cause.
     pub(super) fn note(&mut self, index: usize, error: ReadError) -> Result<(), ReadError> {
         let is_of_sample = matches!(
@@ -53,7 +53,7 @@ impl DamagedSamples {
         self.kept.clear();
     }
 
-    /// What the batch, whose samples have all been visited, is without.
+    /// The samples that are missing from the batch, once all of its samples have been visited.
     pub(super) fn take_skipped(&mut self) -> BTreeMap<usize, ReadError> {
         std::mem::take(&mut self.skipped)
     }

@@ -10,7 +10,8 @@ use crate::ReadError;
 use crate::plan::{Extents, Order, Plan, PlanError, PlannedBatches, Share};
 use crate::state::EpochState;
 
-/// The order of an epoch and this rank's share of it. It determines all that will be read, and nothing is read for it.
+/// The order of an epoch and this rank's share of it. It determines everything that the epoch reads; making it reads no
+/// sample.
 #[derive(Clone, Debug)]
 pub struct EpochPlan {
     plan: Plan,

@@ -1,12 +1,12 @@
 //! Units in flight: the one owner of what is read and not yet delivered, and of its memory.
 //!
 //! ```text
-//! submit -> | ahead: being read, or read      | begin -> | begun: its lane visits its samples | leave (last) -> gone
-//!           | counts against the budget       |          | counts for the window              |
+//! submit -> | ahead: being read, or read | begin_visit -> | visited: its lane takes its samples | -> removed
+//!           | counts against the budget  |                | counts for the window               |
 //! ```
 //!
-//! Memory goes back to the arena when the last sample is left. What failed is reported when its sample is visited, so
-//! after all batches before it.
+//! `finish_sample` removes a unit after its last sample, and its memory goes back to the arena. A failure is reported
+//! when its sample is visited, so after all batches before it.
 
 use std::mem;
 use std::time::Duration;
@@ -18,6 +18,7 @@ use super::cache::Arrival;
 use super::read_unit::{PartState, ReadUnit, UnitPart};
 use super::segment_reads::SegmentReads;
 use super::stats::EpochStats;
+use super::unit_number::UnitNumber;
 use crate::ReadError;
 use crate::byte_range::ByteRange;
 use crate::engine::{self, Buffer, Completion, Failed, Filled};
@@ -35,14 +36,14 @@ pub(super) struct InFlight {
     ahead: Ahead,
     held_len: u64,
     held_len_max: u64,
-    /// What the read of a sample by itself came to.
+    /// The result of reading a sample by itself.
     alone: Option<Result<Filled, Failed>>,
     /// Samples of units whose bytes were in the cache.
     cached_count: u64,
     completions: Vec<Completion>,
 }
 
-/// Units that are submitted and not begun.
+/// Units that are submitted and not visited yet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ahead {
     pub(super) count: u64,
@@ -53,7 +54,7 @@ pub(super) struct Ahead {
 /// Where the bytes of a visited sample are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrived {
-    unit: u32,
+    unit: UnitNumber,
     part: u32,
     /// Whether they are in its batch.
     pub(super) in_place: bool,
@@ -62,7 +63,7 @@ pub(super) struct Arrived {
 }
 
 impl InFlight {
-    /// `expected_len` is the memory that units take at a time, about.
+    /// `expected_len` is about the memory that units take at a time, in bytes.
     pub(super) fn new(reads: SegmentReads, expected_len: u64) -> Self {
         Self {
             reads,
@@ -77,24 +78,25 @@ impl InFlight {
         }
     }
 
-    /// Units that are submitted and not begun.
+    /// Units that are submitted and not visited yet.
     pub(super) fn ahead(&self) -> Ahead {
         self.ahead
     }
 
-    pub(super) fn is_submitted(&self, unit: u32) -> bool {
+    pub(super) fn is_submitted(&self, unit: UnitNumber) -> bool {
         self.unit(unit).is_some()
     }
 
+    /// Whether a lane has begun to visit the unit.
     #[inline]
-    pub(super) fn is_begun(&self, unit: u32) -> bool {
-        self.unit(unit).is_some_and(|unit| unit.is_begun)
+    pub(super) fn is_visited(&self, unit: UnitNumber) -> bool {
+        self.unit(unit).is_some_and(|unit| unit.is_visited)
     }
 
-    /// A lane begins to visit a submitted unit: it is no longer ahead.
-    pub(super) fn begin(&mut self, unit: u32) {
-        let Some(unit) = self.units.get_mut(unit as usize).and_then(Option::as_mut) else { return };
-        unit.is_begun = true;
+    /// Marks a submitted unit as visited by its lane: it is no longer ahead.
+    pub(super) fn begin_visit(&mut self, unit: UnitNumber) {
+        let Some(unit) = self.units.get_mut(unit.index()).and_then(Option::as_mut) else { return };
+        unit.is_visited = true;
         self.ahead.count -= 1;
         self.ahead.len -= unit.len;
         if unit.was_cached {
@@ -102,9 +104,9 @@ impl InFlight {
         }
     }
 
-    /// Waits for a sample of a begun unit. [`leave`](Self::leave) is to follow.
+    /// Waits for a sample of a visited unit. The caller then calls [`finish_sample`](Self::finish_sample).
     #[inline]
-    pub(super) fn wait_for(&mut self, number: u32, location: &Location) -> Result<Arrived, ReadError> {
+    pub(super) fn wait_for_sample(&mut self, number: UnitNumber, location: &Location) -> Result<Arrived, ReadError> {
         loop {
             let unit = self.unit_mut(number)?;
             if unit.arriving.is_some() {
@@ -131,7 +133,7 @@ impl InFlight {
         }
     }
 
-    /// The stored bytes of a sample that was waited for and not left; none where they are in its batch.
+    /// The stored bytes of a sample that has arrived and is not finished; none where they are in its batch.
     pub(super) fn stored(&self, arrived: Arrived, location: &Location) -> &[u8] {
         match self.unit(arrived.unit).and_then(|unit| unit.part(arrived.part)) {
             Some(UnitPart { range, state: PartState::Filled(filled) }) => range.stored(filled, location),
@@ -164,7 +166,7 @@ impl InFlight {
         part.is_some_and(|part| part.range == ByteRange::of_sample(location))
     }
 
-    /// Takes back the buffer of a sample's read, which failed.
+    /// Takes back the buffer of a read that failed.
     pub(super) fn give(&mut self, arrived: Arrived, buffer: Buffer) {
         match self.unit(arrived.unit).and_then(|unit| unit.reservation.as_deref()) {
             Some(reservation) => reservation.give(buffer),
@@ -187,15 +189,16 @@ impl InFlight {
         result.map_err(|failed| ReadError::unreadable(self.dataset(), ordinal, failed.error))
     }
 
-    /// A visited sample is done with. Returns the number of its unit if it was the unit's last: it is free again.
+    /// Ends the visit of a sample. If it was the last one of its unit, removes the unit and returns its number, which
+    /// is free again.
     #[inline]
-    pub(super) fn leave(&mut self, arrived: Arrived) -> Result<Option<u32>, ReadError> {
+    pub(super) fn finish_sample(&mut self, arrived: Arrived) -> Result<Option<UnitNumber>, ReadError> {
         let unit = self.unit_mut(arrived.unit)?;
-        unit.left_count -= 1;
-        if unit.left_count > 0 {
+        unit.unfinished_count -= 1;
+        if unit.unfinished_count > 0 {
             return Ok(None);
         }
-        self.let_go(arrived.unit)?;
+        self.remove(arrived.unit)?;
         Ok(Some(arrived.unit))
     }
 
@@ -245,7 +248,7 @@ impl InFlight {
 
     /// Waits for the extent that another unit reads; if that fails, reads what the unit needs.
     #[cold]
-    fn wait_for_extent(&mut self, number: u32) -> Result<(), ReadError> {
+    fn wait_for_extent(&mut self, number: UnitNumber) -> Result<(), ReadError> {
         let Some(arriving) = self.unit_mut(number)?.arriving.take() else { return Ok(()) };
         let (extent, ranges) = *arriving;
         loop {
@@ -261,17 +264,17 @@ impl InFlight {
                 Arrival::Abandoned => break,
             }
         }
-        // Out of the table meanwhile, since submitting needs the rest of it.
+        // Taken out of the table, since submitting borrows the rest of `self`.
         let mut unit = self.take_unit(number)?;
         let len_before = unit.len;
         let submitted = self.submit_ranges(&mut unit, ranges, number, None);
         self.hold(unit.len - len_before);
-        self.units[number as usize] = Some(unit);
+        self.units[number.index()] = Some(unit);
         submitted
     }
 
     /// Removes a unit and takes its buffers back.
-    fn let_go(&mut self, number: u32) -> Result<(), ReadError> {
+    fn remove(&mut self, number: UnitNumber) -> Result<(), ReadError> {
         if self.unit_mut(number)?.reservation.is_some() {
             // It has more parts than its samples need.
             self.wait_for_all_parts(number)?;
@@ -294,7 +297,7 @@ impl InFlight {
         Ok(())
     }
 
-    fn wait_for_all_parts(&mut self, number: u32) -> Result<(), ReadError> {
+    fn wait_for_all_parts(&mut self, number: UnitNumber) -> Result<(), ReadError> {
         loop {
             let missing = self.unit_mut(number)?.parts().find(|part| matches!(part.state, PartState::Reading));
             let Some(range) = missing.map(|part| part.range) else { return Ok(()) };
@@ -302,14 +305,14 @@ impl InFlight {
         }
     }
 
-    /// Waits until something has arrived; `needed` is what it waits for.
+    /// Waits until some read has completed. `needed` is the byte range that the caller needs, for the error.
     fn wait(&mut self, needed: ByteRange) -> Result<(), ReadError> {
         self.reads.wait(needed, &mut self.completions)?;
         self.distribute();
         Ok(())
     }
 
-    /// Gives what has arrived to its units.
+    /// Passes completions to their units.
     fn distribute(&mut self) {
         for Completion { token, result } in self.completions.drain(..) {
             if token == ALONE {
@@ -317,7 +320,7 @@ impl InFlight {
                 continue;
             }
             let (number, part) = unit_and_part(token);
-            let unit = self.units.get_mut(number as usize).and_then(Option::as_mut);
+            let unit = self.units.get_mut(number.index()).and_then(Option::as_mut);
             debug_assert!(unit.is_some(), "a unit is held until all of its parts have arrived");
             let Some(unit) = unit else { continue };
             let Some(part) = unit.part_mut(part) else { continue };
@@ -343,28 +346,28 @@ impl InFlight {
     }
 
     #[inline]
-    fn unit(&self, number: u32) -> Option<&ReadUnit> {
-        self.units.get(number as usize).and_then(Option::as_ref)
+    fn unit(&self, number: UnitNumber) -> Option<&ReadUnit> {
+        self.units.get(number.index()).and_then(Option::as_ref)
     }
 
     #[inline]
-    fn unit_mut(&mut self, number: u32) -> Result<&mut ReadUnit, ReadError> {
-        let unit = self.units.get_mut(number as usize).and_then(Option::as_mut);
-        unit.ok_or_else(|| ReadError::bug("a sample is visited whose unit is not in flight"))
+    fn unit_mut(&mut self, number: UnitNumber) -> Result<&mut ReadUnit, ReadError> {
+        let unit = self.units.get_mut(number.index()).and_then(Option::as_mut);
+        unit.ok_or_else(|| ReadError::bug("the unit of a visited sample is not in flight"))
     }
 
-    fn take_unit(&mut self, number: u32) -> Result<ReadUnit, ReadError> {
-        let unit = self.units.get_mut(number as usize).and_then(Option::take);
-        unit.ok_or_else(|| ReadError::bug("a unit is let go that is not in flight"))
+    fn take_unit(&mut self, number: UnitNumber) -> Result<ReadUnit, ReadError> {
+        let unit = self.units.get_mut(number.index()).and_then(Option::take);
+        unit.ok_or_else(|| ReadError::bug("a removed unit is not in flight"))
     }
 }
 
 /// The token of a read: its unit's number, and the index of the part in it.
-fn token_of(unit: u32, part: u32) -> u64 {
-    u64::from(unit) << 32 | u64::from(part)
+fn token_of(unit: UnitNumber, part: u32) -> u64 {
+    u64::from(unit.0) << 32 | u64::from(part)
 }
 
-fn unit_and_part(token: u64) -> (u32, u32) {
+fn unit_and_part(token: u64) -> (UnitNumber, u32) {
     #[expect(clippy::cast_possible_truncation, reason = "a token is two numbers of 32 bits")]
-    ((token >> 32) as u32, token as u32)
+    (UnitNumber((token >> 32) as u32), token as u32)
 }

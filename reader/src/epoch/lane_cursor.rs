@@ -1,7 +1,8 @@
-//! Where a lane is: the unit whose samples it visits, and those that it visits next.
+//! The position of a lane: the unit that it visits, and the units that it visits next.
 
 use std::collections::VecDeque;
 
+use super::unit_number::UnitNumber;
 use super::walk::VisitedSamples;
 use crate::plan::Extents;
 
@@ -9,23 +10,23 @@ use crate::plan::Extents;
 #[derive(Debug, Default)]
 pub(super) struct LaneCursor {
     /// The number of the unit whose samples are visited now.
-    unit: u32,
+    unit: UnitNumber,
     /// Its samples in the order of their visit, as distances from an ordinal: 2 bytes a sample, since lanes hold many.
     offsets: Vec<u16>,
     base: u64,
     next: usize,
     /// The units after it.
-    waiting: VecDeque<(u32, VisitedSamples)>,
+    waiting: VecDeque<(UnitNumber, VisitedSamples)>,
 }
 
 impl LaneCursor {
-    /// Appends samples of a unit. A unit that was joined of several comes several times.
-    pub(super) fn push(&mut self, unit: u32, samples: VisitedSamples) {
+    /// Appends samples of a unit. A unit that was joined from several is appended several times.
+    pub(super) fn push(&mut self, unit: UnitNumber, samples: VisitedSamples) {
         self.waiting.push_back((unit, samples));
     }
 
     /// The next sample: its unit's number, and its ordinal. `None` where no further unit is known.
-    pub(super) fn next(&mut self, extents: &Extents) -> Option<(u32, u64)> {
+    pub(super) fn next(&mut self, extents: &Extents) -> Option<(UnitNumber, u64)> {
         if self.next == self.offsets.len() {
             let (unit, samples) = self.waiting.pop_front()?;
             self.unit = unit;
@@ -50,12 +51,14 @@ mod tests {
         let extents = builder.finish();
         let mut lane = LaneCursor::default();
         assert_eq!(lane.next(&extents), None);
-        lane.push(7, VisitedSamples::Consecutive(4..6));
-        lane.push(3, VisitedSamples::One(0));
-        let three = [lane.next(&extents), lane.next(&extents), lane.next(&extents)];
-        assert_eq!(three, [Some((7, 4)), Some((7, 5)), Some((3, 0))]);
+        let seven = UnitNumber(7);
+        let three = UnitNumber(3);
+        lane.push(seven, VisitedSamples::Consecutive(4..6));
+        lane.push(three, VisitedSamples::One(0));
+        let samples = [lane.next(&extents), lane.next(&extents), lane.next(&extents)];
+        assert_eq!(samples, [Some((seven, 4)), Some((seven, 5)), Some((three, 0))]);
         assert_eq!(lane.next(&extents), None);
-        lane.push(7, VisitedSamples::One(8));
-        assert_eq!(lane.next(&extents), Some((7, 8)));
+        lane.push(seven, VisitedSamples::One(8));
+        assert_eq!(lane.next(&extents), Some((seven, 8)));
     }
 }

@@ -1,7 +1,7 @@
 //! An epoch: every sample once, in the order of its plan, batch by batch.
 //!
-//! The plan determines which bytes are needed when, so they are read ahead as far as memory allows. One walk of it gives
-//! both what to read next and which sample comes next. The path of a sample, all in the epoch's own thread:
+//! The plan determines which bytes are needed when, so they are read ahead as far as memory allows. One walk of it
+//! gives both what to read next and which sample comes next. The path of a sample, all in the epoch's own thread:
 //!
 //! ```text
 //! EpochSeries       options -> the plan of this epoch, and of those that follow                    series.rs
@@ -14,9 +14,9 @@
 //!     v                      v
 //!   InFlight               Assembler                                             in_flight.rs | assembler.rs
 //!   units submitted,       batches under construction: for each sample its
-//!   read, being visited;   unit and its place in the batch's memory. Large
-//!   their buffers          samples are read straight into it (a slot)
-//!     | visit(unit)          |
+//!   read, being visited;   unit, and where its payload goes in the memory.
+//!   their buffers          Large samples are read straight there (a slot)
+//!     | wait_for_sample()    |
 //!     v                      v
 //! BatchMaker        waits for each sample, verifies, copies                                   batch_maker.rs
 //!     |
@@ -24,9 +24,9 @@
 //! Channel           a bounded queue of batches -> Epoch, the caller                               channel.rs
 //! ```
 //!
-//! A unit has a number from when it is scheduled until its last sample is done with. `InFlight` is the only owner of
-//! units that are submitted; it reads through `SegmentReads` (engine and open files) into buffers of an `Arena`, of the
-//! `Cache`, or of a batch.
+//! A unit has a number from when it is scheduled until the visit of its last sample ends. `InFlight` is the only owner
+//! of units that are submitted; it reads through `SegmentReads` (engine and open files) into buffers of an `Arena`, of
+//! the `Cache`, or of a batch.
 
 use std::iter::FusedIterator;
 use std::sync::Arc;
@@ -54,6 +54,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod unit_number;
 mod walk;
 
 pub use self::epoch_plan::EpochPlan;
@@ -190,7 +191,8 @@ impl Epoch {
                 None
             }
             Some(Message::Failed(error)) => {
-                // The thread stops when the epoch is dropped: it may have to wait for a device, and the error should not.
+                // The thread stops when the epoch is dropped: it may have to wait for a device, and the error should
+                // not.
                 self.failed = true;
                 Some(Err(error))
             }
@@ -201,7 +203,7 @@ impl Epoch {
         }
     }
 
-    /// Leaves the thread to the next epoch, if there is to be one.
+    /// Leaves the thread to the next epoch, if one follows.
     fn end(&mut self) {
         if let (Some(thread), Some((next, options))) = (self.thread.take(), self.next.take()) {
             next.put(options, thread);

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use crate::damage::OnDamage;
+use crate::on_damage::OnDamage;
 use crate::plan::{OrderChoice, Subset, Tail};
 use crate::state::EpochState;
 
@@ -24,8 +24,8 @@ pub struct EpochOptions {
     pub lanes: Option<u64>,
     /// Samples of a batch of one rank.
     pub batch_size: NonZeroUsize,
-    /// Which of the `world` ranks this is, from 0. The ranks share each epoch: batch k of all of them together is the same
-    /// samples for every world whose `world x batch_size` is the same.
+    /// Which of the `world` ranks this is, from 0. The ranks share each epoch: batch k of all of them together is the
+    /// same samples for every world whose `world x batch_size` is the same.
     pub rank: u64,
     /// Number of ranks.
     pub world: u64,
@@ -40,8 +40,8 @@ pub struct EpochOptions {
     pub on_damage: OnDamage,
     /// Whether another epoch follows: the next number, all else equal. Then its first batches are made before this
     /// one ends, and wait for the call of [`Reader::epoch`](crate::Reader::epoch) that requests it. Set it for all
-    /// epochs except the last, and take batches until there is none: only then they are passed on. The reader holds them
-    /// until that call (one with other options discards them) or until it is dropped.
+    /// epochs except the last, and take batches until there is none: only then they are passed on. The reader holds
+    /// them until that call (one with other options discards them) or until it is dropped.
     pub followed: bool,
 }
 
@@ -53,7 +53,8 @@ impl EpochOptions {
 }
 
 impl Default for EpochOptions {
-    /// Epoch 0 of seed 0 in the order that suits the dataset, a window of 256 MiB, batches of 256, one rank, all samples.
+    /// Epoch 0 of seed 0 in the order that suits the dataset, a window of 256 MiB, batches of 256, one rank, all
+    /// samples.
     fn default() -> Self {
         Self {
             order: OrderChoice::Auto,

@@ -1,9 +1,9 @@
 //! From the plan to the bytes of a visited sample: schedule, batches under construction, and units in flight.
 //!
 //! Units are submitted in the order of first need as long as those ahead of their need fit the budget, or there are
-//! none. So memory is what the lanes are visiting (the window; a sample that is a unit by itself is visited and gone),
-//! and the budget, or one unit if that is larger. It cannot get stuck: where the unit that is needed next has not been
-//! submitted, it is the next to be, since all others submitted are needed earlier.
+//! none. So the memory consists of the units that the lanes are visiting (the window; a unit of one sample is freed
+//! after its visit) and of the budget, or of one unit if that is larger. It cannot get stuck: if the unit that is
+//! needed next has not been submitted, it is the next one to submit, since all submitted units are needed earlier.
 
 use std::time::{Duration, Instant};
 
@@ -14,16 +14,17 @@ use super::epoch_plan::EpochPlan;
 use super::in_flight::{Arrived, InFlight};
 use super::schedule::{ReadSchedule, ScheduledUnit};
 use super::stats::EpochStats;
+use super::unit_number::UnitNumber;
 use crate::ReadError;
 
-/// Room that is waited for before more units are submitted, so that they go to the kernel together.
+/// Units are submitted once there is room for this many bytes, so that they go to the kernel together.
 const REFILL_LEN_MAX: u64 = 2 << 20;
 
-/// What is read ahead while the index is not in memory: enough for the device. To look a unit up is to read 64 KiB of the
-/// index or more, and the first batch would wait for it.
+/// Bytes that are read ahead while the index is not in memory: enough for the device. Looking up a unit then reads 64
+/// KiB of the index or more, and the first batch would wait for it.
 const NO_INDEX_LEN_MAX: u64 = 4 << 20;
 
-/// Units ahead of their need, at most: where the cache has their bytes, memory does not bound them.
+/// The most units ahead of their need: memory does not bound those whose bytes are in the cache.
 const AHEAD_COUNT_MAX: u64 = 1 << 14;
 
 /// Reads ahead within a budget.
@@ -67,19 +68,21 @@ impl Pipeline {
         self.assembler.current().ok_or_else(|| ReadError::bug("no batch is under construction"))
     }
 
-    /// Waits for a sample of a unit, and submits what has room meanwhile. [`leave`](Self::leave) is to follow.
+    /// Waits for a sample of a unit, and submits what has room meanwhile. The caller then calls
+    /// [`finish_sample`](Self::finish_sample).
     #[inline]
-    pub(super) fn visit(&mut self, unit: u32, location: &Location) -> Result<Arrived, ReadError> {
-        if !self.in_flight.is_begun(unit) {
-            self.begin_unit(unit)?;
+    pub(super) fn wait_for_sample(&mut self, unit: UnitNumber, location: &Location) -> Result<Arrived, ReadError> {
+        if !self.in_flight.is_visited(unit) {
+            self.begin_visit(unit)?;
         }
-        self.in_flight.wait_for(unit, location)
+        self.in_flight.wait_for_sample(unit, location)
     }
 
-    /// A visited sample is done with.
+    /// Ends the visit of a sample: its bytes are not needed any more. After the last sample of a unit, its number is
+    /// free.
     #[inline]
-    pub(super) fn leave(&mut self, arrived: Arrived) -> Result<(), ReadError> {
-        if let Some(number) = self.in_flight.leave(arrived)? {
+    pub(super) fn finish_sample(&mut self, arrived: Arrived) -> Result<(), ReadError> {
+        if let Some(number) = self.in_flight.finish_sample(arrived)? {
             self.schedule.release(number);
         }
         Ok(())
@@ -91,12 +94,13 @@ impl Pipeline {
         stats.stages.prepare = self.prepare + self.assembler.prepare();
     }
 
-    fn begin_unit(&mut self, number: u32) -> Result<(), ReadError> {
+    /// Submits units up to this one, which a lane begins to visit.
+    fn begin_visit(&mut self, number: UnitNumber) -> Result<(), ReadError> {
         while !self.in_flight.is_submitted(number) {
             let unit = self.schedule.next_unit();
-            self.submit(unit.ok_or_else(|| ReadError::bug("a sample is visited whose unit was not scheduled"))?)?;
+            self.submit(unit.ok_or_else(|| ReadError::bug("the unit of a visited sample was not scheduled"))?)?;
         }
-        self.in_flight.begin(number);
+        self.in_flight.begin_visit(number);
         self.read_ahead()
     }
 
@@ -119,7 +123,7 @@ impl Pipeline {
             self.submit(unit)?;
             let ahead_len = self.in_flight.ahead().len;
             if ahead_len - started_len >= refill_len {
-                // The first time there is room for many, and to look them up takes a while.
+                // The first time, there is room for many units, and looking them up takes long.
                 self.in_flight.poll()?;
                 started_len = ahead_len;
             }

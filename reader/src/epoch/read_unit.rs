@@ -10,13 +10,13 @@ use crate::ReadError;
 use crate::byte_range::ByteRange;
 use crate::engine::{self, Buffer, Filled};
 
-/// A submitted unit. It is looked at for every sample, so what is large and rare is boxed.
+/// A submitted unit. It is accessed for every sample, so large and rare parts are boxed.
 pub(super) struct ReadUnit {
     pub(super) sample_count: u32,
-    /// Samples that are not done with.
-    pub(super) left_count: u32,
-    /// Whether a sample of it was visited. Until then its memory counts as read ahead.
-    pub(super) is_begun: bool,
+    /// Samples whose visit has not ended.
+    pub(super) unfinished_count: u32,
+    /// Whether its lane has begun to visit it. Until then its memory counts as read ahead.
+    pub(super) is_visited: bool,
     /// Whether its buffers belong to its batch.
     pub(super) in_place: bool,
     pub(super) part_count: u32,
@@ -59,8 +59,8 @@ impl ReadUnit {
         let no_part = || UnitPart { range: ByteRange::default(), state: PartState::Reading };
         Self {
             sample_count,
-            left_count: sample_count,
-            is_begun: false,
+            unfinished_count: sample_count,
+            is_visited: false,
             in_place: false,
             part_count: 0,
             parts: [no_part(), no_part()],
@@ -144,6 +144,7 @@ impl ReadUnit {
         }
         let index = u32::try_from(count.saturating_sub(1));
         debug_assert!(index.is_ok(), "parts are counted in 32 bits");
+        // No part has this index, which the caller reports as a bug.
         index.unwrap_or(u32::MAX)
     }
 }

@@ -1,8 +1,8 @@
 //! The schedule: what is read, in the order of first need, and what each lane visits, in the order of visit.
 //!
-//! Both come of one walk of the plan. A unit gets a number when it is scheduled; until its last sample is done with, the
-//! number stands for it everywhere. Units that follow each other in one lane and on the device are joined to one:
-//! extents in the order of the dataset are read a megabyte at a time.
+//! Both come from one walk of the plan. A unit gets a number when it is scheduled, and keeps it until the visit of its
+//! last sample. Units that follow each other in one lane and on the device are joined: extents in the order of the
+//! dataset are read a megabyte at a time.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,20 +14,21 @@ use super::cache::{Cache, Supply};
 use super::epoch_plan::EpochPlan;
 use super::lane_cursor::LaneCursor;
 use super::needed_bytes::ranges_of;
+use super::unit_number::UnitNumber;
 use super::walk::{EpochWalk, UnitVisit, VisitedSamples};
 use crate::ReadError;
 use crate::batch_builder::is_in_place;
 use crate::byte_range::ByteRange;
 use crate::plan::Extents;
 
-/// Units are joined up to this length: longer reads are no faster, and shorter ones run beside each other.
+/// Units are joined up to this length: longer reads are no faster, and several shorter ones run in parallel.
 const JOINED_LEN_MAX: u64 = 1 << 20;
 /// Samples of a joined unit: samples of no bytes do not add to its length.
 const JOINED_COUNT_MAX: u32 = 1 << 20;
 
 /// A unit and the bytes that it needs.
 pub(super) struct ScheduledUnit {
-    pub(super) number: u32,
+    pub(super) number: UnitNumber,
     pub(super) lane: u64,
     pub(super) sample_count: u32,
     /// The sample of a batch whose slot the only sample is read into.
@@ -49,16 +50,16 @@ pub(super) struct SlotAddress {
 pub(super) struct ReadSchedule {
     dataset: Collection,
     extents: Arc<Extents>,
-    /// And this thread's number in it.
+    /// The cache, and this thread's number in it.
     cache: Option<(Arc<Cache>, u64)>,
     in_place_len_min: u64,
     epochs: VecDeque<ScheduledEpoch>,
-    /// Was not joined with the unit before it.
+    /// A unit that was looked up, and could not be joined with the unit before it.
     looked_up: Option<(ScheduledUnit, VisitedSamples)>,
     unsubmitted: VecDeque<ScheduledUnit>,
     lanes: Vec<LaneCursor>,
-    /// Numbers that were given and are free again.
-    free_numbers: Vec<u32>,
+    /// Numbers of units that have been removed.
+    free_numbers: Vec<UnitNumber>,
     number_count: u32,
 }
 
@@ -119,9 +120,10 @@ impl ReadSchedule {
         self.unsubmitted.push_front(unit);
     }
 
-    /// The sample that a lane visits next: its unit's number, and its ordinal. Schedules units up to the one that has it.
+    /// The sample that a lane visits next: its unit's number, and its ordinal. Schedules units up to the one that has
+    /// it.
     #[inline]
-    pub(super) fn next_sample(&mut self, lane: u64) -> Result<(u32, u64), ReadError> {
+    pub(super) fn next_sample(&mut self, lane: u64) -> Result<(UnitNumber, u64), ReadError> {
         loop {
             if let Some(cursor) = self.lanes.get_mut(to_usize(lane))
                 && let Some(sample) = cursor.next(&self.extents)
@@ -134,8 +136,8 @@ impl ReadSchedule {
         }
     }
 
-    /// Takes the number of a unit back, all of whose samples are done with.
-    pub(super) fn release(&mut self, number: u32) {
+    /// Takes the number of a unit back after the visit of its last sample.
+    pub(super) fn release(&mut self, number: UnitNumber) {
         self.free_numbers.push(number);
     }
 
@@ -156,7 +158,7 @@ impl ReadSchedule {
         true
     }
 
-    fn push_samples(&mut self, lane: u64, unit: u32, samples: VisitedSamples) {
+    fn push_samples(&mut self, lane: u64, unit: UnitNumber, samples: VisitedSamples) {
         let lane = to_usize(lane);
         if self.lanes.len() <= lane {
             self.lanes.resize_with(lane + 1, LaneCursor::default);
@@ -188,30 +190,31 @@ impl ReadSchedule {
                 Err(error) => ranges = Err(error),
             }
         }
-        let sample_count = u32::try_from(samples.count());
-        debug_assert!(sample_count.is_ok(), "an extent has 65,536 samples at most");
-        let sample_count = sample_count.unwrap_or(u32::MAX);
+        let sample_count = u32::try_from(samples.count()).unwrap_or_else(|_| {
+            ranges = Err(ReadError::bug("an extent has more than 65,536 samples"));
+            1
+        });
         let in_place = match (samples.sole_ordinal(&self.extents), &supply) {
             (Some(ordinal), Supply::Read) => self.slot_of(position, ordinal),
             _ => None,
         };
-        (ScheduledUnit { number: 0, lane, sample_count, in_place, ranges, supply }, samples)
+        (ScheduledUnit { number: UnitNumber::default(), lane, sample_count, in_place, ranges, supply }, samples)
     }
 
     /// The slot of a sample that is read straight into its batch.
     fn slot_of(&self, position: u64, ordinal: u64) -> Option<SlotAddress> {
-        // One that cannot be located fails where it is visited.
+        // A sample that cannot be located is reported when it is visited.
         let location = self.dataset.locate(ordinal).ok()?;
         let epoch = self.epochs.front().filter(|_| is_in_place(&location, self.in_place_len_min))?;
         let (batch, index) = epoch.plan.share().batch_of(position);
         Some(SlotAddress { batch: epoch.first_batch + batch, index: to_usize(index) })
     }
 
-    fn free_number(&mut self) -> u32 {
+    fn free_number(&mut self) -> UnitNumber {
         self.free_numbers.pop().unwrap_or_else(|| {
-            let number = self.number_count;
             // Memory for 2^32 units does not exist.
-            debug_assert!(number < u32::MAX, "units are bounded by memory");
+            debug_assert!(self.number_count < u32::MAX, "units are bounded by memory");
+            let number = UnitNumber(self.number_count);
             self.number_count += 1;
             number
         })
@@ -228,7 +231,7 @@ impl ScheduledUnit {
         ranges.iter().map(ByteRange::blocks_len).fold(0, u64::saturating_add)
     }
 
-    /// Makes it one with the unit after it, if they follow each other in a lane and on the device.
+    /// Joins it with the unit after it, if they follow each other in a lane and on the device. Returns whether it did.
     fn join(&mut self, later: &Self) -> bool {
         let (Some(range), Some(next)) = (self.joinable_range(), later.joinable_range()) else { return false };
         let Some(joined) = range.joined(&next) else { return false };

@@ -10,14 +10,14 @@ use crate::ReadError;
 use crate::byte_range::ByteRange;
 use crate::engine::{Buffer, Completion, Engine, Wait};
 use crate::open_files::OpenFiles;
-use crate::patience::Patience;
+use crate::read_timeout::ReadTimeout;
 
 /// The engine of an epoch and the files that it reads.
 pub(super) struct SegmentReads {
     pub(super) dataset: Collection,
     pub(super) files: Arc<OpenFiles>,
     pub(super) engine: Box<dyn Engine>,
-    pub(super) patience: Patience,
+    pub(super) timeout: ReadTimeout,
     /// Called before it waits for a read.
     pub(super) before_wait: Box<dyn Fn() + Send>,
     pub(super) times: ReadTimes,
@@ -55,14 +55,14 @@ impl SegmentReads {
         Ok(memory_len)
     }
 
-    /// Waits until something has arrived; `needed` is what it waits for, for the error.
+    /// Waits until some read has completed. `needed` is the byte range that the caller needs, for the error.
     pub(super) fn wait(&mut self, needed: ByteRange, out: &mut Vec<Completion>) -> Result<(), ReadError> {
         if self.engine.in_flight() == 0 {
-            return Err(ReadError::bug("bytes are waited for that no read brings"));
+            return Err(ReadError::bug("a caller waits for bytes that no read delivers"));
         }
         (self.before_wait)();
         let begin = Instant::now();
-        let result = self.patience.wait(self.engine.as_mut(), 1, out, || needed.shown(&self.dataset));
+        let result = self.timeout.wait(self.engine.as_mut(), 1, out, || needed.shown(&self.dataset));
         self.times.wait += begin.elapsed();
         result
     }

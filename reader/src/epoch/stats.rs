@@ -27,7 +27,7 @@ pub struct EpochStats {
     pub request_count: u64,
     /// How long the caller waited for batches.
     pub wait: Duration,
-    /// Where the time of the thread that makes the batches went.
+    /// How the thread that makes the batches spent its time.
     pub stages: Stages,
     /// Threads that verify and copy, that thread included.
     pub check_threads: usize,

@@ -1,5 +1,5 @@
-//! Epochs over an engine that does everything an engine may do, and then what none should: reads come back in any
-//! order, some late, and one of them fails, never comes back, or panics.
+//! Epochs over a hostile engine: reads complete in any order, some late, and one of them fails, never completes, or
+//! panics.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -21,8 +21,8 @@ use crate::engine::{self, Completion, Engine, EngineError, EngineStats, Failed, 
 use crate::engine_choice::EngineChoice;
 use crate::engine_pool::{EnginePool, EngineSpec};
 use crate::open_files::{OpenFiles, Opening};
-use crate::patience::Patience;
 use crate::plan::OrderChoice;
+use crate::read_timeout::ReadTimeout;
 use crate::{Reader, ReaderOptions};
 
 mod bad_byte;
@@ -30,7 +30,7 @@ mod schedule_order;
 
 const EIO: i32 = 5;
 const ORDERS: [Order; 3] = [Order::Chunked, Order::Full, Order::Sequential];
-/// Only ever reached by a test that fails.
+/// The longest wait; only a failing test reaches it.
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(50);
 
@@ -44,10 +44,10 @@ enum Trouble {
     Refused,
 }
 
-/// Does each read at once and returns completions in a random order, some of them late.
+/// Performs each read at once, and returns completions in random order, some of them late.
 struct Hostile {
     trouble: Trouble,
-    /// The number of the read that the trouble is with.
+    /// The number of the read that has the trouble.
     troubled: usize,
     seen: Arc<EngineLog>,
     held: Vec<Completion>,
@@ -57,24 +57,24 @@ struct Hostile {
     bad_byte: Option<(PathBuf, u64)>,
 }
 
-/// What the engine was asked.
+/// What the engine has done.
 #[derive(Default)]
 struct EngineLog {
     read_count: AtomicUsize,
     /// Times in a row that there was nothing to return.
     vain_count: AtomicUsize,
-    /// The read that the trouble was with.
+    /// The read that had the trouble.
     troubled: Mutex<Option<(PathBuf, Range<u64>)>>,
 }
 
 impl Hostile {
     /// Lets a read fail at its start.
     fn hold_failure(&mut self, request: ReadRequest) {
-        let (path, range) = (request.file.path().into(), request.range());
-        let (failed_at, source) = (range.start, injected());
-        let error = engine::FileError::Io { path, range, failed_at, source };
-        let (token, result) = (request.token, Err(Failed { error, buffer: request.buffer }));
-        self.held.push(Completion { token, result });
+        let range = request.range();
+        let failed_at = range.start;
+        let error = engine::FileError::Io { path: request.file.path().into(), range, failed_at, source: injected() };
+        let result = Err(Failed { error, buffer: request.buffer });
+        self.held.push(Completion { token: request.token, result });
     }
 
     fn below(&mut self, bound: usize) -> usize {
@@ -88,7 +88,8 @@ impl Hostile {
 impl Engine for Hostile {
     fn submit(&mut self, request: ReadRequest) -> Result<(), EngineError> {
         let number = self.seen.read_count.fetch_add(1, SeqCst);
-        let (path, range) = (request.file.path().to_owned(), request.range());
+        let path = request.file.path().to_owned();
+        let range = request.range();
         if self.bad_byte.as_ref().is_some_and(|(bad_path, bad)| *bad_path == path && range.contains(bad)) {
             self.hold_failure(request);
             return Ok(());
@@ -108,7 +109,7 @@ impl Engine for Hostile {
     }
 
     fn complete(&mut self, wait: Wait, out: &mut Vec<Completion>) -> Result<(), EngineError> {
-        // A wait may be shorter than asked for. Where a short timeout is being tested, only that may reach it.
+        // A wait may be shorter than requested. Where a short timeout is tested, only the troubled read may reach it.
         let least = usize::from(self.trouble == Trouble::NeverComesBack);
         let count = self.below(6).max(least).max(wait.count(self.held.len()).min(least)).min(self.held.len());
         let vain_count = if count == 0 { self.seen.vain_count.load(SeqCst) + 1 } else { 0 };
@@ -187,14 +188,14 @@ impl MixedDataset {
         let open_files = Arc::new(OpenFiles::new(dataset.clone(), Opening { mode, dont_cache: false }));
         let threads = NonZeroUsize::MIN;
         let engines = EnginePool::new(EngineSpec { mode, choice: EngineChoice::Pread, threads, queue_len: 1 }).unwrap();
-        let patience = Patience::new(timeout);
+        let timeout = ReadTimeout::new(timeout);
         let next = Arc::default();
         let inputs = EpochInputs {
             dataset: &dataset,
             open_files: &open_files,
             extents: Arc::clone(&extents),
             engines: &engines,
-            patience,
+            timeout,
             cache,
             next: &next,
         };
@@ -265,7 +266,7 @@ fn batches(made: &MixedDataset, epoch: &mut Epoch) -> (u64, Option<ReadError>) {
     }
 }
 
-/// Every kind of read, with the trouble at some reads from the first to the last.
+/// Runs epochs of every kind, with the trouble at several reads from the first to the last.
 fn each_trouble(
     trouble: Trouble,
     timeout: Duration,
@@ -292,7 +293,7 @@ fn each_trouble(
 }
 
 #[test]
-fn reads_that_come_back_late_and_in_any_order_give_the_batches_of_the_plan() {
+fn reads_that_complete_late_and_in_any_order_give_the_batches_of_the_plan() {
     let made = MixedDataset::new(12);
     for mode in [IoMode::Buffered, IoMode::Direct, IoMode::Mapped] {
         for order in ORDERS {
@@ -323,7 +324,7 @@ fn a_read_that_fails_is_reported_with_its_byte_range_after_the_batches_before_it
 }
 
 #[test]
-fn a_read_that_never_comes_back_is_reported_with_its_byte_range_after_the_batches_before_it() {
+fn a_read_that_never_completes_is_reported_with_its_byte_range_after_the_batches_before_it() {
     each_trouble(Trouble::NeverComesBack, SHORT, |made, plan, seen, count, error| {
         let (lost_path, lost) = seen.troubled.lock().unwrap().clone().unwrap();
         assert_eq!(count, made.batches_before(plan, &lost_path, &lost).0);
@@ -333,7 +334,7 @@ fn a_read_that_never_comes_back_is_reported_with_its_byte_range_after_the_batche
 }
 
 #[test]
-fn an_engine_that_gives_up_ends_the_epoch_with_its_reason_after_whole_batches() {
+fn an_engine_that_fails_ends_the_epoch_with_its_reason_after_whole_batches() {
     each_trouble(Trouble::Refused, LONG, |_, _, _, count, error| {
         assert!(count < 40);
         assert!(matches!(error, Some(ReadError::Engine(EngineError::Broken { engine: "hostile", .. }))), "{error:?}");
@@ -350,7 +351,7 @@ fn an_engine_that_panics_ends_the_epoch_with_an_error_after_whole_batches() {
 }
 
 #[test]
-fn an_epoch_dropped_at_any_batch_takes_its_thread_its_files_and_its_memory_along() {
+fn an_epoch_dropped_at_any_batch_frees_its_thread_its_files_and_its_memory() {
     let made = MixedDataset::new(0);
     for order in ORDERS {
         for taken in 0..=40 {
@@ -379,11 +380,11 @@ fn open_files_of(made: &MixedDataset) -> HashSet<PathBuf> {
 }
 
 #[test]
-fn an_epoch_whose_read_does_not_come_back_can_be_dropped_while_it_waits() {
+fn an_epoch_whose_read_never_completes_can_be_dropped_while_it_waits() {
     let made = MixedDataset::new(0);
     let (engine, seen) = hostile(Trouble::NeverComesBack, 0);
     let epoch = made.epoch(IoMode::Buffered, &options(Order::Sequential), engine, LONG);
-    // It waits for nothing else by then.
+    // Then the epoch waits only for this read.
     while seen.vain_count.load(SeqCst) < 1000 {
         std::thread::yield_now();
     }

@@ -1,4 +1,4 @@
-//! The thread of an epoch: it is put together here, stopped with its owner, and waits here for the next epoch.
+//! The thread of an epoch: it is started here, stops when its owner is dropped, and waits here for the next epoch.
 
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -22,21 +22,21 @@ use crate::ReadError;
 use crate::engine::{BufferPool, Engine};
 use crate::engine_pool::EnginePool;
 use crate::open_files::OpenFiles;
-use crate::patience::Patience;
 use crate::plan::{Extents, LONE_SAMPLE_CHUNKS, Order};
+use crate::read_timeout::ReadTimeout;
 
 /// Batches that wait for the caller: this many, or this many bytes, but two of any size.
 const QUEUE: QueueBounds = QueueBounds { count_max: 64, len_max: 8 << 20 };
 /// Bytes of batches' memory that are kept for later ones.
 const POOL_LEN: usize = 64 << 20;
 
-/// What an epoch reads from, and with.
+/// What an epoch reads from, and what it reads with.
 pub(crate) struct EpochInputs<'a> {
     pub(crate) dataset: &'a Collection,
     pub(crate) open_files: &'a Arc<OpenFiles>,
     pub(crate) extents: Arc<Extents>,
     pub(crate) engines: &'a EnginePool,
-    pub(crate) patience: Patience,
+    pub(crate) timeout: ReadTimeout,
     /// Extents that are kept from epoch to epoch, if any are.
     pub(crate) cache: Option<Arc<Cache>>,
     /// Where the thread of the epoch before waits, if there is one.
@@ -78,7 +78,7 @@ impl EpochThread {
         series: EpochSeries,
         plan: EpochPlan,
     ) -> Result<Self, ReadError> {
-        let EpochInputs { dataset, open_files, patience, cache, .. } = inputs;
+        let EpochInputs { dataset, open_files, timeout, cache, .. } = inputs;
         let channel = Arc::new(Channel::new(QUEUE));
         channel.set_followed(options.followed);
         let in_place_len_min = in_place_len_min(series.order(), dataset).max(open_files.in_place_len_min());
@@ -93,7 +93,7 @@ impl EpochThread {
             dataset: dataset.clone(),
             files: Arc::clone(open_files),
             engine,
-            patience: patience.until(channel.stop_flag()),
+            timeout: timeout.until(channel.stop_flag()),
             before_wait,
             times: ReadTimes::default(),
         };
@@ -121,7 +121,7 @@ impl Drop for EpochThread {
             // The panic hook has reported a panic, and the channel is closed.
             drop(handle.join());
         } else {
-            // A forked process has no such thread, and its lock may be held for ever.
+            // A forked process does not have this thread, and its lock may be held forever.
             std::mem::forget(handle);
             std::mem::forget(Arc::clone(&self.channel));
         }
@@ -145,7 +145,7 @@ fn own_window_len(window_len: u64, plan: &EpochPlan) -> u64 {
 }
 
 /// Bytes that may be read ahead of their need: an eighth of the window, which is enough for any device where the window
-/// is as large as it should be; of a small window up to the whole.
+/// is as large as it should be; up to all of a small window.
 fn ahead_len_max(order: Order, window_len: u64) -> u64 {
     const ENOUGH_LEN: u64 = 8 << 20;
     const SINGLE_LEN_MAX: u64 = 64 << 20;

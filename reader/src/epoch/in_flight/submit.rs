@@ -8,8 +8,10 @@ use crate::epoch::arena::Arena;
 use crate::epoch::cache::Supply;
 use crate::epoch::read_unit::{PartState, ReadUnit, UnitPart};
 use crate::epoch::schedule::ScheduledUnit;
+use crate::epoch::unit_number::UnitNumber;
 
-/// What a unit that cannot be read counts for: it takes hardly any memory, but where many fail there must be an end.
+/// Bytes that a unit counts for if it cannot be read. It takes hardly any memory, but where many fail, the number of
+/// units in flight must stay bounded.
 const FAILED_LEN: u64 = 1 << 20;
 
 impl InFlight {
@@ -39,7 +41,7 @@ impl InFlight {
         if !unit.in_place {
             self.hold(unit.len);
         }
-        let index = number as usize;
+        let index = number.index();
         if self.units.len() <= index {
             self.units.resize_with(index + 1, || None);
         }
@@ -48,17 +50,17 @@ impl InFlight {
         Ok(())
     }
 
-    /// Submits the reads of a unit. What goes wrong with one of them is the unit's failure, not the epoch's.
+    /// Submits the reads of a unit. If one of them cannot be submitted, the unit fails, not the epoch.
     pub(super) fn submit_ranges(
         &mut self,
         unit: &mut ReadUnit,
         ranges: Vec<ByteRange>,
-        number: u32,
+        number: UnitNumber,
         mut slot: Option<Buffer>,
     ) -> Result<(), ReadError> {
         for range in ranges {
             if range.len == 0 {
-                // Nothing to wait for: the unit may be gone before an engine answered.
+                // No sample waits for these bytes, so the unit could be removed before an engine answers.
                 let nothing = Filled::new(Buffer::with_capacity(0), 0..0);
                 unit.push(UnitPart { range, state: PartState::Filled(nothing) });
                 continue;

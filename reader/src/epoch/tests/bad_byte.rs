@@ -5,11 +5,11 @@ use super::*;
 use crate::OnDamage;
 use crate::plan::Subset;
 
-/// Lanes, ranks, and of how many samples the subset has one.
+/// Number of lanes, number of ranks, and n: the subset has every n-th sample.
 const SHAPES: [(u64, u64, u64); 6] = [(5, 1, 1), (50, 1, 1), (50, 3, 1), (5, 1, 8), (40, 3, 8), (50, 7, 3)];
 
 #[test]
-fn where_one_byte_cannot_be_read_only_its_sample_is_skipped_with_a_cache_or_without() {
+fn one_unreadable_byte_skips_only_its_sample_with_or_without_a_cache() {
     let made = MixedDataset::new(0);
     let dataset = Collection::from(made.dataset());
     let extents = Reader::new(dataset.clone(), ReaderOptions::default()).unwrap().extents().unwrap();
@@ -53,7 +53,7 @@ fn where_one_byte_cannot_be_read_only_its_sample_is_skipped_with_a_cache_or_with
     assert!(skipped_count > 100, "{skipped_count}");
 }
 
-/// The order of the epoch, by itself.
+/// The plan of the epoch, without reading.
 fn epoch_plan(options: &EpochOptions, made: &MixedDataset) -> EpochPlan {
     let reader = Reader::new(made.dataset(), ReaderOptions::default()).unwrap();
     reader.plan(options).unwrap()

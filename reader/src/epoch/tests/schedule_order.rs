@@ -1,17 +1,18 @@
-//! The schedule, by itself: its lanes yield the samples of the plan, and its units are those that the samples name.
+//! The schedule without reads: its lanes yield the samples of the plan, and its units are those that the samples name.
 
 use std::collections::HashMap;
 
 use super::*;
 use crate::epoch::schedule::ReadSchedule;
+use crate::epoch::unit_number::UnitNumber;
 use crate::epoch::walk::LaneTurns;
 use crate::plan::{Subset, Tail};
 
-/// Lanes, ranks, and of how many samples the subset has one.
+/// Number of lanes, number of ranks, and n: the subset has every n-th sample.
 const SHAPES: [(u64, u64, u64); 7] = [(5, 1, 1), (7, 3, 1), (50, 1, 1), (50, 7, 1), (5, 1, 8), (40, 3, 8), (1, 5, 2)];
 
 #[test]
-fn lanes_yield_the_samples_of_the_plan_and_units_have_as_many_as_name_them() {
+fn lanes_yield_the_samples_of_the_plan_and_units_count_their_samples() {
     let made = MixedDataset::new(12);
     let reader = Reader::new(made.dataset(), ReaderOptions::default()).unwrap();
     for order in ORDERS {
@@ -41,7 +42,7 @@ fn lanes_yield_the_samples_of_the_plan_and_units_have_as_many_as_name_them() {
 }
 
 /// Walks all lanes as batches do. Returns how many samples name each unit.
-fn sample_counts(made: &MixedDataset, plan: &EpochPlan) -> HashMap<u32, u32> {
+fn sample_counts(made: &MixedDataset, plan: &EpochPlan) -> HashMap<UnitNumber, u32> {
     let mut schedule = schedule(made, plan);
     let mut counts = HashMap::new();
     for batch in plan.steps(0) {

@@ -13,7 +13,7 @@ pub enum OnDamage {
     /// It continues without it: the batch is shorter by one and reports it, and the number of batches stays the same.
     ///
     /// This is only for what is wrong with a sample. A missing file, a device that does not answer, a damaged index or
-    /// lack of memory end the epoch all the same.
+    /// lack of memory still end the epoch.
     Skip,
 }
 

@@ -1,4 +1,4 @@
-//! Waits for reads, but not for ever, and not after the caller is gone.
+//! Waits for reads: no longer than their timeout, and not after the caller has gone.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -9,29 +9,29 @@ use std::time::{Duration, Instant};
 use crate::ReadError;
 use crate::engine::{Completion, Engine, EngineError, Wait};
 
-/// How long a wait may last after nobody needs it any more.
+/// How often a wait checks whether the reads are still needed.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// How long reads are waited for.
+/// How long to wait for reads.
 #[derive(Clone, Debug)]
-pub(crate) struct Patience {
-    timeout: Duration,
-    /// Set when nobody needs the reads any more.
+pub(crate) struct ReadTimeout {
+    longest: Duration,
+    /// Set when the reads are no longer needed.
     stopped: Option<Arc<AtomicBool>>,
 }
 
-impl Patience {
-    pub(crate) fn new(timeout: Duration) -> Self {
-        Self { timeout, stopped: None }
+impl ReadTimeout {
+    pub(crate) fn new(longest: Duration) -> Self {
+        Self { longest, stopped: None }
     }
 
-    /// The same, until `stopped` is set.
+    /// The same timeout for waits that also end once `stopped` is set.
     pub(crate) fn until(self, stopped: Arc<AtomicBool>) -> Self {
         Self { stopped: Some(stopped), ..self }
     }
 
-    /// Waits until `count` reads have been completed; after a while, any completed read is enough. `shown` returns what is
-    /// needed, for the error.
+    /// Waits until `count` reads have been completed; after a tenth of a second, any completed read is enough. `shown`
+    /// returns the file and the bytes that are needed, for the error.
     pub(crate) fn wait(
         &self,
         engine: &mut dyn Engine,
@@ -41,7 +41,7 @@ impl Patience {
     ) -> Result<(), ReadError> {
         let begin = Instant::now();
         loop {
-            let left = self.timeout.saturating_sub(begin.elapsed());
+            let left = self.longest.saturating_sub(begin.elapsed());
             engine.complete(Wait::Within { count, timeout: left.min(SLICE) }, out)?;
             if !out.is_empty() {
                 return Ok(());
@@ -49,9 +49,9 @@ impl Patience {
             if self.stopped.as_ref().is_some_and(|stopped| stopped.load(Ordering::Acquire)) {
                 return Err(EngineError::Stopped { engine: engine.name(), in_flight: engine.in_flight() }.into());
             }
-            if begin.elapsed() >= self.timeout {
+            if begin.elapsed() >= self.longest {
                 let (path, range) = shown();
-                return Err(ReadError::Stalled { path, range, timeout: self.timeout });
+                return Err(ReadError::Stalled { path, range, timeout: self.longest });
             }
         }
     }
