@@ -304,7 +304,8 @@ impl Region {
         Allocation::Mapped { process: grainstore_host::ProcessId::current(), start, len }
     }
 
-    /// Excludes the region from forks: a fork would copy memory that a device writes to, and use up reserved huge pages.
+    /// Excludes the region from forks: a fork would copy memory that a device writes to, and use up reserved huge
+    /// pages.
     fn exclude_from_forks(&self) {
         use rustix::mm::{Advice, madvise};
         // SAFETY: the range is mapped; the advice changes no byte of it. If it fails, a fork costs more.
@@ -381,7 +382,8 @@ fn prefetch_line(address: *const u8) {
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn prefetch_line(_address: *const u8) {}
 
-/// Rounds a length up to whole blocks.
+/// Rounds a length up to whole blocks. A length that has no such multiple becomes `usize::MAX`, which no file or buffer
+/// has: the request is refused.
 pub(super) fn round_up(len: usize) -> usize {
     len.checked_next_multiple_of(BLOCK_LEN).unwrap_or(usize::MAX)
 }
@@ -411,14 +413,14 @@ mod tests {
     }
 
     #[test]
-    fn more_memory_than_there_is_is_none() {
+    fn more_memory_than_available_is_none() {
         assert!(Buffer::try_with_capacity(usize::MAX).is_none());
         assert!(Buffer::try_with_capacity(1 << 60).is_none());
         assert!(Buffer::try_slab(1 << 60).is_none());
     }
 
     #[test]
-    fn a_moved_buffer_keeps_its_bytes_and_its_place() {
+    fn a_moved_buffer_keeps_its_bytes_and_its_address() {
         let mut buffer = Buffer::with_capacity(4096);
         buffer.as_mut_slice()[4095] = 7;
         let place = buffer.as_slice().as_ptr();
@@ -444,7 +446,8 @@ mod tests {
 
     #[test]
     fn buffers_of_different_regions_do_not_join() {
-        let (one, other) = (Buffer::with_capacity(4096), Buffer::with_capacity(4096));
+        let one = Buffer::with_capacity(4096);
+        let other = Buffer::with_capacity(4096);
         assert!(!one.touches(&other));
         assert!(one.join(other).is_err());
         assert!(Buffer::with_capacity(0).join(Buffer::with_capacity(0)).is_err());

@@ -12,8 +12,8 @@ const CLASSES: usize = 8;
 /// Idle buffers for the next reads, up to a number of bytes.
 ///
 /// Capacities are powers of two up to 4 MiB, so that a buffer fits the next request of about its
-/// size; beyond that the steps are finer, since rounding to a power of two could waste as much again, and an idle buffer
-/// serves any request that fills at least four fifths of it. Buffers in use are not counted.
+/// size; beyond that the steps are finer, since rounding to a power of two could waste as much again, and an idle
+/// buffer serves any request that fills at least four fifths of it. Buffers in use are not counted.
 #[derive(Debug)]
 pub struct BufferPool {
     retained_len_max: usize,
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pool_hands_the_same_memory_out_again_within_a_size_class() {
+    fn a_pool_returns_the_same_memory_again_within_a_size_class() {
         let pool = BufferPool::new(1 << 20);
         let buffer = pool.take(70_000);
         assert_eq!(buffer.capacity(), 128 << 10);
@@ -146,7 +146,8 @@ mod tests {
     #[test]
     fn a_full_pool_frees_the_largest_and_never_exceeds_its_bound() {
         let pool = BufferPool::new(70_000);
-        let (small, large) = (pool.take(4096), pool.take(64 << 10));
+        let small = pool.take(4096);
+        let large = pool.take(64 << 10);
         pool.give(large);
         assert_eq!(pool.retained_len(), 64 << 10);
         let more: Vec<_> = (0..8).map(|_| pool.take(4096)).collect();

@@ -25,8 +25,8 @@ pub(super) struct NextRead<'a> {
 }
 
 impl InFlightRead {
-    /// Begins a request. `Err` holds the completion of a request that needs no read: it wants no bytes, or mapped ones, or
-    /// bytes past the end of the file.
+    /// Begins a request. `Err` holds the completion of a request that needs no read: it wants no bytes, or mapped ones,
+    /// or bytes past the end of the file.
     pub(super) fn begin(request: ReadRequest) -> Result<Self, Completion> {
         let token = request.token;
         let result = match request.span() {

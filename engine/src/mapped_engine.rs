@@ -1,7 +1,7 @@
 //! The engine for mapped files: it lends their bytes.
 //!
-//! A request is completed when it is submitted, without a copy and without waiting. The system then starts to read pages
-//! of larger requests that are not in memory, so a caller that submits ahead of its need finds them there.
+//! A request is completed when it is submitted, without a copy and without waiting. The system then starts to read
+//! pages of larger requests that are not in memory, so a caller that submits ahead of its need finds them there.
 
 use super::in_flight::InFlightRead;
 use super::read_now::finish_now;

@@ -1,7 +1,8 @@
 //! The files that requests read from: opened for direct I/O, for buffered I/O, or mapped.
 //!
-//! If the system refuses direct I/O or uncached reads, when the file is opened or in a later read, the file works without
-//! it from then on and reports so: direct reads become buffered, and uncached reads leave their bytes in the page cache.
+//! If the system refuses direct I/O or uncached reads, when the file is opened or in a later read, the file works
+//! without it from then on and reports so: direct reads become buffered, and uncached reads leave their bytes in the
+//! page cache.
 
 use std::fmt;
 use std::fs::File;
@@ -12,6 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use super::buffer::round_up;
 use super::file_map::FileMap;
 use super::read_at::{ReadAt, append_with, must_cache};
 use super::{BLOCK_LEN, FileError, Span};
@@ -26,9 +28,9 @@ pub enum IoMode {
     Direct,
     /// Through the page cache, exactly the wanted bytes.
     Buffered,
-    /// Mapped into memory: the bytes are lent from the page cache, and nothing is copied. If the file is truncated while
-    /// it is mapped, the process ends with `SIGBUS`; if it is written to, bytes change after they were checked. So this is
-    /// only for files that nobody changes.
+    /// Mapped into memory: the bytes are lent from the page cache, and nothing is copied. If the file is truncated
+    /// while it is mapped, the process ends with `SIGBUS`; if it is written to, bytes change after they were checked.
+    /// So this is only for files that nobody changes.
     Mapped,
 }
 
@@ -51,7 +53,7 @@ impl IoMode {
         let buffered_len = if self == Self::Mapped { 0 } else { len };
         let wanted = wanted_start..wanted_start.saturating_add(buffered_len);
         let len = match self {
-            Self::Direct => wanted.end.checked_next_multiple_of(BLOCK_LEN).unwrap_or(usize::MAX),
+            Self::Direct => round_up(wanted.end),
             Self::Buffered | Self::Mapped => buffered_len,
         };
         Span { mode: self, offset: offset - wanted_start as u64, len, wanted }
@@ -178,9 +180,9 @@ impl OpenFile {
         self.dont_cache.load(Ordering::Relaxed) && self.mode() == IoMode::Buffered
     }
 
-    /// Whether reads should leave nothing in the page cache, and the system has refused that.
+    /// Whether uncached reads were requested, and the system has refused them.
     #[must_use]
-    pub fn caches_after_all(&self) -> bool {
+    pub fn dont_cache_refused(&self) -> bool {
         self.dont_cache_requested && !self.dont_cache.load(Ordering::Relaxed)
     }
 
@@ -234,7 +236,8 @@ impl OpenFile {
         Ok(read_len.min(bytes.len()))
     }
 
-    /// A buffered read of what is in the page cache, which may be short; `None` if nothing is, or this is not supported.
+    /// A buffered read of what is in the page cache, which may be short; `None` if nothing is, or this is not
+    /// supported.
     ///
     /// # Errors
     /// Those of the file.
@@ -342,8 +345,8 @@ fn open_direct(_path: &Path) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// Whether an alignment of 4096 bytes suffices for direct I/O on the file, as far as the kernel reports it (since 6.1). It
-/// reports 0 if direct I/O is not possible.
+/// Whether an alignment of 4096 bytes suffices for direct I/O on the file, as far as the kernel reports it (since 6.1).
+/// It reports 0 if direct I/O is not possible.
 #[cfg(target_os = "linux")]
 fn blocks_suffice(file: &File) -> bool {
     use rustix::fs::{AtFlags, StatxFlags, statx};
@@ -353,7 +356,7 @@ fn blocks_suffice(file: &File) -> bool {
     !is_reported || (fits(stat.stx_dio_mem_align) && fits(stat.stx_dio_offset_align))
 }
 
-/// Whether the error says that direct I/O is not supported here.
+/// Whether the error means that direct I/O is not supported here.
 pub(super) fn is_refusal(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error())
 }

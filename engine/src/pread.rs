@@ -188,7 +188,7 @@ impl ReadThreads {
             drop(completion);
         }
         if Instant::now() < deadline {
-            // A panic has been reported by the panic hook; there is nobody to pass it on to.
+            // The panic hook has reported a panic; there is no caller to return it to.
             for thread in handles {
                 drop(thread.join());
             }

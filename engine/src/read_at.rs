@@ -1,4 +1,4 @@
-//! Reads at an offset: what an [`OpenFile`](super::OpenFile) needs of a file. Tests replace a device with it.
+//! Reads at an offset: the trait through which an open file reads. Tests implement it to simulate a device.
 
 use std::fs::File;
 use std::io;
@@ -21,8 +21,8 @@ pub trait ReadAt: Send + Sync {
     /// If the length is not available.
     fn file_len(&self) -> io::Result<u64>;
 
-    /// As [`read_at`](Self::read_at), but only bytes that are in the page cache, without waiting for a device. `None` if
-    /// none of them are, or if this is not supported.
+    /// As [`read_at`](Self::read_at), but only bytes that are in the page cache, without waiting for a device. `None`
+    /// if none of them are, or if this is not supported.
     ///
     /// # Errors
     /// As [`read_at`](Self::read_at).
@@ -114,7 +114,7 @@ fn read_with(
     rustix::io::preadv2(file, &mut [io::IoSliceMut::new(bytes)], offset, flags)
 }
 
-/// Whether the error says that uncached reads are not supported here.
+/// Whether the error means that uncached reads are not supported here.
 pub(super) fn must_cache(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let code = error.raw_os_error();

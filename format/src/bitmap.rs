@@ -31,6 +31,7 @@ impl<'a> Bitmap<'a> {
 
     /// Bits `64 * index` to `64 * index + 63`, the first the least significant; zeros past the end.
     pub fn word(&self, index: u64) -> u64 {
+        // Past the end there are no bytes, so the bits are zero.
         let from = usize::try_from(index).ok().and_then(|index| index.checked_mul(8));
         let bytes = from.and_then(|from| self.bytes.get(from..)).unwrap_or_default();
         match bytes.first_chunk() {

@@ -92,7 +92,7 @@ mod tests {
 
     /// DIR-6
     #[test]
-    fn checks_each_piece_however_the_bytes_were_split() {
+    fn checks_each_piece_for_any_split_of_the_bytes() {
         let bytes: Vec<u8> = (0..150_000u32).map(|i| (i % 251) as u8).collect();
         let mut builder = ChecksumBuilder::default();
         bytes.chunks(7777).for_each(|part| builder.update(part));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A name that is none of the known ones.
+/// A name that is not among the known ones.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.about("it"))]
 pub struct UnknownName {

@@ -201,7 +201,8 @@ impl Directory {
         for section in &self.sections {
             check_len(section, counts)?;
         }
-        // Only now can offsets be added without overflow: every length agrees with a count, or is bounded by `check_len`.
+        // Only now can offsets be added without overflow: every length agrees with a count, or is bounded by
+        // `check_len`.
         for pair in self.sections.windows(2) {
             let [before, after] = pair else { continue };
             ensure(before.next_offset() == after.offset, WHAT, || {

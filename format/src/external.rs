@@ -44,7 +44,8 @@ fn after_climbing(path: &str) -> (PathReach, &str) {
     }
 }
 
-/// A file's modification time as the manifest stores it: nanoseconds since 1970, or the nearest value that fits 64 bits.
+/// A file's modification time as the manifest stores it: nanoseconds since 1970, or the nearest value that fits 64
+/// bits.
 /// spec.md: EXT-3.
 pub fn modified_ns(time: SystemTime) -> i64 {
     match time.duration_since(UNIX_EPOCH) {

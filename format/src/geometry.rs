@@ -188,7 +188,8 @@ mod tests {
     /// SMP-2
     #[test]
     fn no_edges_moves_only_samples_that_fit_a_chunk() {
-        let (size, rule) = (ChunkSize::new(4096).unwrap(), Alignment::NoEdges);
+        let size = ChunkSize::new(4096).unwrap();
+        let rule = Alignment::NoEdges;
         assert_eq!(rule.place(5000, 4000, size), 8192);
         assert_eq!(rule.place(5000, 3192, size), 5000);
         assert_eq!(rule.place(5000, 4096, size), 8192);

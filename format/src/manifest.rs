@@ -363,7 +363,7 @@ mod tests {
 
     /// CON-8, MAN-2
     #[test]
-    fn a_member_that_appears_twice_is_refused_whatever_its_name() {
+    fn a_member_that_appears_twice_is_refused() {
         let fingerprint = Fingerprint(1);
         let segment = SegmentRef {
             kind: SegmentKind::Native,

@@ -80,7 +80,8 @@ impl Metadata {
         serde_json::to_vec(&raw).map_err(|error| FormatError::Invalid(error.to_string()))
     }
 
-    /// Checks that the directory has the sections that the schema requires, and no others. spec.md: ATR-1, FLD-1, FLD-2.
+    /// Checks that the directory has the sections that the schema requires, and no others. spec.md: ATR-1, FLD-1,
+    /// FLD-2.
     ///
     /// # Errors
     /// If a column is missing, unexpected, or of another width.

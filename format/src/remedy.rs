@@ -11,7 +11,7 @@ use std::fmt;
 pub enum Remedy {
     /// Use a later version of grainstore.
     Upgrade,
-    /// Allow files outside the folder that the dataset lies in.
+    /// Allow files outside the folder that contains the dataset.
     AllowExternal,
     /// List everything that is damaged.
     ListDamage,
@@ -115,9 +115,9 @@ pub enum Remedy {
     NamePlainFolder,
     /// Choose one of the named databases.
     ChooseDatabase,
-    /// Map names, to have another key.
+    /// Map names, to get another key.
     MapOtherKey,
-    /// Map names, to take what is ignored without.
+    /// Map names, to include files that are ignored without a mapping.
     MapMore,
     /// Map this extension of file names to a field.
     MapExtension(String),

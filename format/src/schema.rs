@@ -94,7 +94,8 @@ impl AttributeType {
         Some(value)
     }
 
-    /// The bytes of `value` in this type, the first `width` of the eight; `None` if it is of another type or out of range.
+    /// The bytes of `value` in this type, the first `width` of the eight; `None` if it is of another type or out of
+    /// range.
     pub fn encode(self, value: AttributeValue) -> Option<[u8; 8]> {
         let fits = match (self, value) {
             (Self::Bool, AttributeValue::Bool(_))

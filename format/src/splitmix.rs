@@ -5,8 +5,8 @@
 /// The step of the sequence: the golden ratio in units of 2^-64.
 pub const MIX_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Mixes 64 bits: each bit of the input changes about half the bits of the output, and no two inputs give the same. Zero
-/// stays zero.
+/// Mixes 64 bits: each bit of the input changes about half the bits of the output, and no two inputs give the same.
+/// Zero stays zero.
 pub const fn finalise(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -37,8 +37,8 @@ impl SplitMix64 {
         number
     }
 
-    /// Returns a number below `bound`, or 0 where that is 0: the high half of the next number times `bound`. Some numbers
-    /// are more likely than others by `bound` in 2^64, which nobody can see.
+    /// Returns a number below `bound`, or 0 where that is 0: the high half of the next number times `bound`. Some
+    /// numbers are more likely than others by `bound` in 2^64, which is too little to measure.
     pub const fn below(&mut self, bound: u64) -> u64 {
         ((self.next_u64() as u128 * bound as u128) >> 64) as u64
     }

@@ -27,8 +27,8 @@ pub fn escape_bytes(bytes: &[u8]) -> String {
     text
 }
 
-/// Returns a sentence of somebody else, such as an error of a library, without control characters: they are escaped.
-/// Quotes, backslashes and line ends stay.
+/// Returns a sentence from elsewhere, such as an error of a library, with its control characters escaped. Quotes,
+/// backslashes and line ends stay.
 pub fn escape_controls(text: &str) -> Cow<'_, str> {
     let is_unsafe = |character| character != '\n' && is_unsafe_to_print(character);
     if !text.contains(is_unsafe) {

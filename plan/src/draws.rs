@@ -85,7 +85,7 @@ mod tests {
 
     /// PLN-1
     #[test]
-    fn one_place_of_a_shuffle_is_found_without_shuffling() {
+    fn one_item_of_a_shuffle_is_found_without_shuffling() {
         for count in [1, 2, 3, 10, 257] {
             let mut items: Vec<u64> = (0..count).collect();
             Draws::new(count).shuffle(&mut items);

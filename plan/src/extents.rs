@@ -4,8 +4,8 @@
 //! it owns; one more for each 65,536 of them; and a sample of 8 chunks or more, which can only be the
 //! chunk's last, is an extent of its own. spec.md: PLN-2.
 //!
-//! An extent of a subset holds the subset's samples of an extent of the dataset. Samples are then counted by index: index
-//! i is the i-th smallest ordinal of the subset. Without a subset, an index is an ordinal. spec.md: PLN-9.
+//! An extent of a subset holds the subset's samples of an extent of the dataset. Samples are then counted by index:
+//! index i is the i-th smallest ordinal of the subset. Without a subset, an index is an ordinal. spec.md: PLN-9.
 
 use std::fmt;
 use std::ops::Range;
@@ -96,10 +96,11 @@ impl Extents {
     /// The samples that `subset` has of each extent of the dataset, without the extents of which it has none.
     ///
     /// # Errors
-    /// [`PlanError::SubsetOfOther`] if the subset is of another number of samples, [`PlanError::SubsetOfSubset`] if these are
-    /// extents of a subset already.
+    /// [`PlanError::SubsetOfOther`] if the subset is of another number of samples, [`PlanError::SubsetOfSubset`] if
+    /// these are extents of a subset already.
     pub fn within(&self, subset: &Arc<Subset>) -> Result<Self, PlanError> {
-        let (expected, found) = (self.sample_count(), subset.sample_count());
+        let expected = self.sample_count();
+        let found = subset.sample_count();
         if self.subset.is_some() {
             return Err(PlanError::SubsetOfSubset);
         }

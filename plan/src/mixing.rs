@@ -1,8 +1,8 @@
 //! How well an order mixes its batches, compared with a full uniform shuffle.
 //!
-//! Two counts measure it: from how many of 256 equal parts of the stored order the samples of a batch come, and from how
-//! many classes. A window that is too small shows over many batches rather than in one, so both are also counted over
-//! sixteen consecutive batches. Every number is a mean over places spread over the epoch.
+//! Two counts measure it: from how many of 256 equal parts of the stored order the samples of a batch come, and from
+//! how many classes. A window that is too small shows over many batches rather than in one, so both are also counted
+//! over sixteen consecutive batches. Every number is a mean over places spread over the epoch.
 //!
 //! ```text
 //! epoch  |----+----+----+----+----+----+----+----+----+----+----+----|   eleven places
@@ -10,7 +10,8 @@
 //!             [b|b|b|b|b|b|b|b|b|b|b|b|b|b|b|b]                          sixteen
 //! ```
 //!
-//! It does not measure which samples meet *which*: only a training run shows how good an order is. spec.md: MIX-1, MIX-2.
+//! It does not measure which samples meet *which*: only a training run shows how good an order is. spec.md: MIX-1,
+//! MIX-2.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::num::{NonZeroU32, NonZeroU64};
@@ -99,9 +100,11 @@ impl SampledPlaces<'_> {
         let len = self.plan.len();
         let batch_size = self.batch_size.get();
         let drawn = self.drawn(batch_count);
-        // Batches times places may not fit 64 bits; what is divided by more than the place does.
+        let last_batch = (len - drawn) / batch_size;
+        // Batches times places may not fit 64 bits.
         let batch = u128::from(place) * u128::from(len / batch_size) / (u128::from(self.places.get()) + 1);
-        let batch = u64::try_from(batch).unwrap_or(u64::MAX).min((len - drawn) / batch_size);
+        #[expect(clippy::cast_possible_truncation, reason = "at most `last_batch`")]
+        let batch = batch.min(last_batch.into()) as u64;
         let start = batch * batch_size;
         start..start + drawn
     }

@@ -1,4 +1,4 @@
-//! The names of the orders, and which one `auto` stands for.
+//! The names of the orders, and which one `auto` means.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ pub enum Order {
     Chunked,
 }
 
-/// An order as a caller asks for it: one of the orders, or the one that suits the dataset.
+/// The caller's choice: one of the orders, or the one that suits the dataset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OrderChoice {
     /// Decided by the mean stored length of the samples. spec.md: PLN-6.

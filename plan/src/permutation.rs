@@ -44,7 +44,8 @@ impl Permutation {
     }
 
     fn pass(&self, number: u64) -> u64 {
-        let (mut left, mut right) = (number >> self.half_bits, number & ((1 << self.half_bits) - 1));
+        let mut left = number >> self.half_bits;
+        let mut right = number & ((1 << self.half_bits) - 1);
         for round_key in self.round_keys {
             (left, right) = (right, left ^ (mix(round_key ^ right) >> (u64::BITS - self.half_bits)));
         }

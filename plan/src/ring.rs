@@ -53,7 +53,7 @@ impl Ring {
             }
             start = end;
         }
-        unreachable!("ring place {place} lies past the last extent's end {start}")
+        unreachable!("ring place {place} is past the last extent's end {start}")
     }
 
     /// As [`locate`](Self::locate), faster if the place is in the extent `near` or in the next one.

@@ -1,7 +1,8 @@
 //! A rank's share of an epoch: which positions its batches have.
 //!
 //! Batch k of all ranks together is one *global batch*: `world x batch_size` consecutive positions. It does not depend
-//! on the number of ranks that divide it, so the k-th step of a training run sees the same samples on 1 machine as on 24.
+//! on the number of ranks that divide it, so the k-th step of a training run sees the same samples on 1 machine as on
+//! 24.
 //!
 //! ```text
 //! positions    start |0 1 2 3 4 5|6 7 8 9 ...     world 3, batch size 2
@@ -168,8 +169,8 @@ impl Share {
         (batch, position.saturating_sub(first) / step)
     }
 
-    /// The most ranks that visit samples of one piece of the chunked order: 1 if the world divides the lanes, because then
-    /// every rank has lanes of its own. (An extent at the border of two lanes is two pieces, whatever the ranks.)
+    /// The most ranks that visit samples of one piece of the chunked order: 1 if the world divides the lanes, because
+    /// then every rank has lanes of its own. (An extent at the border of two lanes is two pieces, for any number of ranks.)
     #[must_use]
     pub fn readers_of_an_extent(&self) -> u64 {
         match self.order {

@@ -76,7 +76,7 @@ pub enum SubsetError {
     /// More samples than a dataset can have.
     #[error("subset is of {sample_count} samples, at most {MAX_SAMPLES} can be numbered")]
     TooManySamples {
-        /// What was asked for.
+        /// The number of samples given.
         sample_count: u64,
     },
 }
@@ -120,7 +120,8 @@ impl Subset {
     pub fn from_words(sample_count: u64, words: Vec<u64>) -> Result<Self, SubsetError> {
         let expected = word_count(sample_count)?;
         if words.len() != expected {
-            let (found, expected) = (words.len() as u64, expected as u64);
+            let found = words.len() as u64;
+            let expected = expected as u64;
             return Err(SubsetError::WordCount { found, expected, sample_count });
         }
         Ok(Self::of(sample_count, words))
@@ -206,8 +207,8 @@ impl Subset {
         })
     }
 
-    /// The hash that distinguishes subsets: the XXH64 of the bitmap's bytes, `sample_count / 8` rounded up, least significant
-    /// bit first, with `sample_count` as the seed.
+    /// The hash that distinguishes subsets: the XXH64 of the bitmap's bytes, `sample_count / 8` rounded up, least
+    /// significant bit first, with `sample_count` as the seed.
     #[must_use]
     pub fn hash(&self) -> u64 {
         self.hash
@@ -237,7 +238,7 @@ fn no_samples(sample_count: u64) -> Result<Vec<u64>, SubsetError> {
     Ok(vec![0; word_count(sample_count)?])
 }
 
-/// The bits of the word of samples `first..first + 64` that stand for ordinals below `ordinal`.
+/// The bits for ordinals below `ordinal`, in the word of samples `first..first + 64`.
 fn bits_below(ordinal: u64, first: u64) -> u64 {
     match ordinal.saturating_sub(first) {
         count @ 0..WORD_SAMPLES => (1 << count) - 1,

@@ -10,7 +10,7 @@ use grainstore_store::{Collection, Location};
 use crate::ReadError;
 use crate::engine::{BLOCK_LEN, Buffer, Filled, OpenFile, ReadRequest};
 
-/// A gap between samples that is read over rather than around: about what a device reads anyway.
+/// The longest gap between samples that is read with them: about the length that a device reads anyway.
 pub(crate) const GAP_LEN_MAX: u64 = 4 << 10;
 
 /// Bytes of a segment's file.

@@ -1,8 +1,8 @@
-//! What happens to bytes that have arrived: their checksum is verified, then they are copied or decoded into the batch.
+//! Checks samples that have arrived: verifies their checksums, then copies or decodes them into the batch.
 //!
-//! In groups small enough that what was verified is still in the CPU's cache when it is copied. The samples after those
-//! of the group are prefetched, since draws from a window of memory are anywhere in it. Where one thread cannot keep up
-//! with the device, several divide the samples among them; they share nothing except the list.
+//! Samples are checked in groups that are small enough to be still in the CPU's cache when they are copied. The samples
+//! after the group are prefetched, since samples of a batch are scattered over the memory of the window. If one thread
+//! cannot keep up with the device, several threads divide the samples; they share nothing except the list.
 
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
@@ -180,7 +180,8 @@ mod tests {
     fn samples(count: usize, len: usize) -> Vec<(Location, Vec<u8>)> {
         let sample = |i: usize| {
             let stored: Vec<u8> = (0..len + i % 3).map(|at| u8::try_from((at * 7 + i) % 251).unwrap()).collect();
-            let (stored_len, crc) = (stored.len() as u64, crc32fast::hash(&stored));
+            let stored_len = stored.len() as u64;
+            let crc = crc32fast::hash(&stored);
             (Location { segment: 0, offset: 0, stored_len, crc, encoding: Encoding::Raw }, stored)
         };
         (0..count).map(sample).collect()

@@ -1,7 +1,7 @@
 //! The extents of a dataset, found in its chunk list: this reads about a byte of the index for each chunk.
 //!
-//! The list does not contain the length of a chunk's last sample, and a sample of 8 chunks or more is an extent of its own
-//! (PLN-2). But such a sample covers the chunks after its own:
+//! The list does not contain the length of a chunk's last sample, and a sample of 8 chunks or more is an extent of its
+//! own (PLN-2). But such a sample covers the chunks after its own:
 //!
 //! ```text
 //! chunk    c     c+1   c+2   c+3   c+4   c+5   c+6   c+7   c+8
@@ -10,9 +10,9 @@
 //! ```
 //!
 //! It ends at the end of chunk c + 7 or later. So chunks c + 1 to c + 6 own no sample, chunk c + 7 is one of the same
-//! segment, and c has its edge bit. Chunk c + 7 owns none either, unless the sample ends exactly with it: then samples of
-//! no bytes may follow, which belong to the chunk of the byte before. Only if all this is true is the sample located,
-//! which gives its length.
+//! segment, and c has its edge bit. Chunk c + 7 owns none either, unless the sample ends exactly with it: then samples
+//! of no bytes may follow, which belong to the chunk of the byte before. Only if all this is true is the sample
+//! located, which gives its length.
 
 use std::ops::Range;
 

@@ -151,7 +151,7 @@ mod tests {
     }
 
     fn engines(choice: EngineChoice) -> EnginePool {
-        let (mode, threads) = (IoMode::Buffered, NonZeroUsize::MIN);
-        EnginePool::new(EngineSpec { mode, choice, threads, queue_len: 1 }).unwrap()
+        let threads = NonZeroUsize::MIN;
+        EnginePool::new(EngineSpec { mode: IoMode::Buffered, choice, threads, queue_len: 1 }).unwrap()
     }
 }

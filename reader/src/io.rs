@@ -23,8 +23,8 @@ pub enum IoChoice {
     ///
     /// **A segment that is truncated while it is mapped ends the process** by the signal `SIGBUS` when a page past its
     /// new end is touched, and so does a device that cannot read a page; a segment that is written to may yield bytes
-    /// that fail no checksum. The same is true of the index, which is mapped and checked once when `Reader::open` opens the
-    /// dataset. Only for files that nobody truncates or changes; with the other choices both are errors.
+    /// that fail no checksum. The same is true of the index, which is mapped and checked once when `Reader::open` opens
+    /// the dataset. Only for files that nobody truncates or changes; with the other choices both are errors.
     Mapped,
 }
 
@@ -48,9 +48,9 @@ impl Io {
     /// What `choice` means for files of `data_len` bytes.
     pub(crate) fn decide(choice: IoChoice, data_len: u64, memory: impl FnOnce() -> FreeMemory) -> Self {
         match choice {
-            IoChoice::Direct => Self { mode: IoMode::Direct, why: "it was asked for".into() },
-            IoChoice::Buffered => Self { mode: IoMode::Buffered, why: "it was asked for".into() },
-            IoChoice::Mapped => Self { mode: IoMode::Mapped, why: "it was asked for".into() },
+            IoChoice::Direct => Self { mode: IoMode::Direct, why: "it was requested".into() },
+            IoChoice::Buffered => Self { mode: IoMode::Buffered, why: "it was requested".into() },
+            IoChoice::Mapped => Self { mode: IoMode::Mapped, why: "it was requested".into() },
             IoChoice::Auto => Self::fitting(data_len, memory()),
         }
     }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn auto_minds_the_limit_of_the_control_group() {
+    fn auto_respects_the_limit_of_the_control_group() {
         assert_eq!(auto(50, 1000, Some(99)).mode, IoMode::Direct);
         assert_eq!(auto(50, 1000, Some(100)).mode, IoMode::Buffered);
         assert_eq!(Io::decide(IoChoice::Auto, 1 << 60, FreeMemory::default).mode, IoMode::Buffered);
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_choice_is_kept_and_every_name_is_read_back() {
         assert_eq!(Io::decide(IoChoice::Direct, 0, FreeMemory::default).mode, IoMode::Direct);
-        assert_eq!(Io::decide(IoChoice::Mapped, 0, FreeMemory::default).to_string(), "mapped: it was asked for");
+        assert_eq!(Io::decide(IoChoice::Mapped, 0, FreeMemory::default).to_string(), "mapped: it was requested");
         for name in ["auto", "direct", "buffered", "mapped"] {
             assert_eq!(name.parse::<IoChoice>().unwrap().to_string(), name);
         }

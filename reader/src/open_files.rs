@@ -67,7 +67,8 @@ impl OpenFiles {
         self.borrowed(segment).map(Cow::into_owned)
     }
 
-    /// The open file of a segment, borrowed: usually without changing a reference count, which threads would contend for.
+    /// The open file of a segment, borrowed: usually without changing a reference count, which threads would contend
+    /// for.
     pub(crate) fn borrowed(&self, segment: usize) -> Result<Cow<'_, Arc<OpenFile>>, ReadError> {
         if let Some(file) = self.open.find(segment) {
             return Ok(file);
@@ -128,7 +129,7 @@ impl OpenFiles {
         if file.fell_back() {
             self.refused.get_or_init(|| file.path().to_owned());
         }
-        if file.caches_after_all() {
+        if file.dont_cache_refused() {
             self.caching.get_or_init(|| file.path().to_owned());
         }
     }

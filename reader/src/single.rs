@@ -1,8 +1,8 @@
 //! Reads one sample in the caller's thread: no engine, no other thread, and no lock on the common path.
 //!
-//! Raw bytes of a buffered or mapped file are read straight into the payload, which is checked there. So the returned bytes
-//! are those that were checked, even if somebody writes to the file. Everything else passes through a buffer: blocks of a
-//! direct file, and LZ4, which is decoded from the buffer (or from the map, if there is one).
+//! Raw bytes of a buffered or mapped file are read straight into the payload, which is checked there. So the returned
+//! bytes are those that were checked, even if somebody writes to the file. Everything else passes through a buffer:
+//! blocks of a direct file, and LZ4, which is decoded from the buffer (or from the map, if there is one).
 
 use std::sync::Arc;
 

@@ -301,8 +301,9 @@ mod tests {
 
     /// STA-2
     #[test]
-    fn a_state_of_anything_else_is_refused_by_what_differs() {
-        let (own, other) = (state(), state().at(0));
+    fn a_state_of_another_epoch_is_refused_with_the_difference() {
+        let own = state();
+        let other = state().at(0);
         assert_eq!(own.check(&other), Ok(()));
         let refused = |other: EpochState| own.check(&other).unwrap_err().to_string();
         let dataset = refused(EpochState { fingerprint: Fingerprint(1), ..state() });

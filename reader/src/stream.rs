@@ -1,8 +1,8 @@
 //! One sample in parts, for callers that cannot hold it in memory.
 //!
 //! The checksum covers the whole sample, so it is known only at its end. The last part is returned only if the checksum
-//! of all parts is right: a caller that reads to the end has read what was written, and a caller that gets an error must
-//! discard what came before it. LZ4 samples, at most 64 MiB, are read as a whole.
+//! of all parts is right: a caller that reads to the end has read what was written, and a caller that gets an error
+//! must discard what came before it. LZ4 samples, at most 64 MiB, are read as a whole.
 
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Attributes as columns, attributes and fields of one sample. No segment data is read. spec.md: ATR-1, ATR-2, FLD-1 to FLD-3.
+//! Attributes as columns, attributes and fields of one sample. No segment data is read. spec.md: ATR-1, ATR-2, FLD-1 to
+//! FLD-3.
 
 use std::ops::Range;
 
@@ -68,8 +69,8 @@ impl Dataset {
         attributes.map(|(number, attribute)| self.attribute_value(number, attribute.kind, ordinal)).collect()
     }
 
-    /// The value of attribute `number` of the schema for sample `ordinal` if its column is in memory: nothing is read or
-    /// waited for. Otherwise `None`: [`Dataset::attributes`] reads it, and returns any error.
+    /// The value of attribute `number` of the schema for sample `ordinal` if its column is in memory: nothing is read
+    /// or waited for. Otherwise `None`: [`Dataset::attributes`] reads it, and returns any error.
     pub fn cached_attribute(&self, number: usize, ordinal: u64) -> Option<Option<AttributeValue>> {
         let index = &self.0.index;
         let item = item_of(number);

@@ -81,7 +81,8 @@ impl Dataset {
         self.0.fingerprint
     }
 
-    /// The generation with this fingerprint, counted from the oldest, which is 0: the opened one, an earlier or a later one.
+    /// The generation with this fingerprint, counted from the oldest, which is 0: the opened one, an earlier or a later
+    /// one.
     pub fn generation_of(&self, fingerprint: Fingerprint) -> Option<usize> {
         match &self.0.manifest {
             Some(manifest) => {

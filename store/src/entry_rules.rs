@@ -182,8 +182,8 @@ impl<'a> SegmentCheck<'a> {
         }
     }
 
-    /// Whether the sample is neither the first nor the last of its chunk, and breaks no rule. This is true of most small
-    /// samples, which need no other check.
+    /// Whether the sample is neither the first nor the last of its chunk, and breaks no rule. This is true of most
+    /// small samples, which need no other check.
     #[inline]
     fn is_plainly_right(&self, ordinal: u64, entry: &Entry, len: u64, raw_len: u64) -> bool {
         let offset = entry.offset();

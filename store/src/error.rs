@@ -214,9 +214,9 @@ impl StoreError {
     }
 }
 
-/// The last part of a path, made safe for a terminal.
+/// The last part of a path, or all of a path that ends with `..`, made safe for a terminal.
 fn shown_name(path: &Path) -> String {
-    escape_bytes(path.file_name().unwrap_or_default().as_encoded_bytes())
+    escape_bytes(path.file_name().unwrap_or(path.as_os_str()).as_encoded_bytes())
 }
 
 #[cfg(test)]
@@ -231,12 +231,12 @@ mod tests {
             ordinal: 1_281_166,
             key: Some(b"n02099601/3.jpg".to_vec()),
             offset: 8_193_024,
-            what: "CRC-32 of stored bytes 8193024..8304131 is 9f3c21aa, entry says 9f3c21ab".into(),
+            what: "CRC-32 of stored bytes 8193024..8304131 is 9f3c21aa, the entry has 9f3c21ab".into(),
         };
         assert_eq!(
             error.to_string(),
             "imagenet.grain/00003.seg: sample 1281166 (key \"n02099601/3.jpg\"): \
-             CRC-32 of stored bytes 8193024..8304131 is 9f3c21aa, entry says 9f3c21ab"
+             CRC-32 of stored bytes 8193024..8304131 is 9f3c21aa, the entry has 9f3c21ab"
         );
     }
 

@@ -83,7 +83,8 @@ impl Dataset {
         let len_of = |path: &std::path::Path| {
             std::fs::metadata(path).map(|metadata| metadata.len()).map_err(|error| StoreError::io(path, error))
         };
-        let (mut files, mut indexes) = (0, 0);
+        let mut files = 0;
+        let mut indexes = 0;
         for (segment, record) in self.segments().iter().zip(self.segment_table().records()) {
             if !segment.is_external() {
                 files += segment.file_len();

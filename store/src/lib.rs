@@ -1,5 +1,5 @@
-//! Opens grainstore datasets and answers queries from their index: where a sample is stored, which ordinal a key has, the
-//! values of an attribute. Also verifies datasets.
+//! Opens grainstore datasets and answers queries from their index: where a sample is stored, which ordinal a key has,
+//! the values of an attribute. Also verifies datasets.
 //!
 //! It does not read samples in bulk or in the order of an epoch (`reader` does), and it never writes. Nothing that it
 //! reads is trusted; every answer has been checked. Nothing is mapped unless [`IndexMemory::Mapped`] is chosen.

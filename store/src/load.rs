@@ -1,8 +1,8 @@
 //! Loads the whole index and checks all its rules: at once, or in a thread while samples are located piece by piece.
 //! spec.md: section 6.2 to 6.4.
 //!
-//! The thread holds the dataset and nobody waits for it: it runs to its end even if the dataset is dropped meanwhile. The
-//! error that it finds is returned by [`Dataset::check_load`], and by every later load.
+//! The thread holds the dataset and no other thread waits for it: it runs to its end even if the dataset is dropped
+//! meanwhile. The error that it finds is returned by [`Dataset::check_load`], and by every later load.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -43,11 +43,11 @@ impl Dataset {
         if entries_len < BACKGROUND_LEN_MIN { self.load() } else { self.check_load() }
     }
 
-    /// Starts to load the index in another thread, and returns; a small index is loaded by the caller. A second call does
-    /// nothing, except that it returns the error of a load that has failed.
+    /// Starts to load the index in another thread, and returns; a small index is loaded by the caller. A second call
+    /// does nothing, except that it returns the error of a load that has failed.
     ///
-    /// Meanwhile samples are located piece by piece. The thread uses part of the device's bandwidth: callers that need a
-    /// few samples first should read them before.
+    /// Meanwhile samples are located piece by piece. The thread uses part of the device's bandwidth: callers that need
+    /// a few samples first should read them before.
     ///
     /// # Errors
     /// As [`Dataset::load`], where it loads or has failed to before.
@@ -81,8 +81,8 @@ impl Dataset {
         if self.0.loading.has_failed.load(Ordering::Acquire) { self.load() } else { Ok(()) }
     }
 
-    /// The chunk list of the opened generation, read at the first call. Whether the entries agree with it is checked when
-    /// they are located or loaded.
+    /// The chunk list of the opened generation, read at the first call. Whether the entries agree with it is checked
+    /// when they are located or loaded.
     ///
     /// # Errors
     /// If it cannot be read, or disagrees with the segments.
@@ -209,7 +209,8 @@ pub(crate) fn read_chunks(index: &Index) -> Result<ChunkList, StoreError> {
         let len = index.record(kind, 0).map_or(0, |record| record.len);
         index.peek(kind, 0, 0..len)
     };
-    let (counts, edges) = (all(SectionKind::Chunks)?, all(SectionKind::Edges)?);
+    let counts = all(SectionKind::Chunks)?;
+    let edges = all(SectionKind::Edges)?;
     ChunkList::decode(&counts, edges, &index.table, &index.frame.directory).map_err(|error| index.wrong(error))
 }
 

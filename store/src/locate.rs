@@ -21,8 +21,8 @@ impl Dataset {
         Ok(location)
     }
 
-    /// [`Dataset::locate`] without reading or waiting: `None` unless the entries are in memory and the sample's entry is
-    /// enough. [`Dataset::locate`] then reads, and returns any error.
+    /// [`Dataset::locate`] without reading or waiting: `None` unless the entries are in memory and the sample's entry
+    /// is enough. [`Dataset::locate`] then reads, and returns any error.
     pub fn cached_location(&self, ordinal: u64) -> Option<Location> {
         let from = ordinal.checked_mul(Entry::LEN as u64).filter(|_| ordinal < self.sample_count())?;
         let entries = self.0.index.section(SectionKind::Entries, 0)?;

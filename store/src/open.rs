@@ -160,12 +160,14 @@ fn check_index(index: &Index, manifest: &Manifest) -> Result<(), StoreError> {
     let records = index.table.records().iter().zip(manifest.segments());
     for (number, (record, segment)) in records.enumerate() {
         if record.sample_count != segment.sample_count {
-            let (found, expected) = (record.sample_count, segment.sample_count);
+            let found = record.sample_count;
+            let expected = segment.sample_count;
             return wrong(format!("segment {number} has {found} samples in the index, {expected} in the manifest"));
         }
         let native = segment.kind == SegmentKind::Native;
         if !data_end_fits(native, record.data_end, segment.file_len) {
-            let (end, len) = (record.data_end, segment.file_len);
+            let end = record.data_end;
+            let len = segment.file_len;
             return wrong(format!("segment {number} ends at {end}, which does not fit its file of {len} bytes"));
         }
     }

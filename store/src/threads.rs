@@ -1,6 +1,7 @@
 //! Threads for one piece of work.
 //!
-//! The process-wide pool is not used: its threads do not exist in a child after `fork`, and work for it would wait forever.
+//! The process-wide pool is not used: its threads do not exist in a child after `fork`, and work for it would wait
+//! forever.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -17,7 +17,7 @@ fn an_epoch_is_reported_as_text() {
   time         ...
   cpu          [TIME] s, [TIME] s for each GB
   read         10.3 kB in 2 reads of 5.1 kB, 1.000 for each stored byte
-  io           buffered, by pread: it was asked for
+  io           buffered, by pread: it was requested
   order        sequential, seed 0, epoch 0
   memory       ...
   first batch  after [TIME] s, and [TIME] s to open
@@ -140,7 +140,7 @@ fn mapped_files_are_read_in_every_order_with_no_other_engine() {
         assert_eq!((&document["io"], &document["engine"]), (&json!("mapped"), &json!("mapped")));
     }
     let run = fixture.run("epoch", ["--io", "mapped"]);
-    assert!(run.stdout.contains("\n  io           mapped: it was asked for\n"), "{}", run.stdout);
+    assert!(run.stdout.contains("\n  io           mapped: it was requested\n"), "{}", run.stdout);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Reads that wait to be submitted: a queue for each device, each with its own bound of bytes in flight.
 //!
-//! A slow device does not delay the reads of another one, and no device gets more than keeps it busy: anything beyond that
-//! would only wait longer there. Devices take turns when the ring is full.
+//! A slow device does not delay the reads of another one, and no device gets more than keeps it busy: anything beyond
+//! that would only wait longer there. Devices take turns when the ring is full.
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;

@@ -33,8 +33,8 @@ pub struct UringEngine {
     completed: Vec<CompletedRead>,
     in_flight: usize,
     home: ProcessId,
-    /// Whether a `submit` since the last `complete` has checked that this is not a forked process. The check is a system
-    /// call, which costs as much as a small read.
+    /// Whether a `submit` since the last `complete` has checked that this is not a forked process. The check is a
+    /// system call, which costs as much as a small read.
     is_home_checked: bool,
     stats: EngineStats,
 }

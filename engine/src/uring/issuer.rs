@@ -1,9 +1,9 @@
 //! Which thread a ring accepts calls from, and how another thread learns that the kernel has closed the ring.
 //!
-//! A ring with a single issuer costs less: the kernel takes no locks for it and does its part when that thread enters the
-//! kernel, not when a device interrupts. Other threads can only close it. The kernel then cancels its reads, and does not
-//! report when it has done so; but a ring releases its files last. So one end of a pair of sockets is registered as a
-//! file of the ring, and a reader of the other end sees end of file when the ring is closed.
+//! A ring with a single issuer costs less: the kernel takes no locks for it and does its part when that thread enters
+//! the kernel, not when a device interrupts. Other threads can only close it. The kernel then cancels its reads, and
+//! does not report when it has done so; but a ring releases its files last. So one end of a pair of sockets is
+//! registered as a file of the ring, and a reader of the other end sees end of file when the ring is closed.
 
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;

@@ -8,12 +8,12 @@
 //! Each device has its own queue and its own bound of bytes in flight; all share one ring. A slot owns a request until
 //! the kernel has completed it. Files and buffers that are used often are registered with the kernel.
 //!
-//! A ring accepts calls from one thread or, at a higher cost, from any. Readers without a file descriptor are read inside
-//! `complete`, one after the other.
+//! A ring accepts calls from one thread or, at a higher cost, from any. Readers without a file descriptor are read
+//! inside `complete`, one after the other.
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | `engine.rs` | requests on their way through queues and ring: the [`Engine`](crate::Engine) |
+//! | `engine.rs` | the [`Engine`](crate::Engine): moves requests through the queues and the ring |
 //! | `device_queues.rs` | what waits, by device |
 //! | `ring.rs` | submission and completion: the only `unsafe` code here |
 //! | `slots.rs` | the table of what is in flight |
@@ -65,8 +65,9 @@ pub struct UringOptions {
 /// Which threads may use an engine while it has reads in flight. With none in flight, every thread may.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum UringOwner {
-    /// The thread that first called `complete` for those reads. Other threads get an error, and no read is lost by that.
-    /// Reads cost less CPU time, from Linux 6.1 on; before that, this is the same as [`AnyThread`](Self::AnyThread).
+    /// The thread that first called `complete` for those reads. Other threads get an error, and no read is lost by
+    /// that. Reads cost less CPU time, from Linux 6.1 on; before that, this is the same as
+    /// [`AnyThread`](Self::AnyThread).
     ///
     /// An engine that moves from thread to thread makes a new ring in each.
     OneThread,

@@ -1,7 +1,7 @@
 //! Registered buffers: the kernel knows their pages by number and need not pin them for every read.
 //!
-//! A region is registered as a whole, when the caller announces many reads into it, and unregistered when the last of its
-//! buffers has been dropped. While it is registered its pages stay in memory, and the system counts them as locked.
+//! A region is registered as a whole, when the caller announces many reads into it, and unregistered when the last of
+//! its buffers has been dropped. While it is registered its pages stay in memory, and the system counts them as locked.
 
 use std::collections::BTreeMap;
 use std::io;

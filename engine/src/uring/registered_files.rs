@@ -44,7 +44,8 @@ impl RegisteredFiles {
         CloseSignal::register(io, self.slots_max)
     }
 
-    /// The number of a registered file, to be given back with [`release`](Self::release); `None` if it is not registered.
+    /// The number of a registered file, to be given back with [`release`](Self::release); `None` if it is not
+    /// registered.
     pub(super) fn hold(&mut self, io: &IoUring, file: &Arc<OpenFile>, fd: RawFd) -> Option<u32> {
         let key = Arc::as_ptr(file).addr();
         let number = match self.by_file.get(&key) {

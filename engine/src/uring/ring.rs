@@ -5,8 +5,8 @@
 //! write to memory that something else owns, and all methods are safe.
 //!
 //! Dropping a ring cancels its reads and waits for their completions. If the device does not answer in time, slots and
-//! ring are leaked, since the kernel may still write. A thread that the ring does not accept calls from can only close it,
-//! and waits for the close signal. A forked process shares the ring's memory and must not touch it.
+//! ring are leaked, since the kernel may still write. A thread that the ring does not accept calls from can only close
+//! it, and waits for the close signal. A forked process shares the ring's memory and must not touch it.
 
 use std::io;
 use std::mem::{self, ManuallyDrop};
@@ -127,9 +127,9 @@ impl Ring {
         let entry = self.entry(&mut read, file);
         let number = self.slots.put(SubmittedRead { read, len, file });
         let entry = entry.user_data(number as u64);
-        // SAFETY: the entry names a buffer and a file that the slot's request owns. Only `reap` frees the slot, after the
-        // kernel has completed the read, and `drop` leaks it if the completion does not come. Moving the request does
-        // not move the memory of its buffer, and nothing reads or writes that memory meanwhile.
+        // SAFETY: the entry names a buffer and a file that the slot's request owns. Only `reap` frees the slot, after
+        // the kernel has completed the read, and `drop` leaks it if the completion does not come. Moving the request
+        // does not move the memory of its buffer, and nothing reads or writes that memory meanwhile.
         let pushed = unsafe { self.io.submission().push(&entry) };
         debug_assert!(pushed.is_ok(), "the caller has checked `is_full`");
     }
@@ -144,8 +144,8 @@ impl Ring {
         self.slots.len()
     }
 
-    /// Submits the queue and waits until there are `wanted` completions, or no longer than `timeout`. It may return early:
-    /// the caller checks and calls again.
+    /// Submits the queue and waits until there are `wanted` completions, or no longer than `timeout`. It may return
+    /// early: the caller checks and calls again.
     pub(super) fn enter(&mut self, wanted: usize, timeout: Option<Duration>) -> io::Result<()> {
         let (queued, is_work_left) = {
             let queue = self.io.submission();
@@ -323,8 +323,8 @@ pub(super) fn update_registration(io: &IoUring, number: u16, address: *mut u8, l
     unsafe { submitter.register_buffers_update(number.into(), &[part], None) }
 }
 
-/// The error of a negative result. A cancelled read is repeated: the thread that submitted it has ended. (The only other
-/// cancellation is in `drop`, which ignores results.)
+/// The error of a negative result. A cancelled read is repeated: the thread that submitted it has ended. (The only
+/// other cancellation is in `drop`, which ignores results.)
 fn error_of(result: i32) -> io::Error {
     let errno = result.saturating_neg();
     let is_cancelled = errno == Errno::CANCELED.raw_os_error();

@@ -12,7 +12,7 @@ use crate::EngineError;
 
 /// Capacity of the submission queue: the most reads that one system call submits.
 pub(super) const SUBMISSIONS_MAX: u32 = 256;
-/// Capacity of the completion queue. It is memory that cannot be swapped out, of which a user may have little.
+/// Capacity of the completion queue. It is locked memory, of which a user may be allowed only a small amount.
 pub(super) const COMPLETIONS_MAX: u32 = 1024;
 
 /// How the kernel does its part of the work, by the features that this needs.
@@ -22,8 +22,8 @@ enum RingMode {
     Plain,
     /// A completion waits for the next system call instead of interrupting. Since Linux 5.19.
     CoopTaskrun,
-    /// A completion waits until the single issuer waits for completions. That is the thread that enables the ring, which
-    /// need not be the one that makes it. Since Linux 6.1.
+    /// A completion waits until the single issuer waits for completions. That is the thread that enables the ring,
+    /// which need not be the one that makes it. Since Linux 6.1.
     SingleIssuer,
 }
 

@@ -54,6 +54,7 @@ fn read<const WIDTH: usize, T: Copy + Default>(
     group: u64,
     value: impl Fn([u8; WIDTH]) -> T,
 ) -> GroupValues<T> {
+    // A group past the last sample has no values.
     let bytes = column.bytes.get(to_usize(group * GROUP) * WIDTH..).unwrap_or_default();
     let (bytes, _) = bytes.as_chunks::<WIDTH>();
     let mut values = GroupValues { values: [T::default(); GROUP_LEN], len: bytes.len().min(GROUP_LEN) };

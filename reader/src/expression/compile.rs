@@ -1,4 +1,5 @@
-//! Compiles an expression for one dataset: looks names up, checks types, turns values into sets. spec.md: SUB-5 to SUB-9.
+//! Compiles an expression for one dataset: looks names up, checks types, turns values into sets. spec.md: SUB-5 to
+//! SUB-9.
 //!
 //! It looks at the schema and the user metadata, and reads no column.
 

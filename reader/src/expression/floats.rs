@@ -23,7 +23,7 @@ impl FloatSet {
 }
 
 impl FloatItem {
-    #[expect(clippy::float_cmp, reason = "the expression says ==")]
+    #[expect(clippy::float_cmp, reason = "the expression compares with ==")]
     fn bits(self, values: &[f64]) -> u64 {
         match self {
             Self::Side(Side::Below, bound) => pack(values, |value| value < bound),

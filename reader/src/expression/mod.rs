@@ -45,7 +45,8 @@ const MAX_LEN: usize = 1 << 16;
 /// The most levels of parentheses and `not`: they are parsed and evaluated by recursion.
 const MAX_DEPTH: usize = 100;
 
-/// A condition that a sample must meet to be visited. [`Display`](fmt::Display) writes it in one spelling, which parses again.
+/// A condition that a sample must meet to be visited. [`Display`](fmt::Display) writes it in one spelling, which parses
+/// again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression(Node);
 
@@ -95,8 +96,8 @@ impl Expression {
     }
 
     /// Appends the samples of `dataset` that meet the expression to a bitmap in which its first sample is bit
-    /// `first_ordinal`, and which holds that many bits so far: `ordinal` means the sample's position in the whole bitmap.
-    /// For several datasets, one after the other, and then [`Subset::from_words`].
+    /// `first_ordinal`, and which holds that many bits so far: `ordinal` means the sample's position in the whole
+    /// bitmap. For several datasets, one after the other, and then [`Subset::from_words`].
     ///
     /// # Errors
     /// As [`select`](Self::select). The bitmap is then unfinished.
@@ -119,7 +120,8 @@ impl Expression {
 
 /// Adds 64 bits to a bitmap that has `first` bits so far, or fewer words.
 fn append(words: &mut Vec<u64>, first: u64, bits: u64) {
-    let (word, shift) = (grainstore_format::to_usize(first / GROUP), first % GROUP);
+    let word = grainstore_format::to_usize(first / GROUP);
+    let shift = first % GROUP;
     words.resize(word + 2, 0);
     words[word] |= bits << shift;
     words[word + 1] = if shift > 0 { bits >> (GROUP - shift) } else { 0 };

@@ -20,7 +20,7 @@ pub(super) struct Number {
     point: i32,
 }
 
-/// Where a number lies between the integers.
+/// The position of a number among the integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct IntegerCut {
     /// The largest integer that is at most the number.
@@ -50,12 +50,12 @@ impl IntegerCut {
         self.last_below().saturating_add(1)
     }
 
-    /// Further from zero than all integers that are compared: no need to be exact.
+    /// A position further from zero than all integers that are compared, so it need not be exact.
     fn far(negative: bool) -> Self {
         Self { floor: if negative { i128::MIN } else { i128::MAX }, exact: true }
     }
 
-    /// The cut at `whole`, and a bit more where `rest`, or as far below zero.
+    /// The position of a number with the integer part `whole`, and a fraction if `rest`; below zero if `negative`.
     fn at(whole: i128, rest: bool, negative: bool) -> Self {
         let floor = if negative { -whole - i128::from(rest) } else { whole };
         Self { floor, exact: !rest }
@@ -73,7 +73,7 @@ impl Number {
             return Err(format!("number of more than {MAX_DIGITS} digits, or with an exponent above {MAX_DIGITS},"));
         };
         let digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).map(|digit| digit.wrapping_sub(b'0')).collect();
-        let point = i32::try_from(whole.len()).unwrap_or(i32::MAX) + exponent;
+        let point = digit_count(whole.len()) + exponent;
         Ok(Self::of(negative, &digits, point))
     }
 
@@ -82,11 +82,11 @@ impl Number {
             return Self { negative: false, digits: Vec::new(), point: 0 };
         };
         let last = digits.iter().rposition(|&digit| digit != 0).unwrap_or(first);
-        let point = point - i32::try_from(first).unwrap_or(i32::MAX);
+        let point = point - digit_count(first);
         Self { negative, digits: digits[first..=last].to_vec(), point }
     }
 
-    /// Where it lies between the integers.
+    /// Its position among the integers.
     pub(super) fn cut(&self) -> IntegerCut {
         let whole_len = usize::try_from(self.point).unwrap_or(0);
         let mut whole = 0_i128;
@@ -99,7 +99,7 @@ impl Number {
         IntegerCut::at(whole, self.digits.len() > whole_len, self.negative)
     }
 
-    /// Where 2^64 times it lies between the integers.
+    /// The position of 2^64 times the number among the integers.
     pub(super) fn cut_of_fraction(&self) -> IntegerCut {
         let Ok(zeros) = usize::try_from(-self.point) else {
             return IntegerCut::far(self.negative);
@@ -113,7 +113,9 @@ impl Number {
     /// The nearest `f64`.
     pub(super) fn nearest(&self) -> f64 {
         let sign = if self.negative { "-" } else { "" };
-        format!("{sign}0.0{}e{}", shown(&self.digits), self.point + 1).parse().unwrap_or(f64::NAN)
+        let nearest = format!("{sign}0.0{}e{}", shown(&self.digits), self.point + 1).parse();
+        debug_assert!(nearest.is_ok(), "digits with an exponent are a number");
+        nearest.unwrap_or(f64::NAN)
     }
 
     fn magnitude(&self, other: &Self) -> Ordering {
@@ -143,7 +145,7 @@ impl PartialOrd for Number {
 
 impl fmt::Display for Number {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let len = i32::try_from(self.digits.len()).unwrap_or(i32::MAX);
+        let len = digit_count(self.digits.len());
         let zeros = |count: i32| "0".repeat(usize::try_from(count).unwrap_or(0));
         formatter.write_str(if self.negative { "-" } else { "" })?;
         let split = |at: i32| self.digits.split_at(usize::try_from(at.min(len)).unwrap_or(0));
@@ -164,6 +166,14 @@ impl fmt::Display for Number {
             }
         }
     }
+}
+
+/// A number of digits, as the type of exponents.
+fn digit_count(count: usize) -> i32 {
+    debug_assert!(count <= MAX_DIGITS, "`parse` refuses more digits");
+    #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "at most `MAX_DIGITS`")]
+    let count = count as i32;
+    count
 }
 
 /// Doubles the fraction 0.d1 d2 d3 ...; whether it reached 1, which is then taken off.

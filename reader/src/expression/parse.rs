@@ -264,7 +264,7 @@ impl Parser<'_> {
         };
         if let ExpressionError::Unexpected { found, .. } = &mut error {
             let text = if meant.len() > SHOWN_LEN { "..." } else { meant };
-            found.push_str(&format!(": strings stand in single quotes: {}", Literal::Text(text.into())));
+            found.push_str(&format!(": strings are written in single quotes: {}", Literal::Text(text.into())));
         }
         error
     }

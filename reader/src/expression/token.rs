@@ -34,7 +34,7 @@ pub(super) enum TokenKind {
 }
 
 /// Longer ones first.
-const SYMBOLS: [(&str, TokenKind); 12] = [
+const SYMBOLS: [(&str, TokenKind); 11] = [
     ("==", TokenKind::Equal),
     ("!=", TokenKind::Unequal),
     ("<=", TokenKind::Side(Side::AtMost)),
@@ -46,7 +46,6 @@ const SYMBOLS: [(&str, TokenKind); 12] = [
     ("(", TokenKind::Open),
     (")", TokenKind::Close),
     (",", TokenKind::Comma),
-    ("", TokenKind::End),
 ];
 
 /// The remaining text, and the column at which it starts.
@@ -104,30 +103,28 @@ impl<'t> Scanner<'t> {
             Some(first) if is_word_character(first) => {
                 Ok((TokenKind::Word, rest.find(|character| !is_word_character(character)).unwrap_or(rest.len())))
             }
-            first => symbol(rest).ok_or_else(|| unknown(first, rest)),
+            Some(first) => symbol(rest).ok_or_else(|| unknown(first, rest)),
+            None => Ok((TokenKind::End, 0)),
         }
     }
 }
 
 fn symbol(rest: &str) -> Option<(TokenKind, usize)> {
-    let symbol = SYMBOLS.iter().find(|(text, _)| rest.starts_with(text))?;
-    // Every text starts with the empty text; it is the end only if nothing is left.
-    (symbol.1 != TokenKind::End || rest.is_empty()).then(|| (symbol.1.clone(), symbol.0.len()))
+    let (text, kind) = SYMBOLS.iter().find(|(text, _)| rest.starts_with(text))?;
+    Some((kind.clone(), text.len()))
 }
 
 /// The error for an unknown character, with a hint if other languages use it.
-fn unknown(character: Option<char>, rest: &str) -> String {
-    // `None` is the end of the text, which is a token: so there is a character.
-    let text = character.map(String::from).unwrap_or_default();
+fn unknown(character: char, rest: &str) -> String {
     let digits = 1 + rest.bytes().skip(1).take_while(u8::is_ascii_digit).count();
     let meant = match character {
-        Some('&') => " (write `and`)".to_owned(),
-        Some('|') => " (write `or`)".to_owned(),
-        Some('[' | ']') => " (write parentheses)".to_owned(),
-        Some('.') if digits > 1 => format!(" (write 0{})", &rest[..digits]),
+        '&' => " (write `and`)".to_owned(),
+        '|' => " (write `or`)".to_owned(),
+        '[' | ']' => " (write parentheses)".to_owned(),
+        '.' if digits > 1 => format!(" (write 0{})", &rest[..digits]),
         _ => String::new(),
     };
-    format!("unknown character \"{}\"{meant}", grainstore_format::escape_bytes(text.as_bytes()))
+    format!("unknown character \"{}\"{meant}", grainstore_format::escape_bytes(String::from(character).as_bytes()))
 }
 
 fn is_negative_number(rest: &str) -> bool {

@@ -1,5 +1,5 @@
-//! What the datasets of a collection must have in common: attributes, fields, whether there are keys, and the meaning of
-//! labels.
+//! What the datasets of a collection must have in common: attributes, fields, whether there are keys, and the meaning
+//! of labels.
 //! spec.md: PLN-8.
 
 use std::path::Path;

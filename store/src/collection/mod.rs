@@ -5,10 +5,10 @@
 //! ordinals   0 ............... 5 ......... 8 .................. 14     end to end, and so are segments
 //! ```
 //!
-//! Queries to a single dataset are passed on directly. Of several, each is opened when it is first needed (`member`) and
-//! must have the schema of the first (`agreement`); ordinals and segments are numbered across all of them (`several`).
-//! Samples are not drawn from members by weights: the plan orders the samples of all members, and a mixture by weights
-//! would be another order. spec.md: PLN-8.
+//! Queries to a single dataset are passed on directly. Of several, each is opened when it is first needed (`member`)
+//! and must have the schema of the first (`agreement`); ordinals and segments are numbered across all of them
+//! (`several`). Samples are not drawn from members by weights: the plan orders the samples of all members, and a
+//! mixture by weights would be another order. spec.md: PLN-8.
 
 use std::fmt;
 use std::ops::Range;
@@ -47,8 +47,8 @@ impl From<Dataset> for Collection {
 
 impl Collection {
     /// The datasets at `paths` as one, in this order; a path may be given twice. If there are several, each is opened
-    /// with `options` to read its facts, closed again, and opened later when it is needed: it must not have been replaced
-    /// meanwhile.
+    /// with `options` to read its facts, closed again, and opened later when it is needed: it must not have been
+    /// replaced meanwhile.
     ///
     /// # Errors
     /// As [`Dataset::open_with`], and if there is no path, or datasets differ in their attributes or fields (by name,
@@ -138,8 +138,8 @@ impl Collection {
         }
     }
 
-    /// The path of a segment's file, once [`Collection::segment_file`] has checked it. For a member that is not open, or a
-    /// segment that does not exist, the member's path: enough for a message.
+    /// The path of a segment's file, once [`Collection::segment_file`] has checked it. For a member that is not open,
+    /// or a segment that does not exist, the member's path: enough for a message.
     pub fn segment_path(&self, segment: usize) -> &Path {
         match &self.0 {
             OneOrSeveral::One(dataset) => {
@@ -324,7 +324,8 @@ impl Collection {
         }
     }
 
-    /// Where the fields of sample `ordinal` lie in its raw payload of `payload_len` bytes: [`Dataset::fields`].
+    /// The byte ranges of the fields of sample `ordinal` in its raw payload of `payload_len` bytes:
+    /// [`Dataset::fields`].
     ///
     /// # Errors
     /// As [`Dataset::fields`] and [`Collection::member`].

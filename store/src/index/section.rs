@@ -169,7 +169,7 @@ impl Section {
         Ok(self.checksums.get_or_init(|| list))
     }
 
-    /// The bytes of `range`; `None` if so many pieces were read that the whole section should be loaded.
+    /// The bytes of `range`; `None` once enough pieces were read that the whole section should be loaded.
     fn read_pieces(&self, file: &IndexFile, range: &Range<u64>) -> Result<Option<Vec<u8>>, StoreError> {
         let piece = range.start / PIECE_LEN;
         let from = piece * PIECE_LEN;

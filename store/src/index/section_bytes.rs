@@ -1,7 +1,8 @@
 //! The bytes of a whole section: allocated by this process, or a map of the file.
 //!
 //! Large allocated sections use huge pages if the system has them. Lookups access hundreds of megabytes at random: with
-//! pages of 4 KiB nearly every access would wait for the page table too, and filling the memory would fault once per page.
+//! pages of 4 KiB nearly every access would wait for the page table too, and filling the memory would fault once per
+//! page.
 
 use std::io;
 use std::ops::Deref;

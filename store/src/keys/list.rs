@@ -52,7 +52,7 @@ impl<'a> KeyList<'a> {
     pub(crate) fn bounds(&self, ordinal: u64) -> Result<Range<u64>, StoreError> {
         let group = ordinal / KeyGroups::GROUP_LEN;
         let (from, to) = self.starts.start_and_end(group)?;
-        // A longer group would be read in vain.
+        // A longer group is damaged, so it is not read.
         if from > to || to - from > MAX_GROUP_LEN {
             return Err(self.index.damaged("key groups", format!("group {group} has the bytes {from}..{to}")));
         }

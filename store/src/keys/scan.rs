@@ -45,8 +45,8 @@ impl Dataset {
 }
 
 impl KeyScan<'_> {
-    /// Calls `take` with the keys of the samples from `64 * group` on, in order: 64 keys, or those that are left. Groups
-    /// should be read in ascending order: otherwise a part is read for every group.
+    /// Calls `take` with the keys of the samples from `64 * group` on, in order: 64 keys, or those that are left.
+    /// Groups should be read in ascending order: otherwise a part is read for every group.
     ///
     /// # Errors
     /// If the keys cannot be read, or are damaged.

@@ -21,12 +21,13 @@ const CACHE_LINE_LEN: usize = 64;
 /// The largest number of bytes of a group that are fetched ahead: longer keys are better fetched one by one.
 const FETCH_AHEAD_LEN: usize = 4096;
 
-/// Lookups that take each step together. What they fetch (about 1 KiB each) stays in the nearest caches until it is used.
+/// Lookups that take each step together. What they fetch (about 1 KiB each) stays in the nearest caches until it is
+/// used.
 const GROUP_LEN: usize = 64;
 
 impl Dataset {
-    /// The ordinal of the sample with this key; `None` if no sample of the opened generation has it, or the samples have
-    /// no keys.
+    /// The ordinal of the sample with this key; `None` if no sample of the opened generation has it, or the samples
+    /// have no keys.
     ///
     /// # Errors
     /// If the index cannot be read, or what was read of it breaks a rule of the format.
