@@ -1,5 +1,5 @@
-//! A process that was forked has the engine's memory, but is not the one that it works for: there it says so, and
-//! going away disturbs nobody, while the reads of the parent all arrive.
+//! A forked process has the engine's memory, but the engine belongs to its parent: every call in the child returns an
+//! error, dropping the engine there has no effect on the parent, and all reads of the parent complete.
 #![cfg(target_os = "linux")]
 
 mod engines;
@@ -14,7 +14,7 @@ use engines::{Files, Run, SUBJECTS, request};
 const CHILD_PATIENCE_S: u32 = 60;
 
 #[test]
-fn a_fork_with_reads_in_flight_leaves_the_parents_reads_whole_and_the_child_without_an_engine() {
+fn a_fork_leaves_the_reads_in_flight_to_the_parent_and_the_child_without_an_engine() {
     for subject in SUBJECTS.iter().filter(|subject| !subject.hostile) {
         let files = Files::new();
         let source = files.open(300_007, subject);
@@ -22,8 +22,8 @@ fn a_fork_with_reads_in_flight_leaves_the_parents_reads_whole_and_the_child_with
         (0..500).for_each(|i| run.submit(&source, i * 100, 20_000));
         run.complete(Wait::None);
         let late = request(&source, 0, 100, 0);
-        // SAFETY: the child calls what its engine promises to survive, allocates as glibc allows after a fork, and ends
-        // without running anything of the test's process.
+        // SAFETY: the child calls only what the engine supports after a fork, allocates as glibc allows after a fork,
+        // and ends without running anything of the test's process.
         match unsafe { libc::fork() } {
             0 => {
                 // SAFETY: it only sets a timer.

@@ -1,7 +1,7 @@
-//! What holds for an engine of one thread: it is that of the thread that first asks for completions, goes over to
-//! another while nothing is in flight, and where something is, refuses every other thread and loses nothing.
+//! An engine for one thread: it belongs to the thread that first asks for completions, moves to another thread while
+//! nothing is in flight, and otherwise refuses every other thread and loses no read.
 //!
-//! Where io_uring is blocked, or older than such rings, the tests say so and pass.
+//! Where io_uring is blocked, or too old for such rings, the tests print this and pass.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail, and says what it could not run")]
 
@@ -27,7 +27,7 @@ const FILE_LEN: usize = 100_000;
 const SLAB_LEN: usize = 4 << 20;
 
 #[test]
-fn an_engine_is_that_of_the_thread_that_uses_it_and_not_of_the_one_that_made_it() {
+fn an_engine_belongs_to_the_thread_that_uses_it_and_not_to_the_one_that_made_it() {
     let Some(mut engine) = engine() else { return };
     let folder = tempfile::tempdir().unwrap();
     let source = file(&folder);
@@ -35,13 +35,13 @@ fn an_engine_is_that_of_the_thread_that_uses_it_and_not_of_the_one_that_made_it(
     engine.register(&slab);
     engine.submit(into(slab, &source)).unwrap();
     elsewhere(|| assert_eq!(bytes(wait_for_one(&mut engine)), content(FILE_LEN)));
-    // Nor is it in flight for anybody any more.
+    // It does not count as in flight any more either.
     engine.submit(request(&source, 10, 5000, 2)).unwrap();
     assert_eq!(bytes(wait_for_one(&mut engine)), content(FILE_LEN)[10..5010]);
 }
 
 #[test]
-fn an_engine_without_reads_goes_from_thread_to_thread_with_all_that_it_knows() {
+fn an_engine_without_reads_moves_from_thread_to_thread_with_its_registrations() {
     let Some(mut engine) = engine() else { return };
     let folder = tempfile::tempdir().unwrap();
     let source = file(&folder);
@@ -56,7 +56,7 @@ fn an_engine_without_reads_goes_from_thread_to_thread_with_all_that_it_knows() {
             filled.into_buffer()
         });
     }
-    // To register goes over too, and forgets what nobody has any more.
+    // `register` moves the engine too, and drops registrations without buffers.
     drop(slab);
     engine.register(&Buffer::with_capacity(4096));
     assert_registered(&engine, 4096);
@@ -64,7 +64,7 @@ fn an_engine_without_reads_goes_from_thread_to_thread_with_all_that_it_knows() {
 }
 
 #[test]
-fn another_thread_is_refused_while_reads_are_in_flight_and_they_arrive_where_they_began() {
+fn another_thread_is_refused_while_reads_are_in_flight_and_the_first_thread_gets_them() {
     let Some(mut engine) = engine().filter(|_| has_rings_of_one_thread()) else { return };
     let (pipe, mut writer) = pipe();
     engine.submit(request(&pipe, 0, 100, 1)).unwrap();
@@ -89,13 +89,13 @@ fn another_thread_is_refused_while_reads_are_in_flight_and_they_arrive_where_the
 }
 
 #[test]
-fn an_engine_dropped_by_another_thread_gives_up_its_reads_and_lets_go_of_their_files() {
+fn an_engine_dropped_by_another_thread_cancels_its_reads_and_closes_their_files() {
     let Some(mut engine) = engine() else { return };
     let (pipes, mut writers): (Vec<_>, Vec<_>) = (0..300).map(|_| pipe()).unzip();
     pipes.iter().for_each(|pipe| engine.submit(request(pipe, 0, 100, 0)).unwrap());
     assert!(complete(&mut engine, A_WHILE).is_empty());
     elsewhere(|| drop(engine));
-    assert_let_go(&pipes, &mut writers);
+    assert_no_read_continues(&pipes, &mut writers);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn an_engine_whose_thread_has_ended_can_be_dropped_and_without_reads_be_used() {
     idle.submit(request(&source, 1, 4096, 0)).unwrap();
     assert_eq!(bytes(wait_for_one(&mut idle)), content(FILE_LEN)[1..4097]);
     drop(busy);
-    assert_let_go(&pipes, &mut writers);
+    assert_no_read_continues(&pipes, &mut writers);
 }
 
 #[test]
@@ -140,8 +140,8 @@ fn engine() -> Option<UringEngine> {
     UringEngine::new(options).inspect_err(|why| eprintln!("{why}: not tested")).ok()
 }
 
-/// No read goes on: what is written now is still there for others.
-fn assert_let_go(pipes: &[Arc<OpenFile>], writers: &mut [impl Write]) {
+/// Checks that no read continues: bytes that are written now are not consumed.
+fn assert_no_read_continues(pipes: &[Arc<OpenFile>], writers: &mut [impl Write]) {
     for (pipe, writer) in pipes.iter().zip(writers) {
         assert_eq!(Arc::strong_count(pipe), 1);
         writer.write_all(&[5; 10]).unwrap();
@@ -150,7 +150,7 @@ fn assert_let_go(pipes: &[Arc<OpenFile>], writers: &mut [impl Write]) {
     }
 }
 
-/// Whatever else a user runs may have used up what it may lock.
+/// Other programs of the same user may have used up its locked memory.
 fn assert_registered(engine: &UringEngine, len: usize) {
     match &engine.remarks()[..] {
         [] => assert_eq!(engine.stats().registered_bytes, len as u64),

@@ -1,7 +1,8 @@
-//! An engine whose reads do not end leaves them alone after a while, with the memory that they may still write to.
+//! A dropped engine whose reads do not end abandons them after a timeout, and leaks the memory that they may still
+//! write to.
 //!
-//! Here that is a ring of one thread, dropped by another, that a forked process keeps open: nobody left may order its
-//! reads to end. (A read that cannot be cancelled by the ring's own thread takes a device that hangs.)
+//! The test makes a ring for one thread, drops it in another thread, and keeps it open in a forked process: then no
+//! thread may cancel its reads. (For a read that the ring's own thread cannot cancel, a device would have to hang.)
 #![cfg(target_os = "linux")]
 
 mod engines;
@@ -20,7 +21,7 @@ use pipes::{A_WHILE, elsewhere, has_rings_of_one_thread, pipe};
 const CHILD_PATIENCE_S: u32 = 60;
 
 #[test]
-fn what_a_read_may_still_write_to_is_never_used_again() {
+fn memory_of_an_abandoned_read_is_never_used_again() {
     if !has_rings_of_one_thread() {
         return;
     }
@@ -44,7 +45,7 @@ fn what_a_read_may_still_write_to_is_never_used_again() {
             assert!(child > 0, "no fork");
             elsewhere(|| drop(engine));
             let holders = Arc::strong_count(&source);
-            // The read goes on, into memory that is nobody else's.
+            // The read continues, into memory that nothing else uses.
             writer.write_all(&[5; 100]).unwrap();
             (&end).write_all(&[0]).unwrap();
             let mut status = 0;

@@ -1,7 +1,8 @@
-//! What holds for reads that the kernel does: one that nothing answers is waited for, given up and left alone as asked,
-//! whatever thread does it; devices do not hold each other back; any number of files and any memory will do.
+//! Reads by io_uring: a read without an answer is waited for up to the timeout, and cancelled when the engine is
+//! dropped, by any thread; one device does not delay another; any number of files and any memory can be used.
 //!
-//! A pipe is a device that answers when the test says so. Where io_uring is blocked, the tests say so and pass.
+//! A pipe is a device that answers when the test writes to it. Where io_uring is blocked, the tests print this and
+//! pass.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail, and says what it could not run")]
 
@@ -30,7 +31,7 @@ use pipes::{A_WHILE, pipe};
 const MIB: usize = 1 << 20;
 
 #[test]
-fn a_read_that_nothing_answers_is_waited_for_as_long_as_asked_and_delivered_when_it_comes() {
+fn a_late_read_ends_its_wait_at_the_timeout_and_is_delivered_when_it_completes() {
     for mut engine in engines() {
         let (pipe, mut writer) = pipe();
         engine.submit(request(&pipe, 0, 100, 7)).unwrap();
@@ -43,7 +44,7 @@ fn a_read_that_nothing_answers_is_waited_for_as_long_as_asked_and_delivered_when
 }
 
 #[test]
-fn a_read_that_is_answered_bit_by_bit_goes_on_until_it_is_whole() {
+fn a_read_with_short_answers_continues_until_it_is_complete() {
     for mut engine in engines() {
         let (pipe, mut writer) = pipe();
         engine.submit(request(&pipe, 0, 100, 7)).unwrap();
@@ -58,7 +59,7 @@ fn a_read_that_is_answered_bit_by_bit_goes_on_until_it_is_whole() {
 }
 
 #[test]
-fn a_file_that_ends_early_is_an_error_that_says_where() {
+fn a_file_that_ends_early_is_an_error_that_reports_its_end() {
     for mut engine in engines() {
         let (pipe, mut writer) = pipe();
         writer.write_all(&[1; 40]).unwrap();
@@ -70,7 +71,7 @@ fn a_file_that_ends_early_is_an_error_that_says_where() {
 }
 
 #[test]
-fn a_dropped_engine_gives_up_its_reads_and_lets_go_of_their_files() {
+fn a_dropped_engine_cancels_its_reads_and_closes_their_files() {
     for mut engine in engines() {
         let (pipes, mut writers): (Vec<_>, Vec<_>) = (0..300).map(|_| pipe()).unzip();
         pipes.iter().for_each(|pipe| engine.submit(request(pipe, 0, 100, 0)).unwrap());
@@ -78,7 +79,7 @@ fn a_dropped_engine_gives_up_its_reads_and_lets_go_of_their_files() {
         drop(engine);
         for (pipe, writer) in pipes.iter().zip(&mut writers) {
             assert_eq!(Arc::strong_count(pipe), 1);
-            // No read goes on: the bytes that come now are still there.
+            // No read continues: bytes that are written now are not consumed.
             writer.write_all(&[5; 10]).unwrap();
             let mut bytes = [0; 10];
             assert_eq!((pipe.read_at(&mut bytes, 0).unwrap(), bytes), (10, [5; 10]));
@@ -125,7 +126,7 @@ fn reads_outlive_the_thread_that_began_them() {
 }
 
 #[test]
-fn a_device_has_so_many_bytes_in_flight_and_holds_back_no_other() {
+fn a_device_has_a_bound_of_bytes_in_flight_and_delays_no_other() {
     let Some(mut engine) = engine_with(UringOptions { in_flight_len_max: 199, ..UringOptions::default() }) else {
         return;
     };
@@ -162,7 +163,7 @@ fn more_reads_than_the_ring_holds_are_all_answered() {
 fn more_files_than_the_kernel_knows_at_a_time_are_read_at_once_and_again() {
     for mut engine in engines() {
         let folder = tempfile::tempdir().unwrap();
-        // The file of each length is filled with a byte of its own.
+        // Each file is filled with another byte.
         let files = (1..=8).map(|number: u8| {
             let path = folder.path().join(format!("{number}.seg"));
             fs::write(&path, vec![number; usize::from(number) * 1000]).unwrap();
@@ -184,7 +185,7 @@ fn more_files_than_the_kernel_knows_at_a_time_are_read_at_once_and_again() {
                 let filled = result.unwrap();
                 assert!(filled.bytes().iter().all(|&byte| u64::from(byte) * 1000 == file_len), "{round}: {token}");
             }
-            // Some go, and others come that may lie where they lay.
+            // Some files are dropped, and new ones may get the same addresses.
             (0..700).for_each(|_| drop(sources.swap_remove(random.below(sources.len()))));
             (0..700).for_each(|_| sources.push(source(random.below(8))));
         }
@@ -193,11 +194,11 @@ fn more_files_than_the_kernel_knows_at_a_time_are_read_at_once_and_again() {
 }
 
 #[test]
-fn reads_into_registered_memory_are_right_and_memory_without_buffers_is_let_go() {
+fn reads_into_registered_memory_are_right_and_memory_without_buffers_is_freed() {
     for mut engine in engines() {
         let folder = tempfile::tempdir().unwrap();
         let source = file(&folder, 100_000);
-        // It is not registered, and lies beside what is.
+        // It is not registered, and is adjacent to registered memory.
         let [before, slab, after] = [4 * MIB; 3].map(|len| Buffer::try_slab(len).unwrap());
         engine.register(&slab);
         assert_registered(&engine, 4 * MIB);
@@ -215,7 +216,7 @@ fn reads_into_registered_memory_are_right_and_memory_without_buffers_is_let_go()
 }
 
 #[test]
-fn memory_that_two_engines_know_is_let_go_too() {
+fn memory_registered_by_two_engines_is_freed() {
     let (Some(mut one), Some(mut other)) = (engine(), engine()) else { return };
     let slab = Buffer::try_slab(4 * MIB).unwrap();
     let small = Buffer::with_capacity(4096);
@@ -228,17 +229,17 @@ fn memory_that_two_engines_know_is_let_go_too() {
     }
 }
 
-/// In a process of its own, since the limit is the process's.
+/// Runs in a separate process, since the limit applies to the whole process.
 #[test]
-fn where_memory_must_not_be_locked_reads_are_whole_and_the_engine_says_why_they_are_slower() {
-    const NAME: &str = "where_memory_must_not_be_locked_reads_are_whole_and_the_engine_says_why_they_are_slower";
+fn reads_without_locked_memory_are_right_and_the_engine_reports_why_they_are_slower() {
+    const NAME: &str = "reads_without_locked_memory_are_right_and_the_engine_reports_why_they_are_slower";
     const CHILD: &str = "GRAINSTORE_TEST_WITHOUT_LOCKED_MEMORY";
     if env::var_os(CHILD).is_some() {
         return read_without_locked_memory();
     }
     let this = env::current_exe().unwrap();
     let mut command = if geteuid().is_root() {
-        // The superuser may lock as much as it likes, unless it gives up that right.
+        // The superuser may lock any amount of memory, unless it gives up this capability.
         let mut command = Command::new("setpriv");
         command.args(["--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"]).arg(this);
         command
@@ -257,7 +258,7 @@ fn where_memory_must_not_be_locked_reads_are_whole_and_the_engine_says_why_they_
 
 fn read_without_locked_memory() {
     let may_lock = |len| setrlimit(Resource::Memlock, Rlimit { current: Some(len), maximum: Some(len) });
-    // Enough for a ring, which counts too.
+    // Enough for a ring, which counts as locked memory too.
     if let Err(error) = may_lock(1 << 20) {
         return eprintln!("RLIMIT_MEMLOCK is below 1 MiB: {error}: not tested");
     }
@@ -285,7 +286,7 @@ fn read_without_locked_memory() {
     }
 }
 
-/// Reads all of the source into parts of the buffer, which come back.
+/// Reads the whole file into parts of the buffer, which come back.
 fn read_in_parts(engine: &mut UringEngine, source: &Arc<OpenFile>, mut rest: Buffer) -> Vec<Buffer> {
     const LEN: usize = 10_000;
     let file_len = usize::try_from(source.file_len()).unwrap();
@@ -307,12 +308,12 @@ fn read_in_parts(engine: &mut UringEngine, source: &Arc<OpenFile>, mut rest: Buf
     parts.collect()
 }
 
-/// Of any thread.
+/// An engine for any thread.
 fn engine() -> Option<UringEngine> {
     engine_with(UringOptions::default())
 }
 
-/// One of any thread and one of this thread.
+/// An engine for any thread, and one for this thread only.
 fn engines() -> impl Iterator<Item = UringEngine> {
     engines_with(UringOptions::default())
 }
@@ -326,7 +327,7 @@ fn engine_with(options: UringOptions) -> Option<UringEngine> {
     UringEngine::new(options).inspect_err(|why| eprintln!("{why}: not tested")).ok()
 }
 
-/// Whatever else a user runs may have used up what it may lock.
+/// Other programs of the same user may have used up its locked memory.
 fn assert_registered(engine: &UringEngine, len: usize) {
     match &engine.remarks()[..] {
         [] => assert_eq!(engine.stats().registered_bytes, len as u64),
@@ -346,7 +347,7 @@ fn file(folder: &TempDir, len: usize) -> Arc<OpenFile> {
     Arc::new(OpenFile::open(path, IoMode::Direct).unwrap())
 }
 
-/// A source that is read by somebody else's open file.
+/// A file that reads through the descriptor of another one.
 struct Shared(Arc<File>);
 
 impl ReadAt for Shared {

@@ -1,4 +1,4 @@
-//! Buffered reads that leave nothing behind in the page cache, where the system can do so; and where not, it is said.
+//! Buffered reads that leave nothing in the page cache if the system supports this; otherwise a notice reports it.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail, and says what it could not run")]
 
@@ -19,7 +19,7 @@ use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 const PAGE_LEN: u64 = 4096;
-/// Of the payloads, in pages: before them is the header, behind them the index, which is read as always.
+/// The pages of the payloads: the header is before them, and after them is the index, which is read in the usual way.
 const DATA: Range<u64> = 1..600;
 
 fn made() -> Made {
@@ -38,8 +38,8 @@ fn evict(path: &Path) {
     fadvise(&file, 0, None, Advice::DontNeed).unwrap();
 }
 
-/// How many of some pages the page cache holds; `None` where the file system does not report it. Each is asked for once: the
-/// question brings in that one, not others.
+/// How many of some pages are in the page cache; `None` if the file system does not report it. Each page is queried
+/// once: a query brings that page into the cache, not others.
 fn cached_count(path: &Path, pages: Range<u64>) -> Option<usize> {
     let file = File::open(path).unwrap();
     fadvise(&file, 0, None, Advice::Random).unwrap();
@@ -57,7 +57,7 @@ fn cached_count(path: &Path, pages: Range<u64>) -> Option<usize> {
     pages.map(is_cached).sum()
 }
 
-/// Reads what lies in `DATA` in every way.
+/// Reads the samples in `DATA` in every way.
 fn read_all(made: &Made, reader: &Reader) {
     (0..1000).for_each(|ordinal| assert!(reader.get(ordinal).unwrap().payload == made.payload(ordinal)));
     made.check(&reader.get_batch(&(0..1000).step_by(3).collect::<Vec<_>>()).unwrap());
@@ -67,12 +67,12 @@ fn read_all(made: &Made, reader: &Reader) {
 }
 
 #[test]
-fn reads_leave_no_page_behind_where_that_is_asked_for() {
+fn uncached_reads_leave_no_page_behind() {
     let made = made();
     let path = made.path().join("00000.seg");
     let reader = reader(&made, true);
-    // The kernel does not let go of pages that another read is at right then, and these come in large pieces: so an
-    // attempt may leave some behind. Reads that cache leave all of them, each time.
+    // The kernel keeps pages that another read is using at that moment, in large groups. So an attempt may leave some
+    // pages behind. Cached reads leave all of them, each time.
     let leaves_none = |_| {
         evict(&path);
         read_all(&made, &reader);
@@ -86,7 +86,7 @@ fn reads_leave_no_page_behind_where_that_is_asked_for() {
 }
 
 #[test]
-fn reads_leave_their_pages_behind_else() {
+fn other_reads_leave_their_pages_behind() {
     let made = made();
     let path = made.path().join("00000.seg");
     evict(&path);
@@ -97,7 +97,7 @@ fn reads_leave_their_pages_behind_else() {
     assert!(cached_count.is_none_or(|count| count == DATA.count()), "{cached_count:?}");
 }
 
-/// A file system that refuses reads that are not cached.
+/// A file system that refuses uncached reads.
 struct Refusing {
     errno: i32,
     refused_count: Arc<AtomicUsize>,
@@ -122,19 +122,19 @@ impl ReadAt for Refusing {
 }
 
 #[test]
-fn a_source_that_is_refused_goes_on_without_says_so_and_does_not_ask_again() {
+fn a_file_whose_uncached_reads_are_refused_continues_without_them_and_reports_it() {
     for errno in [Errno::OPNOTSUPP, Errno::INVAL].map(Errno::raw_os_error) {
         let (refused_count, reads) = (Arc::new(AtomicUsize::new(0)), Arc::default());
         let device = Refusing { errno, refused_count: Arc::clone(&refused_count), reads: Arc::clone(&reads) };
         let source = OpenFile::from_reader("device.seg", device, IoMode::Buffered).unwrap().with_dont_cache();
         let source = Arc::new(source);
-        assert!(source.dont_cache() && !source.caches_after_all());
+        assert!(source.dont_cache() && !source.dont_cache_refused());
         for offset in [0, 5000] {
             let buffer = Buffer::with_capacity(4096);
             let request = ReadRequest { file: Arc::clone(&source), offset, len: 100, buffer, token: 0 };
             assert_eq!(read_now(request).result.unwrap().bytes(), [7; 100]);
         }
-        assert!(!source.dont_cache() && source.caches_after_all());
+        assert!(!source.dont_cache() && source.dont_cache_refused());
         assert_eq!((refused_count.load(Ordering::SeqCst), to_usize(reads.lock().unwrap()[1])), (1, 5000));
     }
 }

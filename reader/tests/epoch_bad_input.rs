@@ -1,5 +1,5 @@
-//! Epochs where something is wrong with the options, the files or the system's limits: an error that says what and
-//! where, after whole batches; or the same batches, by other means.
+//! Epochs where the options, the files or the system's limits are wrong: the result is an error that names what and
+//! where, after whole batches, or the same batches in another way.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail, and says what it could not run")]
 
@@ -61,7 +61,7 @@ fn a_window_smaller_than_an_extent_is_refused_in_the_chunked_order_and_no_other(
 }
 
 #[test]
-fn lanes_that_the_dataset_has_no_samples_for_are_refused() {
+fn more_lanes_than_samples_are_refused() {
     let made = small();
     let reader = made.reader(IoChoice::Buffered);
     for lanes in [0, 301, u64::MAX] {
@@ -95,7 +95,7 @@ fn extremes_of_window_and_batch_give_every_sample_once() {
     }
 }
 
-/// 24 MB in three segments: more than what is read ahead and waits in the queue.
+/// 24 MB in three segments: more than the read-ahead and the queue hold.
 fn large() -> Made {
     Shape { segment_size: 8 << 20, ..Shape::plain(64 << 10, vec![30_000; 800]) }.write()
 }
@@ -111,7 +111,7 @@ fn a_file_cut_while_an_epoch_runs_is_reported_with_its_byte_range_after_whole_ba
             made.check(&epoch.next_batch().unwrap().unwrap());
             let last = reader.collection().member(0).unwrap().segments().last().unwrap();
             let cut = 1 << 20;
-            // In another order a file may be opened only now, and its length shows the cut.
+            // In other orders the file may be opened only now, and the error is about its length.
             made.check(&reader.get_batch(&[last.ordinals().start]).unwrap());
             OpenOptions::new().write(true).open(last.path()).unwrap().set_len(cut).unwrap();
             let mut position = 20;
@@ -157,7 +157,7 @@ fn a_damaged_sample_in_the_middle_is_reported_after_the_batches_before_it() {
     }
 }
 
-/// Runs one test of this file again, in a process of its own, since limits are the process's.
+/// Runs one test of this file again in a separate process, since limits apply to the whole process.
 fn in_a_process_of_its_own(name: &str, mark: &str, wrapper: &[&str]) {
     let this = env::current_exe().unwrap();
     let mut command = match wrapper {
@@ -183,20 +183,20 @@ fn limit(resource: Resource, len: u64) {
 }
 
 #[test]
-fn where_little_memory_may_be_locked_epochs_are_right_and_say_so() {
-    const NAME: &str = "where_little_memory_may_be_locked_epochs_are_right_and_say_so";
+fn epochs_with_little_locked_memory_are_right_and_report_it() {
+    const NAME: &str = "epochs_with_little_locked_memory_are_right_and_report_it";
     const MARK: &str = "GRAINSTORE_TEST_LITTLE_LOCKED_MEMORY";
     if env::var_os(MARK).is_some() {
         return read_with_little_locked_memory();
     }
-    // The superuser may lock as much as it likes, unless the test takes that right away.
+    // The superuser may lock any amount of memory, unless the test removes this capability.
     let wrapper: &[&str] = &["setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"];
     in_a_process_of_its_own(NAME, MARK, if geteuid().is_root() { wrapper } else { &[] });
 }
 
 fn read_with_little_locked_memory() {
     let made = large();
-    // Enough for a ring, or not even for that.
+    // Enough for a ring, or not even for one.
     for memlock_len in [1 << 20, 0] {
         limit(Resource::Memlock, memlock_len);
         for io in [IoChoice::Direct, IoChoice::Buffered] {
@@ -221,8 +221,8 @@ fn read_with_little_locked_memory() {
 }
 
 #[test]
-fn where_few_files_may_be_open_a_dataset_of_many_segments_still_reads() {
-    const NAME: &str = "where_few_files_may_be_open_a_dataset_of_many_segments_still_reads";
+fn a_dataset_of_many_segments_is_read_with_few_open_files() {
+    const NAME: &str = "a_dataset_of_many_segments_is_read_with_few_open_files";
     const MARK: &str = "GRAINSTORE_TEST_FEW_FILES";
     if env::var_os(MARK).is_some() {
         return read_with_few_files();
@@ -248,8 +248,8 @@ fn read_with_few_files() {
 }
 
 #[test]
-fn where_no_thread_may_be_started_an_epoch_is_refused() {
-    const NAME: &str = "where_no_thread_may_be_started_an_epoch_is_refused";
+fn an_epoch_is_refused_if_no_thread_can_be_started() {
+    const NAME: &str = "an_epoch_is_refused_if_no_thread_can_be_started";
     const MARK: &str = "GRAINSTORE_TEST_NO_THREADS";
     if env::var_os(MARK).is_some() {
         let made = small();

@@ -1,6 +1,6 @@
 //! Epochs that end, fail or are dropped leave no thread, no open file, no ring and no locked memory behind.
 //!
-//! The process is looked at as a whole, so its tests take turns.
+//! The tests count resources of the whole process, so they run one at a time.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -18,7 +18,7 @@ use grainstore_format::to_usize;
 use grainstore_reader::plan::Order;
 use grainstore_reader::{EngineChoice, EpochOptions, IoChoice, Reader, ReaderOptions};
 
-/// Only ever reached by a test that fails: the system takes its time to end threads and rings.
+/// The longest wait for threads and rings to end; only a failing test reaches it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn turn() -> MutexGuard<'static, ()> {
@@ -26,7 +26,7 @@ fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What there is of ours in this process.
+/// The resources of this library in this process.
 fn left_behind() -> BTreeSet<String> {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     let names = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
@@ -77,7 +77,7 @@ fn reader(made: &Made, io: IoChoice, engine: EngineChoice) -> Reader {
 }
 
 #[test]
-fn the_look_at_the_process_sees_an_epoch_under_way() {
+fn the_process_listing_shows_an_epoch_in_progress() {
     let _turn = turn();
     let made = made();
     let reader = reader(&made, IoChoice::Direct, EngineChoice::Auto);
@@ -146,7 +146,7 @@ fn a_followed_epoch_leaves_nothing_whenever_it_and_its_reader_are_dropped() {
 }
 
 #[test]
-fn asking_for_another_epoch_stops_the_one_that_waits() {
+fn requesting_another_epoch_stops_the_prepared_one() {
     let _turn = turn();
     let made = made();
     let reader = reader(&made, IoChoice::Buffered, EngineChoice::Pread);
@@ -154,7 +154,7 @@ fn asking_for_another_epoch_stops_the_one_that_waits() {
     assert_eq!(reader.epoch(&first).unwrap().count(), 19);
     assert!(left_behind().iter().any(|name| name.starts_with("grain-epoch")));
     let mut other = reader.epoch(&EpochOptions { epoch: 77, ..options(Order::Full) }).unwrap();
-    // Of the first, what is left is what the reader keeps.
+    // After the first epoch, only the memory that the reader keeps is left.
     other.next_batch().unwrap().unwrap();
     assert_left("another epoch", |left| left.iter().filter(|name| name.starts_with("grain-epoch")).count() == 1);
     drop((other, reader));
@@ -178,7 +178,7 @@ fn an_epoch_that_fails_leaves_nothing_even_before_it_is_dropped() {
 }
 
 #[test]
-fn a_large_batch_takes_its_memory_along_while_its_reader_stays() {
+fn a_large_batch_frees_its_memory_although_its_reader_lives_on() {
     let _turn = turn();
     let made = Shape::plain(64 << 10, vec![2 << 20; 50]).write();
     for io in [IoChoice::Direct, IoChoice::Buffered] {
@@ -187,14 +187,14 @@ fn a_large_batch_takes_its_memory_along_while_its_reader_stays() {
             let batch = reader.get_batch(&(0..50).collect::<Vec<_>>()).unwrap();
             made.check(&batch);
             drop(batch);
-            // What the reader keeps for the next batch, and a huge page.
+            // The memory that the reader keeps for the next batch, and a huge page.
             let locked = locked_len();
             assert!(locked <= 18 << 20, "{io}: {locked} bytes of memory are locked");
         }
     }
 }
 
-/// Memory that the kernel keeps in its place.
+/// Memory that the kernel has pinned, in bytes.
 fn locked_len() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let lines = status.lines().filter_map(|line| line.strip_prefix("VmPin:"));

@@ -1,7 +1,7 @@
-//! What a process takes at its peak while an epoch runs, as the system counts it: the plan, the window, what is read
-//! ahead and the batches that are held, however large the dataset.
+//! The peak memory of a process during an epoch, as the system counts it: the plan, the window, the read-ahead and the
+//! batches in use, for any size of dataset.
 //!
-//! Each case runs in a process of its own, since a peak is the process's.
+//! Each case runs in a separate process, since the peak is that of a whole process.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail, and prints the peak that it saw")]
 
@@ -95,12 +95,12 @@ impl Case {
         let batch_len = (self.payload_len * self.batch_size) as u64;
         let window_len = if order == Order::Chunked { self.window_len } else { 0 };
         let prefetch_len = (self.window_len / 8).max(8 * MIB);
-        // In the queue; being made, laid out ahead of that, with the caller.
+        // Batches in the queue; one being made, one laid out ahead, one with the caller.
         let batches_len = (2 * batch_len).max(8 * MIB) + 3 * batch_len;
         17 * self.sample_count + (window_len + prefetch_len + batches_len) * 11 / 10 + 64 * MIB
     }
 
-    /// Reads the dataset in this process; says what it took before and at its peak.
+    /// Reads the dataset in this process; prints its memory before and at the peak.
     fn read(&self, path: &Path, io: IoChoice, order: OrderChoice) {
         let reader = Reader::open(path, ReaderOptions { io, ..ReaderOptions::default() }).unwrap();
         let before = peak_len();
@@ -117,20 +117,20 @@ impl Case {
     }
 }
 
-/// On the stream that the test's own talk is not on.
+/// Prints a line that the parent process finds among the test framework's output.
 #[allow(clippy::print_stdout, reason = "the parent reads it")]
 fn println_to_parent(before: u64, peak: u64) {
     println!("\npeak {before} {peak}");
 }
 
-/// The most memory that this process has had so far.
+/// The peak memory of this process so far, in bytes.
 fn peak_len() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() * 1024
 }
 
-/// Writes the dataset once, and reads it in every order past and through the page cache.
+/// Writes the dataset once, and reads it in every order with direct and buffered I/O.
 fn check(name: &str, case: Case) {
     if let Some(what) = env::var_os(MARK) {
         let what = what.to_str().unwrap().to_owned();
@@ -185,6 +185,6 @@ fn compressed_samples() {
 }
 
 #[test]
-fn samples_that_are_extents_of_their_own() {
-    check("samples_that_are_extents_of_their_own", LONE);
+fn lone_samples_stay_within_the_bound() {
+    check("lone_samples_stay_within_the_bound", LONE);
 }

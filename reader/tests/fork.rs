@@ -1,5 +1,5 @@
-//! A process that is forked while epochs and batches are under way: the parent goes on as if nothing had happened; the
-//! child gets errors where it would have to wait for what stayed behind, and reads for itself with the same reader.
+//! A process is forked while epochs and batches are in progress. The parent continues normally. The child gets an error
+//! where it would have to wait for a thread or a ring of the parent, and reads by itself with the same reader.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -41,10 +41,10 @@ fn options(order: Order) -> EpochOptions {
     EpochOptions { batch_size, window_len, ..common::epoch_options(order) }
 }
 
-/// Forks; the child does `work` and ends, well or badly. Returns the child.
+/// Forks; the child does `work` and ends with or without success. Returns the child.
 fn fork(work: impl FnOnce()) -> libc::pid_t {
-    // SAFETY: the child does what the reader promises to survive, allocates as glibc allows after a fork, and ends
-    // without running anything of the test's process.
+    // SAFETY: the child does only what the reader supports after a fork, allocates as glibc allows after a fork, and
+    // ends without running anything of the test's process.
     let child = unsafe { libc::fork() };
     if child != 0 {
         return child;
@@ -56,7 +56,7 @@ fn fork(work: impl FnOnce()) -> libc::pid_t {
     unsafe { libc::_exit(i32::from(done.is_err())) }
 }
 
-/// Waits for a child to end: 0 where it did what it was to do.
+/// Waits for a child to end: 0 is success.
 fn status_of(child: libc::pid_t) -> i32 {
     assert!(child > 0, "no fork");
     let mut status = 0;
@@ -66,7 +66,7 @@ fn status_of(child: libc::pid_t) -> i32 {
     status
 }
 
-/// The samples that are left of an epoch, which are checked.
+/// The remaining samples of an epoch, whose payloads are checked.
 fn rest(made: &Made, epoch: impl Iterator<Item = Result<Batch, ReadError>>) -> usize {
     let lens = epoch.map(|batch| {
         let batch = batch.unwrap();
@@ -86,7 +86,7 @@ fn read_in_all_ways(made: &Made, reader: &Reader) {
 }
 
 #[test]
-fn an_epoch_under_way_ends_in_the_child_and_goes_on_in_the_parent() {
+fn an_epoch_in_progress_ends_in_the_child_and_continues_in_the_parent() {
     let made = made();
     for way in WAYS {
         for order in ORDERS {
@@ -147,7 +147,7 @@ fn the_child_reads_for_itself_with_the_reader_that_it_inherits() {
     let made = made();
     for way in WAYS {
         let reader = reader(&made, way);
-        // Idle engines, and memory that they know.
+        // Idle engines, and memory that is registered with them.
         thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| made.check(&reader.get_batch(&(0..800).collect::<Vec<_>>()).unwrap()));
@@ -171,7 +171,7 @@ fn the_child_reads_for_itself_with_the_reader_that_it_inherits() {
 }
 
 #[test]
-fn an_epoch_that_waits_to_follow_stays_with_the_parent() {
+fn a_prepared_next_epoch_stays_with_the_parent() {
     let made = made();
     let followed = |epoch| EpochOptions { epoch, followed: true, ..options(Order::Chunked) };
     let reader = reader(&made, WAYS[1]);
@@ -188,7 +188,7 @@ fn an_epoch_that_waits_to_follow_stays_with_the_parent() {
 }
 
 #[test]
-fn a_child_may_be_forked_while_other_threads_read() {
+fn a_process_may_be_forked_while_other_threads_read() {
     let made = made();
     let reader = reader(&made, WAYS[1]);
     let done = AtomicBool::new(false);

@@ -1,6 +1,6 @@
-//! One suite for all engines: every byte right, every request completed once, every error with its
-//! place, every buffer given back. It runs on each engine with buffered and with direct sources,
-//! and on a hostile one that reorders, holds back and fails.
+//! One suite for all engines: every byte is right, every request is completed once, every error has its offset, every
+//! buffer is given back. It runs on each engine with buffered and with direct files, and on a hostile engine that
+//! reorders, delays and fails requests.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -50,7 +50,7 @@ fn completes_every_request_once_with_hundreds_in_flight() {
 }
 
 #[test]
-fn a_range_past_the_end_of_the_file_fails_with_its_place_and_its_buffer() {
+fn a_range_past_the_end_of_the_file_fails_with_its_offset_and_returns_the_buffer() {
     for subject in &SUBJECTS {
         let files = Files::new();
         let source = files.open(5000, subject);
@@ -112,7 +112,7 @@ fn waiting_with_nothing_in_flight_returns_at_once_with_nothing() {
 }
 
 #[test]
-fn dropping_an_engine_with_requests_in_flight_ends_and_lets_go_of_files() {
+fn dropping_an_engine_with_requests_in_flight_ends_and_closes_their_files() {
     for subject in &SUBJECTS {
         let files = Files::new();
         let source = files.open(FILE_LEN, subject);
@@ -142,7 +142,7 @@ fn a_few_recycled_buffers_serve_many_requests() {
 }
 
 #[test]
-fn statistics_tell_the_read_amplification() {
+fn statistics_show_the_read_amplification() {
     for subject in SUBJECTS.iter().filter(|subject| !subject.hostile) {
         let files = Files::new();
         let source = files.open(FILE_LEN, subject);
@@ -171,7 +171,7 @@ fn a_missing_file_is_an_error_that_names_it() {
         assert_eq!(cause(&err).kind(), io::ErrorKind::NotFound);
     }
 }
-/// Offsets beside the edges of sectors, blocks and pages, and the file's end.
+/// Offsets near the edges of sectors, blocks and pages, and near the file's end.
 fn edges(file_len: usize) -> Vec<usize> {
     let beside = |edge: usize| [edge.saturating_sub(1), edge, edge + 1];
     let edges = [0, 512, 4096, 8192, 65_536, file_len & !4095, file_len].into_iter().flat_map(beside);

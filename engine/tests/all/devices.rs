@@ -1,5 +1,5 @@
-//! Devices that misbehave: they cut reads short, interrupt, refuse, fail, panic or hang. They have no open file, so
-//! that an engine reads them through the code of the test.
+//! Devices that misbehave: reads are short, interrupted or refused, or they fail, panic or hang. They have no file
+//! descriptor, so an engine reads them through the code of the test.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
@@ -30,10 +30,10 @@ enum Step {
     Hang(Sender<()>, Receiver<()>),
 }
 
-/// A device that follows a script, then behaves. While direct it refuses what is not in blocks.
+/// A device that follows a script, then works normally. While it is direct, it refuses reads that are not whole blocks.
 struct Device {
     bytes: Vec<u8>,
-    told_len: AtomicUsize,
+    announced_len: AtomicUsize,
     script: Mutex<VecDeque<Step>>,
     direct: AtomicBool,
 }
@@ -42,7 +42,7 @@ impl Device {
     fn new(len: usize, script: impl IntoIterator<Item = Step>, mode: IoMode) -> Self {
         Self {
             bytes: content(len),
-            told_len: len.into(),
+            announced_len: len.into(),
             script: Mutex::new(script.into_iter().collect()),
             direct: AtomicBool::new(mode == IoMode::Direct),
         }
@@ -72,9 +72,9 @@ impl ReadAt for Device {
         Ok(len)
     }
 
-    /// The first answer is the announced length, later ones are the real one.
+    /// The first value is the length at opening, later ones are the real length.
     fn file_len(&self) -> io::Result<u64> {
-        Ok(self.told_len.swap(self.bytes.len(), Ordering::SeqCst) as u64)
+        Ok(self.announced_len.swap(self.bytes.len(), Ordering::SeqCst) as u64)
     }
 
     fn leave_direct(&self) -> io::Result<()> {
@@ -117,7 +117,7 @@ fn a_direct_read_cut_short_between_blocks_stays_direct_and_inside_a_block_does_n
 }
 
 #[test]
-fn an_io_error_names_path_range_and_place_and_keeps_its_cause() {
+fn an_io_error_names_path_range_and_offset_and_keeps_its_cause() {
     for make in ENGINES {
         let script = [Step::Short(8192), Step::Errno(EIO)];
         let source = source(Device::new(30_000, script, IoMode::Direct), IoMode::Direct);
@@ -129,7 +129,7 @@ fn an_io_error_names_path_range_and_place_and_keeps_its_cause() {
 }
 
 #[test]
-fn a_refused_direct_read_is_done_buffered_and_the_source_says_so() {
+fn a_refused_direct_read_is_done_buffered_and_the_file_reports_it() {
     for make in ENGINES {
         let source = source(Device::new(30_000, [Step::Errno(EINVAL)], IoMode::Direct), IoMode::Direct);
         assert!(!source.fell_back());
@@ -152,11 +152,11 @@ fn a_refused_buffered_read_is_an_error_and_is_not_tried_again() {
 }
 
 #[test]
-fn a_file_that_became_shorter_is_an_error_that_tells_where_it_ends_now() {
+fn a_truncated_file_is_an_error_that_reports_its_new_end() {
     for make in ENGINES {
         for mode in [IoMode::Direct, IoMode::Buffered] {
             for (offset, len) in [(0, 9000), (4999, 2), (6000, 100), (8192, 100)] {
-                let device = Device { told_len: 9000.into(), ..Device::new(5000, [], mode) };
+                let device = Device { announced_len: 9000.into(), ..Device::new(5000, [], mode) };
                 let source = source(device, mode);
                 let failed = complete_one(make, &source, offset, len).unwrap_err();
                 let expected = format!("device.seg: file ends at 5000, wanted bytes {offset}..{}", offset + len as u64);
@@ -211,7 +211,7 @@ fn dropping_waits_for_the_read_that_has_begun_and_drops_the_queued_ones_unread()
     (1..100).for_each(|token| engine.submit(request(&queued, 0, 100, token)).unwrap());
     drop(queued);
     let dropping = thread::spawn(move || drop(engine));
-    // The device went with the last of its requests, and never said that a read had begun.
+    // The device was dropped with the last of its requests, and never reported that a read had begun.
     assert_eq!(queued_has_begun.recv_timeout(PATIENCE), Err(RecvTimeoutError::Disconnected));
     assert_eq!(Arc::strong_count(&slow), 2, "the running read keeps its file");
     go_on.send(()).unwrap();
@@ -219,7 +219,7 @@ fn dropping_waits_for_the_read_that_has_begun_and_drops_the_queued_ones_unread()
     assert_eq!(Arc::strong_count(&slow), 1);
 }
 
-/// So that what it does next shows that its thread is alive.
+/// An engine of one thread: if it can still read, its thread is alive.
 fn pread_engine_of_one() -> Box<dyn Engine> {
     Box::new(PreadEngine::new(NonZeroUsize::MIN).unwrap())
 }

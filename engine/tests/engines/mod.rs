@@ -1,4 +1,4 @@
-//! What the tests of engines share: the engines, files with known content, and a run that checks what comes back.
+//! Shared by the tests of engines: the engines, files with known content, and requests whose results are checked.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -23,20 +23,20 @@ use grainstore_engine::{
 use tempfile::TempDir;
 
 pub(crate) const EIO: i32 = 5;
-/// Only ever reached by a test that fails.
+/// The longest wait; only a failing test reaches it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) type Make = fn() -> Box<dyn Engine>;
 
-/// Every engine, by itself.
+/// Every engine.
 pub(crate) const ENGINES: [Make; 3] = [pread_engine, uring_engine, own_uring_engine];
 
-/// An engine and the way its sources are opened.
+/// An engine and the mode in which its files are opened.
 pub(crate) struct Subject {
     pub(crate) name: &'static str,
     pub(crate) make: Make,
     pub(crate) mode: IoMode,
-    /// Whether it fails requests that are in order.
+    /// Whether it fails some valid requests.
     pub(crate) hostile: bool,
 }
 
@@ -52,12 +52,12 @@ pub(crate) const SUBJECTS: [Subject; 10] = [
     Subject { name: "hostile, buffered", make: hostile_engine, mode: IoMode::Buffered, hostile: true },
     Subject { name: "hostile, direct", make: hostile_engine, mode: IoMode::Direct, hostile: true },
 ];
-/// Requests on their way through an engine, with what each must yield.
+/// Requests in flight in an engine, with the expected result of each.
 pub(crate) struct Run<'a> {
     subject: &'a Subject,
     pub(crate) engine: Box<dyn Engine>,
     pool: BufferPool,
-    /// OpenFile, offset and length by token; taken when the token comes back.
+    /// File, offset and length by token; removed when the token comes back.
     expected: Vec<Option<(Arc<OpenFile>, usize, usize)>>,
     /// Addresses of all buffers that came back.
     pub(crate) places: BTreeSet<usize>,
@@ -113,7 +113,7 @@ impl<'a> Run<'a> {
         self.pool.give(buffer);
     }
 
-    /// Waits for everything and checks that nothing is missing.
+    /// Waits for all requests and checks that none is missing.
     pub(crate) fn finish(mut self) -> EngineStats {
         while self.engine.in_flight() > 0 {
             self.complete(Wait::One);
@@ -124,7 +124,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Wraps another engine: completions come late, in a random order, and every seventh token fails.
+/// Wraps another engine: completions are late and in random order, and every seventh token fails.
 pub(crate) struct Hostile {
     inner: Box<dyn Engine>,
     held: Vec<Completion>,
@@ -241,7 +241,7 @@ pub(crate) fn cause(error: &FileError) -> &io::Error {
     error.source().expect("a cause").downcast_ref().expect("an I/O error")
 }
 
-/// Bytes in which any shift shows.
+/// Bytes in which any shift is detected.
 pub(crate) fn content(len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
 }

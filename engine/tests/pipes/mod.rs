@@ -1,4 +1,4 @@
-//! A device that answers when the test says so: a pipe. And which rings there are.
+//! A pipe as a device that answers when the test writes to it, and a check for the kinds of rings that the kernel has.
 #![allow(dead_code, clippy::unwrap_used, clippy::print_stderr, reason = "each program uses its part, and may fail")]
 
 use std::io::{self, PipeReader, PipeWriter, Read};
@@ -10,10 +10,10 @@ use std::time::Duration;
 use grainstore_engine::{IoMode, OpenFile, ReadAt, Wait};
 use io_uring::{IoUring, cqueue, squeue};
 
-/// Too short to be noticed, and too long for nothing at all to have been tried.
+/// A short wait, in which an engine certainly has started its reads.
 pub(crate) const A_WHILE: Wait = Wait::Within { count: 1, timeout: Duration::from_millis(5) };
 
-/// A device that answers with what is written into it, and says that it holds 100 bytes.
+/// A device that answers with what is written into it, and reports a length of 100 bytes.
 struct Pipe(PipeReader);
 
 impl ReadAt for Pipe {
@@ -35,13 +35,13 @@ pub(crate) fn pipe() -> (Arc<OpenFile>, PipeWriter) {
     (Arc::new(OpenFile::from_reader("pipe", Pipe(reader), IoMode::Buffered).unwrap()), writer)
 }
 
-/// Whether the kernel has rings of one thread. Without, every thread may use an engine that is to be of one.
+/// Whether the kernel has rings for one thread. Without them, every thread may use an engine for one thread.
 pub(crate) fn has_rings_of_one_thread() -> bool {
     let built = IoUring::<squeue::Entry, cqueue::Entry>::builder().setup_single_issuer().setup_defer_taskrun().build(1);
     built.inspect_err(|error| eprintln!("there is no ring of one thread: {error}: not tested")).is_ok()
 }
 
-/// Runs `work` in a thread of its own.
+/// Runs `work` in another thread.
 pub(crate) fn elsewhere<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(work).join().unwrap())
 }

@@ -1,4 +1,4 @@
-//! The directory: sections stand exactly where the rules put them and are as long as the counts say.
+//! The directory: every section has exactly the offset that the rules require, and the length that the counts require.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -23,7 +23,7 @@ fn geometry() -> Geometry {
     Geometry { chunk_size: ChunkSize::DEFAULT, alignment: Alignment::Packed, hash_seed: 1 }
 }
 
-/// Places sections one behind the other.
+/// Places sections one after the other.
 fn placed(sections: &[(SectionKind, u16, u32, u64)]) -> Vec<SectionRecord> {
     let mut offset = INDEX_OFFSET;
     sections

@@ -1,4 +1,4 @@
-//! Both ends of a file: what is written is read back, every flipped bit and every broken rule is refused with its reason.
+//! Header and footer: what is written is read back; every flipped bit and every broken rule is refused with its reason.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -54,7 +54,7 @@ fn every_flipped_bit_of_a_header_is_refused() {
 
 /// HDR-1, HDR-2, VER-1, VER-2
 #[test]
-fn errors_of_a_header_name_what_is_wrong() {
+fn errors_of_a_header_name_the_field() {
     let bytes = header().encode();
     let text = |at, new: &[u8]| Header::decode(&mended(&bytes, at, new)).unwrap_err().to_string();
     assert!(Header::decode(&bytes[..4095]).unwrap_err().to_string().contains("4095 bytes, expected 4096"));
@@ -110,7 +110,7 @@ fn every_flipped_bit_of_a_footer_is_refused() {
 
 /// FTR-1, FTR-2, FTR-4
 #[test]
-fn errors_of_a_footer_name_what_is_wrong() {
+fn errors_of_a_footer_name_the_field() {
     let bytes = footer().encode();
     let error = |at, new: u64| Footer::decode(&mended(&bytes, at, &new.to_le_bytes()), 45056).unwrap_err().to_string();
     assert_eq!(

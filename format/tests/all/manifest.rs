@@ -1,4 +1,5 @@
-//! The manifest: what is written is read back; names that lead out of the directory, sums that do not add up and changed bytes are refused.
+//! The manifest: what is written is read back; names that lead out of the directory, sums that do not add up and
+//! changed bytes are refused.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -97,7 +98,7 @@ fn versions_features_and_members_that_are_unknown_are_refused_by_name() {
 
 /// MAN-3, EXT-1
 #[test]
-fn names_that_lead_out_of_the_directory_are_refused() {
+fn names_that_lead_outside_the_directory_are_refused() {
     for name in ["", ".", "..", "a/b", "/etc/passwd", "../00000.seg"] {
         assert!(Manifest::new(index(name), vec![segment("00000.seg", 1)], &[]).is_err(), "index {name}");
         assert!(Manifest::new(index("i"), vec![segment(name, 1)], &[]).is_err(), "native {name}");

@@ -1,4 +1,4 @@
-//! spec.md, code and tests stay one: every rule is cited by a test, and no test cites a rule that does not exist.
+//! spec.md and the tests agree: every rule is cited by a test, and no test cites a rule that does not exist.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

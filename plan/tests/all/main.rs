@@ -1,4 +1,4 @@
-//! The tests of the plan in one program, so that what they need is linked once.
+//! The tests of the plan in one program, so that their dependencies are linked once.
 
 mod naive;
 

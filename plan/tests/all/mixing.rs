@@ -1,6 +1,6 @@
-//! How well an order mixes a dataset that is stored class by class: 400,000 samples of 512 B, 85 in
-//! each extent, 1,000 classes, batches of 256, eleven places of the epoch. The more lanes, the closer
-//! to a full shuffle. And that the figures are those of spec.md.
+//! How well an order mixes a dataset that is stored class by class: 400,000 samples of 512 B, 85 in each extent, 1,000
+//! classes, batches of 256, eleven looks over the epoch. The more lanes, the closer to a full shuffle. The figures are
+//! also compared with those of spec.md.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may fail, and prints what it measured")]
 
 use std::collections::HashSet;
@@ -46,8 +46,8 @@ fn assert_within(found: f64, expected: f64, share: f64) {
     assert!((found - expected).abs() <= share * expected, "{found} against {expected}");
 }
 
-/// Parts and classes of a batch and classes of sixteen, within 3 % of each figure. Those of the chunked order are the
-/// definition's for this seed.
+/// Checks the parts and classes of one batch, and the classes of sixteen, within 3 % of each figure. The figures of the
+/// chunked order were computed from its definition for this seed.
 fn assert_near(found: &Mixing, expected: [f64; 3]) {
     println!("{found:?}, expected {expected:?}");
     let found = [found.one.parts, found.one.classes.unwrap(), found.sixteen.classes.unwrap()];
@@ -64,9 +64,9 @@ fn full_order_mixes_as_a_uniform_shuffle_does() {
 
 /// MIX-2
 #[test]
-fn a_uniform_shuffle_is_expected_to_mix_as_draws_without_return_do() {
+fn a_uniform_shuffle_is_expected_to_mix_like_draws_without_replacement() {
     let found = mixing(Order::Full, 1);
-    // Of d equally likely parts, m draws with return hit d (1 - (1 - 1/d)^m): a little fewer.
+    // Of d equally likely parts, m draws with replacement hit d (1 - (1 - 1/d)^m): a little fewer.
     let hit = |parts: f64, draws: f64| parts * (1.0 - (1.0 - 1.0 / parts).powf(draws));
     for (found, with_return) in [
         (found.full_one.parts, hit(256.0, 256.0)),
@@ -81,7 +81,7 @@ fn a_uniform_shuffle_is_expected_to_mix_as_draws_without_return_do() {
 
 /// PLN-5
 #[test]
-fn lanes_by_the_hundred_mix_a_batch_as_a_full_shuffle_does() {
+fn hundreds_of_lanes_mix_a_batch_like_a_full_shuffle() {
     assert_near(&mixing(Order::Chunked, 768), [164.0, 231.0, 629.0]);
     assert_near(&mixing(Order::Chunked, 384), [162.0, 231.0, 409.0]);
 }
@@ -93,11 +93,11 @@ fn fewer_lanes_than_samples_in_a_batch_mix_less() {
     assert_near(&mixing(Order::Chunked, 24), [27.0, 31.0, 82.0]);
 }
 
-/// The looks, as the page words them.
+/// The first positions of the looks, as spec.md defines them.
 ///
 /// MIX-1
 #[test]
-fn looks_are_at_whole_batches_where_the_page_says() {
+fn looks_are_at_whole_batches_at_the_specified_positions() {
     for (sample_count, batch_size, places) in
         [(1000, 7, 11), (1000, 7, 3), (100, 7, 11), (6, 7, 11), (1, 1, 1), (112, 7, 5)]
     {
@@ -150,11 +150,11 @@ fn a_batch_larger_than_any_dataset_holds_every_part() {
     assert_eq!([all.one, all.sixteen, all.full_one, all.full_sixteen], [every; 4]);
 }
 
-/// The vector of the page.
+/// The test vector of spec.md.
 ///
 /// MIX-1, MIX-2
 #[test]
-fn the_worked_example_comes_out() {
+fn the_worked_example_is_reproduced() {
     let extents = extents([3, 2, 4, 1, 2]);
     let spec = PlanSpec { extents, seed: 7, epoch: 1, fingerprint: 5, order: Order::Chunked, lanes: 3 };
     let found = measure(&Plan::new(spec).unwrap(), 4, &|ordinal| Some(ordinal / 3));

@@ -1,5 +1,5 @@
-//! The plan against the definition of every order: against hard-coded epochs, and against a naive
-//! transcription of the definition over random shapes of dataset. And invalid plans are refused.
+//! Compares the plan with the definition of every order: with hard-coded epochs, and with a naive transcription of the
+//! definition for random datasets. Invalid plans are refused.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const CHUNK_SIZE: u64 = 4096;
 /// A position and the ordinal there.
 type At = (u64, u64);
 
-/// Extents of these sizes: chunks of short samples.
+/// Extents of these sizes, from chunks of short samples.
 fn extents(sizes: &[u64]) -> Arc<Extents> {
     let mut builder = ExtentsBuilder::new(CHUNK_SIZE);
     for &size in sizes {
@@ -69,7 +69,7 @@ fn chunked_gives_the_epochs_of_the_definition() {
 
 /// PLN-2, PLN-5
 #[test]
-fn chunked_gives_single_positions_of_the_definition_in_larger_datasets() {
+fn chunked_matches_the_definition_at_single_positions_of_larger_datasets() {
     let equal = |count: usize, size: u64, last: u64| [vec![size; count], vec![last]].concat();
     let cases: [(Vec<u64>, u64, Draw, &[At]); 3] = [
         (

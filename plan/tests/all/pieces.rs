@@ -1,5 +1,5 @@
-//! The pieces of a lane, the schedule of all lanes and a long sequence of ordinals agree with the
-//! single positions of the plan.
+//! The pieces of a lane, the schedule of all lanes and a long sequence of ordinals agree with the single positions of
+//! the plan.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::ops::Range;
@@ -58,7 +58,7 @@ proptest! {
 
     /// PLN-5
     #[test]
-    fn ranges_of_a_piece_hold_its_ordinals_and_lie_in_its_extent((sizes, lane_count) in shape(), seed: u64) {
+    fn ranges_of_a_piece_hold_its_ordinals_and_are_inside_its_extent((sizes, lane_count) in shape(), seed: u64) {
         let plan = chunked(&sizes, seed, lane_count);
         for Visits { piece, .. } in plan.lanes().unwrap().schedule() {
             let extent = plan.extents().samples(piece.extent);
@@ -121,7 +121,7 @@ proptest! {
         let lens: Vec<u64> = (0..lane_count).map(|lane| lanes.lane_len(lane)).collect();
         prop_assert_eq!(lens.iter().sum::<u64>(), plan.len());
         prop_assert!(lens.iter().max().unwrap() - lens.iter().min().unwrap() <= 1);
-        // So positions run on without a gap: a lane is shorter only where the last round has no place for it.
+        // So positions have no gap: a lane is shorter only where the last round has no position for it.
         prop_assert!(lens.is_sorted_by(|left, right| left >= right));
     }
 }
@@ -131,7 +131,7 @@ proptest! {
 fn an_extent_of_65536_samples_is_one_piece_of_16_bit_slots() {
     let plan = chunked(&[EXTENT_SAMPLES_MAX], 1, 1);
     let pieces: Vec<Piece> = plan.lanes().unwrap().pieces(0).collect();
-    // One lane over one extent: cut by the turn and by the phase into three pieces at most.
+    // One lane over one extent: the turn and the phase cut it into three pieces at most.
     assert!(pieces.len() <= 3);
     assert_eq!(pieces.iter().map(Piece::len).sum::<u64>(), EXTENT_SAMPLES_MAX);
     let mut ordinals: Vec<u64> = plan.ordinals_from(0).collect();
@@ -142,7 +142,7 @@ fn an_extent_of_65536_samples_is_one_piece_of_16_bit_slots() {
 /// PLN-5
 #[test]
 fn every_lane_adds_at_most_two_pieces_to_those_of_the_extents() {
-    // What cuts, phases and the turn cost in I/O: an extent is read once more for each of them.
+    // The I/O that cuts, phases and the turn cost: an extent is read once more for each of them.
     let (extent_count, lane_count) = (5000, 96);
     let plan = chunked(&[85; 5000], 4, lane_count);
     let piece_count = plan.lanes().unwrap().schedule().count() as u64;

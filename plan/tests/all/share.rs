@@ -1,4 +1,5 @@
-//! A rank's share of an epoch against a naive model: the global batch is cut from the order's positions, then dealt out.
+//! Compares a rank's share of an epoch with a naive model: global batches are cut from the positions of the order, then
+//! divided among the ranks.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::num::NonZeroUsize;
@@ -28,7 +29,7 @@ fn spec(rank: u64, world: u64, batch_size: usize, start: u64, tail: Tail) -> Sha
     ShareSpec { rank, world, batch_size: NonZeroUsize::new(batch_size).unwrap(), start, tail }
 }
 
-/// What every rank's batches hold: of each global batch, by rank, positions and ordinals.
+/// The contents of every rank's batches: for each global batch and rank, positions and ordinals.
 fn model(plan: &Plan, world: u64, batch_size: usize, start: u64, tail: Tail) -> Vec<Vec<Vec<(u64, u64)>>> {
     let global = world * batch_size as u64;
     let mut batches = Vec::new();
@@ -110,7 +111,7 @@ proptest! {
         prop_assert!((0..plan_of_subset.len()).map(|position| plan_of_subset.at(position)).eq(expected));
     }
 
-    /// What is read for a rank is what its positions need, and it comes in the order of first need.
+    /// The pieces that are read for a rank are those that its positions need, in the order of first need.
     #[test]
     fn the_pieces_of_all_positions_are_those_of_the_lanes(
         lens in prop::collection::vec(0..20_u64, 1..30),

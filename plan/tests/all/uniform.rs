@@ -1,18 +1,16 @@
-//! Every sample is equally likely at every position, for `full` and for `chunked`, in small datasets
-//! too, where a weak network or a missing rotation shows first.
+//! Every sample is equally likely at every position, for `full` and for `chunked`, also in small datasets, where a weak
+//! network or a missing rotation shows first.
 //!
-//! Over many epochs, how often each ordinal stands at each position is compared with the mean by a
-//! chi-squared sum. The epochs are fixed, so a run cannot fail by bad luck, and each test prints its
-//! figures, as z: how many standard deviations the sum lies above what chance gives.
+//! Over many epochs, the test counts how often each ordinal is at each position, and compares the counts with their
+//! mean by a chi-squared sum. The epochs are fixed, so a run cannot fail by chance. Each test prints its figures as z:
+//! how many standard deviations the sum is above its expectation.
 //!
-//! *Full* is held against a uniform permutation, whose rows and columns of counts are fixed: all
-//! cells together, times (n - 1) / n, have (n - 1)^2 degrees of freedom. A z of 4 is what one chance
-//! in 30,000 exceeds.
+//! *Full* is compared with a uniform permutation, whose rows and columns of counts have fixed sums: all cells together,
+//! times (n - 1) / n, have (n - 1)^2 degrees of freedom. By chance, z exceeds 4 once in 30,000 times.
 //!
-//! *Chunked* moves neighbours together, so its positions hang together and that variance does not
-//! hold. One position alone is a plain multinomial of n - 1 degrees, whatever the others do: the
-//! worst position is printed. A z of 5 is what one chance in 3,000,000 exceeds; there are about 1,000
-//! positions here.
+//! *Chunked* moves neighbours together, so its positions depend on each other and that variance does not apply. A
+//! single position is a plain multinomial of n - 1 degrees of freedom, independent of this: the worst position is
+//! printed. By chance, z exceeds 5 once in 3,000,000 times; there are about 1,000 positions here.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may fail, and prints what it measured")]
 
 use std::sync::Arc;
@@ -23,7 +21,7 @@ use crate::naive;
 
 const EPOCHS: u64 = 30_000;
 
-/// How often each ordinal stands at each position.
+/// How often each ordinal is at each position.
 struct Counts {
     /// One row a position.
     rows: Vec<Vec<u32>>,
@@ -51,7 +49,7 @@ impl Counts {
         row.iter().map(|&count| (f64::from(count) - self.expected).powi(2) / self.expected).sum()
     }
 
-    /// z of the whole table, had each epoch been a uniform permutation.
+    /// z of the whole table, compared with epochs that are uniform permutations.
     fn z_of_permutations(&self) -> f64 {
         let chi: f64 = self.rows.iter().map(|row| self.chi_of_row(row)).sum();
         z(chi * (self.side() - 1.0) / self.side(), (self.side() - 1.0).powi(2))
@@ -64,8 +62,8 @@ impl Counts {
     }
 }
 
-/// Wilson and Hilferty's normal value of a chi-squared sum: its cube root is nearly normal, also
-/// where there are few degrees of freedom.
+/// The normal value of a chi-squared sum by Wilson and Hilferty: its cube root is nearly normal, even for few degrees
+/// of freedom.
 fn z(chi: f64, freedom: f64) -> f64 {
     let variance = 2.0 / (9.0 * freedom);
     ((chi / freedom).cbrt() - (1.0 - variance)) / variance.sqrt()
@@ -96,7 +94,7 @@ fn full_puts_every_sample_at_every_position_equally_often() {
 
 /// PLN-4
 #[test]
-fn four_rounds_would_not_be_enough_and_the_test_sees_it() {
+fn the_test_detects_that_four_rounds_are_not_enough() {
     for sample_count in [12, 17, 33] {
         let four_rounds = |epoch| naive::feistel(sample_count, naive::key(&[7, epoch, 5]), 4);
         let z = Counts::of(sample_count, four_rounds).z_of_permutations();
@@ -133,8 +131,8 @@ fn chunked_puts_every_sample_at_every_position_equally_often() {
 
 /// PLN-5
 #[test]
-fn a_ring_that_is_always_cut_at_an_extent_would_not_be_enough_and_the_test_sees_it() {
-    // As many lanes as samples, so that no phase hides it.
+fn the_test_detects_a_ring_that_is_always_cut_at_an_extent() {
+    // As many lanes as samples, so that no phase hides the missing rotation.
     let without_turn = |epoch| {
         let mut model = naive::Lanes::new(&[0, 1, 11, 12], 7, epoch, 5, 12);
         model.turn = 0;

@@ -1,5 +1,5 @@
-//! Several datasets read as one: every way of reading gives what the list of all their samples holds, and the plan is
-//! that of the members' extents end to end. Datasets of several chunk sizes, in several segments, the same one twice.
+//! Several datasets read as one: every way of reading returns the samples of all members, and the plan is that of the
+//! members' extents end to end. The datasets have several chunk sizes and segments; one is given twice.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::collections::HashSet;
@@ -16,13 +16,14 @@ use crate::common::{Made, ORDERS, Random, Shape, epoch_options};
 
 const CHUNK: usize = 4096;
 
-/// Around every length that matters in chunks of 4, 8 and 16 KiB: what is an extent of its own in one is none in another.
+/// Lengths around the limits for chunks of 4, 8 and 16 KiB: a sample that is an extent by itself in one dataset is none
+/// in another.
 fn payload_len() -> impl Strategy<Value = usize> {
     let edge = prop::sample::select(vec![0, 1, CHUNK, 3 * CHUNK + 5, 8 * CHUNK, 16 * CHUNK + 1, 32 * CHUNK]);
     prop_oneof![8 => 0..900_usize, 2 => edge]
 }
 
-/// Shapes of one schema.
+/// Datasets with the same schema.
 fn shapes() -> impl Strategy<Value = Vec<Shape>> {
     let own = (any::<u64>(), 0_u32..3, prop::collection::vec(payload_len(), 1..40), 20_000_u64..90_000, any::<bool>());
     (prop::collection::vec(own, 1..4), any::<(bool, bool)>()).prop_map(|(members, (keyed, several_fields))| {
@@ -124,7 +125,7 @@ fn extents_end_to_end(made: &[Made]) -> Vec<std::ops::Range<u64>> {
     all
 }
 
-/// Datasets of different chunk sizes, with samples that are alone in an extent of one and not of the other.
+/// Datasets of different chunk sizes, with samples that are an extent by themselves in one and not in the other.
 fn different_chunks() -> Vec<Made> {
     let lens = |count: usize| (0..count).map(|i| if i % 10 == 9 { 9 * CHUNK } else { 300 + i }).collect();
     [(1, 4096, 60), (2, 1 << 16, 500), (3, 8192, 90)]
@@ -140,7 +141,7 @@ fn the_plan_is_that_of_the_extents_of_all_members_end_to_end() {
     let extents = reader.extents().unwrap();
     let found: Vec<_> = (0..extents.count()).map(|extent| extents.samples(extent)).collect();
     assert_eq!(found, extents_end_to_end(&made));
-    // Any extents of these lengths: chunks that own so many samples, none of them long.
+    // Extents of these lengths: chunks that own this number of samples, none of them long.
     let mut builder = ExtentsBuilder::new(1 << 20);
     found.iter().for_each(|extent| builder.chunk(extent.end - extent.start, 0).unwrap());
     let mut chain = DatasetFingerprint::new();
@@ -154,7 +155,7 @@ fn the_plan_is_that_of_the_extents_of_all_members_end_to_end() {
         epoch: 3,
         fingerprint: chain.get().0,
         order: Order::Chunked,
-        // PLN-7 with chunks of 64 KiB: the window holds 5 of them. Of mean extents it would hold 6.
+        // PLN-7 with chunks of 64 KiB: the window holds 5 of them. It would hold 6 extents of mean length.
         lanes: 3,
     };
     let plan = Plan::new(spec).unwrap();
@@ -166,7 +167,7 @@ fn the_plan_is_that_of_the_extents_of_all_members_end_to_end() {
 
 /// PLN-8
 #[test]
-fn one_dataset_has_the_same_order_by_itself_and_as_a_collection() {
+fn one_dataset_has_the_same_order_alone_and_as_a_collection() {
     let made = Shape::plain(4096, vec![300; 400]).write();
     let dataset = Dataset::open(made.path()).unwrap();
     let options = || options(IoChoice::Buffered);
@@ -194,7 +195,7 @@ fn open_files(path: &Path) -> HashSet<PathBuf> {
 }
 
 #[test]
-fn samples_of_one_member_are_read_while_the_others_are_closed_or_not_even_there() {
+fn samples_of_one_member_are_read_while_the_others_are_closed_or_missing() {
     let made = different_chunks();
     let collection = Collection::open(&paths(&made), &OpenOptions::default()).unwrap();
     let reader = Reader::new(collection, options(IoChoice::Buffered)).unwrap();
@@ -219,7 +220,7 @@ fn samples_of_one_member_are_read_while_the_others_are_closed_or_not_even_there(
 }
 
 #[test]
-fn a_damaged_sample_is_told_as_the_member_that_it_is_in_would_tell_it() {
+fn a_damaged_sample_is_reported_as_its_member_would_report_it() {
     let made = different_chunks();
     made[1].flip(7, 3);
     let alone = made[1].reader(IoChoice::Buffered).get(7).unwrap_err().to_string();

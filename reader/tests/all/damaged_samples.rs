@@ -1,5 +1,5 @@
-//! A damaged sample is an error that names it, on every way to it; the others still read. No byte that fails its
-//! checksum is handed out.
+//! A damaged sample is an error that names it, in every way of reading; the others are still read. No byte that fails
+//! its checksum is returned.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use grainstore_format::to_usize;
@@ -40,13 +40,13 @@ fn a_flipped_byte_is_an_error_that_names_the_sample_and_the_others_still_read() 
         }
         let batch = reader.get_batch(&[56, 58, 1, 118]).unwrap();
         made.check(&batch);
-        // Of several, the one of the lowest ordinal, whatever arrives first.
+        // Of several damaged samples, the one with the lowest ordinal is reported, whichever arrives first.
         assert_eq!(damaged_ordinal(&reader.get_batch(&[119, 1, 57, 2]).unwrap_err()), Some(57));
     }
 }
 
 #[test]
-fn the_error_says_file_key_and_both_checksums() {
+fn the_error_names_file_key_and_both_checksums() {
     let made = Shape::plain(4096, vec![100; 20]).write();
     made.flip(7, 99);
     let error = made.reader(IoChoice::Buffered).get(7).unwrap_err().to_string();
@@ -116,7 +116,7 @@ fn a_segment_that_shrinks_while_it_is_open_is_an_error_that_names_the_sample() {
 }
 
 #[test]
-fn a_missing_segment_is_told_by_the_sample_that_needs_it() {
+fn a_missing_segment_is_reported_by_the_read_that_needs_it() {
     let made = made();
     std::fs::remove_file(made.path().join("00000.seg")).unwrap();
     let reader = Reader::open(made.path(), Default::default()).unwrap();

@@ -1,4 +1,4 @@
-//! A cache of extents: what came in stays in, so that a later epoch reads only the rest, and the same samples come out.
+//! A cache of extents: cached extents stay, so a later epoch reads only the rest, and returns the same samples.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::num::NonZeroUsize;
@@ -10,7 +10,8 @@ use grainstore_reader::{EpochOptions, EpochStats, IoChoice, OnDamage, Reader, Re
 
 use crate::common::{self, Made, ORDERS, Random, Shape};
 
-/// About 6 MiB: small samples and some that are read straight into their batch, in extents of 64 KiB and their own.
+/// About 6 MiB: small samples in extents of 64 KiB, and some that are extents by themselves, read straight into their
+/// batch.
 fn made(segment_size: u64) -> Made {
     let mut random = Random(13);
     let len = |random: &mut Random| if random.below(100) == 0 { 90_000 } else { random.below(4000) };
@@ -27,7 +28,7 @@ fn options(order: Order, epoch: u64) -> EpochOptions {
     EpochOptions { batch_size, epoch, lanes: Some(12), ..common::epoch_options(order) }
 }
 
-/// Reads an epoch, compares it with its plan and the payloads, and returns what was done.
+/// Reads an epoch, compares it with its plan and the payloads, and returns its statistics.
 fn run(made: &Made, reader: &Reader, options: &EpochOptions) -> EpochStats {
     let steps = reader.plan(options).unwrap().steps(0);
     let mut epoch = reader.epoch(options).unwrap();
@@ -41,14 +42,14 @@ fn run(made: &Made, reader: &Reader, options: &EpochOptions) -> EpochStats {
 }
 
 #[test]
-fn where_all_fits_the_second_epoch_reads_nothing_in_whatever_order() {
+fn the_second_epoch_of_a_cached_dataset_reads_nothing_in_any_order() {
     let made = made(1 << 20);
     for io in [IoChoice::Buffered, IoChoice::Direct] {
         for first in ORDERS {
             let reader = reader(&made, io, 64 << 20);
             let alone = run(&made, &made.reader(io), &options(first, 0));
             let stats = run(&made, &reader, &options(first, 0));
-            // In its first epoch the cache costs no reads: an extent is read whole, once.
+            // In the first epoch the cache causes no further reads: an extent is read whole, once.
             assert!(
                 stats.read_bytes <= alone.read_bytes * 13 / 10,
                 "{first}: {} of {}",
@@ -70,7 +71,7 @@ fn where_all_fits_the_second_epoch_reads_nothing_in_whatever_order() {
 }
 
 #[test]
-fn what_is_in_stays_in_and_its_share_of_the_samples_needs_no_read() {
+fn cached_extents_stay_and_their_samples_need_no_read() {
     let made = made(1 << 40);
     let total = run(&made, &made.reader(IoChoice::Buffered), &options(Order::Chunked, 0)).read_bytes;
     for order in ORDERS {
@@ -107,24 +108,24 @@ fn ranks_share_the_cache_of_their_reader_and_its_second_epoch_reads_nothing() {
 }
 
 #[test]
-fn of_a_sparse_subset_only_what_it_wants_is_kept() {
+fn only_the_wanted_bytes_of_a_sparse_subset_are_kept() {
     let made = Shape::plain(256 << 10, vec![12_000; 880]).write();
     let of = |k: u64| Arc::new(Subset::from_ordinals(880, (0..880).filter(|ordinal| ordinal % 4 == k)).unwrap());
     for order in ORDERS {
-        // All of the dataset would be 10.6 MB.
+        // The whole dataset would be 10.6 MB.
         let reader = reader(&made, IoChoice::Buffered, 4 << 20);
         let with = |k, number| EpochOptions { subset: Some(of(k)), ..options(order, number) };
         let wanted = 220 * 12_000;
         assert!((wanted..wanted * 13 / 10).contains(&run(&made, &reader, &with(0, 0)).read_bytes));
         assert_eq!(run(&made, &reader, &with(0, 1)).read_bytes, 0);
-        // Another subset finds nothing of what it wants, and reads it.
+        // Another subset finds none of its samples in the cache, and reads them.
         assert_eq!(run(&made, &reader, &with(1, 2)).read_bytes, wanted);
         assert_eq!(run(&made, &reader, &with(0, 3)).read_bytes, 0);
     }
 }
 
 #[test]
-fn damage_is_found_in_the_cache_too_and_does_not_stay_away() {
+fn damage_in_the_cache_is_found_each_time() {
     let made = made(1 << 20);
     let broken = [3, 700, 1999];
     broken.iter().for_each(|ordinal| made.flip(*ordinal, 0));
@@ -147,7 +148,7 @@ fn damage_is_found_in_the_cache_too_and_does_not_stay_away() {
 }
 
 #[test]
-fn an_epoch_that_is_dropped_in_its_middle_leaves_the_room_it_had_reserved() {
+fn an_epoch_dropped_in_the_middle_frees_the_room_it_had_reserved() {
     let made = made(1 << 20);
     for order in ORDERS {
         let reader = reader(&made, IoChoice::Buffered, 12 << 20);
@@ -161,7 +162,7 @@ fn an_epoch_that_is_dropped_in_its_middle_leaves_the_room_it_had_reserved() {
 }
 
 #[test]
-fn samples_of_no_bytes_are_nothing_to_wait_for() {
+fn samples_of_no_bytes_are_not_waited_for() {
     let made = Shape::plain(4096, vec![0; 300]).write();
     for order in ORDERS {
         let reader = reader(&made, IoChoice::Buffered, 1 << 20);
@@ -170,14 +171,14 @@ fn samples_of_no_bytes_are_nothing_to_wait_for() {
 }
 
 #[test]
-fn however_much_the_cache_has_the_epoch_looks_ahead_only_so_far() {
+fn the_epoch_looks_ahead_a_bounded_number_of_units_with_any_cache() {
     let made = Shape::plain(4096, vec![8; 60_000]).write();
     let reader = reader(&made, IoChoice::Buffered, 16 << 20);
     run(&made, &reader, &options(Order::Full, 0));
     let mut epoch = reader.epoch(&options(Order::Full, 1)).unwrap();
     epoch.next_batch().unwrap().unwrap();
-    // A unit is counted when its first sample is visited; those that were only looked up are not counted here: so
-    // what is shown is that an epoch that stops early has not planned itself to the end.
+    // A unit is counted when its first sample is visited, not when it is looked up. So this shows that an epoch that
+    // stops early has not been scheduled to its end.
     assert!(epoch.stats().cached_samples < 30_000);
 }
 

@@ -1,5 +1,5 @@
-//! An epoch that is to go on past damaged samples does: batches are shorter by them and say so, every rank yields as many
-//! batches, and nothing damaged is returned.
+//! An epoch that skips damaged samples continues past them: batches are shorter and report it, every rank returns the
+//! same number of batches, and no damaged byte is returned.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ fn made() -> Made {
     Shape { lz4: true, segment_size: 150_000, ..Shape::plain(4096, payload_lens) }.write()
 }
 
-/// Reads an epoch with all ranks; returns what was skipped.
+/// Reads an epoch with all ranks; returns the skipped samples.
 fn run(made: &Made, reader: &Reader, options: &EpochOptions) -> BTreeSet<u64> {
     let mut skipped = BTreeSet::new();
     let mut seen = BTreeSet::new();
@@ -34,7 +34,7 @@ fn run(made: &Made, reader: &Reader, options: &EpochOptions) -> BTreeSet<u64> {
         for step in &steps {
             let batch = epoch.next_batch().unwrap().unwrap();
             made.check(&batch);
-            // Together they are the step of the plan, in its order.
+            // Together, the samples of all ranks are the step of the plan, in its order.
             let delivered = batch.positions().iter().copied().zip(batch.ordinals().iter().copied());
             let lacking = batch.skipped().iter().map(|sample| (sample.position, sample.ordinal));
             let mut all: Vec<(u64, u64)> = delivered.chain(lacking).collect();
@@ -74,11 +74,11 @@ fn each_way(made: &Made, check: impl Fn(&Reader, &EpochOptions)) {
 }
 
 #[test]
-fn three_ranks_go_on_past_flipped_bits_in_several_segments() {
+fn three_ranks_continue_past_flipped_bits_in_several_segments() {
     let made = made();
     let dataset = Dataset::open(made.path()).unwrap();
     assert!(dataset.segments().len() >= 4);
-    // The first and the last of each segment, one in between, and a large one.
+    // The first and the last sample of each segment, one in between, and a large one.
     let of_segment = |segment: &grainstore_store::Segment| {
         let ordinals = segment.ordinals();
         [ordinals.start, (ordinals.start + ordinals.end) / 2, ordinals.end - 1]
@@ -89,7 +89,7 @@ fn three_ranks_go_on_past_flipped_bits_in_several_segments() {
     each_way(&made, |reader, options| {
         let skipped = run(&made, reader, options);
         assert!(skipped.is_subset(&broken) && (options.tail == Tail::Drop || skipped == broken), "{options:?}");
-        // Otherwise the epoch ends with one of them.
+        // Without skipping, the epoch ends with one of them.
         let mut epoch = reader.epoch(options).unwrap();
         let error = epoch.by_ref().find_map(Result::err).unwrap();
         assert!(matches!(error, ReadError::Store(StoreError::Sample { ordinal, .. }) if broken.contains(&ordinal)));
@@ -97,7 +97,7 @@ fn three_ranks_go_on_past_flipped_bits_in_several_segments() {
 }
 
 #[test]
-fn where_a_read_fails_only_the_samples_that_cannot_be_read_are_lost() {
+fn a_failed_read_loses_only_the_samples_that_cannot_be_read() {
     let made = made();
     let path = Dataset::open(made.path()).unwrap().segments()[1].path().to_owned();
     // With a cache, whole extents are read for single samples.
@@ -110,7 +110,7 @@ fn where_a_read_fails_only_the_samples_that_cannot_be_read_are_lost() {
                 Reader::open(made.path(), ReaderOptions { io, cache_bytes, ..ReaderOptions::default() }).unwrap();
             let dataset = reader.collection().clone();
             let second = 1;
-            // The file is open and whole; then it loses its end.
+            // The file is truncated after it was opened.
             let in_second = |ordinal: &u64| dataset.locate(*ordinal).unwrap().segment == second;
             let ordinals: Vec<u64> = (0..1000).filter(in_second).collect();
             reader.get(ordinals[0]).unwrap();
@@ -131,7 +131,7 @@ fn where_a_read_fails_only_the_samples_that_cannot_be_read_are_lost() {
 }
 
 #[test]
-fn a_file_that_is_gone_ends_the_epoch_all_the_same() {
+fn a_missing_file_ends_the_epoch_even_if_damage_is_skipped() {
     let made = made();
     std::fs::remove_file(made.path().join("00001.seg")).unwrap();
     let reader = made.reader(IoChoice::Buffered);

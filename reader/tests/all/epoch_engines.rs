@@ -1,5 +1,5 @@
-//! What reads, and how, decides how fast an epoch is, and nothing else: order and contents of its batches are the
-//! plan's and the dataset's with every engine.
+//! The engine and the kind of I/O decide only how fast an epoch is: with every engine, its batches have the order of
+//! the plan and the contents of the dataset.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::num::NonZeroUsize;
@@ -9,8 +9,8 @@ use grainstore_reader::{EngineChoice, EpochOptions, IoChoice, Reader, ReaderOpti
 
 use crate::common::{self, Made, ORDERS, Random, Shape};
 
-/// Tiny samples, some without a byte, some that are read straight into their batch, some compressed, some longer than
-/// eight chunks; in several segments.
+/// Tiny samples, empty ones, some that are read straight into their batch, some compressed, some longer than eight
+/// chunks; in several segments.
 fn mixed() -> Made {
     let mut random = Random(21);
     let payload_len = |random: &mut Random| match random.below(30) {
@@ -39,7 +39,7 @@ fn options_of_readers() -> Vec<ReaderOptions> {
 }
 
 #[test]
-fn order_and_contents_are_the_plans_with_every_engine() {
+fn order_and_contents_match_the_plan_with_every_engine() {
     let made = mixed();
     for reader_options in options_of_readers() {
         let reader = Reader::open(made.path(), reader_options.clone()).unwrap();

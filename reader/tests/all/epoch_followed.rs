@@ -1,4 +1,5 @@
-//! Epochs that follow each other: reads of the next begin before this one ends, and it is the same as by itself.
+//! Epochs that follow each other: reads of the next epoch begin before this one ends, and it gives the same batches as
+//! alone.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::num::NonZeroUsize;
@@ -22,7 +23,7 @@ fn options(order: Order, epoch: u64) -> EpochOptions {
     EpochOptions { epoch, batch_size, window_len, followed: true, ..common::epoch_options(order) }
 }
 
-/// The ordinals of the batches that are left, which are checked.
+/// The ordinals of the remaining batches, whose payloads are checked.
 fn rest(made: &Made, epoch: &mut Epoch) -> Vec<Vec<u64>> {
     let batches = epoch.map(|batch| {
         let batch = batch.unwrap();
@@ -57,7 +58,7 @@ fn epochs_that_follow_each_other_are_the_same_as_each_alone() {
 }
 
 #[test]
-fn the_last_of_them_need_not_be_followed() {
+fn the_last_epoch_need_not_be_followed() {
     let made = made();
     let reader = made.reader(IoChoice::Buffered);
     rest(&made, &mut reader.epoch(&options(Order::Chunked, 0)).unwrap());
@@ -70,7 +71,7 @@ fn the_first_reads_of_the_next_epoch_are_made_before_this_one_ends() {
     let made = made();
     for order in ORDERS {
         let reader = made.reader(IoChoice::Buffered);
-        // So much is read ahead that the last batch is not waited for.
+        // The dataset fits in the read-ahead, so the last batch is not waited for.
         let options = |order, number| EpochOptions { window_len: 512 << 10, ..options(order, number) };
         let alone: Vec<u64> = (0..2).map(|number| alone(&made, &options(order, number)).1).collect();
         let mut first = reader.epoch(&options(order, 0)).unwrap();
@@ -79,7 +80,7 @@ fn the_first_reads_of_the_next_epoch_are_made_before_this_one_ends() {
         assert!((1..=alone[1]).contains(&early), "{order}: {early} of {} reads", alone[1]);
         let mut second = reader.epoch(&options(order, 1)).unwrap();
         rest(&made, &mut second);
-        // What was read for it before it began was counted then.
+        // Its reads before it began were counted in the epoch before.
         let late = second.stats().request_count;
         assert!(late >= alone[1] - early, "{order}: {late} reads and {early}, alone it takes {}", alone[1]);
         assert!(late < 2 * alone[1], "{order}: {late} reads: those of the epoch before are not counted again");
@@ -87,14 +88,14 @@ fn the_first_reads_of_the_next_epoch_are_made_before_this_one_ends() {
 }
 
 #[test]
-fn another_epoch_than_the_one_that_follows_is_right_too() {
+fn an_epoch_other_than_the_prepared_one_is_right_too() {
     let made = made();
     let reader = made.reader(IoChoice::Buffered);
     for (order, number) in [(Order::Chunked, 0), (Order::Chunked, 7), (Order::Full, 8), (Order::Sequential, 2)] {
         let options = options(order, number);
         assert_eq!(rest(&made, &mut reader.epoch(&options).unwrap()), alone(&made, &options).0, "{order}");
     }
-    // The same one again; what waits is for the next.
+    // The same epoch again; the prepared batches are of the next one.
     for _ in 0..2 {
         let again = options(Order::Chunked, 4);
         assert_eq!(rest(&made, &mut reader.epoch(&again).unwrap()), alone(&made, &again).0);
@@ -126,8 +127,8 @@ fn a_dataset_smaller_than_a_batch_can_be_followed() {
 }
 
 #[test]
-fn what_fails_in_the_next_epoch_is_told_there() {
-    // More than what waits in the queue and is read ahead.
+fn a_failure_in_the_next_epoch_is_reported_there() {
+    // More than the queue and the read-ahead hold.
     let shape = Shape { segment_size: 8 << 20, ..Shape::plain(64 << 10, vec![100_000; 300]) };
     let options = |order, number| EpochOptions { batch_size: NonZeroUsize::new(10).unwrap(), ..options(order, number) };
     for order in ORDERS {
@@ -137,7 +138,7 @@ fn what_fails_in_the_next_epoch_is_told_there() {
         for _ in 0..first.len() - 1 {
             made.check(&first.next_batch().unwrap().unwrap());
         }
-        // All of it has been read for the current epoch; the next still needs some.
+        // The current epoch has read all of it; the next one still needs some.
         let path = reader.collection().member(0).unwrap().segments().last().unwrap().path();
         std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(4096).unwrap();
         let last = first.next_batch().unwrap();
@@ -148,7 +149,7 @@ fn what_fails_in_the_next_epoch_is_told_there() {
         let second = reader.epoch(&options(order, 1)).unwrap();
         let error = second.last().unwrap().unwrap_err();
         assert!(matches!(error, ReadError::Unreadable { .. }), "{order}: {error}");
-        // Nothing of it is left for the next attempt.
+        // The failed epoch leaves nothing for the next attempt.
         assert!(reader.epoch(&options(order, 1)).unwrap().last().unwrap().is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! What an epoch costs: memory that the window and the read-ahead bound, however large the dataset, and about as many
-//! bytes read as there are, each once.
+//! The cost of an epoch: its memory is bounded by the window and the read-ahead for any size of dataset, and it reads
+//! about as many bytes as the dataset has, each once.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use grainstore_format::to_usize;
@@ -32,15 +32,15 @@ fn memory_is_bounded_by_the_window_and_the_read_ahead() {
         for order in ORDERS {
             let options = EpochOptions { window_len, ..common::epoch_options(order) };
             let stats = run(&made, IoChoice::Buffered, &options);
-            // Extents are a little longer than a chunk: their edge sample, the block that aligns them.
+            // Extents are a little longer than a chunk: by their edge sample, and by blocks for alignment.
             let window = match order {
                 Order::Chunked => window_len * 9 / 8,
                 Order::Sequential => MIB,
                 Order::Full => 0,
             };
             let ahead = window_len;
-            // Units that a batch has finished with are let go a megabyte of samples at a time.
-            // In the full order each of them is read with blocks of its own.
+            // Units whose samples are finished are removed after each megabyte of samples.
+            // In the full order each sample is read with whole blocks.
             let group = if order == Order::Full { 2 * MIB } else { MIB };
             let bound = window + ahead + group + 128 * KIB;
             assert!(stats.held_bytes_max <= bound, "{order}: {} of {bound}", stats.held_bytes_max);
@@ -65,7 +65,7 @@ fn buffered_epochs_read_each_byte_once() {
     for order in ORDERS {
         let options = EpochOptions { window_len: MIB, ..common::epoch_options(order) };
         let stats = run(&made, IoChoice::Buffered, &options);
-        // In the full order a small gap between two neighbours that happen to follow each other is read too.
+        // In the full order, two neighbours that happen to follow each other are read with the small gap between them.
         let gaps = if order == Order::Full { stats.stored_bytes / 100 } else { 0 };
         let exact = stats.stored_bytes..=stats.stored_bytes + gaps;
         assert!(exact.contains(&stats.read_bytes), "{order}: {} of {exact:?}", stats.read_bytes);
@@ -85,7 +85,7 @@ fn extents_are_read_whole_and_a_megabyte_at_a_time_where_they_follow_each_other(
         "{}",
         sequential.request_count
     );
-    // A lane cuts two extents at most at its ends and one at its phase; a piece of a rotated extent may be two reads.
+    // A lane cuts at most two extents at its ends and one at its phase; a piece of a rotated extent may be two reads.
     let options = EpochOptions { lanes: Some(6), ..common::epoch_options(Order::Chunked) };
     let chunked = run(&made, IoChoice::Buffered, &options);
     assert!((extent_count..=extent_count + 3 * 6 * 2).contains(&chunked.request_count), "{}", chunked.request_count);
@@ -103,7 +103,7 @@ fn direct_epochs_read_two_blocks_more_for_each_request_at_most() {
 
 #[test]
 fn lone_samples_are_outside_the_window_and_not_copied() {
-    // Samples of 8 to 16 chunks, each larger than what may be read ahead.
+    // Samples of 8 to 16 chunks, each larger than the read-ahead.
     let mut random = Random(9);
     let payload_lens: Vec<usize> = (0..60).map(|_| to_usize(512 * KIB + random.below(512 * KIB))).collect();
     let made = Shape::plain(64 * KIB, payload_lens).write();
@@ -116,7 +116,7 @@ fn lone_samples_are_outside_the_window_and_not_copied() {
 }
 
 #[test]
-fn stats_count_what_has_been_handed_out_so_far() {
+fn stats_count_what_has_been_returned_so_far() {
     let made = small_samples();
     let mut epoch = made.reader(IoChoice::Buffered).epoch(&common::epoch_options(Order::Full)).unwrap();
     assert_eq!(epoch.stats().samples, 0);

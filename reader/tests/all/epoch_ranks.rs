@@ -1,5 +1,5 @@
-//! Ranks of every number share an epoch: batch k of all of them is the same samples, and together they read what one
-//! reader reads.
+//! Any number of ranks share an epoch: batch k of all ranks together has the same samples, and together they read what
+//! one reader reads.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::num::NonZeroUsize;
@@ -12,7 +12,7 @@ use grainstore_reader::{Batch, EpochOptions, EpochStats, IoChoice, ReadError, Re
 use crate::common::{self, Made, ORDERS, Random, Shape};
 
 const WORLDS: [u64; 8] = [1, 2, 3, 4, 5, 7, 8, 24];
-/// All of these divide it.
+/// A global batch that all of these worlds divide.
 const GLOBAL_BATCH: u64 = 840;
 
 fn made(count: u64, longest: u64) -> Made {
@@ -26,7 +26,7 @@ fn of_rank(rank: u64, world: u64, options: &EpochOptions) -> EpochOptions {
     EpochOptions { rank, world, batch_size, ..options.clone() }
 }
 
-/// The batches of each rank, which read at the same time, and what each of them did.
+/// The batches of each rank, and its statistics. All ranks read at the same time.
 fn all_ranks(made: &Made, reader: &Reader, world: u64, options: &EpochOptions) -> Vec<(Vec<Batch>, EpochStats)> {
     let run = |rank: u64| {
         let mut epoch = reader.epoch(&of_rank(rank, world, options)).unwrap();
@@ -78,7 +78,7 @@ fn every_world_sees_the_same_global_batches() {
 
 /// RNK-3
 #[test]
-fn a_tail_is_dropped_short_or_padded_alike_for_every_world() {
+fn a_tail_is_dropped_short_or_padded_in_the_same_way_for_every_world() {
     // 840 x 5 + 10: most ranks of 24 have no sample of a short tail.
     let made = made(4210, 50);
     let reader = made.reader(IoChoice::Buffered);
@@ -140,14 +140,14 @@ fn ranks_with_lanes_of_their_own_read_together_what_one_reader_reads_and_hold_th
     for world in [2, 3, 4, 8, 24] {
         let ranks = all_ranks(&made, &reader, world, &options);
         assert!(read(&ranks) * 100 <= read(&alone) * 103, "world {world}: {} of {}", read(&ranks), read(&alone));
-        // Its share of the window and as much ahead of it; an extent or two where that is nothing; and a group of
-        // samples on its way to the batch.
+        // Its share of the window, and as much read ahead; an extent or two where the share is tiny; and a group of
+        // samples that are being copied to the batch.
         let bound = 2 * 24 * (64 << 10) / world * 9 / 8 + (1 << 20) + (256 << 10);
         assert!(held(&ranks) <= bound, "world {world}: {} of {bound}", held(&ranks));
         let plan = reader.plan(&of_rank(0, world, &options)).unwrap();
         assert_eq!((plan.notice(), plan.share().readers_of_an_extent()), (None, 1));
     }
-    // 5 ranks each visit every lane: it is said, and the factor is not exceeded.
+    // 5 ranks each visit every lane: a notice reports this, and the factor is not exceeded.
     let ranks = all_ranks(&made, &reader, 5, &options);
     assert!(read(&ranks) <= read(&alone) * 5 * 103 / 100);
     let plan = reader.plan(&of_rank(3, 5, &options)).unwrap();
@@ -164,7 +164,7 @@ fn ranks_with_lanes_of_their_own_read_together_what_one_reader_reads_and_hold_th
 }
 
 #[test]
-fn a_followed_epoch_of_a_rank_is_the_same_as_by_itself() {
+fn a_followed_epoch_of_a_rank_equals_the_epoch_alone() {
     let made = made(3000, 300);
     for order in ORDERS {
         for tail in [Tail::Drop, Tail::Short, Tail::Pad] {
@@ -185,7 +185,7 @@ fn a_followed_epoch_of_a_rank_is_the_same_as_by_itself() {
 }
 
 #[test]
-fn a_rank_that_cannot_be_is_refused() {
+fn an_invalid_rank_is_refused() {
     let reader = made(20, 50).reader(IoChoice::Buffered);
     let refused = |rank, world| match reader.epoch(&EpochOptions { rank, world, ..EpochOptions::default() }) {
         Err(ReadError::Plan(error)) => error,

@@ -1,5 +1,5 @@
-//! An epoch resumes where it was left: from one line of JSON, at any batch, with any number of ranks, reading nothing
-//! that was read before.
+//! An epoch resumes where it stopped: from one line of JSON, at any batch, with any number of ranks, and without
+//! reading again what was returned before.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::num::NonZeroUsize;
@@ -46,7 +46,7 @@ fn run(
 
 /// STA-3
 #[test]
-fn an_epoch_left_at_any_batch_goes_on_with_the_very_next_sample_whatever_the_world() {
+fn an_epoch_stopped_at_any_batch_resumes_with_the_next_sample_for_any_world() {
     let made = made();
     let subset = Arc::new(Subset::from_ordinals(700, (0..700).filter(|ordinal| ordinal % 7 < 3)).unwrap());
     for order in ORDERS {
@@ -73,7 +73,7 @@ fn an_epoch_left_at_any_batch_goes_on_with_the_very_next_sample_whatever_the_wor
                     break;
                 }
             }
-            // An epoch that is over has no batch left.
+            // A finished epoch has no batch left.
             let done = with(0, 2, 10, state);
             assert_eq!((reader.epoch(&done).unwrap().len(), reader.epoch(&done).unwrap().count()), (0, 0));
         }
@@ -81,7 +81,7 @@ fn an_epoch_left_at_any_batch_goes_on_with_the_very_next_sample_whatever_the_wor
 }
 
 #[test]
-fn a_state_counts_batches_handed_out_and_not_those_made_ahead() {
+fn a_state_counts_batches_returned_and_not_those_made_ahead() {
     let made = made();
     let reader = made.reader(IoChoice::Buffered);
     let mut epoch = reader.epoch(&options(Order::Chunked, 0, 2, 10)).unwrap();
@@ -108,14 +108,14 @@ fn skipping_ahead_reads_nothing() {
         let state = reader.plan(&options(None)).unwrap().state_after(28);
         let (samples, read_bytes) = run(Some(state));
         assert_eq!(samples, 200);
-        // What is left of each lane's extents, read with the gaps between where those are shorter.
+        // The rest of each lane's extents, read with the gaps between samples where the gaps are shorter.
         assert!(read_bytes * 100 <= whole.1 * 14, "{order}: {read_bytes} of {}", whole.1);
     }
 }
 
 /// STA-2
 #[test]
-fn a_state_of_something_else_is_refused() {
+fn a_state_of_another_dataset_is_refused() {
     let made = made();
     let other = Shape::plain(4096, vec![100; 700]).write();
     let reader = made.reader(IoChoice::Buffered);
@@ -136,7 +136,7 @@ fn a_state_of_something_else_is_refused() {
     assert_eq!(refused(&reader, with(EpochOptions { order: OrderChoice::Fixed(Order::Full), ..own.clone() })), "order");
     let subset = Some(Arc::new(Subset::from_range(700, 0..699).unwrap()));
     assert_eq!(refused(&reader, with(EpochOptions { subset, ..own.clone() })), "subset");
-    // What the state knows may be left open.
+    // Order and lanes need not be given: the state has them.
     let open = EpochOptions { order: OrderChoice::Auto, lanes: None, window_len: 1, ..own.clone() };
     assert_eq!(reader.epoch(&with(open)).unwrap().lanes(), Some(12));
     let past: EpochState = state.to_string().replace("\"position\":100", "\"position\":701").parse().unwrap();

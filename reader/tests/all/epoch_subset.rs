@@ -1,4 +1,5 @@
-//! An epoch over some of the samples: those, each once, in an order of their own, and no more bytes than it needs.
+//! An epoch over a subset: it visits each sample of the subset once, in an order of its own, and reads only the bytes
+//! that it needs.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::num::NonZeroUsize;
@@ -15,7 +16,7 @@ fn options(order: Order, subset: &Arc<Subset>) -> EpochOptions {
     EpochOptions { batch_size, subset: Some(Arc::clone(subset)), ..common::epoch_options(order) }
 }
 
-/// The ordinals of all ranks in the order of their positions, and what the ranks did.
+/// The ordinals of all ranks in the order of their positions, and the statistics of the ranks.
 fn run(made: &Made, io: IoChoice, options: &EpochOptions) -> (Vec<u64>, Vec<EpochStats>) {
     let reader = made.reader(io);
     let (mut samples, mut stats) = (Vec::new(), Vec::new());
@@ -80,14 +81,14 @@ fn a_subset_of_all_samples_has_the_order_of_all_samples() {
 }
 
 #[test]
-fn where_under_half_of_an_extent_is_wanted_only_that_is_read() {
-    // 22 samples of 12,000 bytes in an extent: the gap between neighbours is longer than a read covers.
+fn only_the_wanted_samples_are_read_if_they_are_under_half_of_an_extent() {
+    // 22 samples of 12,000 bytes in an extent: the gap between neighbours is too long to be read.
     let made = Shape::plain(256 << 10, vec![12_000; 880]).write();
     let of = |step: u64| Arc::new(Subset::from_ordinals(880, (0..880).filter(|ordinal| ordinal % step == 0)).unwrap());
     for (order, io) in [(Order::Chunked, IoChoice::Buffered), (Order::Sequential, IoChoice::Buffered)] {
         let sparse = run(&made, io, &options(order, &of(4))).1.remove(0);
         assert_eq!(sparse.read_bytes, sparse.stored_bytes, "{order}");
-        // More than half is wanted: it is read with the gaps between, and each extent once.
+        // More than half is wanted: each extent is read once, with the gaps.
         let dense = Arc::new(Subset::from_ordinals(880, (0..880).filter(|ordinal| ordinal % 3 > 0)).unwrap());
         let dense = run(&made, io, &options(order, &dense)).1.remove(0);
         assert!(dense.read_bytes > dense.stored_bytes * 4 / 3 && dense.read_bytes <= 880 * 12_000, "{order}");

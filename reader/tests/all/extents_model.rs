@@ -1,5 +1,5 @@
-//! Extents are found in the chunk list, and are those that the lengths of all samples give: with gaps of any length,
-//! samples of no bytes, and samples of 8 chunks or nearly so at every place that matters.
+//! Extents that are found in the chunk list are equal to those computed from the lengths of all samples: with gaps of
+//! any length, samples of no bytes, and samples of about 8 chunks at the first, the last and other offsets.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 #[path = "../../../store/tests/all/common/mod.rs"]
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 
 const CHUNK: u64 = 4096;
 
-/// What lies between two samples.
+/// The bytes between two samples.
 #[derive(Clone, Copy, Debug)]
 enum Gap {
     Bytes(u64),
@@ -41,7 +41,7 @@ fn placed(steps: &[Step]) -> Vec<Placed> {
     steps.iter().map(place).collect()
 }
 
-/// External segments of samples that nobody reads: their files are holes.
+/// External segments of samples that the test never reads: their files are holes.
 fn write(segments: &[Vec<Placed>]) -> Built {
     let model = DatasetModel { segments: vec![(vec![], true)], ..DatasetModel::plain(&[]) };
     let ends: Vec<u64> = segments.iter().map(|placed| placed.last().map_or(0, |p| p.offset + p.stored_len)).collect();
@@ -86,7 +86,7 @@ fn check(segments: &[Vec<Placed>]) {
     let reader =
         Reader::open(&built.path, ReaderOptions { io: IoChoice::Buffered, ..ReaderOptions::default() }).unwrap();
     assert_eq!(extents(&reader), naive(segments));
-    // With the chunk list known, every sample has to agree with it; these do.
+    // Once the chunk list is loaded, every sample must agree with it; these do.
     let dataset = reader.collection().member(0).unwrap();
     for (ordinal, placed) in (0..).zip(segments.iter().flatten()) {
         let location = dataset.locate(ordinal).unwrap();
@@ -124,8 +124,8 @@ proptest! {
     }
 }
 
-/// PLN-2: the last chunk that a sample of 8 chunks covers may own samples. It matters at the very start of a file, where
-/// one of no bytes is in the long one's chunk too.
+/// PLN-2: the last chunk that a sample of 8 chunks covers may own samples. It matters at the very start of a file,
+/// where one of no bytes is also in the chunk of the long one.
 #[test]
 fn samples_of_no_bytes_right_behind_8_whole_chunks_do_not_hide_them() {
     let around = |len| placed(&[0, len, 0, 0, 5].map(|len| (Gap::Bytes(0), len)));
@@ -144,7 +144,7 @@ fn a_long_sample_at_the_end_of_a_segment_is_an_extent_of_its_own() {
 }
 
 #[test]
-fn no_entry_is_read_where_no_sample_can_be_long() {
+fn no_entry_is_read_if_no_sample_can_be_long() {
     let steps: Vec<Step> = (0..30_000).map(|_| (Gap::Bytes(0), 100)).collect();
     let built = write(&[placed(&steps)]);
     let reader = Reader::open(&built.path, ReaderOptions::default()).unwrap();

@@ -1,7 +1,7 @@
-//! Samples that lie in files of somebody else come out as those of a native dataset do: at odd places, with gaps, from
-//! the first byte to the last one, which ends no block. One by one, in batches, in every order, past the page cache,
-//! through it and mapped, kept in memory, chosen by an expression, and among other datasets. And what happens to those
-//! files is reported: other bytes, another length, another time.
+//! Samples in external files are read like those of a native dataset: at odd offsets, with gaps, from the first byte of
+//! a file to its last one, which does not end a block. They are read one by one, in batches and in every order; with
+//! direct, buffered and mapped I/O; cached, chosen by an expression, and as a member of a collection. Changes of those
+//! files are reported: other bytes, another length, another time.
 //!
 //! spec.md: EXT-1 to EXT-3, FIL-3, MAN-4.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
@@ -23,13 +23,13 @@ use crate::common::{Made, ORDERS, Random, Shape};
 const CHUNK: usize = 4096;
 const IO: [IoChoice; 3] = [IoChoice::Direct, IoChoice::Buffered, IoChoice::Mapped];
 
-/// The same samples twice: native, and in files of somebody else.
+/// The same samples twice: native, and in external files.
 struct Pair {
     native: Made,
     adopted: Made,
 }
 
-/// `counts` samples in each file, with lengths around all that matter.
+/// `counts` samples in each file, with lengths around all limits.
 fn pair(seed: u64, counts: &[usize]) -> Pair {
     let mut random = Random(seed);
     let edges = [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK + 5, 8 * CHUNK, 9 * CHUNK + 17];
@@ -69,7 +69,7 @@ fn options(order: OrderChoice, batch_size: usize) -> EpochOptions {
     EpochOptions { order, batch_size: NonZeroUsize::new(batch_size).unwrap(), seed: 5, ..EpochOptions::default() }
 }
 
-/// Reads an epoch as its plan says; the ordinals in ascending order.
+/// Reads an epoch and compares it with its plan; returns the ordinals in ascending order.
 fn check_epoch(made: &Made, reader: &Reader, options: &EpochOptions) -> Vec<u64> {
     let mut epoch = reader.epoch(options).unwrap();
     let expected: Vec<u64> = epoch.plan().ordinals_from(0).collect();
@@ -123,7 +123,7 @@ fn assert_whole(pair: &Pair) {
 
 /// EXT-1, EXT-2, FIL-3
 #[test]
-fn what_lies_in_files_of_somebody_else_is_read_like_what_lies_in_segments() {
+fn external_files_are_read_like_segments() {
     for seed in 0..8 {
         check_all(&pair(seed, &[20, 7, 0, 33, 1]));
     }
@@ -159,7 +159,7 @@ fn a_file_that_ends_with_a_sample_inside_a_block_is_read_directly_to_its_last_by
 
 /// FIL-3
 #[test]
-fn a_merged_index_that_is_lost_is_made_again() {
+fn a_lost_merged_index_is_rebuilt() {
     let pair = pair(4, &[30, 20]);
     let index = std::fs::read_dir(pair.adopted.path()).unwrap().map(|file| file.unwrap().path());
     let index = index.into_iter().find(|path| path.to_string_lossy().contains("index-")).unwrap();
@@ -171,7 +171,7 @@ fn a_merged_index_that_is_lost_is_made_again() {
 }
 
 #[test]
-fn a_cache_keeps_them_and_a_subset_chooses_among_them() {
+fn a_cache_and_a_subset_work_on_external_files() {
     let pair = pair(1, &[40, 25]);
     for io in [IoChoice::Direct, IoChoice::Buffered] {
         let cached = ReaderOptions { io, cache_bytes: 64 << 20, ..ReaderOptions::default() };
@@ -196,7 +196,7 @@ fn a_cache_keeps_them_and_a_subset_chooses_among_them() {
 
 /// PLN-8
 #[test]
-fn a_native_dataset_and_files_of_somebody_else_are_read_as_one() {
+fn a_native_and_an_adopted_dataset_are_read_as_one() {
     let pair = pair(2, &[12, 20]);
     let paths = [pair.native.path(), pair.adopted.path(), pair.native.path()];
     for io in IO {
@@ -279,7 +279,7 @@ fn a_file_of_another_length_or_with_another_end_is_refused_by_name() {
 
 /// EXT-3
 #[test]
-fn a_file_that_was_touched_is_read_and_the_reader_says_so() {
+fn a_file_that_was_touched_is_read_and_the_reader_reports_it() {
     let pair = pair(2, &[10, 10]);
     std::fs::File::options().write(true).open(pair.data(1)).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     let reader = pair.adopted.reader(IoChoice::Buffered);
@@ -319,7 +319,7 @@ fn files_elsewhere_are_read_where_the_options_allow_it() {
 }
 
 #[test]
-fn opening_looks_at_none_of_many_files() {
+fn opening_accesses_none_of_many_files() {
     let native = Shape::plain(CHUNK as u64, vec![10; 1024]).write();
     let folder = tempfile::tempdir().unwrap();
     let dataset = Dataset::open(native.path()).unwrap();

@@ -1,4 +1,4 @@
-//! Batches of any samples against the obvious model: the payloads that were written, in the order asked.
+//! Compares batches of any samples with a simple model: the payloads that were written, in the requested order.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::fs::OpenOptions;
@@ -9,7 +9,7 @@ use grainstore_store::StoreError;
 
 use crate::common::{Made, Random, Shape};
 
-/// Tiny samples, some without a byte, neighbours in runs, raw ones of 64 KiB and a little more or less, compressed ones.
+/// Tiny samples, empty ones, groups of neighbours, raw ones of about 64 KiB, compressed ones.
 fn mixed() -> Made {
     let mut random = Random(5);
     let payload_len = |random: &mut Random| match random.below(12) {
@@ -37,7 +37,7 @@ fn readers(made: &Made) -> Vec<Reader> {
     choices.into_iter().map(open).collect()
 }
 
-/// Random ordinals: some again and again, some next to each other.
+/// Random ordinals: some several times, some next to each other.
 fn asked(random: &mut Random, sample_count: u64) -> Vec<u64> {
     let mut ordinals = Vec::new();
     for _ in 0..random.below(30) {
@@ -71,7 +71,7 @@ fn any_ordinals_in_any_order_give_what_was_written() {
 }
 
 #[test]
-fn the_index_need_not_be_loaded_and_may_be() {
+fn batches_are_the_same_with_and_without_a_loaded_index() {
     let made = mixed();
     let reader = made.reader(IoChoice::Buffered);
     let ordinals = asked(&mut Random(3), 600);
@@ -81,7 +81,7 @@ fn the_index_need_not_be_loaded_and_may_be() {
 }
 
 #[test]
-fn more_than_is_read_at_a_time_comes_whole_and_each_sample_where_it_belongs() {
+fn a_batch_of_several_rounds_is_complete_and_in_order() {
     // 26 times 4 MiB, some of them compressed: several rounds of reads.
     let payload_lens: Vec<usize> = (0..26).map(|i| (4 << 20) + i).chain([5, 0, 70_000]).collect();
     let made = Shape { lz4: true, segment_size: 40 << 20, ..Shape::plain(64 << 10, payload_lens) }.write();
@@ -96,7 +96,7 @@ fn more_than_is_read_at_a_time_comes_whole_and_each_sample_where_it_belongs() {
 }
 
 #[test]
-fn of_several_samples_that_fail_in_different_ways_the_lowest_is_told() {
+fn the_lowest_of_several_failed_samples_is_reported() {
     let made = mixed();
     let sound = made.reader(IoChoice::Buffered);
     let segments = sound.collection().member(0).unwrap().segments();
@@ -105,7 +105,7 @@ fn of_several_samples_that_fail_in_different_ways_the_lowest_is_told() {
     let damaged: Vec<u64> =
         (second.start..600).filter(|&ordinal| !made.payload(ordinal).is_empty()).step_by(40).collect();
     damaged.iter().for_each(|&ordinal| made.flip(ordinal, 0));
-    // The last segment ends too early, but not before it is open.
+    // The last segment is truncated after it was opened.
     let readers = readers(&made);
     let last = segments.last().unwrap();
     for reader in &readers[..4] {

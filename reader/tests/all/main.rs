@@ -1,6 +1,6 @@
-//! The tests of the reader in one program, so that what they need is linked once. Beside it is what needs a process of
-//! its own: tests that fork it, set its limits, use most of the files that it may open, or count what it or the page
-//! cache holds.
+//! The tests of the reader in one program, so that their dependencies are linked once. Beside it are tests that need a
+//! separate process: they fork it, set its limits, open nearly as many files as it may, or count what the process or
+//! the page cache holds.
 
 mod adopted;
 mod columns;

@@ -1,4 +1,4 @@
-//! Mapped files: their bytes are lent without a copy, by every engine, and a dataset reads the same by them.
+//! Mapped files: every engine lends their bytes without a copy, and a dataset reads the same through them.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail, and says what it could not run")]
 
 use std::fs;
@@ -37,7 +37,7 @@ fn engines() -> [Box<dyn Engine>; 2] {
     [Box::new(MappedEngine::new()), Box::new(PreadEngine::new(NonZeroUsize::MIN).unwrap())]
 }
 
-/// What an engine makes of a request, without any waiting.
+/// The completion of a request, which must be available without waiting.
 fn complete(engine: &mut dyn Engine, request: ReadRequest) -> Result<Filled, Failed> {
     let token = request.token;
     engine.submit(request).unwrap();
@@ -86,9 +86,9 @@ fn lent_bytes_outlive_the_engine_and_the_name_of_the_file() {
 }
 
 #[test]
-fn a_range_past_the_end_of_a_mapped_file_is_an_error_with_its_place() {
+fn a_range_past_the_end_of_a_mapped_file_is_an_error_with_its_offset() {
     let folder = tempfile::tempdir().unwrap();
-    // One that was cut before it was opened: what the caller expects of it is longer.
+    // A file that was truncated before it was opened: the caller expects more bytes.
     let path = folder.path().join("cut.seg");
     fs::write(&path, content(9000)).unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_len(5000).unwrap();
@@ -128,7 +128,7 @@ fn the_engine_of_mapped_files_reads_others_too() {
     }
 }
 
-/// Files of sysfs have a length and cannot be mapped.
+/// A file of sysfs, which has a length and cannot be mapped.
 #[test]
 fn a_file_that_cannot_be_mapped_is_an_error_of_its_own() {
     let path = "/sys/kernel/mm/transparent_hugepage/enabled";
@@ -142,10 +142,10 @@ fn a_file_that_cannot_be_mapped_is_an_error_of_its_own() {
 }
 
 #[test]
-fn a_mapped_dataset_says_so_and_its_epochs_read_with_the_engine_for_it() {
+fn a_mapped_dataset_reports_it_and_its_epochs_use_the_mapped_engine() {
     let made = Shape::plain(4096, vec![900; 300]).write();
     let reader = made.reader(IoChoice::Mapped);
-    assert_eq!((reader.io().to_string(), reader.notices()), ("mapped: it was asked for".to_owned(), vec![]));
+    assert_eq!((reader.io().to_string(), reader.notices()), ("mapped: it was requested".to_owned(), vec![]));
     for order in ORDERS {
         let mut epoch = reader.epoch(&common::epoch_options(order)).unwrap();
         epoch.by_ref().for_each(|batch| made.check(&batch.unwrap()));

@@ -1,6 +1,6 @@
-//! What went into a dataset comes out of it: by ordinal, by key, in batches of any order, and in every order of an
-//! epoch, each sample once and where the plan says, past the page cache and through it. Over random datasets whose
-//! samples are around every length that matters: none, one byte, a chunk, several, eight and more.
+//! Everything that is written to a dataset is read back: by ordinal, by key, in batches of any order, and in every
+//! order of an epoch, each sample once and at the position of the plan, with direct and buffered I/O. The datasets are
+//! random; their samples have lengths around every limit: none, one byte, a chunk, several, eight and more.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail, and says what it could not check")]
 
 use std::num::NonZeroUsize;
@@ -101,7 +101,7 @@ fn check_epoch(made: &Made, reader: &Reader, options: &EpochOptions) {
         let expected: Vec<u64> = (position..position + batch.len() as u64).map(|position| plan.at(position)).collect();
         assert_eq!(batch.ordinals(), expected);
         made.check(&batch);
-        // In an epoch the payloads lie back to back, so that equal lengths make an array.
+        // In an epoch the payloads are back to back, so that payloads of equal length form an array.
         assert!((1..batch.len()).all(|i| batch.view(i - 1).end == batch.view(i).start));
         position += batch.len() as u64;
         visited.extend_from_slice(batch.ordinals());
@@ -119,7 +119,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_goes_in_comes_out_in_every_way(
+    fn every_way_of_reading_returns_what_was_written(
         shape in shape(),
         seed: u64,
         batch_size in 1..40_usize,
@@ -130,7 +130,7 @@ proptest! {
         let lanes = lanes.map(|lanes| 1 + lanes.index(made.samples.len()) as u64);
         for io in [IoChoice::Direct, IoChoice::Buffered, IoChoice::Mapped] {
             let reader = made.reader(io);
-            // No window is smaller than an extent.
+            // The window must not be smaller than an extent.
             let window_len = window_len.max(reader.collection().chunk_size().bytes());
             check_singles(&made, &reader);
             check_batches(&made, &reader, &mut Random(seed));
@@ -138,14 +138,14 @@ proptest! {
                 let batch_size = NonZeroUsize::new(batch_size).unwrap();
                 check_epoch(&made, &reader, &EpochOptions { order, seed, epoch: 2, window_len, lanes, batch_size, ..EpochOptions::default() });
             }
-            // An index that is loaded gives the same answers.
+            // A loaded index gives the same answers.
             check_batches(&made, &reader, &mut Random(seed.wrapping_add(1)));
         }
     }
 }
 
 #[test]
-fn more_segments_than_files_are_kept_open_are_read_all_the_same() {
+fn a_dataset_with_more_segments_than_open_files_is_read() {
     let made = Shape { segment_size: 4096 + 600, ..Shape::plain(4096, vec![500; 700]) }.write();
     let reader = made.reader(IoChoice::Buffered);
     assert_eq!(reader.collection().segment_count(), 700);
@@ -157,7 +157,7 @@ fn more_segments_than_files_are_kept_open_are_read_all_the_same() {
 }
 
 #[test]
-fn a_key_that_no_sample_has_is_none_and_an_ordinal_that_is_none_is_an_error() {
+fn an_absent_key_is_none_and_an_ordinal_out_of_range_is_an_error() {
     let made = Shape::plain(4096, vec![10; 5]).write();
     let reader = made.reader(IoChoice::Auto);
     assert!(reader.get_by_key(b"class 0/9.jpg").unwrap().is_none());
@@ -182,15 +182,15 @@ fn lanes_that_do_not_suit_the_dataset_are_refused() {
 }
 
 #[test]
-fn the_choice_of_io_is_told_with_its_reason() {
+fn the_choice_of_io_is_reported_with_its_reason() {
     let made = Shape::plain(4096, vec![10; 5]).write();
     let auto = made.reader(IoChoice::Auto).io();
     assert_eq!(auto.mode, IoMode::Buffered);
     assert!(auto.why.contains("bytes of segments fit in half of"), "{auto}");
-    assert_eq!(made.reader(IoChoice::Buffered).io().to_string(), "buffered: it was asked for");
+    assert_eq!(made.reader(IoChoice::Buffered).io().to_string(), "buffered: it was requested");
     let reader = made.reader(IoChoice::Direct);
     match reader.notices().as_slice() {
-        [] => assert_eq!(reader.io().to_string(), "direct: it was asked for"),
+        [] => assert_eq!(reader.io().to_string(), "direct: it was requested"),
         [notice] => {
             eprintln!("direct I/O is not checked here: {notice}");
             assert_eq!(reader.io().mode, IoMode::Buffered);

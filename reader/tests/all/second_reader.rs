@@ -1,8 +1,8 @@
 //! The Python reader that was written from spec.md alone reads what the writer writes, and plans what the reader plans:
-//! two programs that share nothing but the page. And where bits of a dataset flip, it gives the right bytes or says in
-//! a sentence why not.
+//! two programs that share only the specification. Where bits of a dataset are flipped, it returns the right bytes or
+//! an error in a sentence.
 //!
-//! spec.md: CON-1 to CON-8, RD-1, PLN-1 to PLN-7 and what lies between.
+//! spec.md: CON-1 to CON-8, RD-1, PLN-1 to PLN-7 and the rules between them.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::path::Path;
@@ -15,7 +15,7 @@ use grainstore_store::Dataset;
 use crate::common::Random;
 use crate::second::{self, Packed, Python, Question, Recipe, listing};
 
-/// Lengths around 4096, a sample of 10 chunks, and one of 8 that is an extent of its own.
+/// Lengths around 4096, a sample of 10 chunks, and one of 8 chunks that is an extent by itself.
 const EDGES: [usize; 14] = [0, 1, 4095, 4096, 4097, 40_960, 3, 8191, 0, 32_768, 32_767, 5, 12_293, 700];
 
 fn recipes() -> Vec<Recipe> {
@@ -83,7 +83,7 @@ fn check_fields(python: &mut Python, packed: &Packed) {
     }
 }
 
-/// 0 and the ends of what a number can be, as often as anything between.
+/// 0, the limits of a 64-bit number, and numbers between them, equally often.
 fn number(random: &mut Random) -> u64 {
     [0, 1, random.next(), u64::MAX][to_usize(random.below(4))]
 }
@@ -98,7 +98,7 @@ fn epoch_options(sample_count: u64, chunk_size: u64, random: &mut Random) -> Epo
         OrderChoice::Fixed(Order::Sequential),
     ];
     let lanes = [None, None, Some(1), Some(sample_count), Some(1 + random.below(sample_count))];
-    // Not below an extent, which the Rust reader refuses.
+    // Not smaller than an extent: the Rust reader refuses that.
     let windows = [EpochOptions::DEFAULT_WINDOW_LEN, chunk_size, chunk_size << random.below(8)];
     EpochOptions {
         order: orders[to_usize(random.below(6))],
@@ -191,7 +191,7 @@ fn both_readers_refuse_more_lanes_than_samples() {
 
 /// ENT-5, RD-1
 #[test]
-fn the_command_line_says_by_its_status_what_it_found() {
+fn the_status_of_the_command_line_reports_what_it_found() {
     let packed = Recipe::plain("damaged", 4096, vec![900; 20]).pack();
     let first = Question::new("get", packed.path()).option("--ordinal", 0);
     assert_eq!(Python::run_alone(&first).success(), packed.samples[0].payload);
@@ -211,7 +211,8 @@ fn the_command_line_says_by_its_status_what_it_found() {
     assert_eq!((absent.status, absent.stdout.len()), (2, 0));
 }
 
-/// One sentence, or the right answer whole. What came before the sentence was right too.
+/// Checks that the answer is complete and right, or ends with one sentence; the output before the sentence is right
+/// too.
 fn right_or_refused(python: &mut Python, question: &Question, expected: &[u8]) -> bool {
     let answer = python.ask(question);
     if answer.status == 0 {
@@ -244,7 +245,7 @@ fn a_flipped_bit_never_makes_the_second_reader_give_other_bytes() {
     for turn in 0..300 {
         let file = &files[to_usize(random.below(files.len() as u64))];
         let bytes = std::fs::read(file).unwrap();
-        // Most of a small dataset is padding: two of three flips are not there.
+        // Most of a small dataset is padding: two of three flips are outside it.
         let places: Vec<_> = (0..bytes.len()).filter(|&place| turn % 3 == 0 || bytes[place] != 0).collect();
         let place = places[to_usize(random.below(places.len() as u64))];
         flip(file, place, random.below(8));

@@ -1,5 +1,5 @@
-//! Several datasets as one, and how mixed an order is: the Python reader that was written from spec.md alone plans what the
-//! reader plans, and reports the same numbers.
+//! Several datasets as one, and how well an order mixes: the Python reader that was written from spec.md alone plans
+//! what the reader plans, and reports the same numbers.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::num::{NonZeroU32, NonZeroU64};
@@ -97,7 +97,7 @@ fn the_second_reader_refuses_datasets_that_do_not_agree() {
 }
 
 #[test]
-fn both_readers_refuse_datasets_whose_labels_stand_for_other_classes() {
+fn both_readers_refuse_datasets_whose_labels_mean_other_classes() {
     let members = [labelled(70, &["cat", "dog"]), labelled(33, &["dog", "cat"])];
     let paths = members.each_ref().map(|member| member.dataset.path().to_owned());
     let error = Collection::open(&paths, &Default::default()).unwrap_err().to_string();
@@ -107,7 +107,7 @@ fn both_readers_refuse_datasets_whose_labels_stand_for_other_classes() {
     assert!(answer.stderr.contains("class_names"), "{}", answer.stderr);
 }
 
-/// Labels 0 to 4, of which some samples have none.
+/// Labels 0 to 4; some samples have none.
 fn labelled(count: i64, classes: &[&str]) -> Columns {
     let row = |ordinal: i64| -> Row {
         let label = (ordinal % 11 > 0).then_some(AttributeValue::Int(ordinal * 5 / count));
@@ -163,7 +163,7 @@ fn first_numbers(mixing: &Mixing) -> Vec<f64> {
 
 /// MIX-1, MIX-2
 #[test]
-fn both_readers_tell_the_same_of_how_mixed_an_order_is() {
+fn both_readers_report_the_same_mixing_of_an_order() {
     let columns = labelled(700, &[]);
     let labels: Vec<_> = (0..700).map(|ordinal| columns.dataset.attributes(ordinal).unwrap()[0]).collect();
     let class_of = |ordinal: u64| match labels[to_usize(ordinal)] {

@@ -1,5 +1,5 @@
-//! The Python reader reads what lies in files of somebody else as the reader does: what it gives, what it refuses
-//! without leave, and what it says of a file that was touched.
+//! The Python reader reads external files as the reader does: it returns the same samples, refuses the same paths
+//! without permission, and reports a file that was touched in the same way.
 //!
 //! spec.md: EXT-1 to EXT-3.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
@@ -24,7 +24,7 @@ fn beside(_: &Path, number: usize) -> String {
     format!("../{number}.bin")
 }
 
-/// The manifest with other text in it, and its checksum made right.
+/// The manifest with some text replaced, and its checksum updated.
 fn change_manifest(dataset: &Path, from: &str, to: &str) {
     let path = dataset.join("manifest.json");
     let text = std::fs::read_to_string(&path).unwrap();
@@ -60,7 +60,7 @@ fn the_second_reader_lists_gets_and_verifies_them() {
 
 /// EXT-1
 #[test]
-fn both_readers_refuse_the_same_paths_without_leave_and_some_with_it() {
+fn both_readers_refuse_the_same_paths_without_permission_and_some_with_it() {
     let packed = Recipe::plain("small", 4096, vec![10; 6]).pack();
     let mut python = Python::start();
     let (folder, path) = adopted(&packed, &[6], |folder, _| folder.join("0.bin").to_str().unwrap().to_owned());
@@ -108,7 +108,7 @@ fn both_readers_follow_a_link_only_as_far_as_they_may() {
 
 /// EXT-3
 #[test]
-fn both_readers_read_a_file_that_was_touched_and_say_so_once() {
+fn both_readers_read_a_file_that_was_touched_and_report_it_once() {
     let packed = Recipe::plain("touched", 4096, vec![10; 6]).pack();
     let mut python = Python::start();
     let (folder, path) = adopted(&packed, &[3, 3], beside);
@@ -121,7 +121,7 @@ fn both_readers_read_a_file_that_was_touched_and_say_so_once() {
     assert!(answer.stderr.ends_with("was modified since the dataset was made (EXT-3).\n"), "{}", answer.stderr);
     assert_eq!(answer.stderr.lines().count(), 1, "{}", answer.stderr);
     assert_eq!(python.ask(&Question::new("verify", &path)).status, 0);
-    // No time is not one of long ago.
+    // A manifest without a time differs from one with a time long ago.
     change_manifest(&path, "\"modified_ns\": ", "\"modified\": ");
     refused(&python.ask(&Question::new("ls", &path)), "has wrong members");
 }

@@ -1,5 +1,5 @@
-//! Ranks, subsets and states: the Python reader that was written from spec.md alone plans the same batches as the reader,
-//! for every rank of every world, and each goes on where the other left an epoch.
+//! Ranks, subsets and states: the Python reader that was written from spec.md alone plans the same batches as the
+//! reader, for every rank of every world, and each resumes an epoch from the other's state.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::num::NonZeroUsize;
@@ -23,7 +23,7 @@ const ORDERS: [OrderChoice; 4] = [
     OrderChoice::Fixed(Order::Sequential),
 ];
 
-/// Samples of no bytes, of many chunks, and of 8 chunks, which are extents of their own.
+/// Samples of no bytes, of many chunks, and of 8 chunks, which are extents by themselves.
 const EDGES: [usize; 12] = [0, 1, 4095, 4097, 40_960, 3, 8191, 0, 32_768, 5, 12_293, 700];
 
 fn recipes() -> Vec<Recipe> {
@@ -43,11 +43,11 @@ struct Both {
     python: Python,
 }
 
-/// What the second reader says of a rank's share of an epoch.
+/// The second reader's answer about a rank's share of an epoch.
 struct Reported {
     steps: Vec<Vec<u64>>,
     positions: Vec<Vec<u64>>,
-    /// After each number of batches.
+    /// The states after each number of batches.
     states: Vec<String>,
 }
 
@@ -62,7 +62,7 @@ impl Both {
         self.reader.collection().sample_count()
     }
 
-    /// What the second reader answers, or the sentence by which it refuses.
+    /// The second reader's answer, or its error.
     fn ask(&mut self, options: &EpochOptions, ordinals: Option<&[u64]>) -> Result<Reported, String> {
         self.ask_for(&asked(options, ordinals))
     }
@@ -80,7 +80,7 @@ impl Both {
         Ok(Reported { steps: numbers("steps"), positions: numbers("positions"), states })
     }
 
-    /// Both plan the same batches, and write the same states after each.
+    /// Checks that both readers plan the same batches, and write the same state after each.
     fn check(&mut self, options: &EpochOptions, ordinals: Option<&[u64]>) {
         let reported = self.ask(options, ordinals).unwrap();
         let plan = self.plan(options, ordinals).unwrap();
@@ -117,12 +117,12 @@ fn asked(options: &EpochOptions, ordinals: Option<&[u64]>) -> Value {
     asked
 }
 
-/// One of them.
+/// A random item.
 fn any<T: Copy>(of: &[T], random: &mut Random) -> T {
     of[to_usize(random.below(of.len() as u64))]
 }
 
-/// Any options, for an epoch of this many samples.
+/// Random options for an epoch of `len` samples.
 fn any_options(len: u64, random: &mut Random) -> EpochOptions {
     let world = any(&WORLDS, random);
     let batch_size = any(&[1, 2, 3, 10, 1 + random.below(len + 10)], random);
@@ -140,7 +140,7 @@ fn any_options(len: u64, random: &mut Random) -> EpochOptions {
     }
 }
 
-/// Ordinals of some of the samples: many, few, neighbours, all, one.
+/// A random subset of the samples: many, few, neighbours, all, one.
 fn any_ordinals(sample_count: u64, random: &mut Random) -> Vec<u64> {
     let one_of = any(&[1, 2, 2, 5, 30], random);
     let mut ordinals: Vec<u64> = (0..sample_count).filter(|_| random.below(one_of) == 0).collect();
@@ -154,7 +154,7 @@ fn any_ordinals(sample_count: u64, random: &mut Random) -> Vec<u64> {
     ordinals
 }
 
-/// The epoch that a position of it is left at by a rank of any world.
+/// The state of an epoch after a random number of batches.
 fn left_anywhere(both: &Both, options: &EpochOptions, ordinals: Option<&[u64]>, random: &mut Random) -> EpochState {
     let plan = both.plan(&EpochOptions { tail: Tail::Short, ..options.clone() }, ordinals).unwrap();
     plan.state_after(random.below(plan.share().batch_count() + 1))
@@ -250,7 +250,7 @@ fn two_readers_that_take_turns_visit_every_sample_once() {
     }
 }
 
-/// Whether each of the readers goes on from a state's text.
+/// Whether each of the readers resumes from a state's text.
 fn accepted(both: &mut Both, options: &EpochOptions, ordinals: Option<&[u64]>, text: &str) -> [bool; 2] {
     let mut asked = asked(options, ordinals);
     asked["order"]["state"] = text.into();
@@ -263,7 +263,7 @@ fn accepted(both: &mut Both, options: &EpochOptions, ordinals: Option<&[u64]>, t
 
 /// STA-1
 #[test]
-fn both_readers_refuse_what_is_no_state() {
+fn both_readers_refuse_invalid_states() {
     let mut both = Both::of(&Recipe::plain("states", 4096, vec![300; 90]));
     let options = EpochOptions { seed: 5, epoch: 2, lanes: Some(12), ..any_options(90, &mut Random(1)) };
     let options = EpochOptions { order: OrderChoice::Fixed(Order::Chunked), ..options };
@@ -319,7 +319,7 @@ fn both_readers_refuse_the_state_of_another_epoch() {
     let full = EpochOptions { order: OrderChoice::Fixed(Order::Full), ..own.clone() };
     for (options, ordinals, expected) in [
         (own.clone(), Some(&some[..]), true),
-        // What the state knows may be left open.
+        // Order and lanes need not be given: the state has them.
         (EpochOptions { order: OrderChoice::Auto, lanes: None, ..own.clone() }, Some(&some), true),
         (EpochOptions { lanes: None, window_len: 1 << 20, ..own.clone() }, Some(&some), true),
         (EpochOptions { order: OrderChoice::Auto, lanes: Some(3), ..own.clone() }, Some(&some), false),
@@ -342,7 +342,7 @@ fn both_readers_refuse_the_state_of_another_epoch() {
 
 /// PLN-9
 #[test]
-fn both_readers_refuse_ranks_and_subsets_that_there_are_not() {
+fn both_readers_refuse_invalid_ranks_and_empty_subsets() {
     let mut both = Both::of(&Recipe::plain("none", 4096, vec![10; 20]));
     let own = EpochOptions::default();
     let fits = |both: &mut Both, options: &EpochOptions, ordinals: Option<&[u64]>| {
@@ -358,7 +358,7 @@ fn both_readers_refuse_ranks_and_subsets_that_there_are_not() {
     assert!(both.ask(&EpochOptions::default(), Some(&[20])).is_err());
 }
 
-/// A command line that asks for a rank's batches.
+/// A command line that prints a rank's batches.
 fn plan_of(both: &Both, options: &EpochOptions) -> Question {
     Question::new("plan", both.packed.path())
         .option("--order", options.order)
@@ -378,7 +378,7 @@ fn printed(answer: second::Answer) -> Vec<u64> {
 fn the_command_line_prints_the_batches_of_a_rank_or_one_of_them() {
     let mut both = Both::of(&Recipe::plain("printed", 4096, vec![900; 25]));
     for order in ORDERS {
-        // A last global batch of one sample: one rank has it.
+        // The last global batch has one sample: one rank has it.
         for (rank, tail) in (0..4).flat_map(|rank| TAILS.map(|tail| (rank, tail))) {
             let batch_size = NonZeroUsize::new(2).unwrap();
             let options = EpochOptions { order, seed: 3, world: 4, rank, batch_size, tail, ..EpochOptions::default() };

@@ -1,5 +1,5 @@
-//! Subsets by expression: the Python reader that was written from spec.md alone understands the expressions that the
-//! reader understands, refuses those that it refuses, and chooses the same samples.
+//! Subsets by expression: the Python reader that was written from spec.md alone accepts and refuses the same
+//! expressions as the reader, and chooses the same samples.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use crate::second::{Python, Question};
 
 const ROW_COUNT: i64 = 40;
 
-/// Attributes of every sort, their ends among their values; some samples have no width.
+/// Attributes of every kind, with the limits of their types among the values; some samples have no width.
 fn dataset() -> Columns {
     let attributes = [
         ("label", AttributeType::Int32),
@@ -77,7 +77,7 @@ const NUMBERS: [&str; 24] = [
     "0.1000000014901161193847656250",
     "0.99999999999999999999999",
 ];
-/// Mostly, a hash is compared with one of these.
+/// Numbers that hashes are mostly compared with.
 const FRACTIONS: [&str; 7] = ["0", "-0", "0.25", "5e-1", "0.75", "0.99999999999999999999999", "1.0"];
 const STRINGS: [&str; 6] = ["'cat'", "'dog'", "'gr\\u{f6}\\xc3\\x9fe'", "'n3/größe'", "'n1'", "''"];
 
@@ -102,7 +102,7 @@ fn any_item(name: &str, random: &mut Random) -> String {
     }
 }
 
-/// A test, mostly one that its attribute allows.
+/// A random test, mostly one that is valid for its attribute.
 fn any_test(random: &mut Random) -> String {
     let name = one_of(&NAMES, random);
     let value = match (name, random.below(8)) {
@@ -139,7 +139,7 @@ fn any_expression(depth: u64, random: &mut Random) -> String {
     }
 }
 
-/// The text with a character taken out, doubled, put in or put elsewhere.
+/// The text with a character removed, doubled, inserted or moved.
 fn spoilt(text: &str, random: &mut Random) -> String {
     let mut characters: Vec<char> = text.chars().collect();
     let place = to_usize(random.below(characters.len() as u64));
@@ -166,7 +166,7 @@ fn any_words(random: &mut Random) -> String {
     text
 }
 
-/// What each of the readers chooses, or `None` where it refuses.
+/// The samples that each of the readers chooses, or `None` where it refuses the expression.
 fn chosen(python: &mut Python, columns: &Columns, text: &str) -> [Option<Vec<u64>>; 2] {
     let first = text.parse::<Expression>().ok().and_then(|expression| expression.select(&columns.dataset).ok());
     let first = first.map(|subset| subset.ordinals_in(0..subset.sample_count()).collect());
@@ -214,7 +214,7 @@ fn both_readers_refuse_the_same_texts() {
 
 /// SUB-2, SUB-3, SUB-4, SUB-8
 #[test]
-fn both_readers_draw_the_same_borders() {
+fn both_readers_have_the_same_limits() {
     let (columns, mut python) = (dataset(), Python::start());
     let digits = |count: usize| "1".repeat(count);
     let levels = |count: usize| format!("{}label = 3{}", "(".repeat(count), ")".repeat(count));

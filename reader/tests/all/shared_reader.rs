@@ -1,4 +1,4 @@
-//! One reader for many threads, and epochs that are dropped before their end: nobody waits for anybody, and nothing
+//! One reader for many threads, and epochs that are dropped before their end: no thread waits for another, and nothing
 //! is left behind.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 

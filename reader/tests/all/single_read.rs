@@ -1,4 +1,5 @@
-//! Reads that take no other thread: one request in the caller's, and what the page cache holds when it is submitted.
+//! Reads without another thread: a request in the caller's thread, and bytes that are in the page cache when a request
+//! is submitted.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::collections::VecDeque;
@@ -17,11 +18,11 @@ use crate::common::{Made, Random, Shape};
 const EIO: i32 = 5;
 const LEN: usize = 30_000;
 
-/// A device: its page cache, and what its reads answer in turn (then: all that was asked for).
+/// A device: its page cache, and the results of its reads in order (after them, each read is complete).
 #[derive(Default)]
 struct Device {
     cached_len: usize,
-    /// Bytes at most, or an error.
+    /// The most bytes of a read, or its error.
     answers: Mutex<VecDeque<Result<usize, i32>>>,
     /// Offset and length of every read that was not served by the page cache.
     reads: Arc<Mutex<Vec<(u64, usize)>>>,
@@ -71,10 +72,10 @@ fn request(device: Device, mode: IoMode, offset: u64, len: usize) -> ReadRequest
     ReadRequest { file: source, offset, len, buffer, token: 9 }
 }
 
-/// Submits a request to an engine of one thread and says whether it is completed without any waiting.
+/// Submits a request to an engine of one thread and returns whether it is completed without waiting.
 fn submit(request: ReadRequest) -> (bool, Result<Filled, Failed>) {
     let mut engine = PreadEngine::new(NonZeroUsize::MIN).unwrap();
-    // The only thread is busy with this until it is let go, so a request that needs it cannot be completed.
+    // The only thread is busy with this read until it is released, so a request that needs the thread cannot complete.
     let (go_on, waits) = crossbeam_channel::bounded::<()>(0);
     engine.submit(self::request_that_hangs(waits)).unwrap();
     engine.submit(request).unwrap();
@@ -107,7 +108,7 @@ fn request_that_hangs(waits: crossbeam_channel::Receiver<()>) -> ReadRequest {
 }
 
 #[test]
-fn what_the_page_cache_holds_is_delivered_without_a_thread() {
+fn bytes_in_the_page_cache_are_delivered_without_a_thread() {
     let device = Device { cached_len: LEN, ..Device::default() };
     let reads = Arc::clone(&device.reads);
     let (at_once, result) = submit(request(device, IoMode::Buffered, 100, 20_000));
@@ -117,7 +118,7 @@ fn what_the_page_cache_holds_is_delivered_without_a_thread() {
 }
 
 #[test]
-fn a_thread_goes_on_where_the_page_cache_ends() {
+fn a_thread_continues_where_the_page_cache_ends() {
     let device = Device { cached_len: 8192, ..Device::default() };
     let reads = Arc::clone(&device.reads);
     let (at_once, result) = submit(request(device, IoMode::Buffered, 100, 20_000));
@@ -135,7 +136,7 @@ fn a_direct_read_does_not_ask_the_page_cache() {
 }
 
 #[test]
-fn a_request_without_an_engine_goes_on_after_short_and_interrupted_reads() {
+fn a_request_without_an_engine_continues_after_short_and_interrupted_reads() {
     let interrupted = Err(rustix::io::Errno::INTR.raw_os_error());
     for mode in [IoMode::Buffered, IoMode::Direct] {
         let device = Device::answering([Ok(4096), interrupted, Ok(5000)]);
@@ -146,7 +147,7 @@ fn a_request_without_an_engine_goes_on_after_short_and_interrupted_reads() {
 }
 
 #[test]
-fn a_device_error_in_the_middle_is_told_with_its_place_and_the_buffer_comes_back() {
+fn a_device_error_in_the_middle_is_reported_with_its_offset_and_returns_the_buffer() {
     let device = Device::answering([Ok(8192), Err(EIO)]);
     let Failed { error, buffer } = read_now(request(device, IoMode::Buffered, 5000, 20_000)).result.unwrap_err();
     assert_eq!(error.to_string(), "device.seg: cannot read bytes 5000..25000, failed at 13192");
@@ -163,9 +164,9 @@ fn cut(made: &Made, len: u64) {
 }
 
 #[test]
-fn a_segment_cut_while_it_is_open_is_an_error_that_tells_its_end_and_what_is_before_still_reads() {
+fn a_segment_truncated_while_open_is_an_error_with_its_end_and_samples_before_it_still_read() {
     for io in [IoChoice::Buffered, IoChoice::Direct] {
-        // In the middle of a block, at the edge of one, and of a sample.
+        // In the middle of a block, at the edge of a block, and at the edge of a sample.
         for end in [20_000, 20_480, 4096 + 16_000, 4096] {
             let made = made();
             let reader = made.reader(io);
@@ -185,14 +186,14 @@ fn a_segment_cut_while_it_is_open_is_an_error_that_tells_its_end_and_what_is_bef
                     assert!(source.contains(&expected), "{source}");
                 }
             }
-            // Many at a time: none is lost, and the first that cannot be read is named.
+            // Many at a time: none is lost, and the error names the first that cannot be read.
             let error = reader.get_batch(&(0..400).collect::<Vec<_>>()).unwrap_err();
             assert!(matches!(error, ReadError::Unreadable { .. }), "{error}");
         }
     }
 }
 
-/// The memory is used again, whatever it held; a map gives short raw samples at once, and nothing else.
+/// The memory is reused, whatever it held; a map gives short raw samples without waiting, and no other samples.
 #[test]
 fn payloads_are_read_into_memory_of_the_callers_and_copied_out_of_a_map() {
     let made = Shape { lz4: true, ..Shape::plain(4096, (0..200).map(|i| i * 37).collect()) }.write();
@@ -229,7 +230,7 @@ fn a_damaged_payload_is_not_copied_out_of_a_map() {
 }
 
 #[test]
-fn many_threads_get_singly_from_one_reader() {
+fn many_threads_get_single_samples_from_one_reader() {
     let made = Shape { lz4: true, several_fields: true, ..Shape::plain(4096, vec![3000; 200]) }.write();
     for io in [IoChoice::Buffered, IoChoice::Direct, IoChoice::Mapped] {
         let reader = made.reader(io);

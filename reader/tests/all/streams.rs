@@ -1,4 +1,4 @@
-//! A sample in pieces: the same bytes as whole, and never the last of them where the checksum is wrong.
+//! A sample as a stream: the same bytes as with `get`, and never the last of them if the checksum is wrong.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -41,7 +41,7 @@ fn every_sample_streams_as_it_is_whole_by_every_io() {
 }
 
 #[test]
-fn of_a_damaged_sample_the_last_piece_never_comes() {
+fn the_last_piece_of_a_damaged_sample_is_never_returned() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data.grain");
     write(&path, Compression::None);

@@ -1,4 +1,4 @@
-//! Expressions against an evaluator that takes one sample after the other and computes with whole numbers.
+//! Compares expressions with an evaluator that takes one sample after the other and computes with integers.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use std::cmp::Ordering;
@@ -48,7 +48,7 @@ fn row(ordinal: u64) -> Row {
     (key.into_bytes(), ATTRIBUTES.iter().map(value).collect())
 }
 
-/// Small values mostly, and the edges of the types.
+/// Mostly small values, and the limits of the types.
 #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "a draw is any value")]
 fn value(kind: AttributeType, draw: u64) -> AttributeValue {
     let (small, edge) = ((draw % 9) as i64 - 4, draw >> 32 & 7);
@@ -74,14 +74,14 @@ fn value(kind: AttributeType, draw: u64) -> AttributeValue {
     }
 }
 
-/// A literal: a thousandth, and a way to write it.
+/// A literal: its value in thousandths, and a way to write it.
 #[derive(Clone, Debug)]
 struct Literal {
     thousandths: i128,
     text: String,
 }
 
-/// An expression that can be evaluated without any cleverness.
+/// An expression in a form that is simple to evaluate.
 #[derive(Clone, Debug)]
 enum Naive {
     Any(Vec<Naive>),
@@ -194,7 +194,7 @@ fn attribute(name: &'static str, ordinal: u64) -> Result<AttributeValue, Lacks> 
     ROWS[usize::try_from(ordinal).unwrap()].1[place].ok_or(name)
 }
 
-/// `#` stands for the ordinal, so that an attribute may be called so.
+/// `#` means the ordinal, so that an attribute may have the name `ordinal`.
 fn compare(name: &'static str, ordinal: u64, literal: &Literal) -> Result<Option<Ordering>, Lacks> {
     let integer = |value: i128| Ok(Some((value * 1000).cmp(&literal.thousandths)));
     match name {
@@ -283,7 +283,7 @@ fn test() -> impl Strategy<Value = Naive> {
     .prop_map(guarded)
 }
 
-/// A test of what may be missing, with its guard; `m_short` goes without in one of two, to see the error.
+/// A test of a value that may be missing, with its guard; for `m_short` the guard is often left out, to see the error.
 fn guarded(test: Naive) -> Naive {
     let name = match &test {
         Naive::Number(name, symbol, _) if *name != "m_short" || *symbol != "<" => name,

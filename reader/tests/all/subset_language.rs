@@ -1,4 +1,4 @@
-//! What is an expression and what is not, what it means by hand-picked examples, and what is said of a wrong one.
+//! Which texts are expressions, what they mean by examples, and the errors of invalid ones.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use grainstore_format::{AttributeType, AttributeValue};
@@ -15,7 +15,8 @@ fn refused(text: &str) -> String {
     text.parse::<Expression>().map(|expression| panic!("{text} is {expression}")).unwrap_err().to_string()
 }
 
-/// Ten samples: label 0 to 9, width 10 times that and none for sample 4, half a quarter of it, flag for the odd ones.
+/// Ten samples: `label` is 0 to 9, `width` ten times that (missing for sample 4), `half` a quarter of it, `flag` true
+/// for odd ones.
 fn ten() -> Columns {
     let row = |ordinal: u32| -> Row {
         let label = i64::from(ordinal);
@@ -86,7 +87,7 @@ fn spelling_and_blanks_do_not_matter() {
 
 /// SUB-2, SUB-3, SUB-4
 #[test]
-fn what_is_no_expression_is_refused_with_its_place() {
+fn an_invalid_expression_is_refused_with_its_column() {
     for (text, expected) in [
         ("", "expected an attribute, `not` or a parenthesis at column 1, found the end"),
         ("label in", "expected a value after `in` at column 9, found the end"),
@@ -100,12 +101,15 @@ fn what_is_no_expression_is_refused_with_its_place() {
         ("label is not missing", "expected `missing` or its opposite, `present`, after `is` at column 10, found `not`"),
         (
             "label in \"cat\"",
-            "expected a value after `in` at column 10, found `\"cat\"`: strings stand in single quotes: 'cat'",
+            "expected a value after `in` at column 10, found `\"cat\"`: strings are written in single quotes: 'cat'",
         ),
-        ("label = cat", "expected a value after `=` at column 9, found `cat`: strings stand in single quotes: 'cat'"),
+        (
+            "label = cat",
+            "expected a value after `=` at column 9, found `cat`: strings are written in single quotes: 'cat'",
+        ),
         (
             "key starts with n0",
-            "expected a string after `with` at column 17, found `n0`: strings stand in single quotes: 'n0'",
+            "expected a string after `with` at column 17, found `n0`: strings are written in single quotes: 'n0'",
         ),
         ("label = and", "expected a value after `=` at column 9, found `and`"),
         ("label is gone", "expected `missing` or `present` after `is` at column 10, found `gone`"),
@@ -146,14 +150,14 @@ fn depth_and_length_have_a_bound() {
     assert_eq!(refused(&"(".repeat(65_536)), "more than 100 levels of parentheses and `not` at column 101");
     assert_eq!(refused(&"not ".repeat(16_384)), "more than 100 levels of parentheses and `not` at column 401");
     assert_eq!(refused(&" ".repeat(65_537)), "an expression has at most 65536 bytes, found 65537");
-    // Length alone is no depth.
+    // A long expression need not be deep.
     let long = ["a = 1"; 5000].join(" and ");
     assert_eq!(written(&long), ["a == 1"; 5000].join(" and "));
 }
 
 /// SUB-5, SUB-6, SUB-7
 #[test]
-fn tests_mean_what_they_say() {
+fn tests_of_an_expression_match_their_meaning() {
     let ten = ten();
     for (text, expected) in [
         ("label in 3, 7 and width >= 64", vec![7]),
@@ -222,7 +226,7 @@ fn a_missing_value_is_an_error_unless_it_is_guarded() {
 
 /// SUB-6, SUB-8, SUB-10
 #[test]
-fn what_the_dataset_does_not_have_is_told_before_anything_is_read() {
+fn unknown_names_are_reported_before_anything_is_read() {
     let ten = ten();
     for (text, expected) in [
         ("wdth > 3", "wdth at column 1: no such attribute (there are: label, width, half, flag)"),

@@ -1,4 +1,4 @@
-//! Subsets against a `BTreeSet` of ordinals: whatever made them and whatever is asked.
+//! Compares subsets with a `BTreeSet` of ordinals, for every constructor and every query.
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test may fail")]
 
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use grainstore_reader::{Subset, SubsetError};
 use proptest::prelude::*;
 use xxhash_rust::xxh64::xxh64;
 
-/// The wanted ordinals of 1 to 10,000 samples: dense, sparse, or in clumps with blocks between them that hold none.
+/// The wanted ordinals of 1 to 10,000 samples: dense, sparse, or in clumps with empty blocks between them.
 fn wanted() -> impl Strategy<Value = (u64, BTreeSet<u64>)> {
     let shape = prop_oneof![Just(1_u64), Just(2), Just(50), Just(3000)];
     (1_u64..10_000, shape, any::<u64>(), any::<bool>()).prop_map(|(sample_count, one_in, seed, clumps)| {
@@ -59,7 +59,7 @@ proptest! {
         let mut words = vec![0; sample_count.div_ceil(64) as usize];
         (start..end).for_each(|ordinal| words[(ordinal / 64) as usize] |= 1 << (ordinal % 64));
         if !sample_count.is_multiple_of(64) {
-            // What stands behind the last sample does not count.
+            // Bits past the last sample are ignored.
             *words.last_mut().unwrap() |= junk << (sample_count % 64);
         }
         prop_assert_eq!(&Subset::from_words(sample_count, words).unwrap(), &expected);
@@ -90,7 +90,7 @@ fn a_subset_may_hold_no_sample() {
 
 #[test]
 #[should_panic(expected = "sample 3 of a subset of 3")]
-fn the_ordinal_past_the_last_panics() {
+fn an_ordinal_past_the_last_panics() {
     let _ = Subset::from_range(5, 2..5).unwrap().ordinal(3);
 }
 

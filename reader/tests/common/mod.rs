@@ -34,14 +34,14 @@ impl Random {
         (0..len.div_ceil(8)).flat_map(|_| self.next().to_le_bytes()).take(len).collect()
     }
 
-    /// Bytes that LZ4 shrinks.
+    /// Bytes that LZ4 compresses well.
     pub(crate) fn text(&mut self, len: usize) -> Vec<u8> {
         let word = self.bytes(13);
         word.iter().cycle().take(len).copied().collect()
     }
 }
 
-/// What a dataset is made of.
+/// The shape of a dataset.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub(crate) seed: u64,
@@ -129,7 +129,7 @@ impl Shape {
     }
 }
 
-/// A written dataset, and what went into it.
+/// A written dataset, and its samples.
 pub(crate) struct Made {
     pub(crate) folder: TempDir,
     pub(crate) path: PathBuf,
@@ -153,7 +153,7 @@ impl Made {
         self.samples.iter().map(|sample| sample.payload.len() as u64).sum()
     }
 
-    /// Every payload of the batch is what was written.
+    /// Checks that every payload of the batch is the one that was written.
     pub(crate) fn check(&self, batch: &Batch) {
         assert_eq!(batch.payloads().len(), batch.len());
         for (i, &ordinal) in batch.ordinals().iter().enumerate() {

@@ -1,7 +1,7 @@
 //! One broken rule of an index at a time, with all checksums right: only the rule can detect it.
 //!
-//! "Refused" means that opening, loading or using the dataset fails, and that `verify` reports it. "Reported" means that
-//! only `verify` checks it.
+//! "Refused" means that opening, loading or using the dataset fails, and that `verify` reports it. "Reported" means
+//! that only `verify` checks it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop here")]
 #![allow(clippy::cast_possible_truncation, reason = "hosts of another width do not compile")]
@@ -146,7 +146,7 @@ fn refuses_a_data_end_that_is_not_the_last_samples_end() {
 fn refuses_entries_that_break_a_rule() {
     refused("its entry has segment 1", |index| index.change_entry(3, |entry| entry.segment = 1));
     refused("4095", |index| index.change_entry(0, |entry| entry.offset = 4095));
-    // Sample 1 has no bytes, so only its place can be wrong.
+    // Sample 1 has no bytes, so only its offset can be wrong.
     refused("the previous sample ends at 41", |index| index.change_entry(1, |entry| entry.offset -= 3));
     refused_and_reported("CRC-32", "the previous sample ends at", |index| {
         index.change_entry(4, |entry| entry.offset -= 1)

@@ -73,7 +73,7 @@ fn refuses_unknown_members_and_versions() {
 
 /// MAN-3
 #[test]
-fn refuses_names_that_lead_out_of_the_directory() {
+fn refuses_names_that_lead_outside_the_directory() {
     for name in ["../00000.seg", "a/b.seg", "/etc/passwd", "", ".", ".."] {
         refused("is not a plain file name", replaced("\"00000.seg\"", &format!("\"{name}\"")));
     }
@@ -101,7 +101,7 @@ fn refuses_an_index_with_another_fingerprint() {
     let other = DatasetModel::rich(&[4, 7]).parts().merged.unwrap();
     std::fs::write(built.path.join("index.idx"), other.file(grainstore_format::FileKind::Index, &[])).unwrap();
     assert_refused(&built.path, "its fingerprint is");
-    // A segment that was exchanged for another one is seen by verification, which reads its index.
+    // Verification reads the index of a segment, so it detects a segment that was replaced by another one.
     let built = two_segments();
     let other = DatasetModel::rich(&[4, 6]).parts();
     let mut index = other.segments[0].index.clone();

@@ -50,7 +50,7 @@ fn read(collection: &Collection, ordinal: u64) -> SampleContents {
     }
 }
 
-/// Every answer of a collection is that of a list of samples.
+/// Checks that every answer of a collection is that of a list of samples.
 fn check(models: &[DatasetModel], collection: &Collection) {
     let samples: Vec<&ModelSample> = models.iter().flat_map(DatasetModel::samples).collect();
     let count = samples.len() as u64;
@@ -302,7 +302,7 @@ fn an_empty_collection_a_missing_dataset_and_unknown_numbers_are_errors() {
 }
 
 #[test]
-fn a_damaged_sample_is_reported_with_its_members_file_and_its_ordinal_there() {
+fn a_damaged_sample_is_reported_with_the_file_and_ordinal_of_its_member() {
     let (_built, paths) = write(&[member("a", &[4], 4096), member("b", &[3, 3], 4096)]);
     let collection = open(&paths);
     let location = collection.locate(8).unwrap();

@@ -42,7 +42,7 @@ fn readable(path: &Path, index_memory: IndexMemory) -> Vec<Option<SampleContents
 
 #[track_caller]
 fn assert_right_or_error(path: &Path, whole: &[Option<SampleContents>], place: usize, what: &str) {
-    // Both read by the same code; every seventh place, for time's sake.
+    // Both are read by the same code: every seventh position is enough, and saves time.
     let mapped = place.is_multiple_of(7).then_some(IndexMemory::Mapped);
     for memory in [IndexMemory::Owned].into_iter().chain(mapped) {
         for (ordinal, seen) in readable(path, memory).into_iter().enumerate() {
@@ -52,7 +52,8 @@ fn assert_right_or_error(path: &Path, whole: &[Option<SampleContents>], place: u
     }
 }
 
-/// Every byte of a file, in groups that are flipped together: alone, but deep in a run of zeros 64 at a time.
+/// Every byte of a file, in groups that are flipped together: single bytes, except 64 at a time deep inside a range of
+/// zeros.
 fn places(bytes: &[u8]) -> Vec<Range<usize>> {
     let in_zeros = |at: usize| bytes[at.saturating_sub(48)..(at + 48).min(bytes.len())].iter().all(|&byte| byte == 0);
     let mut groups: Vec<Range<usize>> = Vec::new();
@@ -121,7 +122,7 @@ fn a_file_cut_at_any_length_is_refused_and_reported() {
             handle.set_len(len as u64).unwrap();
             let what = format!("{} cut at {len}", file.display());
             assert_right_or_error(&built.path, &whole, len, &what);
-            // Verification takes its time: at the borders of blocks, near the end, and here and there.
+            // Verification is slow: only lengths at the edges of blocks, near the end, and some others.
             if bytes.len() < 8192 || len % 4096 <= 1 || len % 211 == 0 || len + 80 > bytes.len() {
                 let reported = verify(&built.path).map_or(1, |(report, _)| report.damaged);
                 assert!(reported > 0, "{what}: verification is silent");

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::common::{Built, DatasetModel, DatasetParts};
 
-/// Samples of 5, 0, 5000, 300 and 700 bytes, again and again, in chunks of 4096.
+/// Samples of 5, 0, 5000, 300 and 700 bytes, repeated, in chunks of 4096.
 fn parts() -> DatasetParts {
     DatasetModel::rich(&[20]).parts()
 }
@@ -66,7 +66,7 @@ fn an_edge_bit_that_disagrees_with_its_sample_is_refused() {
 #[test]
 fn a_sample_that_reaches_over_the_start_of_others_is_refused() {
     let mut parts = parts();
-    // Sample 2 has 5000 bytes, and so many more that it ends where sample 12 does.
+    // Sample 2 has 5000 bytes, and is made longer so that it ends where sample 12 does.
     parts.segments[0].index.change_entry(2, |entry| entry.stored_len = 16_000);
     assert_wrong(&parts, 2, "which own samples after it");
     assert_wrong(&parts, 3, "the previous sample ends at");
@@ -101,7 +101,7 @@ proptest! {
             let (Ok(first), Ok(last)) = (dataset.locate(samples.start), dataset.locate(samples.end - 1)) else { continue };
             let len = (last.offset + last.stored_len).saturating_sub(first.offset);
             prop_assert!(is_lone(&dataset, &last) || len < 9 * chunk_size, "chunk {chunk}: {len} bytes");
-            // All of the chunks that a long sample covers are its own.
+            // A long sample owns all chunks that it covers.
             prop_assert!(!is_lone(&dataset, &last) || chunks.samples(chunk + 7).start == samples.end);
         }
     }

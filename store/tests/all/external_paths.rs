@@ -1,5 +1,5 @@
 //! Data files of external segments: outside the dataset's parent directory they are read only if the caller allows it,
-//! by whatever path or link, and are not opened otherwise. A file that was only touched is read, with a notice.
+//! for every kind of path and link, and are not opened otherwise. A file that was only touched is read, with a notice.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop here")]
 
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn external() -> (Built, PathBuf) {
     (built, data)
 }
 
-/// The same, with the data in another directory, which the manifest names by `name_of`.
+/// The same dataset with its data in another directory. `name_of` makes the path in the manifest.
 fn moved(name_of: impl FnOnce(&Built, &Path) -> String) -> (Built, TempDir, PathBuf) {
     let (built, data) = external();
     let elsewhere = tempfile::tempdir().unwrap();
@@ -37,7 +37,7 @@ fn absolute(_: &Built, moved: &Path) -> String {
     moved.to_str().unwrap().to_owned()
 }
 
-/// Up to the root and down again.
+/// A relative path that goes up to the root and down again.
 fn climbing(built: &Built, moved: &Path) -> String {
     let depth = built.path.canonicalize().unwrap().components().count() - 1;
     "../".repeat(depth) + moved.canonicalize().unwrap().to_str().unwrap().trim_start_matches('/')
@@ -63,7 +63,7 @@ fn set_modified(path: &Path, time: SystemTime) {
 
 /// EXT-1
 #[test]
-fn a_path_that_leads_out_is_refused_by_name_when_the_dataset_is_opened() {
+fn a_path_that_leads_outside_is_refused_by_name_when_the_dataset_is_opened() {
     for name_of in [absolute, climbing] {
         let (built, _elsewhere, data) = moved(name_of);
         assert_outside(Dataset::open(&built.path), &data);
@@ -76,7 +76,7 @@ fn a_path_that_leads_out_is_refused_by_name_when_the_dataset_is_opened() {
 
 /// EXT-1
 #[test]
-fn a_link_that_leads_out_is_refused_by_name_when_the_file_is_needed() {
+fn a_link_that_leads_outside_is_refused_by_name_when_the_file_is_needed() {
     let (built, data) = external();
     let elsewhere = tempfile::tempdir().unwrap();
     let moved = elsewhere.path().join("moved.tar");
@@ -87,7 +87,7 @@ fn a_link_that_leads_out_is_refused_by_name_when_the_file_is_needed() {
     assert_outside(verify(&built.path), &moved);
     Dataset::open_with(&built.path, &ALLOWED).unwrap().segment_file(1).unwrap();
     assert_eq!(verify_allowed(&built.path).samples, 10);
-    // One that stays inside is followed.
+    // A link that stays inside is followed.
     std::fs::remove_file(&data).unwrap();
     std::fs::copy(&moved, built.root.path().join("beside.tar")).unwrap();
     std::os::unix::fs::symlink("beside.tar", &data).unwrap();
@@ -96,7 +96,7 @@ fn a_link_that_leads_out_is_refused_by_name_when_the_file_is_needed() {
 
 /// EXT-1
 #[test]
-fn what_is_allowed_is_still_a_regular_file_with_the_length_and_fingerprint_that_it_had() {
+fn an_allowed_file_must_still_be_regular_with_its_length_and_fingerprint() {
     let allowed_error = |built: &Built| {
         let dataset = Dataset::open_with(&built.path, &ALLOWED).unwrap();
         dataset.segment_file(1).unwrap_err().to_string()

@@ -1,4 +1,5 @@
-//! An index with arbitrary bytes and right checksums: nothing panics, and nothing is trusted that the files cannot hold.
+//! An index with arbitrary bytes and right checksums: nothing panics, and nothing is trusted that the files cannot
+//! hold.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop here")]
 
@@ -7,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::common::{DatasetModel, DatasetParts, use_all, verify};
 
-/// A section, a place in it, what to put there; places and sections wrap round.
+/// A section, a position in it, and the byte to write there; positions and sections wrap around.
 type Change = (usize, usize, u64, bool);
 
 fn change(parts: &mut DatasetParts, (section, place, value, word): Change) {
@@ -33,7 +34,7 @@ proptest! {
 
     /// RD-1, DIR-5
     #[test]
-    fn any_bytes_in_any_section_give_an_answer_or_an_error(
+    fn arbitrary_bytes_in_any_section_give_an_answer_or_an_error(
         changes in prop::collection::vec((0..10_000_usize, any::<usize>(), values(), any::<bool>()), 1..4),
     ) {
         let mut model = DatasetModel::rich(&[70, 5]);
@@ -41,7 +42,7 @@ proptest! {
         let mut parts = model.parts();
         changes.into_iter().for_each(|each| change(&mut parts, each));
         let built = parts.write();
-        // Whether it can be used depends on what was changed; that it ends is what counts.
+        // Whether it can be used depends on what was changed; the test checks only that it does not panic.
         let used = use_all(&built.path).is_ok();
         let (_, damage) = verify(&built.path).unwrap();
         prop_assert!(used || !damage.is_empty(), "what cannot be used is reported");
@@ -49,7 +50,7 @@ proptest! {
 
     /// DIR-1, DIR-4, FTR-2
     #[test]
-    fn any_bytes_in_directory_and_footer_give_an_answer_or_an_error(
+    fn arbitrary_bytes_in_directory_and_footer_give_an_answer_or_an_error(
         at in 0..400_usize, footer_at in 8..52_usize, value in values(), which in 0..3,
     ) {
         let mut parts = DatasetModel::rich(&[20]).parts();

@@ -7,7 +7,7 @@ use grainstore_store::{Dataset, OpenOptions};
 
 use crate::common::{Built, DatasetModel};
 
-/// The keys of the groups, in this order.
+/// Reads the keys of the groups, in this order.
 fn scanned(dataset: &Dataset, groups: impl IntoIterator<Item = u64>) -> Vec<Vec<u8>> {
     let (mut scan, mut keys) = (dataset.key_scan().unwrap().unwrap(), Vec::new());
     for group in groups {
@@ -27,7 +27,7 @@ fn keyed(keys: &[String]) -> Built {
 /// KEY-7
 #[test]
 fn a_scan_returns_the_keys_that_are_read_one_by_one() {
-    // The groups in the middle are longer than what is read at a time.
+    // The groups in the middle are longer than a part that is read at a time.
     let len = |ordinal: usize| if (100..180).contains(&ordinal) { 40_000 } else { 1 + ordinal % 200 };
     let keys: Vec<String> = (0..300).map(|ordinal| format!("{ordinal:03}{}", "k".repeat(len(ordinal)))).collect();
     let built = keyed(&keys);
@@ -69,7 +69,7 @@ fn keys_of_later_generations_are_not_returned() {
 fn damaged_keys_are_an_error() {
     let mut parts = DatasetModel::with_keys(&["a", "b", "c"]).parts();
     let index = parts.merged.as_mut().unwrap_or(&mut parts.segments[0].index);
-    // A key of more bytes than there are.
+    // A key with more bytes than the list has.
     index.section(Kind::Keys, 0)[0] = 120;
     let built = parts.write();
     let dataset = Dataset::open(&built.path).unwrap();

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::common::{self, Built, DatasetModel, SEED};
 
-/// Two keys with the same 48 bits under seed 7, found once by trying sixty million.
+/// Two keys with the same 48 hash bits under seed 7, found by trying sixty million keys.
 const TWINS: [&str; 2] = ["k18586413", "k37635570"];
 
 /// KEY-6, KEY-4
@@ -68,7 +68,7 @@ fn one_lookup_in_a_large_index_reads_less_than_a_mebibyte() {
     index.sample_count = count;
     index.stored_bytes = 1;
     index.payload_bytes = 1;
-    // One byte, then samples without any: they all end where the data ends.
+    // A sample of one byte, then samples of no bytes: they all end where the data ends.
     let entry = index.section(Kind::Entries, 0).clone();
     let word0 = 4097_u64.to_le_bytes();
     let empty = [word0, 0_u64.to_le_bytes()].concat().repeat(count as usize - 1);
@@ -90,7 +90,7 @@ fn one_lookup_in_a_large_index_reads_less_than_a_mebibyte() {
     let read = dataset.index_bytes_read() - opened;
     assert!(read < 1 << 20, "one lookup read {read} bytes");
 
-    // Who goes on asking is served from memory, and never reads a section more than a little over once.
+    // Further lookups are answered from memory: no section is read much more than once.
     let step = 9973;
     for ordinal in (0..count).step_by(step) {
         assert_eq!(dataset.find(key(ordinal).as_bytes()).unwrap(), Some(ordinal));

@@ -8,7 +8,7 @@ use grainstore_store::Dataset;
 
 use crate::common::{Built, DatasetModel};
 
-/// 171 pieces of entries, and a little.
+/// Samples whose entries take a little more than 171 pieces.
 const COUNT: u64 = 700_000;
 const PIECE_LEN: u64 = 64 << 10;
 /// Samples of a piece.
@@ -28,7 +28,7 @@ fn neighbours_are_answered_from_the_piece_that_was_read() {
     assert_eq!(dataset.index_bytes_read(), read);
     dataset.locate(STEP).unwrap();
     assert_eq!(dataset.index_bytes_read(), read + PIECE_LEN);
-    // Those that were read first are there yet, and are the same.
+    // The pieces that were read first are still cached, and give the same answers.
     assert_eq!(dataset.locate(0).unwrap(), dataset.locate(STEP - 1).unwrap());
     assert_eq!(dataset.index_bytes_read(), read + PIECE_LEN);
 }
@@ -43,7 +43,7 @@ fn a_section_that_cannot_be_loaded_is_tried_once_and_then_read_in_pieces() {
     bytes[middle] ^= 1;
     std::fs::write(&file, &bytes).unwrap();
     let dataset = Dataset::open(&built.path).unwrap();
-    // Twice a sample of each piece. Only the piece that is damaged is refused.
+    // A sample of each piece, twice. Only the damaged piece is refused.
     let refused = (0..2 * COUNT).step_by(STEP as usize).filter(|ordinal| dataset.locate(ordinal % COUNT).is_err());
     assert_eq!(refused.count(), 2);
     let read = dataset.index_bytes_read();

@@ -1,4 +1,4 @@
-//! One damaged piece hides no other: verification reports all, and reads samples through the index that is whole.
+//! One damaged piece hides no other: verification reports all, and reads samples through the undamaged index.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop here")]
 #![allow(clippy::cast_possible_truncation, reason = "hosts of another width do not compile")]
@@ -64,7 +64,7 @@ fn native_segments_are_checked_where_the_manifest_is_lost() {
     assert!(lines.iter().any(|line| line.starts_with("00001.seg: sample 1 ")), "{lines:#?}");
 }
 
-/// Each damaged sample has a line; undamaged samples have none.
+/// Checks that each damaged sample has a line, and undamaged samples have none.
 #[test]
 fn every_damaged_sample_is_reported_and_no_other() {
     let mut parts = DatasetModel::rich(&[500]).parts();
@@ -113,6 +113,6 @@ fn a_stopped_check_ends_at_once_without_a_report() {
     let damage = |damage| panic!("{damage}");
     let error = grainstore_store::verify(&built.path, &options, &damage, &on_progress).unwrap_err();
     assert!(matches!(&error, StoreError::Stopped { path } if *path == built.path), "{error}");
-    // Of the first file that is looked at, not of its samples.
+    // The first file's structure was checked, not its samples.
     assert!(reported.load(Ordering::Relaxed) < 4);
 }

@@ -1,6 +1,5 @@
-//! The orders of an epoch as spec.md defines them, line by line: slow, obvious, and without a line
-//! of the crate. The chunked order stands as its definition does; hard-coded epochs computed apart
-//! from this code stand in `plan_model.rs`.
+//! The orders of an epoch as spec.md defines them, line by line: slow, obvious, and without any code of the crate. The
+//! hard-coded epochs in `model.rs` were computed independently of this code.
 #![allow(dead_code, clippy::unwrap_used, reason = "a fuzz target uses its part; a test may fail")]
 
 use std::collections::HashMap;
@@ -33,7 +32,7 @@ pub(crate) fn shuffled(k: u64, n: u64) -> Vec<u64> {
     order
 }
 
-/// `first` of the extents, from the (sample count, last stored length) of every chunk.
+/// The first ordinals of the extents, from the (sample count, last stored length) of every chunk.
 pub(crate) fn first(chunks: &[(u64, u64)], chunk_size: u64) -> Vec<u64> {
     let mut ranges = Vec::new();
     let mut a = 0;
@@ -66,7 +65,7 @@ pub(crate) fn full(n: u64, seed: u64, epoch: u64, fingerprint: u64) -> Vec<u64> 
     feistel(n, key(&[seed, epoch, fingerprint]), 8)
 }
 
-/// The full order with another number of rounds, to see what fewer of them do.
+/// The full order with another number of rounds, to show the effect of fewer rounds.
 pub(crate) fn feistel(n: u64, k: u64, rounds: u64) -> Vec<u64> {
     let mut b = 6;
     while 1 << b < n {

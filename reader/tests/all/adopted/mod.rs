@@ -1,4 +1,4 @@
-//! Files of somebody else, made by hand: payloads at odd places with framing between them, and a dataset of them.
+//! External files made by hand: payloads at odd offsets with framing between them, and a dataset of them.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::fs::File;
@@ -12,16 +12,16 @@ use grainstore_writer::{
 
 use crate::common::Random;
 
-/// What lies between two samples: nothing, less than a block, blocks, whole chunks.
+/// Bytes between two samples: none, less than a block, blocks, whole chunks.
 const GAPS: [usize; 8] = [0, 1, 7, 511, 512, 4096, 5001, 20_000];
 
-/// A file of somebody else, and where the samples lie in it.
+/// An external file, and where the samples are in it.
 pub(crate) struct Foreign {
     pub(crate) bytes: Vec<u8>,
     pub(crate) samples: Vec<ExternalSample>,
 }
 
-/// Lays payloads out. Files in turn start with a sample at 0, with framing, and end with a sample or with framing.
+/// Lays payloads out. In turn, files start with a sample at 0 or with framing, and end with a sample or with framing.
 pub(crate) fn lay_out(samples: &[Sample], number: usize, random: &mut Random) -> Foreign {
     let mut bytes = if number.is_multiple_of(2) { vec![] } else { vec![b'#'; 513] };
     let mut placed = Vec::new();
@@ -45,8 +45,8 @@ pub(crate) fn lay_out(samples: &[Sample], number: usize, random: &mut Random) ->
     Foreign { bytes, samples: placed }
 }
 
-/// Packs what `native` holds once more: `counts` samples in each of the files `folder/N.bin`, whose indexes are written
-/// at once. The manifest names them by `name_of` their number.
+/// Writes the samples of `native` again as external files: `counts` samples in each of the files `folder/N.bin`, whose
+/// indexes are written too. `name_of` makes a file's path in the manifest from its number.
 pub(crate) fn adopt(
     folder: &Path,
     samples: &[Sample],
@@ -80,7 +80,7 @@ pub(crate) fn adopt(
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    // Their numbers, not this order, put them in order.
+    // The segments are ordered by their numbers, not by this order.
     finished.reverse();
     assert_eq!(writer.finish(finished).unwrap().samples, samples.len() as u64);
     path

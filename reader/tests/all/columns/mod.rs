@@ -1,4 +1,4 @@
-//! Datasets of columns and keys, with nothing in their payloads.
+//! Datasets of columns and keys with empty payloads.
 #![allow(unreachable_pub, clippy::unwrap_used, reason = "what the tests share is public, and may fail")]
 
 use grainstore_format::{Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Schema};
@@ -6,16 +6,16 @@ use grainstore_store::Dataset;
 use grainstore_writer::{DatasetWriter, Sample, WriterOptions};
 use tempfile::TempDir;
 
-/// A dataset, and the folder that it lives in.
+/// A dataset, and its folder.
 pub struct Columns {
     pub dataset: Dataset,
     _folder: TempDir,
 }
 
-/// What one sample has: a key, and a value for each attribute.
+/// One sample: its key, and a value for each attribute.
 pub type Row = (Vec<u8>, Vec<Option<AttributeValue>>);
 
-/// A dataset of these attributes; keyed where the first row has a key.
+/// A dataset of these attributes; it has keys if the first row has one.
 pub fn columns(attributes: &[(&str, AttributeType)], classes: &[&str], rows: &[Row]) -> Columns {
     let folder = tempfile::tempdir().unwrap();
     let attribute = |&(name, kind): &(&str, AttributeType)| Attribute { name: name.to_owned(), kind };

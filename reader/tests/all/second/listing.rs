@@ -1,4 +1,4 @@
-//! What the second reader's `ls` has to print, written from the samples that went in.
+//! The expected output of the second reader's `ls`, made from the samples that were written.
 
 use std::fmt::Write as _;
 
@@ -46,7 +46,7 @@ fn json_float(value: f64) -> String {
     }
 }
 
-/// In ASCII; a byte that is no UTF-8 is the lone surrogate that Python makes of it.
+/// A name in ASCII; an invalid UTF-8 byte becomes the lone surrogate that Python uses for it.
 fn json_text(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
     for chunk in bytes.utf8_chunks() {

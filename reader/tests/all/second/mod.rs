@@ -1,4 +1,4 @@
-//! What the comparison with the second reader needs: datasets of every kind, and a Python that answers questions.
+//! Shared by the comparisons with the second reader: datasets of every kind, and a Python process that runs commands.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 mod listing;

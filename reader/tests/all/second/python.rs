@@ -1,5 +1,4 @@
-//! One Python process that runs the second reader's command line again and again: starting it takes longer than most
-//! answers.
+//! One Python process that runs many commands of the second reader: starting it takes longer than most commands.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -7,8 +6,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 pub(crate) const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reference");
 
-/// Reads a command line a line, its words apart by tabs, and answers with status, output and errors. The commands
-/// `fields`, `epoch` and `subset` are its own: the command line of the reader has none.
+/// The Python script. It reads one command per line, with tabs between words, and answers with status, output and
+/// errors. It adds the commands `fields`, `epoch` and `subset`, which the second reader's command line does not have.
 const DRIVER: &str = r#"
 import contextlib, io, json, sys, traceback, zlib
 sys.path.insert(0, sys.argv[1])
@@ -74,7 +73,7 @@ impl Question {
     }
 }
 
-/// What a command did. Status -1 is an exception that the reader let through.
+/// The result of a command. Status -1 is an exception that the reader did not handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: i32,
@@ -83,7 +82,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The output of a command that had to succeed.
+    /// The output of a command that must succeed.
     pub(crate) fn success(self) -> Vec<u8> {
         assert_eq!((self.status, self.stderr.as_str()), (0, ""));
         self.stdout
@@ -121,7 +120,7 @@ impl Python {
         Answer { status, stdout, stderr }
     }
 
-    /// Runs the reader as a user does, in a process of its own.
+    /// Runs the reader as a user does, in a separate process.
     pub(crate) fn run_alone(question: &Question) -> Answer {
         let mut command = python3();
         command.arg(Path::new(REFERENCE).join("grain_reader.py"));
@@ -140,7 +139,7 @@ impl Python {
 
 impl Drop for Python {
     fn drop(&mut self) {
-        // It may have ended already, after a failure that has been reported.
+        // The process may have ended already, after a failure that has been reported.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -15,7 +15,7 @@ use crate::common::Random;
 const ATTRIBUTES: [&str; 11] =
     ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"];
 
-/// What a dataset is made of.
+/// The shape of a dataset.
 #[derive(Clone, Debug)]
 pub(crate) struct Recipe {
     pub(crate) name: &'static str,
@@ -45,7 +45,7 @@ impl Recipe {
         }
     }
 
-    /// Everything at once, in several segments of a few hundred samples of up to 900 bytes each.
+    /// All features of the format at once, in several segments of a few hundred samples of up to 900 bytes each.
     pub(crate) fn rich(name: &'static str, count: usize) -> Self {
         let payload_lens = (0..count).map(|i| i * 7919 % 900).collect();
         Self {
@@ -107,7 +107,7 @@ impl Recipe {
     }
 }
 
-/// A written dataset, and what went into it.
+/// A written dataset, and its samples.
 pub(crate) struct Packed {
     _folder: TempDir,
     pub(crate) path: PathBuf,
@@ -128,7 +128,7 @@ impl Packed {
     }
 }
 
-/// Text, bytes that are no text, long keys, and a few short ones.
+/// Keys of text and of invalid UTF-8, long and short.
 fn key(ordinal: usize) -> Vec<u8> {
     match ordinal % 8 {
         0 => format!("class/{ordinal}.jpg").into_bytes(),
@@ -139,7 +139,7 @@ fn key(ordinal: usize) -> Vec<u8> {
     }
 }
 
-/// Ends of each type, numbers between, and gaps; the last attribute has none.
+/// Limits of each type, numbers between them, and missing values; the last attribute has no missing values.
 fn attributes(ordinal: usize, random: &mut Random) -> Vec<Option<AttributeValue>> {
     let signed = |bits: u32| [i64::MIN >> (64 - bits), i64::MAX >> (64 - bits), 0, -1][ordinal % 4];
     let unsigned = |bits: u32| [u64::MAX >> (64 - bits), 0, 1][ordinal % 3];
@@ -156,7 +156,7 @@ fn attributes(ordinal: usize, random: &mut Random) -> Vec<Option<AttributeValue>
     values
 }
 
-/// Parts of the payload, with gaps and overlaps; the first field is always there.
+/// Parts of the payload, with gaps and overlaps; every sample has the first field.
 fn fields(len: u64, random: &mut Random) -> Vec<Option<Range<u64>>> {
     let part = |place: u64| {
         let (a, b) = (random.below(len + 1), random.below(len + 1));

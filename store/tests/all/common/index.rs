@@ -29,7 +29,7 @@ pub struct IndexParts {
 }
 
 impl IndexParts {
-    /// Of these segments: their samples and where their data ends.
+    /// Sample count and end of data of each segment.
     pub fn of(model: &DatasetModel, segments: &[(&[Placed], u64)]) -> Self {
         let all: Vec<&Placed> = segments.iter().flat_map(|(placed, _)| placed.iter()).collect();
         let mut index = Self {
@@ -67,22 +67,22 @@ impl IndexParts {
         &mut self.sections.get_mut(&(kind, item)).unwrap().1
     }
 
-    /// Element `place` of a section, as a number.
-    pub fn number(&mut self, kind: SectionKind, item: u16, place: usize) -> u64 {
+    /// Element `index` of a section, as a number.
+    pub fn number(&mut self, kind: SectionKind, item: u16, index: usize) -> u64 {
         let (width, bytes) = &self.sections[&(kind, item)];
         let width = *width as usize;
-        bytes[place * width..(place + 1) * width].iter().rev().fold(0, |n, &b| n << 8 | u64::from(b))
+        bytes[index * width..(index + 1) * width].iter().rev().fold(0, |n, &b| n << 8 | u64::from(b))
     }
 
-    pub fn set(&mut self, kind: SectionKind, item: u16, place: usize, value: u64) {
+    pub fn set(&mut self, kind: SectionKind, item: u16, index: usize, value: u64) {
         let (width, bytes) = self.sections.get_mut(&(kind, item)).unwrap();
         let width = *width as usize;
-        bytes[place * width..(place + 1) * width].copy_from_slice(&value.to_le_bytes()[..width]);
+        bytes[index * width..(index + 1) * width].copy_from_slice(&value.to_le_bytes()[..width]);
     }
 
-    /// Changes the entry of sample `place`.
-    pub fn change_entry(&mut self, place: usize, change: impl FnOnce(&mut EntryFields)) {
-        let range = place * 16..(place + 1) * 16;
+    /// Changes the entry of sample `index`.
+    pub fn change_entry(&mut self, index: usize, change: impl FnOnce(&mut EntryFields)) {
+        let range = index * 16..(index + 1) * 16;
         let entry = Entry::slice_of(&self.section(SectionKind::Entries, 0)[range.clone()])[0];
         let grainstore_format::StoredLen::Here(stored_len) = entry.stored_len() else { panic!("a short sample") };
         let mut fields = EntryFields {

@@ -165,7 +165,7 @@ fn rich_sample(ordinal: u64) -> ModelSample {
     }
 }
 
-/// A sample with its place.
+/// A sample and its location.
 #[derive(Clone)]
 pub struct Placed {
     pub sample: ModelSample,
@@ -212,12 +212,12 @@ fn place_of(end: u64, stored_len: u64, geometry: &Geometry) -> u64 {
 #[derive(Clone)]
 pub struct SegmentParts {
     pub name: String,
-    /// Of an external segment; else empty.
+    /// The index file of an external segment; else empty.
     pub index_file: String,
     /// From the start of the file to the end of its last sample.
     pub data: Vec<u8>,
     pub index: IndexParts,
-    /// An external file is made this long, with a hole.
+    /// The length of an external file, which is extended by a hole.
     pub sparse_len: Option<u64>,
 }
 
@@ -382,7 +382,7 @@ pub fn verify(path: &Path) -> Result<(VerifyReport, Vec<Damage>), StoreError> {
     Ok((report, list))
 }
 
-/// Verification reports damage that contains `what`.
+/// Checks that verification reports damage that contains `what`.
 #[track_caller]
 pub fn assert_reported(path: &Path, what: &str) {
     let (_, damage) = verify(path).unwrap();
@@ -390,14 +390,14 @@ pub fn assert_reported(path: &Path, what: &str) {
     assert!(lines.iter().any(|line| line.contains(what)), "\"{what}\" is not in {lines:#?}");
 }
 
-/// Opening or using the dataset fails with `what`.
+/// Checks that opening or using the dataset fails with `what`.
 #[track_caller]
 pub fn assert_error(path: &Path, what: &str) {
     let error = use_all(path).map(|all| all.len()).expect_err("a broken dataset").to_string();
     assert!(error.contains(what), "\"{what}\" is not in \"{error}\"");
 }
 
-/// The same, and verification reports it too.
+/// Checks that opening or using the dataset fails with `what`, and that verification reports it too.
 #[track_caller]
 pub fn assert_refused(path: &Path, what: &str) {
     assert_error(path, what);

@@ -1,5 +1,5 @@
-//! An epoch of a dataset whose index is large begins before the index is there: it gives the same batches, and where
-//! the index is damaged, right batches until it is known. Dropping and forking meanwhile are as at any other time.
+//! An epoch of a dataset with a large index begins before the index is loaded. It returns the same batches, or, if the
+//! index is damaged, right batches until the damage is found. Dropping and forking meanwhile work as at any other time.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
@@ -22,7 +22,7 @@ const COUNT: u64 = 700_000;
 /// Seconds after which a child that hangs is killed.
 const CHILD_PATIENCE_S: u32 = 120;
 
-/// A file that is a dataset: segment, index and all.
+/// A file that is a whole dataset: segment and index.
 static FILE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("many.grain");
@@ -39,7 +39,7 @@ fn payload(ordinal: u64) -> Vec<u8> {
     ordinal.to_le_bytes()[..to_usize(3 + ordinal % 4)].to_vec()
 }
 
-/// The bytes of a file with that dataset, as a lone segment.
+/// The bytes of that file: a lone segment.
 struct Many {
     folder: TempDir,
 }
@@ -62,12 +62,13 @@ fn options(order: Order) -> EpochOptions {
     EpochOptions { batch_size: NonZeroUsize::new(1000).unwrap(), ..common::epoch_options(order) }
 }
 
-/// Samples that are read of an epoch: in the full order each is read by itself.
+/// The number of samples that a test reads of an epoch: few in the full order, where each is read by itself.
 fn count_of(order: Order) -> u64 {
     if order == Order::Full { 30_000 } else { COUNT }
 }
 
-/// Samples of the epoch up to [`count_of`] or its error; all that it gives is right and in the order of the plan.
+/// Reads samples of the epoch, up to [`count_of`] or its error, and checks that they are right and in the order of the
+/// plan.
 fn read(reader: &Reader, order: Order) -> (u64, Option<ReadError>) {
     let mut epoch = reader.epoch(&options(order)).unwrap();
     let mut expected = epoch.plan().ordinals_from(0);
@@ -94,7 +95,7 @@ fn read(reader: &Reader, order: Order) -> (u64, Option<ReadError>) {
 fn entry_offset(ordinal: u64) -> usize {
     let whole = Many::new(|_| {});
     let reader = whole.reader();
-    // Two entries, so that no payload looks like them.
+    // Two entries, since a payload could contain the bytes of one.
     let words = [ordinal, ordinal + 1].map(|ordinal| {
         let location = reader.collection().locate(ordinal).unwrap();
         [location.offset, u64::from(location.crc) << 32 | location.stored_len].map(u64::to_le_bytes)
@@ -146,7 +147,7 @@ fn a_damaged_index_ends_the_epoch_with_its_error_after_batches_that_are_right() 
         let (seen, error) = read(&reader, order);
         let error = error.unwrap();
         assert!(seen < count_of(order) && is_damaged_index(&error), "{order}: {error}");
-        // What is known is reported at once from then on.
+        // From then on the damage is reported at once.
         assert!(is_damaged_index(&reader.load().unwrap_err()));
         assert!(is_damaged_index(&reader.epoch(&options(order)).unwrap_err()));
         assert_eq!(reader.get(7).unwrap().payload, payload(7), "what is whole can be read one by one");
@@ -158,7 +159,7 @@ fn a_damaged_chunk_list_is_refused_at_once() {
     let reader = Many::new(|_| {}).reader();
     let chunk_count = reader.extents().unwrap().count();
     assert!(chunk_count < 4096, "the list has a block");
-    // The section behind the entries, and their checksums.
+    // The section after the entries, and their checksums.
     let entries_len = to_usize(16 * COUNT);
     let end = entry_offset(0) + entries_len + 4 * entries_len.div_ceil(65536);
     let many = Many::new(|bytes| bytes[end.next_multiple_of(4096)] ^= 1);
@@ -169,7 +170,7 @@ fn a_damaged_chunk_list_is_refused_at_once() {
 }
 
 #[test]
-fn readers_and_epochs_may_go_while_the_index_is_loaded() {
+fn readers_and_epochs_may_be_dropped_while_the_index_is_loaded() {
     let many = damaged();
     for order in ORDERS {
         drop(many.reader().epoch(&options(order)).unwrap());
@@ -181,10 +182,10 @@ fn readers_and_epochs_may_go_while_the_index_is_loaded() {
     }
 }
 
-/// Forks; the child does `work` and ends, well or badly. Returns whether it went well.
+/// Forks; the child does `work` and ends with or without success. Returns whether it succeeded.
 fn in_a_child(work: impl FnOnce(), meanwhile: impl FnOnce()) -> bool {
-    // SAFETY: the child does what the reader promises to survive, allocates as glibc allows after a fork, and ends
-    // without running anything of the test's process.
+    // SAFETY: the child does only what the reader supports after a fork, allocates as glibc allows after a fork, and
+    // ends without running anything of the test's process.
     let child = unsafe { libc::fork() };
     if child == 0 {
         // SAFETY: it only sets a timer.
