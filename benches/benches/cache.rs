@@ -1,10 +1,10 @@
-//! Claim: an epoch that follows another finds in the cache the share of its samples whose bytes there is room for, and
-//! reads only the others; a cache costs nothing where it is off.
+//! Claim: the second epoch finds the samples in the cache for which there was room, and reads only the others; a cache
+//! that is off costs nothing.
 //!
-//! Cold and direct, whole epochs, the index in memory before, against epochs of a reader without a cache right before
-//! and after. Where it is off, the cache is a few comparisons for each unit that is read: too little to be measured. So
-//! what bounds it is measured, a cache of one byte, which is asked for every unit and never has it; and beside it, off
-//! against off, which shows how much of that is noise.
+//! Cold and direct, whole epochs, the index loaded before; compared with epochs of a reader without a cache right
+//! before and after. A cache that is off costs a few comparisons for each unit that is read: too little to measure. So
+//! an upper bound is measured: a cache of one byte, which is queried for every unit and never has it. Beside it, off
+//! against off shows how much of the difference is noise.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use grainstore_benches::{
@@ -27,13 +27,13 @@ struct Two {
     second: Run,
 }
 
-/// A cache, and what an epoch has to find in it.
+/// A cache, and the targets of an epoch with it.
 struct Room {
     name: &'static str,
-    /// Of the stored bytes.
+    /// Percent of the stored bytes that fit.
     percent: u64,
     hit_rate: f64,
-    /// Bytes read for each stored.
+    /// Bytes read for each stored byte.
     read: f64,
 }
 
@@ -84,7 +84,7 @@ fn run(reader: &Reader, dataset: &Dataset, order: Order, number: u64) -> Run {
     Run { effort, stats: epoch.stats() }
 }
 
-/// What a cache costs that holds nothing.
+/// The cost of a cache that holds nothing.
 fn add_off(report: &mut Report, case: &str, name: &str, rounds: &Rounds<Run, Run>) {
     let rate = rounds.ratio(Run::bytes_per_s, |off| Some(off.bytes_per_s()));
     let cpu = rounds.ratio(Run::cpu_s_per_gb, |off| Some(off.cpu_s_per_gb()));

@@ -1,7 +1,8 @@
-//! Claim: an epoch comes at the rate of the device: chunked at 0.95 of fio's random reads of 256 KiB or more, full at
-//! 0.90 of its random reads of a sample's size or more; chunked reads at most 1.03 bytes for each stored.
+//! Claim: an epoch runs at the rate of the device: chunked at 0.95 or more of fio's random reads of 256 KiB, full at
+//! 0.90 or more of its random reads of a sample's size; chunked reads at most 1.03 bytes for each stored byte.
 //!
-//! Cold and direct, whole epochs, the index in memory before. Rates count payload, so what is read twice counts against.
+//! Cold and direct, whole epochs, the index loaded before. Rates count payload, so bytes that are read twice lower the
+//! rate.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use grainstore_benches::{
@@ -21,7 +22,7 @@ struct Run {
     peak_len: Option<u64>,
 }
 
-/// What the epochs of a case have to reach.
+/// The targets of a case.
 struct Targets {
     rate: f64,
     cpu_s_per_gb: f64,

@@ -1,8 +1,8 @@
-//! Claim: a chunked epoch's first batch of 256 is there within 1.5 times what the device needs for the extents that
-//! it touches (768 lanes: 256 extents).
+//! Claim: a chunked epoch returns its first batch of 256 within 1.5 times the time that the device needs for the
+//! extents of its samples (768 lanes: 256 extents).
 //!
-//! Cold and direct, the index in memory before. The device's time is those extents' bytes at the rate of fio's random
-//! reads of 256 KiB.
+//! Cold and direct, the index loaded before. The device's time is the bytes of those extents at the rate of fio's
+//! random reads of 256 KiB.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use std::collections::BTreeSet;
@@ -80,7 +80,7 @@ fn touched_bytes(reader: &Reader, ordinals: &[u64]) -> u64 {
     bytes.sum()
 }
 
-/// The extent of a sample: by bisection, as they ascend.
+/// The extent of a sample, by bisection: extents ascend.
 fn extent_of(extents: &Extents, ordinal: u64) -> u32 {
     let (mut low, mut high) = (0, extents.count());
     while high - low > 1 {

@@ -1,8 +1,8 @@
-//! Claim: a cold `get_batch` of 256 random small samples reads at 0.95 of fio's rate or more, batch against batch of as
-//! many reads of the same size.
+//! Claim: a cold `get_batch` of 256 random small samples reads at 0.95 or more of fio's rate, with the same number of
+//! reads of the same size in each batch.
 //!
-//! Direct, the index in memory before; no sample comes twice while others are left. Hardly any two of a batch lie beside
-//! each other, so a sample is a read; the size of the reads is what the kernel counts for a first few batches.
+//! Direct, the index loaded before; no sample is read twice before all are read once. Samples of a batch are hardly
+//! ever neighbours, so each is one read; the kernel's counters of the first few batches give the size of the reads.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use grainstore_benches::{

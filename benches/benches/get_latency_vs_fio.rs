@@ -1,7 +1,7 @@
-//! Claim: a cold `get`, one at a time, takes at most 1.10 of the mean latency of fio's reads of that size (psync).
+//! Claim: a cold `get`, one at a time, takes at most 1.10 times the mean latency of fio's reads of that size (psync).
 //!
-//! Direct, the index in memory before; no sample comes twice while others are left. The size of the reads is what the
-//! kernel counts for a first few samples: whole blocks.
+//! Direct, the index loaded before; no sample is read twice before all are read once. The kernel's counters of the
+//! first few samples give the size of the reads: whole blocks.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use grainstore_benches::{

@@ -1,7 +1,7 @@
 //! Claim: one thread gets 750,000 warm samples of 3,073 bytes a second or more through the page cache, and 1,000,000
 //! or more where files are mapped.
 //!
-//! Random ordinals over the whole dataset, which is in the page cache, as its index is in memory.
+//! Random ordinals over the whole dataset, which is in the page cache; its index is in memory.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use grainstore_benches::{

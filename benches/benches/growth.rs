@@ -1,8 +1,7 @@
-//! Claim: from 100,000 to 10,000,000 samples, neither the processor's work for a gigabyte nor the memory beyond the
-//! index grows.
+//! Claim: from 100,000 to 10,000,000 samples, neither CPU time per gigabyte nor memory beyond the index grows.
 //!
-//! Chunked, direct, samples of 512 bytes, the index loaded before; a window that the smallest dataset fills too: 96
-//! lanes, the most that it has extents for; the same number of samples from each, each dataset in a process of its own.
+//! Chunked, direct, samples of 512 bytes, the index loaded before. The window has 96 lanes, the most for which the
+//! smallest dataset has extents. The same number of samples is read from each dataset, in a separate process for each.
 //! A large run adds 100,000,000 samples of 8 bytes, and compares them with 10,000,000 of them.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
@@ -18,11 +17,11 @@ use grainstore_reader::{EpochOptions, Reader};
 use serde::{Deserialize, Serialize};
 
 const LANES: u64 = 96;
-/// An extent for each lane. What is read ahead depends on it too.
+/// An extent for each lane. The read-ahead depends on it too.
 const WINDOW_LEN: u64 = LANES * (256 << 10);
-/// Samples that are read, in as many epochs as it takes.
+/// Samples that are read, in one epoch or several.
 const SAMPLES_READ: u64 = 2_000_000;
-/// More than this is growth.
+/// The largest ratio that does not count as growth.
 const FLAT: Target = Target::AtMost(1.10);
 
 /// Datasets that differ only in how many samples they have.

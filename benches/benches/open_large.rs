@@ -1,5 +1,5 @@
-//! Claim: opening a dataset of 2,000,000 samples and loading its index takes at most 1.3 times what the device needs
-//! for as many bytes, and reads none of them twice; one key is found by reading 1 MiB of the index or less.
+//! Claim: opening a dataset of 2,000,000 samples and loading its index takes at most 1.3 times the time that the device
+//! needs for the same number of bytes, and reads none of them twice; finding one key reads at most 1 MiB of the index.
 //!
 //! Cold. The device's time is that of a loop of `pread`, 1 MiB at a time, over the same part of the same file.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
@@ -91,7 +91,7 @@ fn add_lookup(report: &mut Report, case: &str, dataset: &Dataset) {
     report.add(Row::fact(case, "open and get by key, cold, ms", time));
 }
 
-/// Opens the dataset and gets one sample by its key: bytes of the index read, and what it took.
+/// Opens the dataset and gets one sample by its key. Returns the bytes of the index that were read, and the effort.
 fn look_up(dataset: &Dataset, ordinal: u64) -> (u64, Effort) {
     drop_caches(&dataset.path());
     let meter = Meter::start();

@@ -1,7 +1,7 @@
 //! Claim: planning an epoch costs 50 ns an extent or less, and any position of the full order 2 us or less.
 //!
-//! In the chunked order a position costs a draw for each sample of its piece: reported for extents of 2 samples, of 512 and
-//! of 32,768, as samples of 110 KB, 512 bytes and 8 bytes have.
+//! In the chunked order a position costs a draw for each sample of its piece: reported for extents of 2 samples, of 512
+//! and of 32,768, as samples of 110 KB, 512 bytes and 8 bytes have.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use std::hint::black_box;
@@ -12,7 +12,7 @@ use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterio
 use grainstore_benches::{Random, scaled};
 use grainstore_reader::plan::{Extents, ExtentsBuilder, Order, Plan, PlanSpec};
 
-/// Samples of an extent: 110 KB each would make a dataset of 220 GB.
+/// Samples of an extent. With samples of 110 KB, this would be a dataset of 220 GB.
 const SAMPLES_OF_AN_EXTENT: u64 = 2;
 /// Extents, and samples of each: of 100,000,000 samples or so.
 const SMALL_SAMPLES: [(u64, u64); 2] = [(195_000, 512), (3050, 32_768)];
@@ -29,7 +29,7 @@ fn plan_of(extents: &Arc<Extents>, order: Order, epoch: u64) -> Plan {
     Plan::new(PlanSpec { extents: Arc::clone(extents), seed: 7, epoch, fingerprint: 5, order, lanes }).unwrap()
 }
 
-/// Every sample once, and single positions agree with the run of all.
+/// Checks that every sample occurs once, and that single positions agree with the whole sequence.
 fn check(plan: &Plan) {
     let ordinals: Vec<u64> = plan.ordinals_from(0).collect();
     for position in (0..plan.len()).step_by(997) {

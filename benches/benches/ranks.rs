@@ -1,8 +1,8 @@
-//! Claim: ranks that are processes of one machine together read at 0.95 of one reader's rate or more, and at most 1.03
+//! Claim: ranks that are processes on one machine together read at 0.95 or more of one reader's rate, and at most 1.03
 //! times its bytes.
 //!
-//! Cold and direct, whole epochs. The one reader is a process too. All processes have opened the dataset and loaded its
-//! index when they begin, at the same moment, and the rate is all payload by the time until the last of them is done.
+//! Cold and direct, whole epochs. The one reader is a process too. All processes open the dataset and load its index,
+//! then begin at the same moment. The rate is the payload of all, divided by the time until the last one is done.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use grainstore_benches::{
@@ -23,7 +23,7 @@ enum Case {
     ImageNetFull,
 }
 
-/// What a process is to read.
+/// The task of a process.
 #[derive(Serialize, Deserialize)]
 struct Task {
     case: Case,
@@ -32,23 +32,23 @@ struct Task {
     epoch: u64,
 }
 
-/// What it has read.
+/// The result of a process.
 #[derive(Serialize, Deserialize)]
 struct Measured {
     samples: u64,
     ordinal_sum: u64,
     payload_bytes: u64,
     cpu_s: f64,
-    /// 0 where none are counted.
+    /// 0 if the kernel does not count them.
     read_bytes: u64,
 }
 
-/// An epoch, read by one process or more.
+/// An epoch that was read by one process or more.
 #[derive(Clone)]
 struct Run {
     bytes_per_s: f64,
     cpu_s_per_gb: f64,
-    /// 0 where none are counted.
+    /// 0 if the kernel does not count them.
     read_bytes: f64,
 }
 

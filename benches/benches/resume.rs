@@ -1,8 +1,8 @@
-//! Claim: an epoch of 100,000,000 samples that goes on in its middle is planned within 0.5 s of the opening of its
-//! dataset, cold.
+//! Claim: an epoch of 100,000,000 samples that resumes in its middle is planned within 0.5 s, cold, including the
+//! opening of its dataset.
 //!
-//! Chunked, direct, samples of 8 bytes, a reader of its own each time; 10,000,000 of them unless it is a large run. The
-//! index is loaded while batches are made; how long that takes by itself is reported beside it.
+//! Chunked, direct, samples of 8 bytes, a new reader each time; 10,000,000 samples unless it is a large run. The index
+//! is loaded while batches are made; the time that loading takes alone is reported too.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use grainstore_benches::{
@@ -19,12 +19,12 @@ struct Run {
     opened_s: f64,
     planned_s: f64,
     first_batch_s: f64,
-    /// Of the processor, up to then.
+    /// CPU seconds until then.
     first_batch_cpu_s: f64,
-    /// Bytes of the index, up to then.
+    /// Bytes of the index that were read until then.
     index_bytes: u64,
     tenth_batch_s: f64,
-    /// When the index was in memory, or the tenth batch was there, if that was later.
+    /// When the index was in memory and the tenth batch was returned.
     loaded_s: f64,
 }
 
@@ -85,13 +85,13 @@ fn open(dataset: &Dataset) -> Reader {
     Reader::open(dataset.path(), ReaderOptions { io: IoChoice::Direct, ..ReaderOptions::default() }).unwrap()
 }
 
-/// The state that a run of the epoch left behind in its middle.
+/// The state of the epoch at its middle.
 fn state_in_the_middle(dataset: &Dataset, number: u64) -> EpochState {
     let plan = open(dataset).plan(&epoch_options(Order::Chunked, number)).unwrap();
     plan.state_after(dataset.fixture().samples / 2 / 256)
 }
 
-/// Seconds to open the dataset and load its index, with nothing beside it.
+/// Seconds to open the dataset and load its index, with no other work.
 fn load(dataset: &Dataset) -> f64 {
     drop_caches(&dataset.path());
     let meter = Meter::start();

@@ -1,11 +1,11 @@
-//! What the command line and the environment ask of a benchmark.
+//! The settings of a benchmark from the command line and the environment.
 
 use std::path::PathBuf;
 
-/// The argument after which a benchmark that starts itself names the dataset.
+/// The argument before the dataset's path, when a benchmark starts itself as another process.
 pub(crate) const CHILD: &str = "--child";
 
-/// Whether each benchmark is only to run once, to see that it still works.
+/// Whether each benchmark runs only once, to check that it still works.
 #[must_use]
 pub fn is_test_run() -> bool {
     let mut arguments = std::env::args();
@@ -24,19 +24,19 @@ pub fn scaled(count: u64) -> u64 {
     if is_test_run() { (count / 100).max(16) } else { count }
 }
 
-/// Whether the cases that take tens of gigabytes or minutes are to run too.
+/// Whether the cases that need tens of gigabytes or minutes run too.
 #[must_use]
 pub fn is_large_run() -> bool {
     !is_test_run() && std::env::var_os("GRAINSTORE_BENCH_LARGE").is_some_and(|value| value == "1")
 }
 
-/// Whether the case is to run: the words of the command line, if there are any, have to be in its name.
+/// Whether the case runs: its name must contain the words of the command line, if there are any.
 #[must_use]
 pub fn is_selected(case: &str) -> bool {
     free_arguments().iter().all(|word| case.contains(word))
 }
 
-/// In a process that a benchmark started of itself: what it is to work on.
+/// The dataset to work on, in a process that a benchmark has started from itself.
 #[must_use]
 pub fn child_argument() -> Option<PathBuf> {
     value_of(CHILD).map(PathBuf::from)
@@ -51,7 +51,7 @@ fn value_of(flag: &str) -> Option<String> {
     std::env::args().skip_while(|argument| argument != flag).nth(1)
 }
 
-/// The arguments that are no flags, and no values of flags.
+/// The arguments that are neither flags nor values of flags.
 fn free_arguments() -> Vec<String> {
     let mut free = Vec::new();
     let mut arguments = std::env::args().skip(1);

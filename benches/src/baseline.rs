@@ -1,7 +1,7 @@
 //! The baseline of most benchmarks: the same reads by `fio`, with plain buffers and with huge pages.
 //!
-//! On virtual disks huge pages in the buffers can double what the device delivers. The targets are set against plain
-//! `fio`; where huge pages are reserved, the ratio to `fio` with them is reported beside it.
+//! On virtual disks, buffers in huge pages can double the rate of the device. The targets refer to plain `fio`; if huge
+//! pages are reserved, the ratio to `fio` with huge pages is reported too.
 
 use std::path::PathBuf;
 
@@ -10,12 +10,12 @@ use grainstore_store::Dataset;
 use crate::fio::{Fio, FioRun, Job, Memory, Target};
 use crate::{Rounds, Spread, say};
 
-/// What the device did a moment ago.
+/// The rates of the device a moment ago.
 #[derive(Debug, Clone, Copy)]
 pub struct Ceiling {
-    /// With `fio`'s own buffers. `None` where `fio` could not run.
+    /// With `fio`'s own buffers. `None` if `fio` could not run.
     pub plain: Option<FioRun>,
-    /// With buffers in huge pages. `None` where there are none.
+    /// With buffers in huge pages. `None` if there are none.
     pub huge: Option<FioRun>,
 }
 
@@ -46,7 +46,7 @@ impl FioBaseline {
         Self { job, file, data_len, plain, huge: plain.filter(|fio| fio.has_huge_pages) }
     }
 
-    /// Runs it. Where it fails this says so, and does not try again.
+    /// Runs `fio`. If it fails, this prints the error and does not try again.
     pub fn measure(&mut self) -> Ceiling {
         let target = Target { file: &self.file, len: self.data_len };
         let run = |fio: &mut Option<&'static Fio>, memory| {

@@ -1,14 +1,14 @@
-//! Whether what a reader gives is what was written: contents of some samples before a measurement, lengths inside it.
+//! Checks that a reader returns what was written: the contents of some samples before a measurement, lengths during it.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use grainstore_reader::{Batch, Reader};
 
 use crate::{Fixture, Random};
 
-/// Compares some samples, one by one and as a batch, with what they were made from.
+/// Compares some samples, one by one and as a batch, with the fixture.
 ///
 /// # Panics
-/// Where one of them differs, or cannot be read.
+/// If one of them differs, or cannot be read.
 pub fn check_contents(reader: &Reader, fixture: &Fixture) {
     let mut random = Random::new(5);
     let ordinals: Vec<u64> = (0..64).map(|_| random.below(fixture.samples)).collect();
@@ -21,10 +21,10 @@ pub fn check_contents(reader: &Reader, fixture: &Fixture) {
     }
 }
 
-/// The payload bytes of a batch, after a look at every length.
+/// The payload bytes of a batch, after a check of every length.
 ///
 /// # Panics
-/// Where a sample has another length than it was made with.
+/// If a sample has another length than in the fixture.
 #[must_use]
 pub fn check_batch(batch: &Batch, fixture: &Fixture) -> u64 {
     let mut bytes = 0;

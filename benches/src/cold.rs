@@ -8,11 +8,11 @@ use rustix::fs::{Advice, fadvise};
 
 use crate::is_test_run;
 
-/// Asks the kernel to forget the files of the dataset directory, and, where it lets us and this is no test run, all
-/// that it caches: directory entries and block maps too.
+/// Asks the kernel to drop the files of the dataset directory from its cache. If this is not a test run and the process
+/// has the permission, drops everything that it caches, also directory entries and block maps.
 ///
 /// # Panics
-/// Where the directory cannot be read.
+/// If the directory cannot be read.
 pub fn drop_caches(dataset: &Path) {
     for entry in std::fs::read_dir(dataset).unwrap() {
         let file = File::open(entry.unwrap().path()).unwrap();
@@ -21,7 +21,7 @@ pub fn drop_caches(dataset: &Path) {
         fadvise(&file, 0, None, Advice::DontNeed).unwrap();
     }
     if !is_test_run() {
-        // Needs root; without it the files are cold, and what names them may be warm.
+        // Needs root. Without it the files are cold, but their directory entries may be warm.
         let _ = std::fs::write("/proc/sys/vm/drop_caches", "3");
     }
 }

@@ -26,12 +26,12 @@ impl Shape {
     /// From small to large.
     pub const ALL: [Self; 3] = [Self::Tiny, Self::Cifar, Self::ImageNet];
 
-    /// Those of `shapes` that the command line asks for.
+    /// Those of `shapes` that the command line selects.
     pub fn selected(shapes: &[Self]) -> impl Iterator<Item = Self> {
         shapes.iter().copied().filter(|shape| is_selected(shape.name()))
     }
 
-    /// What tables call it.
+    /// Its name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Shape {
         }
     }
 
-    /// What the dataset is made from; in a test run a hundredth of it.
+    /// The fixture of the dataset; in a test run it has a hundredth of the samples.
     #[must_use]
     pub fn fixture(self) -> Fixture {
         let (samples, lengths) = match self {
@@ -68,7 +68,7 @@ pub fn open_direct(dataset: &Dataset) -> Reader {
 /// The same, of the dataset at `path`.
 ///
 /// # Panics
-/// Where it cannot be opened.
+/// If it cannot be opened.
 #[must_use]
 pub fn open_direct_at(path: &Path) -> Reader {
     open(path, 0)
@@ -77,7 +77,7 @@ pub fn open_direct_at(path: &Path) -> Reader {
 /// The same, with a cache of `cache_bytes` bytes.
 ///
 /// # Panics
-/// Where it cannot be opened.
+/// If it cannot be opened.
 #[must_use]
 pub fn open_direct_with_cache(dataset: &Dataset, cache_bytes: u64) -> Reader {
     open(&dataset.path(), cache_bytes)
@@ -90,7 +90,7 @@ pub fn epoch_options(order: Order, epoch: u64) -> EpochOptions {
     EpochOptions { order: OrderChoice::Fixed(order), seed: 7, epoch, batch_size, ..EpochOptions::default() }
 }
 
-/// Where the index lies in the dataset's only file of samples.
+/// The byte range of the index in the dataset's only segment.
 #[must_use]
 pub fn index_range(dataset: &grainstore_store::Dataset) -> Range<u64> {
     let data_end = dataset.segment_table().records().first().map_or(0, |record| record.data_end);

@@ -1,6 +1,6 @@
-//! `fio`: what the device can do, by the tool that everybody measures it with.
+//! `fio`: the rates of the device, measured with the usual tool.
 //!
-//! It reads the dataset's own file, samples only, at random places that differ from run to run, with direct I/O.
+//! It reads the dataset's own file, only the samples, at random offsets that differ from run to run, with direct I/O.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::{is_test_run, say};
 
-/// What direct I/O is aligned to.
+/// The alignment of direct I/O.
 const BLOCK: u64 = 4096;
 
 /// The installed `fio`.
@@ -18,7 +18,7 @@ const BLOCK: u64 = 4096;
 pub struct Fio {
     /// Its version, as it prints it.
     pub version: String,
-    /// Whether it can have buffers in huge pages.
+    /// Whether it can use buffers in huge pages.
     pub has_huge_pages: bool,
 }
 
@@ -33,7 +33,7 @@ pub enum FioEngine {
     Psync,
 }
 
-/// The lengths of the reads: of one length, or of two in such a mixture that the mean is right.
+/// The lengths of the reads: one length, or two lengths that are mixed so that the mean is right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockSizes {
     small_len: u64,
@@ -41,7 +41,7 @@ pub struct BlockSizes {
     large_percent: u64,
 }
 
-/// Random reads to be done.
+/// A job of random reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
     /// How.
@@ -50,7 +50,7 @@ pub struct Job {
     pub sizes: BlockSizes,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FioRun {
     /// Bytes a second.
@@ -63,7 +63,7 @@ pub struct FioRun {
     pub cpu_s_per_gb: f64,
 }
 
-/// Where a run's buffers lie.
+/// The memory of a run's buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Memory {
     Plain,
@@ -106,7 +106,7 @@ impl BlockSizes {
         vec![
             format!("--bssplit={small_len}/{}:{large_len}/{large_percent}", 100 - large_percent),
             format!("--blockalign={BLOCK}"),
-            // Else reads that touch a block read before are cut short, and the mean is not the one asked for.
+            // Otherwise reads that touch a block read before are cut short, and the mean is not the requested one.
             "--norandommap".into(),
         ]
     }
@@ -128,7 +128,7 @@ impl FioEngine {
 }
 
 impl Fio {
-    /// The installed `fio`. Where there is none this says so, once.
+    /// The installed `fio`. If there is none, this prints a line, once.
     pub fn installed() -> Option<&'static Self> {
         static FOUND: OnceLock<Option<Fio>> = OnceLock::new();
         FOUND.get_or_init(Self::find).as_ref()
@@ -137,7 +137,7 @@ impl Fio {
     fn find() -> Option<Self> {
         let output = Command::new("fio").arg("--version").output().ok().filter(|output| output.status.success());
         let Some(output) = output else {
-            say("fio is not installed: absolute numbers only, nothing says what the device could do");
+            say("fio is not installed: only absolute numbers are reported, without the rate of the device");
             return None;
         };
         let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -146,9 +146,9 @@ impl Fio {
         Some(Self { version, has_huge_pages })
     }
 
-    /// Runs a job; what went wrong is a sentence.
+    /// Runs a job; an error is a sentence.
     pub(crate) fn run(&self, job: &Job, target: Target<'_>, memory: Memory) -> Result<FioRun, String> {
-        // A colon would part two names.
+        // A colon would separate two names.
         let name = target.file.to_string_lossy().replace(':', "\\:");
         let mut command = Command::new("fio");
         command.args(["--name=device", "--output-format=json", "--readonly", "--rw=randread", "--direct=1"]);
@@ -192,7 +192,7 @@ struct RawLatency {
 }
 
 fn parse(output: &[u8]) -> Result<FioRun, String> {
-    // Notes may stand before the document.
+    // There may be notes before the document.
     let start = output.iter().position(|&byte| byte == b'{').unwrap_or(0);
     let document: RawOutput = serde_json::from_slice(&output[start..]).map_err(|error| error.to_string())?;
     let job = document.jobs.first().ok_or("no job ran")?;

@@ -12,7 +12,7 @@ use crate::{Random, is_test_run};
 /// One segment, so that `fio` finds all samples in one file.
 const SEGMENT_SIZE: u64 = 8 << 40;
 
-/// What payloads are made of.
+/// The contents of payloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filling {
     /// Bytes that nothing compresses.
@@ -21,23 +21,23 @@ pub enum Filling {
     Half,
 }
 
-/// How long payloads are.
+/// The lengths of payloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lengths {
-    /// All the same.
+    /// All have this length.
     Same(u64),
-    /// Any length of these is equally likely, the ends too.
+    /// Each of these lengths is equally likely, including both ends.
     Between(u64, u64),
 }
 
-/// A dataset to be made: samples from the seed and their ordinals. Keys are `sample-ORDINAL`.
+/// The description of a dataset: its samples depend on the seed and their ordinals. Keys are `sample-ORDINAL`.
 #[derive(Debug, Clone, Copy)]
 pub struct Fixture {
     /// Samples.
     pub samples: u64,
     /// Bytes a payload.
     pub lengths: Lengths,
-    /// What payloads are made of.
+    /// The contents of payloads.
     pub filling: Filling,
     /// Whether samples are compressed.
     pub compression: Compression,
@@ -47,7 +47,7 @@ pub struct Fixture {
     pub seed: u64,
 }
 
-/// A dataset on disk. It goes when this does, unless it is kept.
+/// A dataset on disk. It is removed when this is dropped, unless it is kept.
 #[derive(Debug)]
 pub struct Dataset {
     fixture: Fixture,
@@ -58,7 +58,7 @@ pub struct Dataset {
 /// A directory for datasets: in `GRAINSTORE_BENCH_DIR`, or where temporary files are.
 ///
 /// # Panics
-/// Where none can be made.
+/// If none can be created.
 #[must_use]
 pub fn directory() -> TempDir {
     let parent = kept_directory().unwrap_or_else(std::env::temp_dir);
@@ -106,7 +106,7 @@ impl Fixture {
     #[must_use]
     pub fn payload(&self, ordinal: u64) -> Vec<u8> {
         let mut payload = vec![0; to_usize(self.payload_len(ordinal))];
-        // One step apart on the generator's walk would be the same noise, shifted.
+        // Seeds that are one step of the generator apart would give the same noise, shifted.
         let mut random = Random::new(Random::new(self.seed ^ ordinal << 20).next_u64());
         match self.filling {
             Filling::Noise => random.fill(&mut payload),
@@ -121,10 +121,10 @@ impl Fixture {
         (0..self.samples).map(|ordinal| self.sample(ordinal)).collect()
     }
 
-    /// Writes the dataset, to go with what is returned.
+    /// Writes the dataset, which is removed when the returned value is dropped.
     ///
     /// # Panics
-    /// Where it cannot be written.
+    /// If it cannot be written.
     #[must_use]
     pub fn build(&self) -> Dataset {
         let directory = directory();
@@ -133,11 +133,11 @@ impl Fixture {
         Dataset { fixture: *self, path, _directory: Some(directory) }
     }
 
-    /// The dataset as an earlier run left it in `GRAINSTORE_BENCH_DIR`, else written there and kept. Where that is not
-    /// set, and in a test run, it goes with what is returned.
+    /// The dataset that an earlier run left in `GRAINSTORE_BENCH_DIR`; otherwise it is written there and kept. If that
+    /// is not set, and in a test run, the dataset is removed when the returned value is dropped.
     ///
     /// # Panics
-    /// Where it cannot be written, or another dataset stands in its place.
+    /// If it cannot be written, or another dataset is at its path.
     #[must_use]
     pub fn kept(&self) -> Dataset {
         let Some(parent) = kept_directory().filter(|_| !is_test_run()) else { return self.build() };
@@ -154,7 +154,7 @@ impl Fixture {
     /// Writes `samples` as the dataset `target`.
     ///
     /// # Panics
-    /// Where it cannot be written.
+    /// If it cannot be written.
     pub fn write(&self, target: &Path, samples: impl IntoIterator<Item = Sample>) -> Summary {
         let options = WriterOptions {
             compression: self.compression,
@@ -177,7 +177,7 @@ impl Fixture {
         Sample::new(key, self.payload(ordinal))
     }
 
-    /// Says all that the bytes depend on.
+    /// Everything that the bytes depend on, as text.
     fn file_name(&self) -> String {
         let lengths = match self.lengths {
             Lengths::Same(len) => len.to_string(),
@@ -190,13 +190,13 @@ impl Fixture {
 }
 
 impl Dataset {
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.path.clone()
     }
 
-    /// What it was made from.
+    /// Its description.
     #[must_use]
     pub fn fixture(&self) -> &Fixture {
         &self.fixture

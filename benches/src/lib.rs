@@ -1,4 +1,4 @@
-//! What the benchmarks share: datasets made from a seed, what the device can do at the moment, and the table at the end.
+//! Shared by the benchmarks: datasets from a seed, the rate of the device at the moment, and the table at the end.
 //!
 //! A benchmark is a file of `benches/`, named for a claim that its first line states; it checks its answers. Those on
 //! Criterion time the processor's work. The others compare with the device:
@@ -9,15 +9,15 @@
 //!
 //! The device drifts by a factor of two within a minute, so each measured thing is divided by the mean of the
 //! baselines right before and after it, and the median of five rounds is reported. The baseline is `fio` on the same
-//! blocks; without `fio` only absolute numbers are reported. No benchmark fails for speed, and a verdict is worth as much as
-//! the machine was idle.
+//! blocks; without `fio` only absolute numbers are reported. No benchmark fails for speed, and a verdict is reliable
+//! only if the machine was idle.
 //!
 //! - `-- --test`: once, on tiny datasets (`cargo bench -p grainstore-benches -- --test`).
 //! - `-- --json PATH` or `GRAINSTORE_BENCH_JSON`: the table as JSON too; into a directory as `NAME.json`. Cargo starts
 //!   benchmarks in `benches/`, so an absolute path is best.
 //! - `-- WORD`: only the cases that have the word in their name, such as `512B`.
-//! - `GRAINSTORE_BENCH_DIR`: where the datasets stand, on the device to be measured; large ones are kept there for
-//!   the next run. Else they lie with the temporary files, and go.
+//! - `GRAINSTORE_BENCH_DIR`: the directory of the datasets, on the device to measure; large ones are kept there for the
+//!   next run. Without it, they are among the temporary files and removed at the end.
 //! - `GRAINSTORE_BENCH_ROUNDS`: another number of rounds. `GRAINSTORE_BENCH_LARGE=1`: the cases of 50,000,000
 //!   samples and more too.
 #![forbid(unsafe_code)]

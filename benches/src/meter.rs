@@ -1,4 +1,4 @@
-//! What a measured thing took: time, processor, device.
+//! Measures effort: time, CPU and device.
 
 use std::time::{Duration, Instant};
 
@@ -14,14 +14,14 @@ pub struct Meter {
     read_bytes: u64,
 }
 
-/// What was taken in between.
+/// The effort between start and stop.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
     /// Seconds by the clock.
     pub wall_s: f64,
     /// Seconds of all processors together, user and system.
     pub cpu_s: f64,
-    /// Bytes that devices fetched; `None` where none were counted.
+    /// Bytes read from devices; `None` if the kernel does not count them.
     pub read_bytes: Option<u64>,
 }
 
@@ -62,7 +62,7 @@ impl Effort {
     }
 }
 
-/// Of this process, threads that are gone included; children are not.
+/// CPU time of this process, including threads that have ended, without child processes.
 fn process_cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);

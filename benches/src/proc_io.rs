@@ -1,17 +1,17 @@
-//! What the kernel counts of this process: bytes fetched from devices, and the most memory it had.
+//! The kernel's counters of this process: bytes read from devices, and peak memory.
 
-/// Bytes that this process had devices fetch. 0 where the kernel does not count, or files lie in memory.
+/// Bytes that devices read for this process. 0 if the kernel does not count them, or the files are in memory.
 pub(crate) fn device_read_bytes() -> u64 {
     field("/proc/self/io", "read_bytes:").unwrap_or(0)
 }
 
-/// The most memory, in bytes, that the process has had since it began or since the last reset.
+/// The peak memory in bytes since the process began, or since the last reset.
 #[must_use]
 pub fn peak_memory_len() -> Option<u64> {
     field("/proc/self/status", "VmHWM:").map(|kib| kib << 10)
 }
 
-/// Resets the peak to what is in use now. Where the kernel cannot do it, the peak stays the process's.
+/// Resets the peak to the memory in use now. If the kernel cannot do it, the peak stays that since the process began.
 pub fn reset_peak_memory() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }

@@ -1,4 +1,4 @@
-//! Processes that a benchmark starts of itself: one, or several that begin to work at the same moment.
+//! Processes of the same program that a benchmark starts: one, or several that begin to work at the same moment.
 //!
 //! ```text
 //! benchmark                          each process
@@ -7,7 +7,7 @@
 //! all are ready: a line to each ->   works
 //!                              <---  a line: its report
 //! ```
-//! Starting, opening and loading are over when the clock begins; it stops at the last line.
+//! Starting, opening and loading are done before the measured time begins; it ends at the last line.
 #![expect(clippy::unwrap_used, reason = "a benchmark whose processes fail does so too, by panicking")]
 
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -36,10 +36,10 @@ struct Started {
     lines: Lines<BufReader<ChildStdout>>,
 }
 
-/// This benchmark again, to work on the dataset at `path`: there, `child_argument` answers it.
+/// The command that runs this benchmark again on the dataset at `path`: there, `child_argument` returns the path.
 ///
 /// # Panics
-/// Where it is not known which program this is.
+/// If the path of this program is not available.
 #[must_use]
 pub fn child_command(path: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -50,7 +50,7 @@ pub fn child_command(path: &Path) -> Command {
 /// Starts a process for each task. When all are ready, `before` is called, and then they begin.
 ///
 /// # Panics
-/// Where one of them fails.
+/// If one of them fails.
 pub fn run_together<J: Serialize, T: DeserializeOwned>(path: &Path, tasks: &[J], before: impl FnOnce()) -> Together<T> {
     let mut all: Vec<Started> = tasks.iter().map(|task| Started::new(path, task)).collect();
     all.iter_mut().for_each(|started| assert_eq!(started.line(), "ready"));

@@ -2,7 +2,7 @@
 
 use grainstore_format::SplitMix64;
 
-/// A sequence that its seed decides.
+/// A sequence that its seed determines.
 #[derive(Debug, Clone)]
 pub struct Random(SplitMix64);
 
@@ -18,7 +18,7 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// The next number below `bound`, which is not 0. Slightly uneven, which no benchmark notices.
+    /// The next number below `bound`, which is not 0. The distribution is slightly uneven, which does not matter here.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next_u64() % bound
     }
@@ -50,7 +50,7 @@ pub struct Ordinals {
 }
 
 impl Ordinals {
-    /// Those below `count`, which is not 0.
+    /// The ordinals below `count`, which is not 0.
     #[must_use]
     pub fn new(seed: u64, count: u64) -> Self {
         Self { order: Random::new(seed).shuffled(count), next: 0 }

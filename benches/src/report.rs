@@ -13,7 +13,7 @@ use crate::{Ceiling, Rounds, Spread, is_test_run, round_count};
 
 const HEADINGS: [&str; 8] = ["case", "measured", "target", "median", "min", "max", "huge pages", "verdict"];
 
-/// What a number has to be for its claim to hold.
+/// The target of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
@@ -68,7 +68,7 @@ impl Row {
         Self { against_huge_pages: ratio.huge, ..Self::claim(case, measured, target, ratio.plain) }
     }
 
-    /// A number that claims nothing.
+    /// A number without a target.
     #[must_use]
     pub fn fact(case: &str, measured: &str, reached: Option<Spread>) -> Self {
         let (case, measured) = (case.into(), measured.into());
@@ -131,7 +131,7 @@ impl Report {
         Self { benchmark, test_run, rounds, fio, fio_huge_pages, rows: Vec::new(), notes: Vec::new() }
     }
 
-    /// Adds a line, and says it: the whole table comes only at the end.
+    /// Adds a line, and prints it at once: the whole table is printed only at the end.
     pub fn add(&mut self, row: Row) {
         say(row.cells().map(|cell| cell.trim().to_owned()).join("  ").trim_end());
         self.rows.push(row);
@@ -155,10 +155,10 @@ impl Report {
         }
     }
 
-    /// Prints the table, and writes it as JSON where that was asked for.
+    /// Prints the table, and writes it as JSON if that was requested.
     ///
     /// # Panics
-    /// Where either cannot be done.
+    /// If either is not possible.
     pub fn finish(self) {
         std::io::stdout().write_all(self.table().as_bytes()).unwrap();
         if let Some(target) = json_target() {
@@ -196,7 +196,7 @@ fn line(cells: &[String; 8], widths: &[usize; 8]) -> String {
     format!("{}\n", padded.collect::<Vec<_>>().join("  ").trim_end())
 }
 
-/// Three digits that matter, or more before the point.
+/// Three significant digits, or more before the point.
 fn shown(number: f64) -> String {
     match number.abs() {
         size if size >= 100.0 => format!("{number:.0}"),

@@ -1,4 +1,4 @@
-//! Rounds: a measured thing between two baselines, several times, and their median.
+//! Rounds: a measurement between two baselines, several times, and the median.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use crate::is_test_run;
 /// Rounds of a measured run.
 const ROUNDS: usize = 5;
 
-/// One measured thing, and what the device did right before and after.
+/// One measurement, and the baselines right before and after it.
 #[derive(Debug)]
 pub struct Round<B, T> {
     before: B,
@@ -32,7 +32,7 @@ pub struct Spread {
     pub rounds: Vec<f64>,
 }
 
-/// How many rounds are to be made.
+/// The number of rounds to make.
 #[must_use]
 pub fn round_count() -> usize {
     let asked = std::env::var("GRAINSTORE_BENCH_ROUNDS").ok().and_then(|text| text.parse().ok());
@@ -73,14 +73,14 @@ impl<B, T> Rounds<B, T> {
         Spread::of(first.into_iter().chain(self.0.iter().map(|round| &round.after)).map(number))
     }
 
-    /// What was measured, round by round.
+    /// The measurements, round by round.
     pub fn measured(&self) -> impl Iterator<Item = &T> {
         self.0.iter().map(|round| &round.measured)
     }
 }
 
 impl Spread {
-    /// The spread of these numbers; `None` where one is missing, or there are none.
+    /// The spread of these numbers; `None` if one is missing, or there are none.
     pub fn of(rounds: impl IntoIterator<Item = Option<f64>>) -> Option<Self> {
         let rounds: Vec<f64> = rounds.into_iter().collect::<Option<_>>()?;
         let mut sorted = rounds.clone();

@@ -1,10 +1,10 @@
-//! The experiment of docs/shuffling.md still runs, finds its places in the page, and separates good orders from bad ones.
+//! The experiment of docs/shuffling.md runs, finds its markers in the page, and separates good orders from bad ones.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::path::Path;
 use std::process::Command;
 
-/// The page and the picture, after a quick run that put its figures there.
+/// The page and the picture after a quick run, which has put its figures there.
 fn quick_run() -> [String; 2] {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/shuffling.md");
     let out = tempfile::tempdir().unwrap();
@@ -43,7 +43,7 @@ fn a_quick_run_renews_both_tables_and_the_picture() {
 }
 
 #[test]
-fn a_flag_that_does_not_exist_is_told() {
+fn an_unknown_flag_is_reported() {
     let run = Command::new(env!("CARGO_BIN_EXE_shuffling")).arg("--slow").output().unwrap();
     assert!(!run.status.success());
     assert!(String::from_utf8_lossy(&run.stderr).contains("expected --quick or --out DIR"), "{run:?}");

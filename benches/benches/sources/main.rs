@@ -1,10 +1,10 @@
-//! Claims: a folder is packed as fast as `tar cf` copies it; TFRecord and tar files at 0.8 of `cp`'s speed or more; an
-//! LMDB as fast as a cursor walk writes its values to one file; files are adopted at 0.9 of the speed of reading them
-//! once; datasets are exported at 0.8 of the speed at which `cp` copies what comes out (`cp -r` a folder); an adopted
-//! file is read at 0.95 of a native dataset's speed.
+//! Claims: a folder is packed as fast as `tar cf` copies it; TFRecord and tar files at 0.8 or more of `cp`'s speed; an
+//! LMDB as fast as a cursor writes its values to one file; files are adopted at 0.9 of the speed of reading them once;
+//! datasets are exported at 0.8 of the speed at which `cp` copies the output (`cp -r` for a folder); an adopted file is
+//! read at 0.95 of a native dataset's speed.
 //!
-//! Everything cold, and everything that writes is synced at its end, the copies too. Beside each claim stands the
-//! ratio to the copy that is not synced, which is what a user's `cp` is.
+//! All cases are cold, and everything that is written is synced at its end, also the copies. Beside each claim is the
+//! ratio to a copy that is not synced, like a user's `cp`.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 mod map;
@@ -132,7 +132,7 @@ impl Bench {
         self.add(report, &case, &rounds, "reading once", Target::AtLeast(0.9));
     }
 
-    /// Beside a copy of what comes out.
+    /// Compares an export with a copy of its output.
     fn export_case(&self, report: &mut Report, name: &str, format: Format, like: &Path) {
         let Some(case) = self.selected(&format!("export/{name}")) else { return };
         let out = self.path("out").with_extension(name);
@@ -151,7 +151,7 @@ impl Bench {
         self.add(report, &case, &rounds, copy.name(), Target::AtLeast(0.8));
     }
 
-    /// The same samples in the same order, native and in somebody else's file.
+    /// The same samples in the same order, in a native dataset and in an adopted file.
     fn epoch_case(&self, report: &mut Report, source: &str, path: &Path) {
         let (native, adopted) = (self.path("native.grain"), self.path("adopted.grain"));
         let open = || open_source(&[path.to_owned()], &SourceOptions::default()).unwrap();
@@ -193,7 +193,7 @@ impl Bench {
         report.add(Row::fact(case, "MB/s", rounds.spread(|s| Some(bytes / 1e6 / s))));
     }
 
-    /// Nothing of the bench's files is in memory.
+    /// Drops the bench's files from the page cache.
     fn cold(&self) {
         drop_caches(&self.dataset.path());
     }
@@ -209,7 +209,7 @@ impl Bench {
             Copy::Walk => map::walk(path, &out),
         }
         let s = began.elapsed().as_secs_f64();
-        // All that lies in a folder is synced as an export does it: with its file system.
+        // A folder is synced as an export does it: with its whole file system.
         run(Command::new("sync").args(out.is_dir().then_some("-f")).arg(&out));
         let synced_s = began.elapsed().as_secs_f64();
         remove(&out);
@@ -226,7 +226,7 @@ impl Bench {
     }
 }
 
-/// What a conversion is compared with.
+/// The baseline of a conversion.
 #[derive(Clone, Copy)]
 enum Copy {
     Cp,

@@ -1,4 +1,4 @@
-//! What LMDB's own library does in the place of a conversion: a cursor over all values, written to one file.
+//! The baseline for LMDB with its own library: a cursor over all values, which are written to one file.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use std::fs::File;
@@ -13,7 +13,7 @@ pub(crate) fn walk(path: &Path, out: &Path) {
     let mut options = EnvOpenOptions::new();
     // SAFETY: read-only, and without a lock file no other process is involved.
     let options = unsafe { options.flags(EnvFlags::READ_ONLY | EnvFlags::NO_LOCK) };
-    // SAFETY: the bench made this environment itself, and nobody writes to it while it is mapped.
+    // SAFETY: the bench made this environment itself, and no other process writes to it while it is mapped.
     let environment = unsafe { options.open(path) }.unwrap();
     let opened = environment.open_databases_and_commit(environment.read_txn().unwrap(), |opener, transaction| {
         opener.open_database(transaction, None).map(CommitOrAbort::<_, heed::Error>::Commit)

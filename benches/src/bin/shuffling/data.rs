@@ -1,8 +1,8 @@
 //! The task: points around a few centres for each class, and datasets of them.
 //!
-//! A class is a mixture of normal distributions in 128 dimensions, so that no plane parts it from the others and the
-//! network has to learn each centre by itself. The noise is such that a network trained from a full shuffle is wrong
-//! about one time in six: there is something left to lose.
+//! A class is a mixture of normal distributions in 128 dimensions, so that no plane separates it from the others, and
+//! the network must learn each centre separately. With this noise, a network that is trained from a full shuffle is
+//! wrong about one time in six, so a worse order can be seen.
 
 use std::path::Path;
 
@@ -35,12 +35,12 @@ pub(crate) struct Points {
     pub(crate) labels: Vec<usize>,
 }
 
-/// What the network is to learn.
+/// The data that the network learns.
 pub(crate) struct Task {
     chunk_size: u64,
     /// Class by class.
     training: Points,
-    /// Not among those to train from.
+    /// Points that are not used for training.
     pub(crate) test: Points,
 }
 
@@ -63,7 +63,7 @@ impl Points {
         self.features.chunks_exact(FEATURES).zip(self.labels.iter().copied())
     }
 
-    /// Forgets all points.
+    /// Removes all points.
     pub(crate) fn clear(&mut self) {
         self.features.clear();
         self.labels.clear();
@@ -124,7 +124,7 @@ fn metadata() -> Outcome<Metadata> {
 /// A draw from the normal distribution (Box, Muller 1958).
 pub(crate) fn normal(random: &mut Random) -> f32 {
     let mut uniform = || (random.next_u64() >> 40) as f32 / (1_u64 << 24) as f32;
-    // 1 minus a number below 1 is never 0, whose logarithm is none.
+    // 1 minus a number below 1 is never 0, which has no logarithm.
     let (radius, turn) = ((-2.0 * (1.0 - uniform()).ln()).sqrt(), uniform());
     radius * (turn * std::f32::consts::TAU).cos()
 }

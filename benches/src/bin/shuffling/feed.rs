@@ -22,7 +22,7 @@ pub(crate) struct Feed<'a> {
     pub(crate) epoch: u64,
 }
 
-/// Points on their way into batches, through a buffer that may hold none.
+/// Collects points into batches, through a shuffle buffer that may have size 0.
 struct Mixer {
     capacity: usize,
     held: Points,
@@ -31,7 +31,7 @@ struct Mixer {
 }
 
 impl Feed<'_> {
-    /// Hands over batch after batch; a last batch that would be incomplete is dropped.
+    /// Calls back with batch after batch; an incomplete last batch is dropped.
     pub(crate) fn each_batch(&self, take: &mut dyn FnMut(&Points)) -> Outcome<()> {
         let labels = self.reader.collection().column("label")?;
         let mut mixer = Mixer::new(self.order, self.seed ^ self.epoch << 32);
@@ -76,7 +76,7 @@ impl Mixer {
         Self { capacity, held: Points::default(), batch: Points::default(), random: Random::new(seed) }
     }
 
-    /// Takes a point; a full buffer gives one of its own for it.
+    /// Adds a point; a full buffer moves one of its points to the batch in exchange.
     fn push(&mut self, features: &[f32], label: usize, take: &mut dyn FnMut(&Points)) {
         if self.capacity == 0 {
             self.batch.push(features.iter().copied(), label);
@@ -92,7 +92,7 @@ impl Mixer {
         self.hand_over(take);
     }
 
-    /// Gives what the buffer still holds, in random order.
+    /// Moves the remaining points of the buffer to batches, in random order.
     fn finish(mut self, take: &mut dyn FnMut(&Points)) {
         let held = std::mem::take(&mut self.held);
         for slot in self.random.shuffled(held.labels.len() as u64).into_iter().map(to_usize) {

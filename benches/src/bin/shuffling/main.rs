@@ -1,7 +1,8 @@
-//! What the order of an epoch does to training: a small network, trained from one dataset in many orders.
+//! The effect of an epoch's order on training: a small network is trained from one dataset in many orders.
 //!
-//! The dataset is stored class by class, the worst case, and once more shuffled, as converters store it. Everything
-//! comes from seeds, so the figures are the same each time (but for the last digits of another machine's `exp`).
+//! The dataset is stored twice: class by class, which is the worst case, and shuffled, as converters store it.
+//! Everything comes from seeds, so the figures are the same each time (except the last digits, where another machine's
+//! `exp` differs).
 //!
 //! ```text
 //! cargo run --release -p grainstore-benches --bin shuffling                  prints both tables
@@ -10,7 +11,7 @@
 //!
 //! - `--out DIR`: the tables replace those of `DIR/shuffling.md`, between its markers; the picture is
 //!   `DIR/shuffling.svg`.
-//! - `--quick`: everything tiny, to see that it still works.
+//! - `--quick`: everything tiny, to check that it still works.
 #![forbid(unsafe_code)]
 
 mod data;
@@ -37,7 +38,7 @@ use crate::training::Trainer;
 /// Every failure is reported and ends the run.
 type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// What the command line asks for.
+/// The options of the command line.
 struct Arguments {
     out: Option<PathBuf>,
     is_quick: bool,

@@ -1,6 +1,6 @@
-//! The table of how mixed the chunked order is in theory: a dataset of the size of ImageNet at 64 x 64 pixels.
+//! The table of how well the chunked order mixes in theory: a dataset of the size of ImageNet at 64 x 64 pixels.
 //!
-//! No byte of it exists: where samples lie decides the order, and nothing else does.
+//! No byte of it exists: only the locations of samples decide the order.
 
 use std::fmt::Write;
 use std::num::NonZeroU64;
@@ -27,7 +27,7 @@ const WINDOWS: [u64; 6] = [256, 128, 64, 32, 8, 1];
 /// Of the orders, and of the shuffled store.
 const SEED: u64 = 7;
 
-/// The dataset: where its samples lie, and the class of each, stored class by class and shuffled.
+/// The dataset: the locations of its samples, and the class of each, stored class by class and shuffled.
 struct Layout {
     samples: u64,
     extents: Arc<Extents>,

@@ -1,6 +1,6 @@
 //! The network: 128 numbers, one hidden layer of 64, a class; trained by stochastic gradient descent with momentum.
 //!
-//! Nothing in it helps against badly mixed batches, and nothing suffers from them more than the gradient does (batch
+//! No part of it compensates for badly mixed batches, and no part depends on them more than the gradient does (batch
 //! normalisation would: its means are those of a batch).
 
 use std::ops::Range;
@@ -11,7 +11,7 @@ use crate::data::{FEATURES, Points, normal};
 
 /// Neurons of the hidden layer.
 const HIDDEN: usize = 64;
-/// What is kept of the last step's direction.
+/// The share of the last step's direction that the next step keeps.
 const MOMENTUM: f32 = 0.9;
 
 /// A network and the direction that it moves in.
@@ -22,14 +22,14 @@ pub(crate) struct Network {
     direction: Vec<f32>,
 }
 
-/// Where the layers lie among the weights: `rows` of the input for each, then one row added to all.
+/// The positions of the layers among the weights: `rows` of the input for each, then one row that is added to all.
 struct Layer {
     width: usize,
     weights: Range<usize>,
     bias: Range<usize>,
 }
 
-/// What a point makes of the network.
+/// The activations of the network for a point.
 struct Activity {
     hidden: Vec<f32>,
     output: Vec<f32>,
@@ -140,7 +140,7 @@ fn add_scaled(target: &mut [f32], row: &[f32], scale: f32) {
     }
 }
 
-/// In eight sums, so that the compiler may add eight numbers at a time.
+/// A dot product in eight sums, so that the compiler can add eight numbers at a time.
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = [0.0; 8];
     for (a, b) in a.chunks(8).zip(b.chunks(8)) {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::Outcome;
 
-/// Replaces what stands between `<!-- NAME -->` and `<!-- end of NAME -->`, for each name and table.
+/// Replaces the text between `<!-- NAME -->` and `<!-- end of NAME -->`, for each name and table.
 pub(crate) fn put(path: &Path, tables: &[(&str, &str)]) -> Outcome<()> {
     let mut page = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     for (name, table) in tables {

@@ -11,11 +11,11 @@ const LEFT: f64 = 56.0;
 const RIGHT: f64 = 616.0;
 const TOP: f64 = 16.0;
 const BOTTOM: f64 = 316.0;
-/// The power of ten that the left edge stands for; the right edge is the whole dataset.
+/// The power of ten at the left edge; the right edge is the whole dataset.
 const LEFT_DECADE: f64 = -3.5;
 
 const GRID: &str = "stroke-opacity=\"0.3\"";
-/// Of the grid, and of what is no row of marks.
+/// The colour of the grid and of everything that is not a row of marks.
 const GREY: &str = "#888";
 
 const HEAD: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 364" role="img" font-family="sans-serif" font-size="12" fill="#777">
@@ -27,9 +27,9 @@ const HEAD: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 
 struct Series<'a> {
     colour: &'static str,
     name: &'static str,
-    /// How far below its leftmost mark its name stands.
+    /// Distance of its name below its leftmost mark.
     name_below: f64,
-    /// A mark, drawn around where the pen is.
+    /// A mark, drawn around the position of the pen.
     mark: &'static str,
     results: Vec<(f64, &'a Compared)>,
 }
@@ -79,7 +79,7 @@ fn all_series<'a>(scale: &Scale, results: &'a [Compared]) -> [Series<'a>; 3] {
 }
 
 impl Series<'_> {
-    /// A line, marks with what one standard deviation to either side spans, and the name.
+    /// A line, marks with one standard deviation to either side, and the name.
     fn drawn(&self) -> String {
         let (mut line, mut marks, mut name) = (String::new(), String::new(), String::new());
         for &(share, result) in &self.results {

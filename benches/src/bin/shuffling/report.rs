@@ -1,4 +1,4 @@
-//! The table of what became of the networks.
+//! The table of the results of the networks.
 
 use crate::scale::Scale;
 use crate::training::{Accuracies, Compared};
@@ -33,7 +33,7 @@ fn accuracy(accuracies: &Accuracies) -> String {
     format!("{:.1} ± {:.1} %", 100.0 * accuracies.mean(), 100.0 * accuracies.deviation())
 }
 
-/// A share in percent, with two digits that matter.
+/// A share in percent, with two significant digits.
 pub(crate) fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     match percent {

@@ -1,4 +1,4 @@
-//! How large the experiment is.
+//! The size of the experiment.
 
 use crate::data::FEATURES;
 
@@ -37,7 +37,7 @@ impl Scale {
         mixing_samples: 1_281_167,
     };
 
-    /// To see that it works.
+    /// A tiny experiment, to check that it works.
     pub(crate) const QUICK: Self = Self {
         classes: 10,
         samples_per_class: 200,
@@ -58,7 +58,7 @@ impl Scale {
         self.chunk_size / SAMPLE_LEN
     }
 
-    /// Chunks of the dataset, but for the one that the header is in.
+    /// Chunks of the dataset, except the one that contains the header.
     pub(crate) fn chunks(&self) -> u64 {
         self.samples() as u64 / self.samples_per_chunk()
     }

@@ -17,7 +17,7 @@ pub(crate) enum Stored {
     Shuffled,
 }
 
-/// In which order samples come out.
+/// The order in which samples are returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     Full,
@@ -33,7 +33,7 @@ pub(crate) enum Order {
     Sequential,
 }
 
-/// One of the things that are compared.
+/// One of the settings that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Setting {
     pub(crate) stored: Stored,
@@ -56,7 +56,7 @@ impl Setting {
         settings
     }
 
-    /// Samples that are in memory to be drawn from, in the mean; none where any sample may come next, or only one.
+    /// The mean number of samples in memory to draw from; none where any sample may come next, or only one.
     pub(crate) fn window_samples(&self, scale: &Scale) -> Option<u64> {
         match self.order {
             Order::Full | Order::Sequential => None,

@@ -1,4 +1,4 @@
-//! One network for each order and seed, and what became of it.
+//! Trains one network for each order and seed, and measures it.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -13,12 +13,12 @@ use crate::model::Network;
 use crate::scale::Scale;
 use crate::settings::{Setting, Stored};
 
-/// The learning rate of the first step; it falls to 0 in a straight line. The first is the best of 0.005, 0.01, 0.02,
-/// 0.04 and 0.08 for the full order, with other seeds than those reported. Who has to train from badly mixed
-/// batches takes smaller steps, so all is done with a quarter of it too.
+/// The learning rates of the first step; the rate falls to 0 linearly. The first is the best of 0.005, 0.01, 0.02, 0.04
+/// and 0.08 for the full order, with other seeds than those reported. With badly mixed batches one would take smaller
+/// steps, so everything is also done with a quarter of it.
 const LEARNING_RATES: [f32; 2] = [0.04, 0.01];
 
-/// Consecutive batches that are looked at together.
+/// Consecutive batches whose classes are counted together.
 const ROW_BATCHES: usize = 16;
 
 /// Trains networks.
@@ -28,21 +28,21 @@ pub(crate) struct Trainer<'a> {
     pub(crate) stores: &'a Stores,
 }
 
-/// What became of the networks of one order.
+/// The results of the networks of one order.
 pub(crate) struct Compared {
     pub(crate) setting: Setting,
     /// At the learning rate that is best for the full order, and at a quarter of it.
     pub(crate) accuracies: [Accuracies; 2],
-    /// Different classes in a batch, in the mean.
+    /// Mean number of different classes in a batch.
     pub(crate) classes_in_one: f64,
-    /// Different classes in sixteen batches, in the mean.
+    /// Mean number of different classes in sixteen batches.
     pub(crate) classes_in_sixteen: f64,
 }
 
 /// For each seed, the share of the test points whose class the network predicts.
 pub(crate) struct Accuracies(Vec<f64>);
 
-/// A network to be trained, and where what became of it belongs.
+/// A network to train, and the setting that its result belongs to.
 #[derive(Clone, Copy)]
 struct Job {
     setting: Setting,
@@ -50,7 +50,7 @@ struct Job {
     seed: u64,
 }
 
-/// What became of one network.
+/// The result of one network.
 struct Trained {
     job: Job,
     accuracy: f64,
@@ -91,7 +91,7 @@ impl Trainer<'_> {
         for end in ends {
             trained.extend(end.map_err(|_| "a training panicked")??);
         }
-        // So that sums do not depend on which was done first.
+        // Sorted, so that sums do not depend on which network was done first.
         trained.sort_by_key(|trained| trained.job.seed);
         Ok(trained)
     }
