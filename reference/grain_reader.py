@@ -765,8 +765,8 @@ class Order:
         return map(self.at, range(self.n))
 
     def mixing(self, batch_size, class_of=None, looks=11):
-        """MIX-1, MIX-2, for global batches of so many samples: for 1 and 16 of them the mean number of different
-        parts and of different classes, each with what a full shuffle has in expectation."""
+        """MIX-1, MIX-2, for global batches of batch_size samples: for 1 and 16 batches the mean number of different
+        parts and of different classes, each with its expectation for a full shuffle."""
         report, n = {}, self.n
         groupings = {"parts": lambda position: self.place(position) * 256 // n}
         if class_of:
@@ -844,7 +844,7 @@ def read_state(text):
     chunked, subset = state.get("order") == "chunked", state.get("subset")
     check_shape(state, {**STATE, "lanes": int if chunked else type(None), "subset": type(subset)}, what)
     require(version == 1, f"{what} has version 0.")
-    require(state["order"] in ("full", "chunked", "sequential"), f"{what} is of no order.")
+    require(state["order"] in ("full", "chunked", "sequential"), f"{what} has an unknown order.")
     for digits in [state["fingerprint"]] + [subset] * (subset is not None):
         require(type(digits) is str and re.fullmatch("[0-9a-f]{16}", digits), f"{what}: {digits!a} is not a hash.")
     return state
@@ -898,7 +898,7 @@ def full(n, k):
 
 
 def missed(n, m, size):
-    """MIX-2: how likely it is that m of n samples, drawn without putting any back, are none of so many."""
+    """MIX-2: the probability that m of n samples, drawn without replacement, include none of a group of size."""
     if size > n - m:
         return 0
     return math.exp(sum(math.log1p(-max(size, m) / (n - i)) for i in range(min(size, m))))
@@ -1285,7 +1285,7 @@ def main(arguments=None):
         print(error, file=sys.stdout if damaged else sys.stderr)
         return 1 if damaged else 2
     except (OSError, MemoryError) as error:
-        print(f"That cannot be done: {error or 'memory is short'}.", file=sys.stderr)
+        print(f"That is not possible: {error or 'memory is short'}.", file=sys.stderr)
         return 2
 
 
