@@ -12,13 +12,13 @@ use crate::feed::PackingOrder;
 use crate::relabelled::Relabelled;
 use crate::{ConvertError, ConvertOptions, ConvertSummary, Events, OnDuplicate, check_destination};
 
-/// Adds all samples of `source` to `dataset`. Chunk size, alignment and hash seed are the dataset's; `options` say the
-/// rest. Class names that the dataset does not have are added behind its own; labels are renumbered to match, and
-/// one that has no name is a bad sample. So it is with `split` and `split_names`.
+/// Adds all samples of `source` to `dataset`. Chunk size, alignment and hash seed are the dataset's; all else is in
+/// `options`. New class names are added after those of the dataset, and labels are renumbered to match; a label without
+/// a name makes a bad sample. `split` and `split_names` are handled the same way.
 ///
 /// # Errors
-/// Where the source's schema is another, a key is in the dataset already ([`OnDuplicate::First`] leaves such samples
-/// out), and as [`convert`](crate::convert). The dataset is unchanged then.
+/// Where the source has another schema, where a key is in the dataset already ([`OnDuplicate::First`] skips such
+/// samples), and as [`convert`](crate::convert). The dataset is unchanged then.
 pub fn append(
     source: &dyn Source,
     dataset: &Path,
@@ -38,7 +38,7 @@ pub fn append(
         return Err(refused(format!("{has} samples have keys, {has_not} samples have none")));
     }
     let relabelled = Relabelled::new(source, &present.metadata).map_err(refused)?;
-    // First of all: another schema is refused, and no other writer can add keys after this one has looked for them.
+    // Before keys are compared: this refuses another schema and locks out other writers, who could add keys.
     let writer = DatasetWriter::append(dataset, for_writer(&relabelled, options))?;
     if existing(dataset)? != present {
         return Err(refused("another process added to it just now: try again".into()));

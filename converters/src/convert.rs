@@ -35,18 +35,18 @@ pub struct ConvertSummary {
     pub skipped: Vec<Skipped>,
     /// Samples that were skipped because another one has their key.
     pub duplicate_count: u64,
-    /// Samples that an interrupted conversion had packed already.
+    /// Samples that an interrupted conversion had already packed.
     pub resumed_count: u64,
     /// How the samples were mixed.
     pub mixing: Mixing,
 }
 
-/// Packs all samples of `source` into the dataset `destination`, which appears when it is whole and durable.
+/// Packs all samples of `source` into the dataset `destination`, which appears when it is complete and durable.
 ///
 /// # Errors
 /// Where the source cannot be read, the dataset cannot be written, one is inside the other, or `events` stops it.
-/// Segments that are whole then stay in `destination.partial`, for [`OnKept::Resume`]; where there are none,
-/// everything that was written is removed again. A dataset that was to be replaced is unchanged.
+/// Complete segments then stay in `destination.partial`, for [`OnKept::Resume`]. Where there are none, everything that
+/// was written is removed. A dataset that was to be replaced is unchanged.
 pub fn convert(
     source: &dyn Source,
     destination: &Path,
@@ -62,7 +62,7 @@ pub fn convert(
     let stamp = stamp_of(source, options);
     let for_writer = options.for_writer(source);
     let (writer, point) = match (options.on_kept == OnKept::Resume, source.description().is_once) {
-        // What was read of a stream is gone, and whether the next one is the same cannot be known.
+        // A stream cannot be read again, and it is unknown whether the next stream is the same.
         (true, true) => return Err(not_resumable(source)),
         (false, true) => (DatasetWriter::create(destination, for_writer)?, None),
         (true, false) => DatasetWriter::resume(destination, for_writer, &stamp)?,
@@ -71,11 +71,11 @@ pub fn convert(
     pack(Packing { source, plan, drops, options, events }, writer, point)
 }
 
-/// Refuses to throw away what an interrupted conversion left, unless that was asked for. Told before a long look at a
-/// source, too.
+/// Refuses to delete what an interrupted conversion left, unless the options allow it. [`convert`] checks this too; a
+/// caller can check before it opens a large source.
 ///
 /// # Errors
-/// `KeptWork` where there is such work; `Locked` where a conversion is still at it.
+/// `KeptWork` where there is such work; `Locked` where a conversion is still running.
 pub fn check_kept(destination: &Path, on_kept: OnKept) -> Result<(), ConvertError> {
     match on_kept {
         OnKept::Resume | OnKept::Restart => Ok(()),
@@ -110,7 +110,7 @@ pub(crate) struct Packing<'a> {
     pub(crate) events: &'a dyn Events,
 }
 
-/// Hands all samples to `writer`, those behind `point` where an interrupted conversion is continued.
+/// Writes all samples to `writer`; those after `point` where an interrupted conversion is resumed.
 pub(crate) fn pack(
     packing: Packing<'_>,
     mut writer: DatasetWriter,
@@ -125,7 +125,7 @@ pub(crate) fn pack(
     let bad_places = account.bad_places();
     let noted = account.clone();
     writer.set_notes(move |samples| noted.note(samples));
-    let dealt_with = resumed_count + bad_places.len() as u64;
+    let done_count = resumed_count + bad_places.len() as u64;
     let entries_max = options.limit.unwrap_or(u64::MAX);
     let samples_total = plan.entry_count(source).map(|count| count.saturating_sub(drops.len()).min(entries_max));
     let mut packer = Packer {
@@ -136,12 +136,13 @@ pub(crate) fn pack(
         drops: &drops,
         entries_max,
         account,
-        progress: Progress { samples: dealt_with, ..Progress::begin(source, samples_total) },
+        progress: Progress { samples: done_count, ..Progress::begin(source, samples_total) },
     };
-    let skip = Skip { count: dealt_with, counts: &|id| !drops.contains(id), bad_places: &bad_places };
+    let skip = Skip { count: done_count, counts: &|id| !drops.contains(id), bad_places: &bad_places };
     let before = (!source.description().is_listed).then(|| source.stamp());
     plan.feed(source, How::new(Layout::Packed, options.jobs), skip, |feed| packer.pack(feed))?;
-    // Files of a folder are read whole and noticed one by one; what is read in pieces may be of two minds.
+    // Files of a folder are read whole, and each one reports a change. Other data are read in pieces, and a write
+    // between two reads would mix old and new bytes.
     if before.is_some_and(|before| before != source.stamp()) {
         return Err(changed(source));
     }
@@ -161,8 +162,8 @@ pub(crate) fn pack(
     Ok(ConvertSummary { written, skipped, duplicate_count: drops.len(), resumed_count, mixing: plan.mixing() })
 }
 
-/// What must be the same for a conversion to resume: the source, and all options that decide which samples come when.
-/// Those that decide their bytes are the writer's. One that stopped at a bad sample may resume without it.
+/// What must be the same for a conversion to resume: the source, and all options that affect the order of samples. The
+/// writer checks the options that affect their bytes. A conversion that stopped at a bad sample may resume and skip it.
 fn stamp_of(source: &dyn Source, options: &ConvertOptions) -> String {
     let ConvertOptions { order, limit, on_duplicate, source_words, .. } = options;
     let kind = source.description().kind;

@@ -1,8 +1,8 @@
-//! Finds the samples to skip because another one has their key.
+//! Finds the samples to skip because another sample has the same key.
 //!
-//! The source is read once before it is packed, for its keys: a hash and a place, 24 bytes a sample, are held of each.
-//! Where they would take more than 384 MiB, they are held of one half of the hashes, then of the other, and so on, for a
-//! reading each. Equal hashes prove nothing, so the keys themselves are compared, in one more reading, where there are any.
+//! Before the source is packed it is read once for its keys: a hash and an id for each sample, 24 bytes. If these would
+//! take more than 384 MiB, the source is read once for each half of the hashes, or each quarter, and so on. Equal
+//! hashes do not prove equal keys, so where there are any, the source is read once more to compare the keys themselves.
 
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
@@ -13,10 +13,10 @@ use xxhash_rust::xxh64::xxh64;
 use crate::feed::{EntryContent, Feed, How, Id, LongSample, PackingOrder, Skip};
 use crate::{ConvertError, Events, OnDuplicate, Order, Progress};
 
-/// Samples whose hashes are held at once.
+/// The largest number of hashes in memory at once.
 const HELD_MAX: usize = 16 << 20;
 
-/// Samples to skip, in source order.
+/// The samples to skip, in source order.
 #[derive(Debug, Default)]
 pub(crate) struct Drops {
     ids: Vec<Id>,
@@ -26,7 +26,7 @@ pub(crate) struct Drops {
 pub(crate) type IsTaken<'a> = &'a dyn Fn(&[u8]) -> Result<bool, ConvertError>;
 
 impl Drops {
-    /// Finds them.
+    /// Finds the samples to skip.
     pub(crate) fn find(
         source: &dyn Source,
         on_duplicate: OnDuplicate,
@@ -68,7 +68,7 @@ impl Drops {
     }
 }
 
-/// Takes a key and its place.
+/// Called with a sample's id and key.
 type TakeKey<'a> = &'a mut dyn FnMut(Id, &[u8]) -> Result<(), ConvertError>;
 
 struct Pass<'a> {
@@ -79,13 +79,14 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Samples whose hash another one has too.
+    /// The samples whose hash another sample has too.
     fn alike(&self) -> Result<HashSet<Id>, ConvertError> {
         let mut round = 0;
         let mut rounds = 1_u64;
         let mut alike = HashSet::new();
         while round < rounds {
-            let (mut held, mut held_max): (Vec<(u64, Id)>, _) = (Vec::new(), HELD_MAX);
+            let mut held: Vec<(u64, Id)> = Vec::new();
+            let mut held_max = HELD_MAX;
             self.for_each_key(&mut |id, key| {
                 let hash = xxh64(key, 0);
                 if hash % rounds == round {
@@ -94,7 +95,7 @@ impl Pass<'_> {
                 if held.len() > held_max {
                     rounds *= 2;
                     held.retain(|(hash, _)| hash % rounds == round);
-                    // Of keys that are all the same, no round holds fewer.
+                    // If all keys are the same, no round holds fewer.
                     held_max = HELD_MAX.max(2 * held.len());
                 }
                 Ok(())
@@ -108,7 +109,7 @@ impl Pass<'_> {
         Ok(alike)
     }
 
-    /// Those of `alike` whose key is there twice and that are not the one to keep.
+    /// The samples of `alike` to skip: those with the key of another sample, except the one to keep.
     fn dropped(&self, alike: &HashSet<Id>, on_duplicate: OnDuplicate) -> Result<Vec<Id>, ConvertError> {
         let mut kept: HashMap<Vec<u8>, Id> = HashMap::new();
         let mut dropped = Vec::new();
@@ -125,7 +126,7 @@ impl Pass<'_> {
         Ok(dropped)
     }
 
-    /// Gives all keys to `take`, in source order. Bad samples have none; packing reports what is wrong with them.
+    /// Calls `take` with all keys, in source order. Bad samples have none; packing reports what is wrong with them.
     fn for_each_key(&self, take: TakeKey<'_>) -> Result<(), ConvertError> {
         let mut progress = Progress::begin(self.source, self.plan.entry_count(self.source));
         self.plan.feed(self.source, How::new(Layout::Packed, self.jobs), Skip::NOTHING, |feed: &mut dyn Feed| {
@@ -153,7 +154,7 @@ impl Pass<'_> {
     fn key_of(&self, long: LongSample) -> Option<Vec<u8>> {
         match long {
             LongSample::Streaming { sample, mut payload, .. } => {
-                // Read to its end, or the part would not continue. Packing reports what is wrong with it.
+                // The part continues only after the payload was read to its end. Packing reports an error in it.
                 let _ = std::io::copy(&mut payload, &mut std::io::sink());
                 Some(sample.key)
             }

@@ -8,7 +8,7 @@ use grainstore_sources::{Bad, Remark, SourceError};
 use grainstore_store::StoreError;
 use grainstore_writer::WriteError;
 
-/// Why a conversion failed. Nothing is under the destination's name that was not there before.
+/// Why a conversion failed. What was under the destination's name before is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConvertError {
@@ -23,15 +23,15 @@ pub enum ConvertError {
         /// What was found, and what was expected.
         why: Remark,
     },
-    /// A file that is to be adopted is where the dataset may not point.
+    /// A file that is to be adopted is in a folder that the dataset may not refer to.
     #[error("{}: {why}", shown_path(path))]
     Outside {
         /// The file.
         path: PathBuf,
-        /// Where it is, and where it should be.
+        /// The folder that it should be in.
         why: String,
     },
-    /// A source does not give what it gave when its conversion was interrupted.
+    /// A source does not return the same samples as when its conversion was interrupted.
     #[error(
         "sample {number} of the order can be read now and could not when the conversion was interrupted, or the other \
          way round: what follows it would not be what followed then"
@@ -46,7 +46,7 @@ pub enum ConvertError {
         /// The directory.
         path: PathBuf,
     },
-    /// The samples of a file that is adopted cannot be those of a dataset; they are counted from the file's first.
+    /// The samples of an adopted file cannot be in a dataset. Samples are counted from the file's first one.
     #[error("{}: {source}", shown_path(path))]
     InFile {
         /// The file.
@@ -62,10 +62,10 @@ pub enum ConvertError {
         /// Number of samples that were skipped.
         count: u64,
     },
-    /// The dataset would be inside the data that it is made of.
+    /// The dataset would be inside the data that is to be packed.
     #[error("{}: is inside {}, which is to be packed", shown_path(destination), shown_path(origin))]
     DestinationInsideSource {
-        /// The dataset to be.
+        /// The dataset.
         destination: PathBuf,
         /// The source.
         origin: PathBuf,
@@ -75,10 +75,10 @@ pub enum ConvertError {
     SourceInsideDestination {
         /// The source.
         origin: PathBuf,
-        /// The dataset to be.
+        /// The dataset.
         destination: PathBuf,
     },
-    /// The folder that the dataset is to be in cannot be found.
+    /// The folder for the dataset cannot be found.
     #[error("{}: cannot write into this folder: {source}", shown_path(path))]
     NoParent {
         /// The folder.
@@ -95,16 +95,22 @@ pub enum ConvertError {
     /// The dataset could not be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The dataset that is to grow could not be read.
+    /// The dataset to append to could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The caller wanted to stop.
     #[error("interrupted")]
     Interrupted,
+    /// Our own bookkeeping contradicts itself, or a thread of ours has panicked.
+    #[error("internal error: {what}; please report it")]
+    Bug {
+        /// What is contradicted.
+        what: &'static str,
+    },
 }
 
 impl ConvertError {
-    /// What the caller can do about it. Where [`ConvertError::is_skippable`], skipping it is another way.
+    /// What the caller can do about it. Where [`ConvertError::is_skippable`], skipping bad samples is another way.
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
             Self::Source(source) => source.remedy(),
@@ -119,7 +125,7 @@ impl ConvertError {
             Self::Write(error) => error.remedy(),
             Self::InFile { source, .. } => source.remedy(),
             Self::Store(error) => error.remedy(),
-            Self::NothingReadable { .. } | Self::Threads(_) | Self::Interrupted => None,
+            Self::NothingReadable { .. } | Self::Threads(_) | Self::Interrupted | Self::Bug { .. } => None,
         }
     }
 

@@ -2,9 +2,9 @@
 
 use grainstore_sources::Source;
 
-/// What the caller of a conversion hears of it, and how it stops it. Called from the caller's own thread.
+/// Receives the progress of a conversion, and can stop it. Called on the caller's own thread.
 pub trait Events {
-    /// The source is looked through before it is packed; this many of its bytes have been seen.
+    /// The source is scanned before it is packed; this many of its bytes were scanned.
     fn on_scan(&self, _progress: Progress) {}
 
     /// A sample was taken or skipped, or a part of a long one was read.
@@ -13,13 +13,13 @@ pub trait Events {
     /// All samples were taken; indexes are written and everything is synced. This can no longer be stopped.
     fn on_finish(&self) {}
 
-    /// Whether to stop. Asked for every sample, and several times a second while waiting for one.
+    /// Whether to stop. Called for every sample, and several times a second while waiting for one.
     fn cancelled(&self) -> bool {
         false
     }
 }
 
-/// Hears nothing and never stops.
+/// Ignores all progress and never stops.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoEvents;
 
@@ -39,7 +39,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Nothing is done; of this many samples, where that is known.
+    /// The progress at the start; `samples_total` where the number of samples is known.
     pub(crate) fn begin(source: &dyn Source, samples_total: Option<u64>) -> Self {
         let lens = source.description().parts.iter().map(|part| Some(part.len).filter(|&len| len > 0));
         let source_bytes = lens.sum::<Option<u64>>().filter(|&len| len > 0);

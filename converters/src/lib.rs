@@ -1,26 +1,26 @@
-//! Turns what people have into grainstore datasets.
+//! Converts foreign data into grainstore datasets.
 //!
-//! A [`Source`](grainstore_sources::Source) is foreign data, seen as parts of samples. [`convert`] packs it, [`append`]
-//! adds it to a dataset, [`adopt`] leaves it where it is and makes an index. This crate decides in which order samples are
-//! stored; what a sample is made of is the source's business, and how it becomes durable the writer's.
+//! A [`Source`](grainstore_sources::Source) is foreign data, divided into parts of samples. [`convert`] packs it,
+//! [`append`] adds it to a dataset, [`adopt`] leaves it where it is and writes an index. This crate decides in which
+//! order samples are stored. The source decides what a sample is, and the writer makes it durable.
 //!
 //! ```
 //! use grainstore_converters::{ConvertOptions, NoEvents, convert};
 //! use grainstore_sources::folder::{FolderOptions, FolderSource};
 //!
-//! let place = tempfile::tempdir()?;
-//! let photos = place.path().join("photos");
+//! let folder = tempfile::tempdir()?;
+//! let photos = folder.path().join("photos");
 //! std::fs::create_dir_all(photos.join("cat"))?;
 //! std::fs::write(photos.join("cat/1.jpg"), b"not really a picture")?;
 //!
 //! let source = FolderSource::open(&photos, &FolderOptions::default())?;
-//! let dataset = place.path().join("photos.grain");
+//! let dataset = folder.path().join("photos.grain");
 //! let summary = convert(&source, &dataset, &ConvertOptions::default(), &NoEvents)?;
 //! assert_eq!(summary.written.samples, 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The same source, order, seed and options give the same bytes, whatever the number of threads and the machine.
+//! The same source, order, seed and options give the same bytes, on any machine and with any number of threads.
 #![forbid(unsafe_code)]
 
 mod adopt;
@@ -32,10 +32,10 @@ mod error;
 mod events;
 mod feed;
 mod options;
+mod ordered_queue;
 mod packer;
 mod random;
 mod relabelled;
-mod window;
 
 pub use adopt::{AdoptOptions, AdoptSummary, adopt};
 pub use append::append;

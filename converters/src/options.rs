@@ -1,4 +1,4 @@
-//! What the caller of a conversion decides: which order, which options, and what to do about exceptions.
+//! The options of a conversion: the order of the samples, how they are stored, and what to do about bad ones.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -10,12 +10,12 @@ use grainstore_writer::{Compression, WriterOptions};
 /// The order in which samples are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// An order drawn from the seed.
+    /// A random order.
     Shuffled {
-        /// Where the order is drawn from.
+        /// The seed of the order.
         seed: u64,
     },
-    /// That of the source.
+    /// The order of the source.
     Source,
 }
 
@@ -24,7 +24,7 @@ impl Order {
     pub const NAMES: [&'static str; 2] = ["shuffled", "source"];
     const ALL: [Self; 2] = [Self::Shuffled { seed: 0 }, Self::Source];
 
-    /// The same order, drawn from `seed` where it is drawn.
+    /// The same order; a shuffled one with this `seed`.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         match self {
@@ -43,7 +43,7 @@ impl fmt::Display for Order {
     }
 }
 
-/// An order by its name; one that is drawn is drawn from seed 0.
+/// Parses an order by its name; a shuffled order has seed 0.
 impl FromStr for Order {
     type Err = UnknownName;
 
@@ -65,10 +65,10 @@ pub enum OnBad {
 /// What to do about the finished segments that an interrupted conversion left in `destination.partial`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnKept {
-    /// Refuse to start: they may be the work of hours.
+    /// Refuse to start, because they may be the work of hours.
     #[default]
     Refuse,
-    /// Resume after them, where source and options are the same. Where there are none, start.
+    /// Resume after them if source and options are the same. If there are none, start.
     Resume,
     /// Remove them and start over.
     Restart,
@@ -77,12 +77,12 @@ pub enum OnKept {
 /// What to do about samples with the same key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnDuplicate {
-    /// The conversion fails when the second one is found, which may be at its end.
+    /// The conversion fails when a second one is found, which may be at its end.
     #[default]
     Error,
-    /// The first of the source's order is kept.
+    /// The first in the source's order is packed, the others are skipped.
     First,
-    /// The last is kept.
+    /// The last is packed, the others are skipped.
     Last,
 }
 
@@ -111,16 +111,16 @@ impl FromStr for OnDuplicate {
 pub struct ConvertOptions {
     /// The order in which samples are stored.
     pub order: Order,
-    /// Number of samples at most: the first of the order.
+    /// The largest number of samples: the first ones of the order.
     pub limit: Option<u64>,
     /// What to do about a sample that cannot be read or understood.
     pub on_bad: OnBad,
     /// What to do about samples with the same key.
     pub on_duplicate: OnDuplicate,
-    /// What the source was told beside its paths, in words that differ where it differs: a conversion is resumed only
-    /// where they are the same. [`SourceOptions::words`](grainstore_sources::SourceOptions::words) gives them.
+    /// The options of the source as text. A conversion is resumed only if they are the same.
+    /// [`SourceOptions::words`](grainstore_sources::SourceOptions::words) returns them.
     pub source_words: String,
-    /// The seed that the dataset's key hash is drawn from.
+    /// The seed of the dataset's key hash.
     pub seed: u64,
     /// Size of a chunk.
     pub chunk_size: ChunkSize,
@@ -130,17 +130,17 @@ pub struct ConvertOptions {
     pub segment_size: u64,
     /// Whether samples are compressed.
     pub compression: Compression,
-    /// Threads that read, and threads that checksum and compress. It changes no byte of the result.
+    /// Number of threads that read, and of threads that checksum and compress. It changes no byte of the result.
     pub jobs: Option<NonZeroUsize>,
-    /// Whether a dataset that stands under the name already is replaced, once the new one is whole.
+    /// Whether an existing dataset is replaced, once the new one is complete.
     pub overwrite: bool,
     /// What to do about what an interrupted conversion left.
     pub on_kept: OnKept,
 }
 
 impl Default for ConvertOptions {
-    /// Shuffled from seed 0, 256 KiB chunks, samples back to back, 4 GiB segments, stored raw, nothing replaced; stops at the
-    /// first sample that cannot be read.
+    /// Shuffled from seed 0, 256 KiB chunks, samples back to back, 4 GiB segments, stored raw, nothing replaced; stops
+    /// at the first sample that cannot be read.
     fn default() -> Self {
         Self {
             order: Order::Shuffled { seed: 0 },

@@ -7,21 +7,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use grainstore_format::Remedy;
 use grainstore_sources::{Bad, Layout, Reach, RecordLocation, Remark, Skipped, Source};
 use grainstore_writer::{DatasetWriter, StreamError, StreamedSample};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::duplicates::Drops;
 use crate::feed::{Entry, EntryContent, Feed, LongSample, check};
 use crate::{ConvertError, Events, OnBad, Progress};
 
-/// One conversion's account.
+/// Packs the entries of one conversion.
 pub(crate) struct Packer<'a> {
     pub(crate) source: &'a dyn Source,
     pub(crate) writer: &'a mut DatasetWriter,
     pub(crate) events: &'a dyn Events,
     pub(crate) on_bad: OnBad,
     pub(crate) drops: &'a Drops,
-    /// Entries to pack or skip, those of an interrupted conversion included.
+    /// Entries to pack or skip, including those of an interrupted conversion.
     pub(crate) entries_max: u64,
     pub(crate) account: Account,
     pub(crate) progress: Progress,
@@ -33,9 +33,9 @@ pub(crate) struct Account {
     bad: Arc<Mutex<Vec<BadNote>>>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 struct BadNote {
-    /// Samples that were taken before it.
+    /// Number of samples that were packed before it.
     before: u64,
     path: String,
     why: String,
@@ -45,21 +45,22 @@ struct BadNote {
 }
 
 impl Account {
-    /// Reads the account back; only what was omitted among the first `samples` samples counts. `None` where the note is
-    /// no account.
+    /// Reads the account from the journal's note, as far as it concerns the first `samples` packed samples. `None`
+    /// where the note is not an account.
     pub(crate) fn restored(note: &Value, samples: u64) -> Option<Self> {
         let mut bad: Vec<BadNote> = serde_json::from_value(note.clone()).ok()?;
         bad.retain(|bad| bad.before < samples);
         Some(Self { bad: Arc::new(Mutex::new(bad)) })
     }
 
-    /// The note on the first `samples` samples.
+    /// The journal's note on the first `samples` packed samples.
     pub(crate) fn note(&self, samples: u64) -> Value {
-        let bad: Vec<BadNote> = self.lock().iter().filter(|bad| bad.before < samples).cloned().collect();
-        serde_json::to_value(bad).unwrap_or_default()
+        let bad = self.lock();
+        let before = bad.iter().filter(|bad| bad.before < samples);
+        before.map(|bad| json!({ "before": bad.before, "path": bad.path, "why": bad.why })).collect()
     }
 
-    /// Where among all that was taken or omitted the bad ones are, ascending.
+    /// The indexes of the bad samples among all that were packed or skipped, ascending.
     pub(crate) fn bad_places(&self) -> Vec<u64> {
         (0..).zip(self.lock().iter()).map(|(number, bad)| bad.before + number).collect()
     }
@@ -78,20 +79,20 @@ impl Account {
 }
 
 impl Packer<'_> {
-    /// Takes what the feed gives.
+    /// Packs the entries of `feed`.
     pub(crate) fn pack(&mut self, feed: &mut dyn Feed) -> Result<(), ConvertError> {
-        let mut dealt_with = self.progress.samples;
-        while dealt_with < self.entries_max {
+        let mut done_count = self.progress.samples;
+        while done_count < self.entries_max {
             let Some(entry) = feed.next(self.events)? else { break };
-            // A stream that was given up is reported like damage.
+            // Otherwise a stream that was stopped would be reported as damaged.
             check(self.events)?;
             if self.drops.contains(entry.id) {
-                pass_over(entry);
+                drain(entry);
                 continue;
             }
-            dealt_with += 1;
+            done_count += 1;
             self.take(entry)?;
-            self.progress.samples = dealt_with;
+            self.progress.samples = done_count;
             self.events.on_progress(self.progress);
             check(self.events)?;
         }
@@ -104,7 +105,7 @@ impl Packer<'_> {
                 self.progress.bytes += sample.payload.len() as u64;
                 Ok(self.writer.write(sample)?)
             }
-            EntryContent::Bad(bad) => self.leave_out(bad),
+            EntryContent::Bad(bad) => self.skip(bad),
             EntryContent::Long(long) => self.take_long(entry.id.part, long),
         }
     }
@@ -114,12 +115,12 @@ impl Packer<'_> {
         match long {
             LongSample::Streaming { sample, mut payload, .. } => {
                 self.stream(&path, &sample, &mut payload)?;
-                // Read to its end, or the part would not continue.
+                // The part continues only after the payload was read to its end.
                 let _ = io::copy(&mut payload, &mut io::sink());
                 Ok(())
             }
             LongSample::At(at) => match at.reopen(self.source, Layout::Packed) {
-                Err(bad) => self.leave_out(bad),
+                Err(bad) => self.skip(bad),
                 Ok((sample, _, mut samples)) => {
                     let path = samples.file().unwrap_or(path);
                     self.stream(&path, &sample, samples.payload())
@@ -141,14 +142,14 @@ impl Packer<'_> {
             Err(StreamError::Source(error)) => error.to_string(),
             Err(other) => other.to_string(),
         };
-        let place = RecordLocation {
+        let location = RecordLocation {
             name: Some(sample.key.clone()).filter(|key| !key.is_empty()),
             ..RecordLocation::default()
         };
-        self.leave_out(Bad::new(path, place, why, Reach::Sample))
+        self.skip(Bad::new(path, location, why, Reach::Sample))
     }
 
-    fn leave_out(&mut self, bad: Bad) -> Result<(), ConvertError> {
+    fn skip(&mut self, bad: Bad) -> Result<(), ConvertError> {
         if self.on_bad == OnBad::Stop {
             return Err(bad.into());
         }
@@ -160,14 +161,14 @@ impl Packer<'_> {
     }
 }
 
-/// A long sample that is not wanted is read to its end, or the part would not continue.
-fn pass_over(entry: Entry) {
+/// Reads a skipped long sample to its end; only then the part continues.
+fn drain(entry: Entry) {
     if let EntryContent::Long(LongSample::Streaming { mut payload, .. }) = entry.content {
         let _ = io::copy(&mut payload, &mut io::sink());
     }
 }
 
-/// A payload that reports how far it was read, and fails where the caller wants to stop.
+/// A payload that reports how much of it was read, and fails when the caller wants to stop.
 struct Watched<'a> {
     payload: &'a mut dyn Read,
     events: &'a dyn Events,

@@ -1,7 +1,7 @@
-//! What a conversion draws from its seed: the order of the samples, and the seed of the dataset's hash.
+//! Draws from the seed of a conversion: the order of the samples, and the seed of the dataset's hash.
 //!
-//! Both come from SplitMix64, each from a stream of its own, so that knowing the order reveals nothing simple about the
-//! hash. Whoever packs keys that strangers chose passes a secret seed: keys cannot then be made to collide.
+//! Both come from SplitMix64, each from a separate stream, so that knowing the order reveals nothing simple about the
+//! hash. A caller that packs keys chosen by strangers passes a secret seed, so that the keys cannot be made to collide.
 
 use grainstore_format::{SplitMix64, finalise, mix, to_usize};
 
@@ -29,7 +29,7 @@ pub(crate) fn permutation(count: usize, seed: u64) -> Vec<usize> {
     numbers
 }
 
-/// Shuffles `items` by draws from `seed`, in a stream of their own for each `number`.
+/// Shuffles `items` by draws from `seed`, with a separate stream for each `number`.
 pub(crate) fn shuffle<T>(items: &mut [T], seed: u64, number: u64) {
     let mut draws = draws(seed, finalise(GROUP_STREAM ^ number));
     for last in (1..items.len()).rev() {

@@ -1,12 +1,13 @@
-//! A source whose labels are numbered as those of a dataset that it is added to.
+//! A source whose labels are renumbered to match the dataset that it is added to.
 //!
 //! ```text
 //! dataset   class_names = [cat, dog]         label 0, 1
 //! source    class_names = [ant, dog]         label 0, 1  ->  2, 1
 //! result    class_names = [cat, dog, ant]
 //! ```
-//! A source without class names is taken to number the dataset's. A number that no name has is a bad sample; -1, with which
-//! some say that there is no label, stays. `split` and `split_names` are handled the same way.
+//! The numbers of a source without class names are taken for those of the dataset. A number without a name makes a bad
+//! sample. -1, which some datasets use for no label, is left unchanged. `split` and `split_names` are handled the same
+//! way.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -17,19 +18,19 @@ use grainstore_sources::{Bad, Blocks, Description, Layout, Reach, RecordLocation
 use grainstore_writer::StreamedSample;
 use serde_json::Value;
 
-/// Attributes that are numbers of names, and the user metadata that holds those.
+/// Attributes that are indexes of names, and the user metadata with the names.
 const NUMBERED: [(&str, &str); 2] = [("label", "class_names"), ("split", "split_names")];
 
 pub(crate) struct Relabelled<'a> {
     source: &'a dyn Source,
-    /// The source's, with the metadata of the result.
+    /// The description of the source, with the metadata of the result.
     description: Description,
     numberings: Vec<Numbering>,
 }
 
-/// What becomes of the numbers of an attribute.
+/// How the numbers of an attribute are changed.
 struct Numbering {
-    /// Its name, and its place among the attributes.
+    /// Its name, and its index among the attributes.
     name: &'static str,
     attribute: usize,
     /// For each number of the source, the number in the dataset.
@@ -37,10 +38,10 @@ struct Numbering {
 }
 
 impl<'a> Relabelled<'a> {
-    /// Compares the names of both; the dataset's come first, new ones behind them.
+    /// Compares the names of both. The dataset's names come first, new ones after them.
     ///
     /// # Errors
-    /// Where the dataset has no names for numbers that have some in the source.
+    /// Where the source has names for an attribute that has none in the dataset.
     pub(crate) fn new(source: &'a dyn Source, dataset: &Metadata) -> Result<Self, String> {
         let mut metadata =
             Metadata { schema: source.description().metadata.schema.clone(), user: dataset.user.clone() };
@@ -58,12 +59,12 @@ impl<'a> Relabelled<'a> {
                     numbers
                 }
                 (None, Some(_)) if dataset.schema.attributes().iter().any(is_named) => {
-                    let why = "those of the new samples have, so nobody can tell which numbers are the same";
+                    let why = "those of the new samples have, so it is unknown which numbers are the same";
                     return Err(format!(
                         "its numbers of \"{name}\" have no names ({list} of the user metadata), {why}"
                     ));
                 }
-                // Another schema, about which the writer reports what is wrong, or numbers without names in both.
+                // Either another schema, which the writer reports, or numbers without names in both.
                 (None, _) => continue,
             };
             numberings.push(Numbering { name, attribute, numbers });
@@ -77,21 +78,22 @@ fn names_in(metadata: &Metadata, list: &str) -> Option<Vec<Value>> {
     metadata.user.get(list)?.as_array().cloned()
 }
 
-/// Adds what is new to all names; returns the positions of `new` among them.
+/// Adds new names to `all`; returns the index of each name of `new` in it.
 fn merge(all: &mut Vec<Value>, new: Vec<Value>) -> Vec<i64> {
-    let mut places: HashMap<Value, i64> = HashMap::new();
-    for (place, name) in (0..).zip(all.iter()) {
-        places.entry(name.clone()).or_insert(place);
+    let mut numbers: HashMap<Value, i64> = HashMap::new();
+    let mut next = 0;
+    for name in all.iter() {
+        numbers.entry(name.clone()).or_insert(next);
+        next += 1;
     }
-    let mut next = (0..).nth(all.len()).unwrap_or(i64::MAX);
-    let place = |name: Value| {
-        *places.entry(name).or_insert_with_key(|name| {
+    let number_of = |name: Value| {
+        *numbers.entry(name).or_insert_with_key(|name| {
             all.push(name.clone());
             next += 1;
             next - 1
         })
     };
-    new.into_iter().map(place).collect()
+    new.into_iter().map(number_of).collect()
 }
 
 impl Source for Relabelled<'_> {
@@ -106,7 +108,7 @@ impl Source for Relabelled<'_> {
         if self.numberings.is_empty() {
             return Ok(samples);
         }
-        let path = self.description.parts.get(part).map_or(Path::new(""), |part| part.path.as_path());
+        let path = &self.description.parts[part].path;
         Ok(Box::new(RelabelledSamples { samples, path, numberings: &self.numberings }))
     }
     fn stamp(&self) -> u64 {
@@ -123,9 +125,9 @@ struct RelabelledSamples<'a> {
 impl RelabelledSamples<'_> {
     fn bad(&self, key: &[u8], why: String) -> Bad {
         let path = self.samples.file().unwrap_or_else(|| self.path.to_owned());
-        let place =
+        let location =
             RecordLocation { name: Some(key.to_vec()).filter(|key| !key.is_empty()), ..RecordLocation::default() };
-        Bad::new(&path, place, why, Reach::Sample)
+        Bad::new(&path, location, why, Reach::Sample)
     }
 }
 

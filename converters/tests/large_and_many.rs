@@ -1,4 +1,4 @@
-//! Files larger than memory should hold, and more files than should be open or waiting at a time.
+//! Files that are too large for memory, and too many files to be open at once.
 
 #![expect(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 

@@ -1,19 +1,19 @@
-//! Files that may be compressed: gzip, zlib and zstd are known by their first bytes, whatever the file's name.
+//! Files that may be compressed. Gzip, zlib and zstd are recognised by the first bytes, not by the file's name.
 
-use grainstore_host::open_regular;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
 use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
+use grainstore_host::open_regular;
 
-/// Bytes of a file that are asked for at once.
+/// Bytes of a file that are read at once.
 const BUFFER_LEN: usize = 1 << 20;
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// It is not.
+    /// Not compressed.
     None,
     /// RFC 1952, any number of members.
     Gzip,
@@ -24,8 +24,8 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// What a file begins with. Two bytes that look like zlib may be anything: a caller that expects a format
-    /// inside looks whether it is there.
+    /// The compression of a file that begins with `head`. Two bytes that look like zlib may be anything, so the caller
+    /// checks that the content is in the format that it expects.
     pub fn of(head: &[u8]) -> Self {
         match head {
             [0x1f, 0x8b, ..] => Self::Gzip,
@@ -64,8 +64,8 @@ fn is_zlib(cmf: u8, flg: u8) -> bool {
     (u32::from(cmf) * 256 + u32::from(flg)).is_multiple_of(31)
 }
 
-/// A file and how it is compressed. A regular file only: what looks like zlib is that where `is_inside` likes the first
-/// bytes of its content better than those of the file.
+/// Opens a regular file and finds how it is compressed. A file that looks like zlib counts as zlib only if `is_inside`
+/// accepts the first bytes of its content and not those of the file itself.
 ///
 /// # Errors
 /// Where it cannot be opened or read.
@@ -83,7 +83,7 @@ pub fn detect(path: &Path, is_inside: impl Fn(&[u8]) -> bool) -> io::Result<(Fil
     Ok((file, found))
 }
 
-/// The content of a file, decompressed as `compression` says, from its start.
+/// The content of a file from its start, decompressed.
 ///
 /// # Errors
 /// Where it cannot be opened.
@@ -92,7 +92,7 @@ pub fn open(path: &Path, compression: Compression) -> io::Result<Box<dyn Read + 
     compression.reader(BufReader::with_capacity(BUFFER_LEN, file))
 }
 
-/// The first bytes of what `head`, the first bytes of a compressed file, holds; as many as are available.
+/// Decompresses `head`, the first bytes of a compressed file, as far as possible.
 pub fn content_head(head: &[u8], compression: Compression) -> Vec<u8> {
     let mut content = Vec::new();
     if let Ok(reader) = compression.reader(Cursor::new(head.to_vec())) {
@@ -102,13 +102,13 @@ pub fn content_head(head: &[u8], compression: Compression) -> Vec<u8> {
     content
 }
 
-/// Bytes at a file's start that formats are known by.
+/// Bytes at a file's start by which formats are recognised.
 pub const HEAD_LEN: usize = 65536;
 
 /// The first bytes of a stream, 64 KiB or all.
 ///
 /// # Errors
-/// What the stream says.
+/// The error of the stream.
 pub fn head_of(stream: &mut dyn Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     stream.take(HEAD_LEN as u64).read_to_end(&mut head)?;

@@ -15,7 +15,7 @@ pub enum SourceError {
     /// The folder could not be listed.
     #[error(transparent)]
     Listing(#[from] ListingError),
-    /// A sample, or what is left of a file, cannot be read or understood.
+    /// A sample, or the rest of a part, cannot be read or understood.
     #[error("{0}")]
     Bad(Box<Bad>),
     /// The source cannot be used.
@@ -26,8 +26,8 @@ pub enum SourceError {
         /// What was found, and what was expected.
         why: Remark,
     },
-    /// A path cannot be looked at.
-    #[error("{}: cannot be looked at: {source}", shown_path(path))]
+    /// A file or folder cannot be opened or read.
+    #[error("{}: cannot be read: {source}", shown_path(path))]
     Path {
         /// The path.
         path: PathBuf,
@@ -48,9 +48,22 @@ pub enum SourceError {
     /// The schema of the data is not legal.
     #[error(transparent)]
     Format(#[from] FormatError),
+    /// Our own bookkeeping contradicts itself: a mistake in grainstore, not in the data.
+    #[error("internal error: {what}; please report it")]
+    Bug {
+        /// What is contradicted.
+        what: &'static str,
+    },
 }
 
 impl SourceError {
+    /// A state that this crate cannot reach.
+    #[cold]
+    pub(crate) fn bug(what: &'static str) -> Self {
+        debug_assert!(false, "{what}");
+        Self::Bug { what }
+    }
+
     /// What the caller can do about it.
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
@@ -58,7 +71,7 @@ impl SourceError {
             Self::Bad(bad) => bad.why.remedy.as_deref().cloned(),
             Self::Refused { why, .. } => why.remedy.as_deref().cloned(),
             Self::Format(error) => error.remedy(),
-            Self::Path { .. } | Self::KeyTooLong { .. } | Self::Threads(_) => None,
+            Self::Path { .. } | Self::KeyTooLong { .. } | Self::Threads(_) | Self::Bug { .. } => None,
         }
     }
 
@@ -72,7 +85,7 @@ impl SourceError {
     }
 }
 
-/// The first bytes of a path that is too long to be read.
+/// The first bytes of a path that is too long to be shown.
 fn shortened(path: &Path) -> String {
     let bytes = path.as_os_str().as_bytes();
     format!("{}...", escape_bytes(&bytes[..bytes.len().min(256)]))
@@ -88,35 +101,35 @@ impl From<Bad> for SourceError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListingError {
-    /// There is nothing under the given name.
+    /// The folder does not exist.
     #[error("{}: no such folder", shown_path(path))]
     MissingRoot {
-        /// The folder asked for.
+        /// The folder.
         path: PathBuf,
     },
-    /// The given name is a file or something else that is no folder.
+    /// The path is not a folder.
     #[error("{}: not a folder", shown_path(path))]
     NotAFolder {
-        /// The path asked for.
+        /// The path.
         path: PathBuf,
     },
-    /// A folder cannot be read, or a link leads nowhere.
+    /// A folder cannot be read, or the target of a link does not exist.
     #[error("{}: cannot be read (unreadable paths in all: {count})", shown_path(path))]
     Unreadable {
         /// The first unreadable path, in path order.
         path: PathBuf,
-        /// Number of unreadable paths, this one included.
+        /// Number of unreadable paths, including this one.
         count: usize,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The folder was read, and no file was found.
-    #[error("{}: no files in it or below it (other things ignored: {passed_over})", shown_path(path))]
+    /// The folder has no files.
+    #[error("{}: no files in it or below it (other things ignored: {ignored_count})", shown_path(path))]
     NoFiles {
-        /// The folder asked for.
+        /// The folder.
         path: PathBuf,
         /// Number of links to folders, special files and unreadable paths that were found.
-        passed_over: u64,
+        ignored_count: u64,
     },
 }
 

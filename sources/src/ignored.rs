@@ -7,7 +7,7 @@ use grainstore_format::shown_path;
 use crate::source::Description;
 use crate::{Bad, Blocks, Layout, SampleReader, Source};
 
-/// Files that are named; of the others only the number is reported.
+/// Files that are named in the warning; of the others only the number is given.
 const SHOWN_MAX: usize = 5;
 
 pub(crate) struct WithIgnored {
@@ -15,7 +15,7 @@ pub(crate) struct WithIgnored {
     description: Description,
 }
 
-/// Adds a warning that names `ignored`; `source` itself where there is none.
+/// Adds a warning that names the `ignored` files; returns `source` itself where there are none.
 pub(crate) fn with_ignored(source: Box<dyn Source>, ignored: &[PathBuf]) -> Box<dyn Source> {
     if ignored.is_empty() {
         return source;

@@ -1,17 +1,17 @@
-//! Other people's formats, read as samples: folders, TFRecord, tar, LMDB, Parquet, lists of places in files, streams.
+//! Reads samples from other formats: folders, TFRecord, tar, LMDB, Parquet, lists of byte ranges in files, and streams.
 //!
-//! A [`Source`] is foreign data, seen as parts of samples. [`open_source`] opens any of them, by content and not by
-//! name. A source knows one format and nothing of orders, threads, resuming and writing: that is `converters`.
+//! A [`Source`] is foreign data, divided into parts of samples. [`open_source`] opens any of them, by content and not
+//! by name. A source knows one format. Orders, threads, resuming and writing are the business of `converters`.
 //!
 //! ```
 //! use grainstore_sources::folder::{FolderOptions, FolderSource};
 //! use grainstore_sources::{Layout, Source, SourceError, SourceSample};
 //!
-//! let place = tempfile::tempdir()?;
-//! std::fs::create_dir(place.path().join("cat"))?;
-//! std::fs::write(place.path().join("cat/1.jpg"), b"not really a picture")?;
+//! let folder = tempfile::tempdir()?;
+//! std::fs::create_dir(folder.path().join("cat"))?;
+//! std::fs::write(folder.path().join("cat/1.jpg"), b"not really a picture")?;
 //!
-//! let source = FolderSource::open(place.path(), &FolderOptions::default())?;
+//! let source = FolderSource::open(folder.path(), &FolderOptions::default())?;
 //! let mut samples = source.open(0, 0, Layout::Packed).map_err(SourceError::from)?;
 //! let first = samples.next().map_err(SourceError::from)?;
 //! assert!(matches!(first, Some(SourceSample::Whole { sample, .. }) if sample.key == b"cat/1.jpg"));

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// Names of a dataset, and the names that they have in the source, in the order in which they were given.
+/// Names in the dataset and the corresponding names in the source, in the given order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mapping {
     key: Option<String>,
@@ -25,7 +25,7 @@ impl Mapping {
         self.key.as_deref()
     }
 
-    /// (name in the dataset, name in the source) of each field and attribute, the key not among them.
+    /// (name in the dataset, name in the source) of each field and attribute, without the key.
     pub fn targets(&self) -> &[(String, String)] {
         &self.targets
     }
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_empty_or_stands_twice_is_refused() {
+    fn empty_and_duplicate_names_are_refused() {
         for text in ["", "a=", "=a", "a,,b", "a=b,a=c", "key=a,key=b"] {
             assert!(text.parse::<Mapping>().is_err(), "{text}");
         }

@@ -1,4 +1,4 @@
-//! From what a user names to a source, whatever its format.
+//! Opens a source of any format from the paths that the user names.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -24,17 +24,17 @@ use crate::{Mapping, Remark, Source, SourceError};
 /// The format that the user names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum From {
-    /// Found out from their content.
+    /// Recognised by the content.
     #[default]
     Auto,
     /// Files of this format, or folders of such files.
     Format(Format),
-    /// Records of key and payload, each behind its length, on standard input.
+    /// Records of key and payload, each after its length, on standard input.
     Stream,
 }
 
 impl From {
-    /// The names of the kinds.
+    /// The names of the choices.
     pub const NAMES: [&'static str; 8] = ["auto", "folder", "tfrecord", "lmdb", "tar", "parquet", "list", "stream"];
     const ALL: [Self; 8] = [
         Self::Auto,
@@ -56,14 +56,14 @@ impl FromStr for From {
     }
 }
 
-/// How foreign data are read; what does not concern their format is refused or has no effect, as each field documents.
+/// How foreign data are read. An option of another format is refused, or has no effect where the field documents that.
 #[derive(Clone, Debug, Default)]
 pub struct SourceOptions {
-    /// What they are.
+    /// The format.
     pub from: From,
     /// Which names become which. Not for folders and lists.
     pub map: Mapping,
-    /// TFRecord: records are not taken apart.
+    /// TFRecord: records are stored whole, without decoding.
     pub raw: bool,
     /// LMDB: the named database.
     pub database: Option<String>,
@@ -73,17 +73,17 @@ pub struct SourceOptions {
     pub labels: Option<PathBuf>,
     /// Folder: what to do about folders that cannot be listed and links that lead nowhere.
     pub on_unreadable: OnUnreadable,
-    /// Threads that look.
+    /// Threads that list folders.
     pub jobs: Option<NonZeroUsize>,
     /// Standard input: whether to stop waiting for it. Asked several times a second, by any thread.
     pub stopped: Option<fn() -> bool>,
 }
 
-/// Opens what `named` stands for: files, folders, patterns (see [`shards::expand`](crate::shards::expand)), or `-` alone
-/// for standard input.
+/// Opens the data that `named` refers to: files, folders, patterns (see [`shards::expand`](crate::shards::expand)), or
+/// `-` alone for standard input.
 ///
 /// # Errors
-/// Where something is not there, cannot be read, or is not in the named format.
+/// Where something does not exist, cannot be read, or is not in the chosen format.
 pub fn open_source(named: &[PathBuf], options: &SourceOptions) -> Result<Box<dyn Source>, SourceError> {
     if let [only] = named
         && only == Path::new("-")
@@ -136,7 +136,7 @@ fn from_stdin(options: &SourceOptions) -> Result<Box<dyn Source>, SourceError> {
 }
 
 impl SourceOptions {
-    /// Everything here that decides what samples are, as text.
+    /// All options that affect the samples, as text.
     pub fn words(&self) -> String {
         let Self { map, raw, database, values, labels, .. } = self;
         let table = labels.as_ref().map(|path| file_stamp(path));
@@ -147,7 +147,7 @@ impl SourceOptions {
         FolderOptions { on_unreadable: self.on_unreadable, jobs: self.jobs, labels: self.labels.clone() }
     }
 
-    /// Refuses a setting that means nothing for the format.
+    /// Refuses a setting that does not apply to the format.
     fn check(&self, format: Format, path: &Path) -> Result<(), SourceError> {
         use SourceSetting::{Database, KeepWhole, Labels, Map, Values};
         let settings = [

@@ -1,4 +1,4 @@
-//! What foreign data are, by their content and not by their names.
+//! Recognises the format of foreign data by their content, not by their names.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::compressed::{Compression, content_head, detect, head_of};
 use crate::shards::files_in;
 use crate::{Remark, SourceError, lmdb, parquet, tar, tfrecord};
 
-/// Formats that data come in.
+/// The formats of foreign data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {
@@ -22,11 +22,12 @@ pub enum Format {
     Tar,
     /// Parquet files.
     Parquet,
-    /// Lists of byte ranges in files: only where the user names it, for a table may be anything.
+    /// Lists of byte ranges in files. Never recognised: the user has to name this format, because a table may be
+    /// anything.
     List,
 }
 
-/// Data whose format is known.
+/// Data whose format was recognised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recognised {
     /// The format.
@@ -50,7 +51,7 @@ impl Format {
         }
     }
 
-    /// What the first bytes of a file are, decompressed where they are compressed.
+    /// The format of a file that begins with `head`, decompressed where it is compressed.
     fn of_head(head: &[u8]) -> Option<Self> {
         let tests = [
             (parquet::recognises(head), Self::Parquet),
@@ -61,7 +62,7 @@ impl Format {
         tests.into_iter().find(|(is_it, _)| *is_it).map(|(_, format)| format)
     }
 
-    /// What a regular file holds; `None` where it is not of a known format.
+    /// The format of a regular file; `None` where it is not a known one.
     ///
     /// # Errors
     /// Where it cannot be read.
@@ -76,11 +77,11 @@ impl Format {
     }
 }
 
-/// Finds out what `paths` are: all folders of plain files, or all of one other format. A folder whose own files are
-/// shards stands for them, sorted by name.
+/// Recognises the format of `paths`: all are folders of plain files, or all are of one other format. A folder of shards
+/// is replaced by the shards, sorted by name.
 ///
 /// # Errors
-/// Where one cannot be read, is of no known format, or of another than the one before.
+/// Where one cannot be read, is not in a known format, or in another format than the one before.
 pub fn recognise(paths: &[PathBuf]) -> Result<Recognised, SourceError> {
     let mut all: Option<Recognised> = None;
     for path in paths {
@@ -97,7 +98,7 @@ pub fn recognise(paths: &[PathBuf]) -> Result<Recognised, SourceError> {
     all.ok_or_else(|| SourceError::refused(Path::new(""), "nothing was named"))
 }
 
-/// The shards of a format that was named by the user, in folders and among files.
+/// The shards of the format that the user named, in folders and among files.
 ///
 /// # Errors
 /// Where a folder cannot be listed, or has no file in it.
@@ -140,7 +141,8 @@ fn recognise_one(path: &Path) -> Result<Recognised, SourceError> {
     }
 }
 
-/// A folder is a folder of shards where its first file is one and no folder is in it; else its files are the samples.
+/// A folder is a folder of shards if it has no folders inside and at least one file of a known format among its first
+/// files; else its files are the samples.
 fn recognise_folder(path: &Path) -> Result<Recognised, SourceError> {
     let folder = || Ok(Recognised { format: Format::Folder, paths: vec![path.to_owned()], ignored: Vec::new() });
     if has_folders(path)? {
@@ -150,16 +152,16 @@ fn recognise_folder(path: &Path) -> Result<Recognised, SourceError> {
     let mut formats = Vec::with_capacity(files.len().min(1024));
     for file in &files {
         let format = Format::of_file(file)?;
-        // Many files that begin with none: pictures, not a README among shards.
+        // The first sixteen files are not shards: pictures, not a README among shards.
         if formats.len() == 16 && formats.iter().all(Option::is_none) {
             return folder();
         }
         formats.push(format);
     }
-    let Some(first) = formats.iter().flatten().next().copied() else { return folder() };
-    if let Some(other) = formats.iter().position(|format| format.is_some_and(|format| format != first)) {
-        let one = formats.iter().position(|format| *format == Some(first)).unwrap_or(0);
-        return Err(mixed(&files[other], formats[other].unwrap_or(first), &files[one], first));
+    let mut shards = files.iter().zip(&formats).filter_map(|(file, format)| Some((file, (*format)?)));
+    let Some((first_file, first)) = shards.next() else { return folder() };
+    if let Some((file, format)) = shards.find(|(_, format)| *format != first) {
+        return Err(mixed(file, format, first_file, first));
     }
     let mut paths = Vec::new();
     let mut ignored = Vec::new();

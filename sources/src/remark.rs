@@ -1,11 +1,11 @@
-//! What a source has to report: a sentence, and what the caller can do about it.
+//! A message of a source: a sentence, and what the caller can do about it.
 
 use std::fmt;
 
 use grainstore_format::Remedy;
 
-/// A sentence, or a part of one, about a source. It names no flag and no argument: the remedy does that in the words of
-/// each front end.
+/// A sentence, or a part of one, about a source. It never names a flag or an argument: each front end shows the remedy
+/// in its own words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remark {
     /// What was found, and what was expected.

@@ -1,4 +1,4 @@
-//! From what a user names to the files of a source: globs, ranges in braces, folders of shards.
+//! Expands the paths that a user names to files: globs, ranges in braces, folders of shards.
 
 use std::collections::HashSet;
 use std::fs;
@@ -9,11 +9,11 @@ use grainstore_format::shown_path;
 
 use crate::SourceError;
 
-/// Paths from all braces of a pattern at most.
+/// The largest number of paths from the braces of a pattern.
 const BRACE_MAX: usize = 1_000_000;
 
-/// The files and folders that `named` stand for: each as it is where it exists, else as a glob (`*`, `?`, `[a-z]`) or a
-/// range in braces (`train-{00000..00127}.tar`), in the order given; what a glob finds is sorted by name.
+/// The files and folders that `named` refers to. Each is a path if that exists, else a glob (`*`, `?`, `[a-z]`) or a
+/// range in braces (`train-{00000..00127}.tar`). The order is the given one; the results of a glob are sorted by name.
 ///
 /// # Errors
 /// Where one matches nothing.
@@ -36,15 +36,15 @@ pub fn expand(named: &[PathBuf]) -> Result<Vec<PathBuf>, SourceError> {
     Ok(found)
 }
 
-/// A file that is named twice would be packed twice.
+/// Refuses a file that is named twice: it would be packed twice.
 fn check_distinct(paths: &[PathBuf]) -> Result<(), SourceError> {
     let mut seen = HashSet::with_capacity(paths.len());
     let twice = paths.iter().find(|path| !seen.insert(fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())));
     twice.map_or(Ok(()), |path| Err(refused(path, "it is named twice")))
 }
 
-/// The regular files in a folder that may be shards, sorted by name: not those that begin with `.` or `_`, as logs and
-/// markers do. Folders in it are not looked into.
+/// The regular files in a folder that may be shards, sorted by name. Names that begin with `.` or `_`, such as logs and
+/// markers, are ignored, and so are folders.
 ///
 /// # Errors
 /// Where it cannot be listed.
@@ -85,7 +85,7 @@ fn braces(path: &Path) -> Result<Vec<PathBuf>, SourceError> {
     if to < from || to - from >= BRACE_MAX as u64 {
         return Err(too_many());
     }
-    // A pattern looks into folders for each name, so there are fewer of those.
+    // A glob lists folders for each path, so fewer of these are allowed.
     let count_max = if has_glob(path) { BRACE_MAX / 1000 } else { BRACE_MAX };
     let mut paths = Vec::new();
     for number in from..=to {
@@ -95,7 +95,7 @@ fn braces(path: &Path) -> Result<Vec<PathBuf>, SourceError> {
             return Err(too_many());
         }
     }
-    // A gap in a range is a shard that is missing.
+    // A gap in a range is a missing shard.
     if let Some(missing) = paths.iter().find(|path| !has_glob(path) && fs::symlink_metadata(path).is_err()) {
         return Err(refused(missing, &format!("there is no such file; {} names it", shown_path(path))));
     }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn globs_and_ranges_stand_for_files_in_order() {
+    fn globs_and_ranges_expand_to_files_in_order() {
         let folder = shards();
         let expanded = |pattern: &str| expand(&[folder.path().join(pattern)]).map(|found| names(found, folder.path()));
         assert_eq!(expanded("a-*.tar").unwrap(), ["a-08.tar", "a-09.tar", "a-10.tar"]);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_for_nothing_is_refused_by_name() {
+    fn a_pattern_without_matches_is_refused_by_name() {
         let folder = shards();
         let error = |pattern: &str| expand(&[folder.path().join(pattern)]).unwrap_err().to_string();
         assert!(error("c-*.tar").contains("nothing matches it"), "{}", error("c-*.tar"));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_shards_has_the_files_that_are_no_markers() {
+    fn a_folder_of_shards_has_the_files_that_are_not_markers() {
         let folder = shards();
         let files = files_in(folder.path()).unwrap();
         assert_eq!(names(files, folder.path()), ["a-08.tar", "a-09.tar", "a-10.tar", "b.tar", "x[1].tar"]);

@@ -1,10 +1,11 @@
-//! The interface between other people's formats and the work of packing, adopting and listing them.
+//! The interface between foreign formats and the code that packs, adopts and lists them.
 //!
-//! A [`Source`] is a list of parts (shards, key ranges, row groups) that can be read independently, and each part a
-//! stream of samples. A source that can begin anywhere also has the places of its samples ([`Blocks`]): they are read
-//! in any order, by many threads, and an interrupted conversion resumes without reading what it has.
+//! A [`Source`] is a list of parts (shards, key ranges, row groups) that can be read independently. Each part is a
+//! stream of samples. A source that can be read from any sample also has the positions of its samples ([`Blocks`]).
+//! Then many threads can read them in any order, and an interrupted conversion resumes without reading the first
+//! samples again.
 //!
-//! A source knows one format and nothing of orders, threads, resuming and writing: grainstore-converters does that.
+//! A source knows one format. Orders, threads, resuming and writing are the business of grainstore-converters.
 
 use std::fmt;
 use std::io::Read;
@@ -17,20 +18,23 @@ use xxhash_rust::xxh64::Xxh64;
 
 use crate::Remark;
 
-/// A sample of more bytes is not held in memory but streamed: 64 MiB.
+/// Longer samples are streamed and not held in memory: 64 MiB.
 pub const WHOLE_LEN_MAX: u64 = 64 << 20;
 
 /// Foreign data, read as parts of samples. The same data give the same samples each time, in the same order.
 ///
-/// A source is a [`Description`], which is complete once the source is open, and three things that read: where the
+/// A source is a [`Description`], which is complete once the source is open, and three functions that read: where the
 /// samples are, the samples, and whether the data are still the same. A wrapper has a description of its own.
+///
+/// `part` is an index into [`Description::parts`]. With any other, a source returns an error or panics.
 pub trait Source: Send + Sync {
     /// What the data are.
     fn description(&self) -> &Description;
 
     /// Where the samples of a part are, in order; `None` where they can only be read from the first to the last.
     ///
-    /// A location that makes no sense is a block of one sample, the last one: opening that block gives the reason.
+    /// If damage hides the samples that follow, it is the last block, of one sample: opening that block reports the
+    /// reason.
     ///
     /// # Errors
     /// Where the part cannot be opened or read.
@@ -42,12 +46,12 @@ pub trait Source: Send + Sync {
     /// Where it cannot be opened.
     fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn SampleReader + '_>, Bad>;
 
-    /// A hash of the paths, lengths and times of the data as they are now. An interrupted conversion is resumed only
-    /// where it is the same. [`stamp_of_parts`] is the hash of the parts' files.
+    /// A hash of the current paths, lengths and times of the data. An interrupted conversion is resumed only if the
+    /// hash is the same. [`stamp_of_parts`] is the hash of the parts' files.
     fn stamp(&self) -> u64;
 }
 
-/// What a source is: all that is known of it before its samples are read.
+/// Everything that is known about a source before its samples are read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Description {
     /// The format, for the user: "folder", "TFRecord".
@@ -58,21 +62,21 @@ pub struct Description {
     pub metadata: Metadata,
     /// The parts, in source order; at least one.
     pub parts: Vec<SourcePart>,
-    /// Whether every sample has a key; otherwise none has.
+    /// Whether every sample has a key; otherwise no sample has one.
     pub is_keyed: bool,
     /// Whether no two samples can have the same key.
     pub has_distinct_keys: bool,
     /// Whether it can be read only once, from its start to its end.
     pub is_once: bool,
-    /// Whether [`Source::blocks`] reads nothing, so that it is used in source order too.
+    /// Whether [`Source::blocks`] reads no data, so that blocks are used in source order too.
     pub is_listed: bool,
     /// Whether the samples of every part come in the order of their bytes in its file.
     pub ascends: bool,
     /// Why its files cannot be adopted, in words that end a sentence; `None` where they can.
     pub not_adoptable: Option<Remark>,
-    /// What the user should know about how the data were understood, a sentence each.
+    /// Notes for the user on how the data were interpreted, a sentence each.
     pub notes: Vec<Remark>,
-    /// What the user should not overlook, such as links that were not followed; a sentence each.
+    /// Warnings for the user, such as links that were not followed; a sentence each.
     pub warnings: Vec<Remark>,
     /// What was skipped before any sample was read, such as a folder that cannot be listed.
     pub skipped: Vec<Skipped>,
@@ -113,39 +117,39 @@ pub fn stamp_of_parts(parts: &[SourcePart]) -> u64 {
     hash.digest()
 }
 
-/// The samples of a part, one after the other.
+/// Reads the samples of a part in order.
 pub trait SampleReader {
-    /// The next sample; `None` at the end. After a [`Bad`] that is not [`Reach::Rest`], the one behind it.
+    /// The next sample; `None` at the end. After a [`Bad`] that is not [`Reach::Rest`], the sample after it.
     ///
     /// # Errors
     /// Where a sample cannot be read or understood.
     fn next(&mut self) -> Result<Option<SourceSample>, Bad>;
 
-    /// Bytes of the next sample, where they are known before it is read.
+    /// Length of the next sample in bytes, where it is known before the sample is read.
     fn ahead_len(&mut self) -> Option<u64> {
         None
     }
 
-    /// The file of the sample that came last, where it is not the part's.
+    /// The file of the last sample, where it is not the part's.
     fn file(&self) -> Option<PathBuf> {
         None
     }
 
-    /// The payload of the [`SourceSample::Long`] that came last, to be read before the next one is asked for.
+    /// The payload of the last [`SourceSample::Long`]. The caller reads it before it calls [`Self::next`] again.
     fn payload(&mut self) -> &mut dyn Read;
 }
 
 /// A sample of a source.
 #[derive(Debug)]
 pub enum SourceSample {
-    /// It is here.
+    /// In memory.
     Whole {
         /// The sample.
         sample: Sample,
         /// In [`Layout::InPlace`], where its payload begins in the part's file, in bytes; else 0.
         offset: u64,
     },
-    /// It has more than [`WHOLE_LEN_MAX`] bytes: [`SampleReader::payload`] gives them.
+    /// More than [`WHOLE_LEN_MAX`] bytes, which [`SampleReader::payload`] reads.
     Long {
         /// The sample without its bytes.
         sample: StreamedSample,
@@ -159,26 +163,26 @@ pub enum SourceSample {
 pub enum Layout {
     /// Its fields, one after the other, in the order of the schema, and nothing else.
     Packed,
-    /// One byte range of the part's file, unchanged; the fields are in it, with what the file has between them.
+    /// One byte range of the part's file, unchanged: the fields, and what the file has between them.
     InPlace,
 }
 
 /// A part of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourcePart {
-    /// The file, or the folder, that it is in.
+    /// Its file or folder.
     pub path: PathBuf,
-    /// Bytes that are read of it; 0 where that is unknown.
+    /// Bytes that are read; 0 where that is unknown.
     pub len: u64,
-    /// Number of its samples, bad ones included, where that is known before they are read.
+    /// Number of its samples, including bad ones, where it is known before they are read.
     pub sample_count: Option<u64>,
 }
 
 /// Where the samples of a part are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Blocks {
-    /// Every sample by itself: the position of sample i is i. For samples that are files, so nothing is won by
-    /// reading neighbours together.
+    /// Every sample by itself: the position of sample i is i. For samples that are files: reading neighbours together
+    /// would not be faster.
     Each(u64),
     /// Runs of neighbours.
     Runs(Vec<SourceBlock>),
@@ -189,9 +193,9 @@ pub enum Blocks {
 pub struct SourceBlock {
     /// What [`Source::open`] takes; any number that the source understands.
     pub position: u64,
-    /// Bytes of these samples, about.
+    /// Approximate length of these samples in bytes.
     pub len: u64,
-    /// Number of samples; a bad one counts.
+    /// Number of samples, including bad ones.
     pub sample_count: u32,
 }
 
@@ -214,23 +218,23 @@ pub struct Bad {
     pub reach: Reach,
 }
 
-/// A place in a file, as far as it is known.
+/// A location in a file, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordLocation {
     /// Number of the record, member, row or line, from 0.
     pub record: Option<u64>,
     /// Bytes from the start of the file, or of its content where it is compressed.
     pub offset: Option<u64>,
-    /// Its key or name.
+    /// The key of the sample or the name of the member.
     pub name: Option<Vec<u8>>,
 }
 
-/// How much a [`Bad`] place costs.
+/// How much is lost with a [`Bad`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// One sample.
     Sample,
-    /// All that follows in the part.
+    /// The rest of the part.
     Rest,
 }
 
@@ -259,7 +263,7 @@ pub(crate) fn file_stamp(path: &Path) -> u64 {
 }
 
 impl BlockBuilder {
-    /// Bytes at which a block takes no more samples.
+    /// Bytes at which a block is full.
     pub const RUN_LEN: u64 = 1 << 20;
     /// Bytes from which a sample is a block of its own.
     pub const ALONE_LEN: u64 = 64 << 10;
@@ -287,9 +291,15 @@ impl BlockBuilder {
 }
 
 impl Bad {
-    /// A bad place in a file.
+    /// An error at a location in a file.
     pub fn new(path: &Path, location: RecordLocation, why: impl Into<Remark>, reach: Reach) -> Self {
         Self { path: path.to_owned(), location, why: why.into(), reach }
+    }
+
+    /// A part that the source does not have.
+    pub(crate) fn no_part(source: &Description, part: usize) -> Self {
+        let why = format!("there is no part {part}");
+        Self::new(&source.first_path(), RecordLocation::default(), why, Reach::Rest)
     }
 
     /// A file that cannot be opened or read.

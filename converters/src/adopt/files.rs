@@ -1,4 +1,4 @@
-//! The files that are adopted, and what the manifest calls them.
+//! The files that are adopted, and their names in the manifest.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::{ConvertError, OnBad};
 /// A file and its parts.
 pub(super) struct OwnFile {
     pub(super) path: PathBuf,
-    /// As the manifest names it.
+    /// Its name in the manifest.
     pub(super) name: String,
     pub(super) number: usize,
     pub(super) parts: Vec<usize>,
@@ -27,7 +27,7 @@ pub(super) struct AdoptedFiles {
 
 impl AdoptedFiles {
     /// # Errors
-    /// Where one cannot be found, or is where the dataset may not point.
+    /// Where one cannot be found, or is in a folder that the dataset may not refer to.
     pub(super) fn of(source: &dyn Source, destination: &Path, options: &AdoptOptions) -> Result<Self, ConvertError> {
         let mut found = Self { files: Vec::new(), skipped: Vec::new() };
         let home = home_of(destination)?;
@@ -58,13 +58,13 @@ impl AdoptedFiles {
     }
 }
 
-/// The folder that the dataset is to be in, links followed.
+/// The folder of the new dataset, with links resolved.
 fn home_of(destination: &Path) -> Result<PathBuf, ConvertError> {
     let parent = grainstore_host::directory_of(destination);
     fs::canonicalize(parent).map_err(|source| ConvertError::NoParent { path: parent.to_owned(), source })
 }
 
-/// The path of a file as seen from the dataset's directory, links followed: `../x` beside it, absolute elsewhere.
+/// The path of a file in the manifest, with links resolved: `../x` beside the dataset, absolute elsewhere.
 fn manifest_name(path: &Path, real: PathBuf, home: &Path, allow_external: bool) -> Result<String, ConvertError> {
     let named = match real.strip_prefix(home) {
         Ok(inside) => Path::new("..").join(inside),

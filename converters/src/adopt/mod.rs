@@ -1,31 +1,31 @@
-//! Makes a dataset of files that stay where they are: its index, and no copy.
+//! Makes a dataset of files that stay where they are: it writes an index and copies nothing.
 //!
 //! ```text
 //! one file:       threads read ahead -- samples in order --> its rows --> 00000.idx
 //! several files:  a thread each      -- samples in order --> its rows --> 0000N.idx
 //! ```
-//! A row is a sample without its bytes: where they are, and what they sum to. A file whose samples do not come in its
-//! order has its rows gathered and sorted first.
+//! A row is a sample without its bytes: their byte range and their checksum. Where the samples of a file do not come in
+//! the order of their bytes, its rows are collected and sorted first.
 
+mod adoption;
 mod files;
 mod rows;
-mod work;
 
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+use adoption::Adoption;
 use files::AdoptedFiles;
 use grainstore_format::{Alignment, ChunkSize, Geometry};
 use grainstore_sources::{Skipped, Source};
 use grainstore_writer::{ExternalWriter, FinishedExternal, Summary, WriterOptions};
-use work::Adoption;
 
 use crate::{ConvertError, Events, OnBad, check_destination, hash_seed};
 
 /// How files are adopted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdoptOptions {
-    /// The seed that the dataset's key hash is drawn from.
+    /// The seed of the dataset's key hash.
     pub seed: u64,
     /// The unit that epochs read in.
     pub chunk_size: ChunkSize,
@@ -35,7 +35,7 @@ pub struct AdoptOptions {
     pub allow_external: bool,
     /// Threads that read; one for each core where `None`.
     pub jobs: Option<NonZeroUsize>,
-    /// Whether a dataset that already exists under the name is replaced, once the new one is whole.
+    /// Whether an existing dataset is replaced, once the new one is complete.
     pub overwrite: bool,
 }
 
@@ -62,12 +62,12 @@ pub struct AdoptSummary {
     pub skipped: Vec<Skipped>,
 }
 
-/// Makes the dataset `destination` of the samples of `source`, which stay where they are. They are read once, for their
-/// checksums.
+/// Makes the dataset `destination` from the samples of `source`, which stay where they are. They are read once, for
+/// their checksums.
 ///
 /// # Errors
-/// Where the source's samples are not in its files as they are, a file is outside the destination's folder, is
-/// no regular file or changes meanwhile, and as [`convert`](crate::convert). Nothing is left then.
+/// Where samples are not byte ranges of the source's files; where a file is outside the destination's folder, is not a
+/// regular file or is written to meanwhile; and as [`convert`](crate::convert). Nothing is left on disk then.
 pub fn adopt(
     source: &dyn Source,
     destination: &Path,
@@ -84,8 +84,8 @@ pub fn adopt(
     let AdoptedFiles { files, mut skipped } = AdoptedFiles::of(source, destination, options)?;
     let writer = ExternalWriter::create(destination, options.for_writer(source))?;
     let adopted = Adoption::new(source, &writer, options).adopt(&files, events)?;
-    let (finished, left_out): (Vec<_>, Vec<_>) = adopted.into_iter().unzip();
-    skipped.extend(left_out.into_iter().flatten());
+    let (finished, skipped_by_file): (Vec<_>, Vec<_>) = adopted.into_iter().unzip();
+    skipped.extend(skipped_by_file.into_iter().flatten());
     let finished: Vec<FinishedExternal> = finished.into_iter().flatten().collect();
     if finished.is_empty() && !skipped.is_empty() {
         return Err(ConvertError::NothingReadable { path: first, count: skipped.len() as u64 });

@@ -1,4 +1,4 @@
-//! The samples of one file on their way into its index.
+//! Writes the samples of one file into its index.
 
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -16,14 +16,14 @@ const PIECE_LEN: usize = 1 << 20;
 /// The result of a file: its index, unless it has no samples, and what was skipped.
 pub(super) type Adopted = (Option<FinishedExternal>, Vec<Skipped>);
 
-/// Hears how many bytes of a long sample were read, and may stop it.
+/// Called with the number of bytes read of a long sample; an error stops reading.
 pub(super) type Watch<'a> = &'a dyn Fn(u64) -> Result<(), ConvertError>;
 
 pub(super) struct IndexRows<'a> {
     pub(super) path: &'a Path,
     pub(super) on_bad: OnBad,
     segment: ExternalSegment,
-    /// Where samples do not come in the order of the file: gathered, then sorted.
+    /// Where samples do not come in the order of the file: all rows so far, to be sorted.
     gathered: Option<Vec<ExternalSample>>,
     skipped: Vec<Skipped>,
 }
@@ -33,7 +33,7 @@ impl<'a> IndexRows<'a> {
         Self { path, on_bad, segment, gathered: (!in_order).then(Vec::new), skipped: Vec::new() }
     }
 
-    /// Takes a sample; returns how many bytes it has.
+    /// Adds a sample; returns its length in bytes.
     pub(super) fn whole(&mut self, sample: Sample, offset: u64) -> Result<u64, ConvertError> {
         let Sample { key, attributes, payload, fields } = sample;
         let len = payload.len() as u64;
@@ -41,7 +41,7 @@ impl<'a> IndexRows<'a> {
         Ok(len)
     }
 
-    /// Takes a sample that is read through, for its checksum; returns how many bytes it has.
+    /// Adds a long sample, which is read for its checksum; returns its length in bytes.
     pub(super) fn long(
         &mut self,
         sample: StreamedSample,
@@ -51,12 +51,12 @@ impl<'a> IndexRows<'a> {
     ) -> Result<u64, ConvertError> {
         let StreamedSample { key, attributes, fields, len } = sample;
         let lost = |why: String| {
-            let place = RecordLocation {
+            let location = RecordLocation {
                 offset: Some(offset),
                 name: Some(key.clone()).filter(|key| !key.is_empty()),
                 record: None,
             };
-            Bad::new(self.path, place, why, Reach::Sample)
+            Bad::new(self.path, location, why, Reach::Sample)
         };
         let mut hasher = crc32fast::Hasher::new();
         let mut read_len = 0_u64;
@@ -77,14 +77,14 @@ impl<'a> IndexRows<'a> {
             }
         }
         if read_len != len {
-            let bad = lost(format!("a sample of {len} bytes was here, {read_len} of them are left"));
+            let bad = lost(format!("a sample of {len} bytes was here, now it has {read_len}"));
             return self.bad(bad).map(|()| 0);
         }
         self.push(ExternalSample { offset, len, crc: hasher.finalize(), key, attributes, fields })?;
         Ok(len)
     }
 
-    /// Skips a bad sample, or returns its error, as the options say.
+    /// Skips a bad sample or returns its error, depending on the options.
     pub(super) fn bad(&mut self, bad: Bad) -> Result<(), ConvertError> {
         if self.on_bad == OnBad::Stop {
             return Err(bad.into());
@@ -93,7 +93,7 @@ impl<'a> IndexRows<'a> {
         Ok(())
     }
 
-    /// Writes the index; a file without samples gets none.
+    /// Writes the index; a file without samples has none.
     pub(super) fn finish(mut self, file: ExternalFile) -> Result<Adopted, ConvertError> {
         for row in self.gathered.take().into_iter().flat_map(sorted) {
             self.push(row)?;
@@ -114,7 +114,7 @@ impl<'a> IndexRows<'a> {
     }
 }
 
-/// In the order of the file; a sample without bytes comes before the one that begins where it is.
+/// Sorts rows by their bytes in the file; an empty sample comes before the sample at the same offset.
 fn sorted(mut rows: Vec<ExternalSample>) -> Vec<ExternalSample> {
     rows.sort_by_key(|row| (row.offset, row.len));
     rows

@@ -1,17 +1,17 @@
-//! The samples of a source in the order in which they are to be stored, read ahead by many threads.
+//! Reads the samples of a source in the order in which they are stored, ahead and with many threads.
 //!
 //! ```text
-//! can be read anywhere:   blocks -> units, in order or permuted -> threads -> window -> (groups, shuffled) -> entries
-//! can only be streamed:   parts, in order or permuted -> a thread each -> (taken in turn, window shuffled) -> entries
+//! random access:   blocks -> units, in order or permuted -> threads -> ordered queue -> (groups, shuffled) -> entries
+//! sequential:      parts, in order or permuted -> a thread each -> (sixteen in turn -> shuffling window) -> entries
 //! ```
 //!
-//! What comes out depends on the source, the order and the seed alone, never on threads or time. Bounds of memory are
-//! beside the constants that set them.
+//! The entries depend only on the source, the order and the seed, never on threads or time. The constants that bound
+//! memory have comments with the bounds.
 
-mod lanes;
 mod order;
-mod stream;
-mod units;
+mod part_stream;
+mod random_access;
+mod sequential;
 mod warm;
 
 use std::io::Read;
@@ -25,17 +25,17 @@ use crate::{ConvertError, Events, Order};
 
 pub(crate) use order::PackingOrder;
 
-/// Threads that read where nothing else was asked for. They wait for the device most of the time, so their number
-/// does not depend on that of the cores.
+/// Default number of threads that read. They wait for the device most of the time, so their number does not depend on
+/// the number of cores.
 const READERS: usize = 16;
 /// How long to wait for a sample before the caller is asked again whether to stop.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// A sample's place in its source: this is the order of the source.
+/// A sample's position in its source. Ids are sorted in the order of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Id {
     pub(crate) part: usize,
-    /// Number in the part; bad samples count.
+    /// Index in the part, counting bad samples.
     pub(crate) index: u64,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Entry {
 }
 
 pub(crate) enum EntryContent {
-    /// With the place of its payload in the part's file, in bytes, where it is read unchanged.
+    /// A sample, and the offset of its payload in the part's file for [`Layout::InPlace`].
     Whole(Sample, u64),
     Long(LongSample),
     Bad(Bad),
@@ -54,13 +54,13 @@ pub(crate) enum EntryContent {
 
 /// A sample that is not held in memory.
 pub(crate) enum LongSample {
-    /// To be opened again.
+    /// To be opened again at this location.
     At(At),
     /// Being streamed; the payload must be read before the part continues.
     Streaming { sample: StreamedSample, offset: u64, payload: Box<dyn Read + Send> },
 }
 
-/// The location of a long sample: a position, and the number of samples to skip from there.
+/// The location of a long sample: a position to open, and the number of samples to skip from there.
 #[derive(Clone, Copy)]
 pub(crate) struct At {
     pub(crate) part: usize,
@@ -69,7 +69,7 @@ pub(crate) struct At {
 }
 
 impl At {
-    /// The sample, the place of its payload in the part's file, and what gives its bytes.
+    /// Opens the sample: the sample, the offset of its payload in the part's file, and a reader of its bytes.
     pub(crate) fn reopen<'a>(
         self,
         source: &'a dyn Source,
@@ -98,7 +98,7 @@ impl At {
     }
 }
 
-/// Entries, one after the other.
+/// Returns entries in order.
 pub(crate) trait Feed {
     /// The next one; `None` at the end.
     ///
@@ -107,7 +107,7 @@ pub(crate) trait Feed {
     fn next(&mut self, events: &dyn Events) -> Result<Option<Entry>, ConvertError>;
 }
 
-/// How the samples of a source are brought in an order, for the user.
+/// How well the samples are mixed, for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mixing {
@@ -123,8 +123,8 @@ pub enum Mixing {
 }
 
 impl PackingOrder {
-    /// Hands the entries to `consume`; the first `skip` that `counts` accepts are skipped, without being read where
-    /// the source allows it.
+    /// Calls `consume` with a feed of the entries, without those of `skip`, which are not even read where the source
+    /// has random access.
     pub(crate) fn feed<R>(
         &self,
         source: &dyn Source,
@@ -133,8 +133,8 @@ impl PackingOrder {
         consume: impl FnOnce(&mut dyn Feed) -> Result<R, ConvertError>,
     ) -> Result<R, ConvertError> {
         match self {
-            Self::Units(plan) => units::feed(source, plan, how, skip, consume),
-            Self::Streams(plan) => stream::feed(source, plan, how, skip, consume),
+            Self::Units(plan) => random_access::feed(source, plan, how, skip, consume),
+            Self::Streams(plan) => sequential::feed(source, plan, how, skip, consume),
         }
     }
 }
@@ -157,10 +157,10 @@ impl How {
 #[derive(Clone, Copy)]
 pub(crate) struct Skip<'a> {
     pub(crate) count: u64,
-    /// Which of the counted were bad then, as numbers among them, ascending. A stream that is read again has to be bad
-    /// at the same places, or what comes behind them is not what came then.
+    /// Which of these entries were bad, as indexes among them, ascending. A stream that is read again must be bad at
+    /// the same indexes, otherwise the entries after them would differ.
     pub(crate) bad_places: &'a [u64],
-    /// Whether an entry is one of the counted.
+    /// Whether an entry counts: duplicates that are skipped do not.
     pub(crate) counts: &'a dyn Fn(Id) -> bool,
 }
 
@@ -168,7 +168,7 @@ impl Skip<'_> {
     pub(crate) const NOTHING: Self = Skip { count: 0, bad_places: &[], counts: &|_| true };
 }
 
-/// Bytes of memory that a sample takes, about.
+/// Approximate bytes of memory that a sample takes.
 pub(crate) fn memory_len(sample: &Sample) -> u64 {
     let lists = size_of_val(sample.attributes.as_slice()) + size_of_val(sample.fields.as_slice());
     (size_of::<Entry>() + sample.key.len() + sample.payload.len() + lists) as u64
@@ -178,7 +178,7 @@ pub(crate) fn check(events: &dyn Events) -> Result<(), ConvertError> {
     if events.cancelled() { Err(ConvertError::Interrupted) } else { Ok(()) }
 }
 
-/// The seed of an order, where it is drawn.
+/// The seed of a shuffled order.
 pub(crate) fn seed_of(order: Order) -> Option<u64> {
     match order {
         Order::Shuffled { seed } => Some(seed),

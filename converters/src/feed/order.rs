@@ -1,9 +1,9 @@
 //! Which samples are read together, and in which order: units of neighbours, or whole parts.
 //!
-//! A unit is a block of the source. Shuffled, the units are permuted, every order equally likely. Where units have
-//! several samples, they are gathered in groups, 128 MiB of consecutive units of that order, and the samples of a group
-//! are shuffled together: a stored chunk then holds samples of about a hundred places, for the price of sequential
-//! reading. Where every unit is one sample, the permutation is all there is to do.
+//! A unit is a block of the source. In a shuffled order the units are permuted, and every permutation is equally
+//! likely. Where units have several samples, consecutive units of the permutation form a group of 128 MiB, and the
+//! samples of a group are shuffled together. So a stored chunk has samples from about a hundred units, while the source
+//! is read in large pieces. Where every unit is one sample, the permutation is enough.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,8 +20,8 @@ use crate::{ConvertError, Events, Order, Progress, random};
 /// How often the caller is asked whether to stop during a scan of the source.
 const SCAN_PATIENCE: Duration = Duration::from_millis(20);
 
-/// Bytes of units whose samples are shuffled together. Twice as much is held: one group is gathered while the next is
-/// read ahead.
+/// Bytes of units whose samples are shuffled together. Twice as much is in memory: one group is collected while the
+/// next is read ahead.
 const GROUP_LEN: u64 = 128 << 20;
 
 /// How a source is read.
@@ -33,7 +33,7 @@ pub(crate) enum PackingOrder {
 /// Parts that are streamed, in this order.
 pub(crate) struct PartOrder {
     pub(crate) parts: Vec<usize>,
-    /// Where the window draws from; `None` where nothing is shuffled.
+    /// The seed of the shuffling window; `None` where nothing is shuffled.
     pub(crate) seed: Option<u64>,
 }
 
@@ -41,17 +41,17 @@ pub(crate) struct PartOrder {
 pub(crate) struct UnitOrder {
     parts: Vec<PartUnits>,
     unit_count: usize,
-    /// The numbers of the units in source order; `None` where that is the order.
+    /// The permutation of the units; `None` where they are read in source order.
     order: Option<Vec<usize>>,
     grouped: Option<u64>,
 }
 
 /// The units of one part.
 struct PartUnits {
-    /// Units of the parts before.
+    /// Number of units in the parts before.
     first: usize,
     blocks: Blocks,
-    /// Samples of the part before each block; empty where each is one.
+    /// For each block, the number of samples before it in the part; empty where every unit is one sample.
     starts: Vec<u64>,
 }
 
@@ -63,22 +63,22 @@ pub(crate) struct ReadUnit {
     /// The first sample.
     pub(crate) id: Id,
     pub(crate) sample_count: u64,
-    /// Bytes, about; `None` where they are known only when it is opened.
+    /// Approximate length in bytes; `None` where it is known only when the unit is opened.
     pub(crate) len: Option<u64>,
 }
 
-/// Bytes that a sample takes beside its payload, about.
+/// Approximate bytes that a sample takes besides its payload.
 const SAMPLE_LEN: u64 = 200;
 
 impl ReadUnit {
-    /// Bytes of memory that its samples take, about.
+    /// Approximate bytes of memory that its samples take.
     pub(crate) fn memory_len(&self) -> Option<u64> {
         self.len.map(|len| len.saturating_add(self.sample_count.saturating_mul(SAMPLE_LEN)))
     }
 }
 
 impl PackingOrder {
-    /// Looks through the source where its order asks for that.
+    /// Scans the source where the order needs its blocks.
     pub(crate) fn of(source: &dyn Source, order: Order, events: &dyn Events) -> Result<Self, ConvertError> {
         let count = source.description().parts.len();
         let streams = || {
@@ -103,14 +103,14 @@ impl PackingOrder {
     pub(crate) fn mixing(&self) -> Mixing {
         match self {
             Self::Streams(PartOrder { seed: None, .. }) | Self::Units(UnitOrder { order: None, .. }) => Mixing::None,
-            Self::Streams(_) => Mixing::Window(super::stream::WINDOW_LEN),
+            Self::Streams(_) => Mixing::Window(super::sequential::WINDOW_LEN),
             Self::Units(plan) if plan.grouped.is_some() && plan.group(0).end < plan.unit_count => Mixing::Blocks,
             Self::Units(_) => Mixing::Full,
         }
     }
 }
 
-/// A part that cannot be scanned is one bad sample: reading it reports the error.
+/// The blocks of a part that cannot be scanned: one bad sample. Reading it reports the error.
 fn unreadable() -> Option<Blocks> {
     Some(Blocks::Runs(vec![SourceBlock { position: 0, len: 0, sample_count: 1 }]))
 }
@@ -128,7 +128,7 @@ fn scan(source: &dyn Source, events: &dyn Events) -> Result<Option<Vec<Blocks>>,
         let blocks = thread::scope(|scope| {
             let path = &source.description().parts[part].path;
             if fits {
-                // Where there can be no thread, it is only slower.
+                // Without this thread it is only slower.
                 let _ = thread::Builder::new().spawn_scoped(scope, || warm::warm(path, &stop));
             }
             source.blocks(part).or_else(|_| Ok(unreadable()))
@@ -145,7 +145,8 @@ fn scan(source: &dyn Source, events: &dyn Events) -> Result<Option<Vec<Blocks>>,
             stop.store(events.cancelled(), Relaxed);
             events.on_scan(Progress { bytes: seen_len.load(Relaxed), ..begun });
         }
-        let blocks = looking.join().map_err(|_| ConvertError::Threads("one that looks at files panicked".into()))?;
+        let blocks =
+            looking.join().map_err(|_| ConvertError::Bug { what: "a thread that scans files has panicked" })?;
         check(events)?;
         Ok(blocks?)
     })
@@ -172,7 +173,7 @@ impl UnitOrder {
         self.parts[part].unit(part, number)
     }
 
-    /// The units from `start` on whose samples are shuffled together; one where nothing is.
+    /// The units from `start` on whose samples are shuffled together; one unit where nothing is shuffled.
     pub(crate) fn group(&self, start: usize) -> Range<usize> {
         if self.grouped.is_none() {
             return start..start + 1;
@@ -180,6 +181,7 @@ impl UnitOrder {
         let mut end = start;
         let mut len = 0;
         while end < self.unit_count && (end == start || len < GROUP_LEN) {
+            // A sample whose length is known only when it is opened does not count.
             len += self.unit(end).memory_len().unwrap_or(0);
             end += 1;
         }
@@ -194,7 +196,7 @@ impl UnitOrder {
     }
 }
 
-/// Samples before each block.
+/// For each block, the number of samples before it.
 fn starts_of(runs: &[SourceBlock]) -> Vec<u64> {
     let before = |sum: &mut u64, run: &SourceBlock| {
         let start = *sum;

@@ -1,6 +1,6 @@
-//! Files that are looked through and read afterwards, in any order: brought into the page cache from end to end, at
-//! the device's full rate, where all of them fit there. Looking through them alone would hop from header to header, each
-//! hop a wait, and random reads of what follows would cost their own.
+//! Reads files into the page cache before they are scanned and then read in any order, if all of them fit there.
+//! Reading them from end to end uses the full rate of the device. A scan alone would wait for the device at each
+//! header, and so would the random reads that follow.
 
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -11,16 +11,17 @@ use grainstore_host::FreeMemory;
 use grainstore_sources::Source;
 use rustix::fs::Advice;
 
-/// Asked of the kernel at once.
+/// Bytes that the kernel is asked to read at once.
 const STEP_LEN: u64 = 8 << 20;
 
-/// Whether the files of a source take no more than half of the free memory, so that they stay until they are read.
+/// Whether the files of a source take at most half of the free memory, so that they stay in the page cache until they
+/// are read.
 pub(super) fn fits(source: &dyn Source) -> bool {
     let len = source.description().parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.len));
     !source.description().is_listed && FreeMemory::now().usable().is_some_and(|usable| len <= usable / 2)
 }
 
-/// Reads the file ahead until `stop` is set. Errors show when the file is read.
+/// Reads the file into the page cache until `stop` is set. Errors are reported when the file is read.
 pub(super) fn warm(path: &Path, stop: &AtomicBool) {
     let Ok((file, len)) = grainstore_host::open_regular(path) else { return };
     let mut offset = 0;

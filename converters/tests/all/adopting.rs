@@ -1,4 +1,5 @@
-//! Files that are adopted hold what a copy of them would, as long as they are whole and still; else nothing is left.
+//! A dataset of adopted files has what a copy would have, as long as the files are complete and do not change; else
+//! nothing is left.
 
 #![allow(clippy::single_range_in_vec_init, reason = "a list of parts, of which there may be one")]
 #![expect(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
@@ -37,7 +38,7 @@ fn try_adopt(source: &dyn Source, shelf: &Shelf, options: &AdoptOptions) -> Resu
     adopt(source, &shelf.path("adopted.grain"), options, &NoEvents)
 }
 
-/// Adopts a source and packs it: both hold the same, and what is adopted reads well.
+/// Adopts a source and packs it: both hold the same, and what is adopted can be read.
 fn adopted_is_packed(shelf: &Shelf, source: &dyn Source) -> Vec<Stored> {
     let (adopted, packed) = (shelf.path("adopted.grain"), shelf.path("packed.grain"));
     let summary = adopt(source, &adopted, &small(), &NoEvents).unwrap();
@@ -136,8 +137,8 @@ fn tar_files_hold_what_a_copy_would() {
     assert_eq!(adopted_is_packed(&shelf, &tar_source(&[single])).len(), 3);
 }
 
-/// A database in one file has its lock file beside it, and lists or read-me files lie among shards of any format. What the
-/// source is does not depend on them.
+/// A database in one file has its lock file beside it, and lists or read-me files are among shards of any format. The
+/// source does not depend on them.
 #[test]
 fn an_lmdb_beside_a_file_that_is_ignored_is_adopted_in_the_order_of_its_bytes() {
     for fixture in ["plain", "ocr", "datum"] {
@@ -168,7 +169,7 @@ fn lmdb_files_hold_what_a_copy_would() {
     assert!(adopted_is_packed(&shelf, &source).len() > 30);
 }
 
-/// Rows in any order: adopted, samples lie in the order of the file.
+/// Rows in any order: adopted, samples are in the order of the file.
 #[test]
 fn listed_files_hold_what_a_copy_would() {
     let shelf = Shelf::new();
@@ -230,7 +231,7 @@ fn several_files_at_once_have_the_rows_of_each() {
 }
 
 #[test]
-fn what_does_not_lie_in_files_as_it_is_is_refused_with_the_reason() {
+fn samples_that_are_not_byte_ranges_of_files_are_refused_with_the_reason() {
     let shelf = Shelf::new();
     let why = |source: &dyn Source| {
         let error = try_adopt(source, &shelf, &small()).unwrap_err();
@@ -251,7 +252,7 @@ fn what_does_not_lie_in_files_as_it_is_is_refused_with_the_reason() {
 }
 
 #[test]
-fn files_outside_the_folder_of_the_dataset_are_taken_only_where_that_is_allowed() {
+fn files_outside_the_folder_of_the_dataset_are_adopted_only_where_that_is_allowed() {
     let (shelf, away) = (Shelf::new(), Shelf::new());
     let path = away.put("a.tar", tar_of(0..5));
     let source = tar_source(std::slice::from_ref(&path));
@@ -267,7 +268,7 @@ fn files_outside_the_folder_of_the_dataset_are_taken_only_where_that_is_allowed(
 }
 
 #[test]
-fn links_are_followed_to_where_the_file_lies() {
+fn links_are_followed_to_the_file() {
     let (shelf, away) = (Shelf::new(), Shelf::new());
     shelf.put("deep/a.tar", tar_of(0..5));
     away.put("b.tar", tar_of(5..9));
@@ -321,7 +322,7 @@ fn a_file_that_is_written_to_meanwhile_is_refused_and_nothing_is_left() {
 }
 
 #[test]
-fn a_damaged_record_is_named_with_its_place_or_left_out_and_listed() {
+fn a_damaged_record_is_an_error_with_its_location_or_skipped_and_listed() {
     for ranges in [[0..20].to_vec(), vec![0..20, 20..30]] {
         let shelf = Shelf::new();
         let put =
@@ -353,7 +354,7 @@ fn a_damaged_record_is_named_with_its_place_or_left_out_and_listed() {
 }
 
 #[test]
-fn a_file_that_is_cut_off_is_named_with_the_place_and_its_front_can_be_adopted() {
+fn a_file_that_is_cut_off_is_reported_with_the_location_and_its_front_can_be_adopted() {
     let shelf = Shelf::new();
     let whole = tf_records(0..20);
     let offset: usize = (0..19).map(|n| tf_record(n).len() + 16).sum();
@@ -375,7 +376,7 @@ fn a_file_that_is_cut_off_is_named_with_the_place_and_its_front_can_be_adopted()
 }
 
 #[test]
-fn a_file_that_is_not_there_is_left_out_only_where_that_is_wanted() {
+fn a_missing_file_is_skipped_only_where_the_options_allow_it() {
     let shelf = Shelf::new();
     shelf.put("a.bin", b"hello world");
     let list = shelf.put("list.csv", "path,offset,length\ngone.bin,0,5\na.bin,0,5\na.bin,6,50\n");
@@ -412,7 +413,7 @@ fn samples_that_no_dataset_can_have_are_named_with_their_file() {
     assert_eq!(shelf.names(), ["other.tar", "twice.tar"]);
 }
 
-/// Stops after so many samples.
+/// Stops after a number of samples.
 struct StopsAfter(u64, Cell<u64>);
 
 impl Events for StopsAfter {
@@ -436,7 +437,7 @@ fn an_interrupted_adoption_leaves_nothing() {
     }
 }
 
-/// What stands is replaced when the new dataset is whole, and not before.
+/// An existing dataset is replaced when the new one is complete, and not before.
 #[test]
 fn a_dataset_is_replaced_only_by_a_whole_one() {
     let shelf = Shelf::new();
@@ -453,7 +454,7 @@ fn a_dataset_is_replaced_only_by_a_whole_one() {
 }
 
 #[test]
-fn samples_that_are_not_held_in_memory_are_adopted_where_they_lie() {
+fn samples_that_are_not_held_in_memory_are_adopted_in_place() {
     let big = bytes(3, grainstore_format::to_usize(WHOLE_LEN_MAX) + (1 << 20));
     let small_files = [("0.cls", &b"4"[..]), ("0.jpg", b"before")];
     let tar = [&small_files[..], &[("1.cls", b"5"), ("1.jpg", &big), ("2.cls", b"6"), ("2.jpg", b"behind")]].concat();

@@ -1,4 +1,4 @@
-//! A dataset that grows: what is added stands behind what was there, and a failure leaves it as it was.
+//! Adding to a dataset: new samples come after those that were there, and a failure leaves the dataset unchanged.
 
 #![expect(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 
@@ -26,7 +26,7 @@ const SKIPPING: ConvertOptionsOf = |options| ConvertOptions { on_bad: OnBad::Ski
 
 type ConvertOptionsOf = fn(ConvertOptions) -> ConvertOptions;
 
-/// A shelf with `x.grain` made of a source.
+/// A shelf with `x.grain`, packed from a source.
 fn grown_from(make: impl Fn(&Shelf) -> Box<dyn Source>) -> (Shelf, PathBuf) {
     let shelf = Shelf::new();
     let dataset = shelf.path("x.grain");
@@ -38,7 +38,7 @@ fn add(source: &dyn Source, dataset: &Path) -> Result<ConvertSummary, ConvertErr
     append(source, dataset, &in_order(), &NoEvents)
 }
 
-/// What is said of samples that are not added; the dataset stands as before.
+/// The error for samples that are not added; the dataset is unchanged.
 fn refusal(source: &dyn Source, dataset: &Path, options: &ConvertOptions) -> String {
     let before = files(dataset);
     let error = append(source, dataset, options, &NoEvents).unwrap_err();
@@ -52,7 +52,7 @@ fn folder(shelf: &Shelf, name: &str, paths: &[&str]) -> FolderSource {
     FolderSource::open(&shelf.path(name), &FolderOptions::default()).unwrap()
 }
 
-/// A list of samples of one byte, with these columns behind the offset: `key,label` and `a,1`.
+/// A list of samples of one byte, with these columns after the offset: `key,label` and `a,1`.
 fn list(shelf: &Shelf, columns: &str, rows: &[&str]) -> ListSource {
     shelf.put("bytes", (0..=255).collect::<Vec<u8>>());
     let row = |(offset, row): (usize, &&str)| format!("bytes,1,{offset},{row}\n");
@@ -69,7 +69,7 @@ fn user(dataset: &Path, name: &str) -> serde_json::Value {
 }
 
 #[test]
-fn new_classes_stand_behind_the_old_ones_and_labels_are_renumbered() {
+fn new_classes_come_after_the_old_ones_and_labels_are_renumbered() {
     let (shelf, dataset) = grown_from(|shelf| Box::new(folder(shelf, "1", &["cat/1", "dog/1", "dog/2"])));
     let before = stored(&dataset);
     let summary = add(&folder(&shelf, "2", &["ant/1", "cat/2", "yak/1"]), &dataset).unwrap();
@@ -150,7 +150,7 @@ fn samples_with_keys_and_samples_without_are_not_mixed() {
 }
 
 #[test]
-fn a_key_that_is_there_already_is_an_error_or_left_out() {
+fn a_key_that_exists_already_is_an_error_or_skipped() {
     let (shelf, dataset) = grown_from(|shelf| Box::new(list(shelf, "key,x", &["a,1", "b,2", "c,3"])));
     let new = list(&shelf, "key,x", &["d,4", "b,5", "e,6", "e,7"]);
     let before = files(&dataset);
@@ -170,7 +170,7 @@ fn a_key_that_is_there_already_is_an_error_or_left_out() {
 }
 
 #[test]
-fn readers_and_states_of_before_go_on() {
+fn readers_and_states_from_before_continue() {
     let paths: Vec<String> = (0..90).map(|n| format!("{n:03}")).collect();
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
     let (shelf, dataset) = grown_from(|shelf| Box::new(folder(shelf, "1", &paths)));
@@ -247,7 +247,7 @@ fn an_interrupted_addition_leaves_the_dataset_as_it_was_and_free() {
 }
 
 #[test]
-fn what_is_no_dataset_or_lies_in_the_source_is_not_added_to() {
+fn a_path_that_is_not_a_dataset_or_is_in_the_source_is_refused() {
     let shelf = Shelf::new();
     let new = folder(&shelf, "1", &["a"]);
     assert!(add(&new, &shelf.path("nothing")).is_err());

@@ -1,4 +1,4 @@
-//! Where a dataset may be made, what it may replace, and that a conversion which ends early leaves nothing.
+//! Where a dataset may be written, what it may replace, and that a conversion which ends early leaves nothing.
 
 #![expect(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 
@@ -53,7 +53,7 @@ fn a_name_that_only_begins_like_the_source_is_fine() {
 }
 
 #[test]
-fn what_stands_there_is_replaced_only_if_asked_and_only_if_it_is_a_dataset() {
+fn an_existing_path_is_replaced_only_if_asked_and_only_if_it_is_a_dataset() {
     let place = FolderCase::with(&[("a", "x")]);
     place.pack("x.grain", &BY_PATH).unwrap();
     fs::write(place.source().join("b"), "y").unwrap();
@@ -74,7 +74,7 @@ fn what_stands_there_is_replaced_only_if_asked_and_only_if_it_is_a_dataset() {
 }
 
 #[test]
-fn missing_empty_and_wrong_sources_and_missing_folders_have_their_sentences() {
+fn missing_empty_and_wrong_sources_and_missing_folders_have_errors_of_their_own() {
     let place = FolderCase::with(&[("a", "x")]);
     let open = |name: &str| FolderSource::open(&place.path(name), &BY_PATH.folder()).unwrap_err();
     fs::create_dir(place.path("empty")).unwrap();
@@ -87,7 +87,7 @@ fn missing_empty_and_wrong_sources_and_missing_folders_have_their_sentences() {
     assert_eq!(place.names(), ["empty", "src"]);
 }
 
-/// Stops after so many samples, or in the middle of a long one.
+/// Stops after a number of samples, or in the middle of a long one.
 struct Stops {
     after_bytes: u64,
     seen: Cell<u64>,
@@ -104,7 +104,7 @@ impl Events for Stops {
 }
 
 #[test]
-fn a_conversion_that_is_stopped_at_any_place_leaves_nothing() {
+fn a_conversion_that_is_stopped_at_any_point_leaves_nothing() {
     let place = FolderCase::of(&(0..30).map(|number| (vec![b'a' + number], vec![number; 10_000])).collect());
     fs::File::create(place.source().join("~long")).unwrap().set_len(65 << 20).unwrap();
     // Before the first sample, among the small ones, in the middle of the long one, after the last. A segment that is

@@ -1,5 +1,5 @@
-//! The engine of conversions against a source made up for it: the same bytes for any number of threads, every sample
-//! once, whatever is bad, long or there twice.
+//! Conversions of an artificial source: the same bytes with any number of threads, and every sample once, also with
+//! bad, long and duplicate samples.
 
 #![expect(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 
@@ -22,7 +22,7 @@ use proptest::prelude::*;
 
 use crate::common::{files, samples, small};
 
-/// What a made-up source holds at a place.
+/// A sample of the artificial source.
 #[derive(Clone, Debug, PartialEq)]
 enum Made {
     Sample {
@@ -30,7 +30,7 @@ enum Made {
         len: u32,
     },
     Bad,
-    /// All that follows in the part is lost.
+    /// The rest of the part is lost.
     End,
 }
 
@@ -124,7 +124,7 @@ fn pack(source: &MadeSource, path: &Path, options: &ConvertOptions) -> Result<Co
     convert(source, path, options, &NoEvents)
 }
 
-/// What is kept, by the plain reading of the rules, in the order of the source.
+/// The samples that are packed, found in the simplest way, in the order of the source.
 fn kept(source: &MadeSource, on_duplicate: OnDuplicate) -> Vec<(Vec<u8>, Vec<u8>)> {
     let reached = |part: &Vec<Made>| part.iter().take_while(|made| **made != Made::End).cloned().collect::<Vec<_>>();
     let all: Vec<(u16, u32)> = (source.parts.iter().flat_map(reached))
@@ -197,7 +197,7 @@ fn distinct(parts: u16, each: u16, len: u32) -> Vec<Vec<Made>> {
 }
 
 #[test]
-fn a_bad_sample_stops_a_conversion_that_is_not_told_to_go_on() {
+fn a_bad_sample_stops_a_conversion_unless_the_options_skip_it() {
     let mut parts = distinct(3, 10, 100);
     parts[1][4] = Made::Bad;
     for seekable in [false, true] {
@@ -210,7 +210,7 @@ fn a_bad_sample_stops_a_conversion_that_is_not_told_to_go_on() {
 }
 
 #[test]
-fn a_key_that_stands_twice_is_an_error_that_names_it() {
+fn a_duplicate_key_is_an_error_that_names_it() {
     let mut parts = distinct(2, 10, 100);
     parts[1][3] = Made::Sample { key: 5, len: 7 };
     let folder = tempfile::tempdir().unwrap();
@@ -218,7 +218,7 @@ fn a_key_that_stands_twice_is_an_error_that_names_it() {
     assert!(error.to_string().contains("duplicate key \"key 5\""), "{error}");
 }
 
-/// A long sample passes through: from where it lies, and from a stream in the middle of others.
+/// A long sample is packed: from its position, and from a stream in the middle of others.
 #[test]
 fn long_samples_are_packed_in_every_order_from_streams_too() {
     let mut parts = distinct(3, 5, 10);
@@ -238,7 +238,7 @@ fn long_samples_are_packed_in_every_order_from_streams_too() {
     }
 }
 
-/// Stops after so many samples.
+/// Stops after a number of samples.
 struct StopsAfter {
     count: u64,
     seen: Cell<u64>,
@@ -253,7 +253,7 @@ impl Events for StopsAfter {
     }
 }
 
-/// Interrupted again and again, at every few samples: the end is what it would have been.
+/// Interrupted again and again, every few samples: the result is the same.
 #[test]
 fn a_resumed_conversion_ends_byte_for_byte_as_an_uninterrupted_one() {
     let mut parts = distinct(7, 6000, 3000);

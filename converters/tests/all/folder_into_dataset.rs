@@ -1,5 +1,5 @@
-//! What goes in comes out: every file under its path, in the order asked for, with its class, and with the same bytes
-//! on disk whatever the number of threads.
+//! Every file of a folder is in the dataset, under its path, with its class and in the requested order, and the bytes
+//! on disk do not depend on the number of threads.
 
 #![expect(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 
@@ -49,7 +49,7 @@ fn without_conflicts(tree: Tree) -> Tree {
     tree.iter().filter(|(path, _)| !is_folder(path)).map(|(path, file)| (path.clone(), file.clone())).collect()
 }
 
-/// The naive reading of the rule: the class of each file, if all files lie at `class/file`.
+/// The naive reading of the rule: the class of each file, if all files are at `class/file`.
 fn classes(tree: &Tree) -> Option<(Vec<Vec<u8>>, Vec<i64>)> {
     let split: Option<Vec<&[u8]>> = tree
         .keys()

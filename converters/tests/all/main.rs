@@ -1,9 +1,12 @@
-//! The tests of the converters in one program, so that what they need is linked once. Beside it is what needs a process
-//! of its own: `large_and_many` measures its peak of memory.
+//! The tests of the converters in one program, so that what they need is linked once. `large_and_many` is a program of
+//! its own, because it measures the peak memory of its process.
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../../../sources/tests/all/foreign.rs"]
 mod foreign;
+#[path = "../../../sources/tests/all/shelf.rs"]
+mod shelf;
 mod stored;
 
 mod adopting;

@@ -1,5 +1,5 @@
-//! Files that cannot be read, or that change while they are read: the conversion stops and leaves nothing, or goes on
-//! without them and says so.
+//! Files that cannot be read, or that change while they are read: the conversion stops and leaves nothing, or
+//! continues without them and reports them.
 
 #![expect(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 
@@ -14,7 +14,7 @@ use grainstore_sources::folder::FolderSource;
 
 use crate::common::{BY_PATH, FolderCase, How, SKIPPING, keys, small};
 
-/// A regular file whose length is told as 0 and that yields bytes: it grows whenever it is read.
+/// A regular file whose length is reported as 0 and that has bytes: it grows whenever it is read.
 const GROWING: &str = "/proc/self/status";
 
 #[test]
@@ -35,7 +35,7 @@ fn a_file_that_grows_while_it_is_read_stops_the_conversion_and_nothing_is_left()
 }
 
 #[test]
-fn a_file_that_grows_is_left_out_where_unreadable_files_are_skipped() {
+fn a_file_that_grows_is_skipped_where_unreadable_files_are() {
     let place = FolderCase::with(&[("a", "1"), ("c", "3")]);
     symlink(GROWING, place.source().join("b")).unwrap();
     let summary = place.pack("x.grain", &SKIPPING).unwrap();
@@ -72,7 +72,7 @@ fn a_file_that_goes_away_after_it_was_listed_is_named() {
 }
 
 #[test]
-fn the_skipped_files_are_told_in_the_order_of_the_source() {
+fn the_skipped_files_are_reported_in_the_order_of_the_source() {
     let place = FolderCase::with(&[("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")]);
     let source = FolderSource::open(&place.source(), &SKIPPING.folder()).unwrap();
     for name in ["d", "b"] {
@@ -119,7 +119,7 @@ fn whole(how: &How) -> ConvertOptions {
 }
 
 #[test]
-fn a_streamed_file_that_changes_is_an_error_or_left_out_and_the_rest_is_whole() {
+fn a_streamed_file_that_changes_is_an_error_or_skipped_and_the_rest_is_whole() {
     const LEN: u64 = 66 << 20;
     for (new_len, change) in [(2 << 20, "shrank"), (LEN + 1, "grew")] {
         let place = FolderCase::with(&[("a", "1"), ("b", ""), ("c", "3")]);

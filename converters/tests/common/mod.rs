@@ -19,7 +19,7 @@ use grainstore_store::{Dataset, check_and_decode};
 /// Relative path and contents of every file of a tree.
 pub(crate) type Tree = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// How a folder is packed, beside what every test packs with.
+/// How a folder is packed, besides the options of every test.
 #[derive(Clone, Copy)]
 pub(crate) struct How {
     pub(crate) order: Order,

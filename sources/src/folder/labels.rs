@@ -1,10 +1,10 @@
-//! A table of labels: one row for each file of a folder, joined by path.
+//! A table of labels: one row for each file of a folder, matched by path.
 //!
-//! The column named `path`, `file`, `file_name`, `filename`, `name` or `key`, else the first one, names the file a row
-//! is about, as the file's key does. Columns of text become fields, and the names of classes are kept as `class_names`;
-//! see [`table`](crate::table) for the rest.
+//! The column named `path`, `file`, `file_name`, `filename`, `name` or `key`, else the first one, holds the file's key.
+//! Columns of text become fields, and class names are stored as `class_names`; see [`table`](crate::table) for the
+//! rest.
 //!
-//! Rows and files must match one to one: a label that is lost to a typing error is worse than a refusal.
+//! Rows and files must match one to one: an error is better than a label that is lost because of a typo.
 
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
@@ -43,34 +43,32 @@ impl Labels {
         self.table.columns()
     }
 
-    /// Whether rows and keys are the same; `keys` are sorted.
+    /// Checks that rows and keys match one to one; `keys` are sorted.
     ///
     /// # Errors
-    /// Where one has no other: names the first and counts them.
+    /// Where they do not: names the first row without a file and the first file without a row, and counts them.
     pub(super) fn check(&self, keys: impl Iterator<Item = Vec<u8>>) -> Result<(), SourceError> {
         let mut rowless = Strays::default();
         let mut fileless = Strays::default();
-        let mut row = 0;
+        let mut paths = (0..self.table.len()).map(|row| self.table.path(row)).peekable();
         let mut keys = keys.peekable();
         loop {
-            let path = (row < self.table.len()).then(|| self.table.path(row));
-            let order = match (path, keys.peek()) {
+            let order = match (paths.peek(), keys.peek()) {
                 (None, None) => break,
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
-                (Some(path), Some(key)) => path.cmp(key),
+                (Some(path), Some(key)) => (*path).cmp(key),
             };
-            match order {
-                Ordering::Less => fileless.add(path.unwrap_or_default()),
-                Ordering::Greater => rowless.add(keys.peek().map_or(&[], Vec::as_slice)),
-                Ordering::Equal => {}
-            }
-            row += usize::from(order != Ordering::Greater);
-            if order != Ordering::Less {
+            if order.is_eq() {
+                paths.next();
                 keys.next();
+            } else if order.is_lt() {
+                fileless.extend(paths.next());
+            } else {
+                rowless.extend(keys.next().as_deref());
             }
         }
-        self.complain(&rowless, &fileless)
+        self.report_strays(&rowless, &fileless)
     }
 
     /// The attributes of a row, in the order of columns that are attributes.
@@ -90,7 +88,7 @@ impl Labels {
         }
     }
 
-    fn complain(&self, rowless: &Strays, fileless: &Strays) -> Result<(), SourceError> {
+    fn report_strays(&self, rowless: &Strays, fileless: &Strays) -> Result<(), SourceError> {
         let of = |strays: &Strays, what: &str| {
             let first = strays.first.as_ref()?;
             Some(format!("{} {what}, the first of them {}", strays.count, quoted(first)))
@@ -117,8 +115,10 @@ struct Strays {
 }
 
 impl Strays {
-    fn add(&mut self, path: &[u8]) {
-        self.first.get_or_insert_with(|| path.to_vec());
-        self.count += 1;
+    fn extend(&mut self, path: Option<&[u8]>) {
+        if let Some(path) = path {
+            self.first.get_or_insert_with(|| path.to_vec());
+            self.count += 1;
+        }
     }
 }

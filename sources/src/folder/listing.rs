@@ -1,19 +1,19 @@
 //! The listing of a folder: every file below it, sorted, compact enough for many millions.
 //!
-//! Folders are read in parallel, one task each, in the rayon pool of the caller. A task keeps the
-//! names it found, sorted; when all have ended, one walk joins them to relative paths:
+//! Folders are read in parallel, one task each, in the rayon pool of the caller. A task stores the
+//! names it found, sorted. When all have ended, one walk joins them to relative paths:
 //!
 //! ```text
 //! arena   a/1.jpg a/2.jpg b.txt     relative paths end to end, components joined by '/'
 //! starts  0       7       14    19  where each begins; the next one's start is its end
 //! ```
 //!
-//! A folder sorts as its name with a '/' behind it. That one rule makes the walk yield the order
-//! of whole paths as bytes (`a-b` before `a/1`), so nothing is sorted twice and the order never
-//! depends on threads or on the file system.
+//! A folder is sorted as its name followed by '/'. This rule makes the walk yield the order of whole
+//! paths as bytes (`a-b` before `a/1`). So nothing is sorted twice, and the order never depends on
+//! threads or on the file system.
 //!
-//! Memory: 8 bytes a file and its relative path; 10 million paths of 40 bytes take 480 MB. While
-//! the scan runs, 16 bytes and the name are held for each; where names are 20 bytes, another 360 MB.
+//! Memory: the relative path and 8 bytes for each file; 10 million paths of 40 bytes take 480 MB.
+//! During the scan, the name and 16 bytes more for each file: with names of 20 bytes, 360 MB more.
 //!
 //! Paths are bytes and need not be UTF-8. Hidden files are files. Nothing is opened but folders.
 
@@ -45,7 +45,7 @@ pub enum OnUnreadable {
     /// Finish the scan, then fail with the first such path in path order and how many there were.
     #[default]
     Stop,
-    /// Go on without it and list it in [`Listing::unreadable`].
+    /// Continue without it and list it in [`Listing::unreadable`].
     Skip,
 }
 
@@ -54,7 +54,7 @@ pub enum OnUnreadable {
 pub struct Listing {
     root: PathBuf,
     arena: Vec<u8>,
-    /// One more than there are files: the last is the length of the arena.
+    /// Where each path begins in the arena, then the length of the arena.
     starts: Vec<usize>,
     unreadable: Vec<(PathBuf, String)>,
     skipped_dir_links: u64,
@@ -91,13 +91,13 @@ impl Listing {
             skipped_special: tally.skipped_special,
         };
         if listing.is_empty() {
-            let passed_over = listing.skipped_dir_links + listing.skipped_special + listing.unreadable.len() as u64;
-            return Err(ListingError::NoFiles { path: listing.root, passed_over });
+            let ignored_count = listing.skipped_dir_links + listing.skipped_special + listing.unreadable.len() as u64;
+            return Err(ListingError::NoFiles { path: listing.root, ignored_count });
         }
         Ok(listing)
     }
 
-    /// Takes one file out, where it is listed.
+    /// Removes one file, where it is listed.
     ///
     /// # Errors
     /// Where no file is left.
@@ -108,10 +108,12 @@ impl Listing {
             let end = self.starts[file + 1];
             self.arena.drain(start..end);
             self.starts.remove(file);
-            self.starts[file..].iter_mut().for_each(|later| *later -= end - start);
+            for later in &mut self.starts[file..] {
+                *later -= end - start;
+            }
         }
         if self.is_empty() {
-            return Err(ListingError::NoFiles { path: self.root.clone(), passed_over: 1 });
+            return Err(ListingError::NoFiles { path: self.root.clone(), ignored_count: 1 });
         }
         Ok(())
     }
@@ -169,7 +171,7 @@ impl Listing {
     }
 }
 
-/// Tells apart what a user gets wrong about the root, before anything is scanned.
+/// Checks the root before anything is scanned, with an error for each mistake of the user.
 fn check_root(root: &Path) -> Result<(), ListingError> {
     let path = || root.to_path_buf();
     match fs::read_dir(root) {
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_taken_out_leaves_the_others_as_they_were() {
+    fn removing_a_file_leaves_the_others_unchanged() {
         for (out, left) in [("a/1", ["a/22", "b"]), ("a/22", ["a/1", "b"]), ("b", ["a/1", "a/22"])] {
             let mut listing = listing(&["a/1", "a/22", "b"]);
             listing.remove(out.as_bytes()).unwrap();

@@ -1,8 +1,8 @@
 //! The folders of a source and the keys of their files.
 //!
-//! Of one folder, a key is the path below it. Of several, the folder's name is before it, so `train/a.jpg` and
-//! `val/a.jpg` are two samples. Folders are read in the order given; in the order of keys, in which a table of labels
-//! is sorted, the files of a folder are together too, since no name is the start of another one with its slash.
+//! With one folder, a key is the path below it. With several, the key begins with the folder's name, so `train/a.jpg`
+//! and `val/a.jpg` are two samples. Folders are read in the given order. A table of labels is sorted by key: there too
+//! the files of a folder are neighbours, since no name with its slash is a prefix of another one.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -18,15 +18,16 @@ use crate::SourceError;
 #[derive(Debug)]
 pub(super) struct Roots {
     listings: Vec<Listing>,
-    /// What is before each folder's paths in keys; empty where there is one folder.
+    /// The prefix of each folder's keys; empty where there is one folder.
     prefixes: Vec<Vec<u8>>,
-    /// The place of each folder's first file among all files in the order of keys.
+    /// For each folder, the index of its first file among all files in the order of keys.
     first_ranks: Vec<usize>,
 }
 
 impl Roots {
     /// # Errors
-    /// Where two folders have one name or are in each other, a folder has no name, or a key would be too long.
+    /// Where two folders have the same name or one is inside the other, a folder has no name, or a key would be too
+    /// long.
     pub(super) fn of(listings: Vec<Listing>) -> Result<Self, SourceError> {
         let prefixes = match &listings[..] {
             [_] => vec![Vec::new()],
@@ -52,7 +53,7 @@ impl Roots {
         [&self.prefixes[root], self.listings[root].relative_path(file)].concat()
     }
 
-    /// The place of a file among all files in the order of keys.
+    /// The index of a file among all files in the order of keys.
     pub(super) fn rank(&self, root: usize, file: usize) -> usize {
         self.first_ranks[root] + file
     }
@@ -75,8 +76,8 @@ impl Roots {
     }
 }
 
-/// Takes a file out of the listing of the folder that it is in, where it is listed: it is not a sample.
-pub(super) fn leave_out(listing: &mut Listing, path: &Path) -> Result<(), ListingError> {
+/// Removes a file that is not a sample from the listing of its folder, where it is listed.
+pub(super) fn remove_from(listing: &mut Listing, path: &Path) -> Result<(), ListingError> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     // The last component is not followed: what is listed is the link under its own name.
@@ -88,11 +89,11 @@ pub(super) fn leave_out(listing: &mut Listing, path: &Path) -> Result<(), Listin
 }
 
 fn distinct_prefixes(listings: &[Listing]) -> Result<Vec<Vec<u8>>, SourceError> {
-    let places: Vec<PathBuf> = listings.iter().map(|listing| canonical(listing.root())).collect::<Result<_, _>>()?;
+    let paths: Vec<PathBuf> = listings.iter().map(|listing| canonical(listing.root())).collect::<Result<_, _>>()?;
     let mut prefixes: Vec<Vec<u8>> = Vec::new();
-    for (number, (listing, place)) in listings.iter().zip(&places).enumerate() {
+    for (number, (listing, path)) in listings.iter().zip(&paths).enumerate() {
         let refused = |why: String| Err(SourceError::Refused { path: listing.root().to_owned(), why: why.into() });
-        let Some(name) = listing.root().file_name().or(place.file_name()) else {
+        let Some(name) = listing.root().file_name().or(path.file_name()) else {
             return refused("it has no name, which keys would begin with".into());
         };
         let prefix = [name.as_bytes(), b"/"].concat();
@@ -100,7 +101,7 @@ fn distinct_prefixes(listings: &[Listing]) -> Result<Vec<Vec<u8>>, SourceError> 
             let other = shown_path(listings[other].root());
             return refused(format!("has the same name as {other}; keys begin with the folder's name, so rename one"));
         }
-        let nested = |other: &usize| places[*other].starts_with(place) || place.starts_with(&places[*other]);
+        let nested = |other: &usize| paths[*other].starts_with(path) || path.starts_with(&paths[*other]);
         if let Some(other) = (0..number).find(nested) {
             let other = shown_path(listings[other].root());
             return refused(format!("one of it and {other} is inside the other: its files would be packed twice"));

@@ -1,4 +1,4 @@
-//! What a dataset made of folders looks like: its attributes, fields and user metadata.
+//! The schema of a dataset that is made of folders: attributes, fields and user metadata.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ const IMAGE_EXTENSIONS: [&[u8]; 10] =
 /// fields       the file | the table's texts
 /// ```
 ///
-/// A column of the table that is named like an attribute of the folders takes its place.
+/// A column of the table replaces an attribute of the folders that has the same name.
 #[derive(Debug)]
 pub(super) struct FolderShape {
     metadata: Metadata,
@@ -36,7 +36,7 @@ pub(super) struct FolderShape {
 
 impl FolderShape {
     /// # Errors
-    /// Where the table has other rows than there are files, or names that a schema cannot have.
+    /// Where rows and files do not match one to one, or a name is not valid in a schema.
     pub(super) fn of(roots: &Roots, labels: Option<Labels>) -> Result<Self, SourceError> {
         if let Some(labels) = &labels {
             labels.check(roots.sorted_keys())?;
@@ -76,12 +76,12 @@ impl FolderShape {
         &self.notes
     }
 
-    /// Number of classes, where the folders have the shape of ImageNet.
+    /// Number of classes, where every file is at `class/file`.
     pub(super) fn class_count(&self) -> Option<usize> {
         self.classes.as_ref().map(|classes| classes.names.len())
     }
 
-    /// The attributes of a file; `rank` is its place in the order of keys.
+    /// The attributes of a file; `rank` is its index in the order of keys.
     pub(super) fn attributes(&self, root: usize, file: usize, rank: usize) -> Vec<Option<AttributeValue>> {
         let class = self.classes.as_ref().map(|classes| classes.class_of(root, file));
         let split = self.has_split.then_some(root);
@@ -89,7 +89,7 @@ impl FolderShape {
         derived.chain(self.labels.iter().flat_map(|labels| labels.attributes(rank))).collect()
     }
 
-    /// The texts that are behind a file in its payload, one for each field but the first.
+    /// The texts that follow a file in its payload, one for each field except the first.
     pub(super) fn texts(&self, rank: usize) -> Vec<Option<&str>> {
         self.labels.as_ref().map_or_else(Vec::new, |labels| labels.texts(rank))
     }
@@ -99,12 +99,12 @@ impl FolderShape {
 #[derive(Debug)]
 struct UnitedClasses {
     names: Vec<Box<[u8]>>,
-    /// For each folder, its own classes and the number of each among all.
+    /// For each folder, its own classes and the number of each among all classes.
     of_roots: Vec<(Classes, Vec<usize>)>,
 }
 
 impl UnitedClasses {
-    /// `None` where a folder has not the shape of ImageNet.
+    /// `None` where some file is not at `class/file`.
     fn of(listings: &[Listing]) -> Option<Self> {
         let classes: Vec<Classes> = listings.iter().map(Listing::classes).collect::<Option<_>>()?;
         let names: BTreeSet<&[u8]> = classes.iter().flat_map(Classes::names).collect();
@@ -145,7 +145,7 @@ fn add_columns(
             ColumnUse::Plain => {}
             ColumnUse::Nothing => {
                 notes.push(format!(
-                    "column \"{}\" of the labels is empty and was left out",
+                    "column \"{}\" of the labels is empty and was ignored",
                     escape_bytes(name.as_bytes())
                 ));
             }
@@ -157,7 +157,7 @@ fn int64(name: &str) -> Attribute {
     Attribute { name: name.into(), kind: AttributeType::Int64 }
 }
 
-/// `image` where all files are pictures and something is known of them.
+/// The name of the field: `image` where all files are pictures and there are labels, else `data`.
 fn field_name(roots: &Roots, is_labelled: bool) -> &'static str {
     let is_images = |listing: &Listing| (0..listing.len()).all(|file| is_image(listing.relative_path(file)));
     if is_labelled && roots.listings().iter().all(is_images) { "image" } else { "data" }
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pictures_are_known_by_their_extension_in_any_case() {
+    fn pictures_are_recognised_by_their_extension_in_any_case() {
         for name in ["a/b.jpg", "n01/n01_1.JPEG", "x/.hidden.png", "x/a.b.TiFf", "x/é.webp"] {
             assert!(is_image(name.as_bytes()), "{name}");
         }
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_classes_are_kept_where_they_are_utf8_and_escaped_where_not() {
+    fn class_names_are_stored_as_utf8_and_escaped_where_they_are_not() {
         assert_eq!(name_value("chat \"noir\"".as_bytes()), "chat \"noir\"");
         assert_eq!(name_value(b"a\xff"), "a\\xff");
     }

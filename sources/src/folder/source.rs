@@ -14,7 +14,7 @@ use xxhash_rust::xxh64::Xxh64;
 
 use super::labels::Labels;
 use super::listing::{Listing, OnUnreadable, ScanOptions};
-use super::roots::{Roots, leave_out};
+use super::roots::{Roots, remove_from};
 use super::shape::FolderShape;
 use crate::source::file_stamp;
 use crate::{
@@ -22,8 +22,8 @@ use crate::{
     SourcePart, SourceSample, WHOLE_LEN_MAX,
 };
 
-/// Threads that list folders where nothing else was asked for. They wait for the device most of the time, so their
-/// number does not depend on that of the cores.
+/// Default number of threads that list folders. They wait for the device most of the time, so their number does not
+/// depend on the number of cores.
 const LISTERS: usize = 16;
 
 /// How a folder is read.
@@ -31,10 +31,10 @@ const LISTERS: usize = 16;
 pub struct FolderOptions {
     /// What to do about a folder that cannot be listed, or a link that leads nowhere.
     pub on_unreadable: OnUnreadable,
-    /// Threads that list; 16 where `None`. It changes nothing of what is found.
+    /// Threads that list; 16 where `None`. The result does not depend on it.
     pub jobs: Option<NonZeroUsize>,
     /// A table with a row for each file: CSV, TSV or JSON Lines. Columns of numbers become attributes, columns of text
-    /// become fields. Where it is in the folder itself, it is not a sample.
+    /// become fields. If it is in the folder itself, it is not a sample.
     pub labels: Option<PathBuf>,
 }
 
@@ -47,10 +47,10 @@ pub struct FolderSource {
 }
 
 impl FolderSource {
-    /// Lists the folder `root`; of the files only that of the labels is opened now.
+    /// Lists the folder `root`. No file is opened yet, except the table of labels.
     ///
     /// # Errors
-    /// Where it cannot be listed, a path is too long to be a key, or the labels do not fit the files.
+    /// Where it cannot be listed, a path is too long to be a key, or labels and files do not match.
     pub fn open(root: &Path, options: &FolderOptions) -> Result<Self, SourceError> {
         Self::open_all(&[root.to_owned()], options)
     }
@@ -58,17 +58,19 @@ impl FolderSource {
     /// Lists several folders, which become one dataset: `convert imagenet/train imagenet/val`.
     ///
     /// Keys begin with the folder's own name, `train/`; the attribute `split` is the folder's number, and `split_names`
-    /// in the user metadata are the names. Classes are those of all folders. One folder is as with [`Self::open`].
+    /// in the user metadata are the names. Classes are those of all folders. With one folder, as [`Self::open`].
     ///
     /// # Errors
-    /// As [`Self::open`]; and where there is no folder, or two have one name or are in each other.
+    /// As [`Self::open`]; and where there is no folder, two have the same name, or one is inside another.
     pub fn open_all(roots: &[PathBuf], options: &FolderOptions) -> Result<Self, SourceError> {
         if roots.is_empty() {
             return Err(SourceError::Refused { path: PathBuf::new(), why: "no folder was named".into() });
         }
         let mut listings = scan_all(roots, options)?;
         if let Some(labels) = &options.labels {
-            listings.iter_mut().try_for_each(|listing| leave_out(listing, labels))?;
+            for listing in &mut listings {
+                remove_from(listing, labels)?;
+            }
         }
         let roots = Roots::of(listings)?;
         let labels = options.labels.as_deref().map(Labels::read).transpose()?;
@@ -103,7 +105,7 @@ impl FolderSource {
         self.roots.listings()
     }
 
-    /// Number of classes, where all folders have the shape of ImageNet and no table gives other labels.
+    /// Number of classes, where every file is at `class/file` and no table has other labels.
     pub fn class_count(&self) -> Option<usize> {
         self.shape.class_count()
     }
@@ -116,7 +118,7 @@ fn notes(roots: &Roots, shape: &FolderShape) -> Vec<Remark> {
     texts.map(Remark::from).collect()
 }
 
-/// Whether the samples have labels, and if not, why.
+/// A note on whether the samples have labels, and if not, why.
 fn labels_note(roots: &Roots, shape: &FolderShape) -> Option<String> {
     if let Some(count) = shape.class_count() {
         let ending = if count == 1 { "" } else { "es" };
@@ -129,7 +131,7 @@ fn labels_note(roots: &Roots, shape: &FolderShape) -> Option<String> {
     let paths = |listing| (0..Listing::len(listing)).map(|file| listing.relative_path(file));
     let other = roots.listings().iter().flat_map(paths).find(|path| !is_class_file(path));
     let shown = other.map_or_else(String::new, |path| format!(", such as {}", escape_bytes(path)));
-    // train/CLASS/FILE and val/CLASS/FILE: the classes are known when each split is named.
+    // train/CLASS/FILE and val/CLASS/FILE: labels need each split to be named.
     let are_splits = |path: &[u8]| path.iter().filter(|&&byte| byte == b'/').count() == 2;
     let way_out = if roots.listings().iter().flat_map(paths).all(are_splits) {
         "; where SRC has folders of classes in folders such as train and val, name each: SRC/train SRC/val"
@@ -167,18 +169,20 @@ impl Source for FolderSource {
         Ok(Box::new(FolderSamples { source: self, root: part, next: position, ahead: None, long }))
     }
 
-    /// Every file's own; they are looked at by many threads, and soon opened anyway.
+    /// A hash of every file's stamp, read by many threads; the files are opened soon anyway.
     fn stamp(&self) -> u64 {
         let mut hash = Xxh64::new(0);
         for listing in self.listings() {
             let stamps = (0..listing.len()).into_par_iter().map(|file| file_stamp(&listing.path(file)));
-            stamps.collect::<Vec<u64>>().iter().for_each(|stamp| hash.update(&stamp.to_le_bytes()));
+            for stamp in stamps.collect::<Vec<u64>>() {
+                hash.update(&stamp.to_le_bytes());
+            }
         }
         hash.digest()
     }
 }
 
-/// The files of a folder from one on.
+/// Reads the files of a folder, from one on.
 struct FolderSamples<'a> {
     source: &'a FolderSource,
     root: usize,
@@ -234,22 +238,23 @@ impl FolderSamples<'_> {
         let attributes = shape.attributes(self.root, file, rank);
         let texts = shape.texts(rank);
         let (fields, len) = fields(file_len, &texts);
-        let behind: String = texts.into_iter().flatten().collect();
+        let joined_texts: String = texts.into_iter().flatten().collect();
         if len > WHOLE_LEN_MAX {
-            // A file that has grown gives one byte too many, so that it is noticed, not cut.
-            self.long = match fields.is_empty() {
-                true => Box::new(opened),
-                false => Box::new(opened.take(file_len.saturating_add(1)).chain(Cursor::new(behind))),
+            // A file that has grown returns one byte too many, so that it is reported and not cut.
+            self.long = if fields.is_empty() {
+                Box::new(opened)
+            } else {
+                Box::new(opened.take(file_len.saturating_add(1)).chain(Cursor::new(joined_texts)))
             };
             return Ok(SourceSample::Long { sample: StreamedSample { key, attributes, fields, len }, offset: 0 });
         }
         let mut payload = read_whole(opened, file_len)?;
-        payload.extend_from_slice(behind.as_bytes());
+        payload.extend_from_slice(joined_texts.as_bytes());
         Ok(SourceSample::Whole { sample: Sample { key, attributes, payload, fields }, offset: 0 })
     }
 }
 
-/// Where a file and the texts behind it are in the payload, and its length; no ranges where there are no texts.
+/// The ranges of a file and of the texts after it in the payload, and its length; no ranges where there are no texts.
 fn fields(file_len: u64, texts: &[Option<&str>]) -> (Vec<Option<Range<u64>>>, u64) {
     if texts.is_empty() {
         return (Vec::new(), file_len);

@@ -1,4 +1,4 @@
-//! What a dataset made of lists looks like, and which columns say where samples are.
+//! The schema of a dataset that is made of lists, and the columns with the byte ranges.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::{Remark, SourceError};
 pub(super) const WANTED: Wanted =
     Wanted { path_names: &["path"], or_first: false, plain: &["offset", "length", "key"] };
 
-/// Numbers of the columns that say where a sample is, and which it is.
+/// Indexes of the columns with the byte range and the key of a sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ListColumns {
     pub(super) offset: usize,
@@ -30,7 +30,7 @@ impl ListColumns {
     }
 }
 
-/// The schema and the user metadata, and what the user should know of the columns.
+/// The schema and the user metadata, and notes for the user about the columns.
 pub(super) fn metadata(table: &Table, list: &Path) -> Result<(Metadata, Vec<Remark>), SourceError> {
     let mut attributes = Vec::new();
     let mut user = Map::new();
@@ -46,11 +46,11 @@ pub(super) fn metadata(table: &Table, list: &Path) -> Result<(Metadata, Vec<Rema
             }
             ColumnUse::Text => {
                 let why = "is text; text would be a field, and the one field of a listed sample is its bytes: \
-                           take the column out";
+                           remove the column";
                 return Err(refused(list, format!("column {shown} {why}")));
             }
             ColumnUse::Plain => {}
-            ColumnUse::Nothing => notes.push(format!("column {shown} of the list is empty and was left out").into()),
+            ColumnUse::Nothing => notes.push(format!("column {shown} of the list is empty and was ignored").into()),
         }
     }
     let data = Field { name: "data".into(), kind: FieldType::Bytes };

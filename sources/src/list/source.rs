@@ -1,12 +1,12 @@
-//! Lists as a source: a file that they name is a part, a row a sample.
+//! Lists as a source: each listed file is a part, each row a sample.
 
 use std::path::PathBuf;
 
 use grainstore_format::to_usize;
 use xxhash_rust::xxh64::Xxh64;
 
-use super::parts::ListedRows;
-use super::samples::Listed;
+use super::rows::ListedRows;
+use super::samples::ListedSamples;
 use super::shape::{ListColumns, WANTED, metadata};
 use crate::source::stamp_of_parts;
 use crate::table::Table;
@@ -23,7 +23,7 @@ pub struct ListSource {
 }
 
 impl ListSource {
-    /// Reads lists, whose columns are put together by name. The files that they name are not opened now.
+    /// Reads lists, whose columns are matched by name. The listed files are not opened yet.
     ///
     /// # Errors
     /// Where a list cannot be read or understood, has no rows, or has a column that no attribute can be made of.
@@ -32,17 +32,17 @@ impl ListSource {
             return Err(SourceError::Refused { path: PathBuf::new(), why: "no list was named".into() });
         };
         let table = Table::read(lists, WANTED)?;
-        let places = ListColumns::of(&table, first)?;
+        let columns = ListColumns::of(&table, first)?;
         let (metadata, notes) = metadata(&table, first)?;
-        let rows = ListedRows::of(table, places, first)?;
-        let parts = rows.parts();
-        // The lists, then the files that they name.
+        let rows = ListedRows::of(table, columns, first)?;
+        let parts = rows.parts()?;
+        // The lists, then the listed files.
         let origins = lists.iter().chain(parts.iter().map(|part| &part.path)).cloned().collect();
         let description = Description {
             is_keyed: rows.is_keyed(),
             is_listed: true,
-            ascends: rows.are_ascending(),
-            not_adoptable: rows.overlap().map(Remark::from),
+            ascends: rows.are_ascending()?,
+            not_adoptable: rows.overlap()?.map(Remark::from),
             notes,
             ..Description::new("list", origins, metadata, parts)
         };
@@ -59,20 +59,23 @@ impl Source for ListSource {
     fn blocks(&self, part: usize) -> Result<Option<Blocks>, Bad> {
         let mut blocks = BlockBuilder::default();
         for (position, row) in (0..).zip(self.rows.of_part(part)) {
-            // What a list says of a file may be wrong, and what is not held needs no room.
-            blocks.push(position, self.rows.extent(row).len.min(WHOLE_LEN_MAX));
+            let bug = |error: SourceError| {
+                let path = &self.description.parts[part].path;
+                Bad::new(path, RecordLocation::default(), error.to_string(), Reach::Rest)
+            };
+            // A list may claim more than its file has, and a sample that is streamed needs no memory for all of it.
+            blocks.push(position, self.rows.extent(row).map_err(bug)?.len.min(WHOLE_LEN_MAX));
         }
         Ok(Some(blocks.finish()))
     }
 
     fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn SampleReader + '_>, Bad> {
         let Some(SourcePart { path, .. }) = self.description.parts.get(part) else {
-            let why = format!("there is no part {part}");
-            return Err(Bad::new(&self.description.origins[0], RecordLocation::default(), why, Reach::Rest));
+            return Err(Bad::no_part(&self.description, part));
         };
         let mut rows = self.rows.of_part(part);
         rows.start = rows.start.saturating_add(to_usize(position)).min(rows.end);
-        Ok(Box::new(Listed::open(&self.rows, rows, path, layout)?))
+        Ok(Box::new(ListedSamples::open(&self.rows, rows, path, layout)?))
     }
 
     fn stamp(&self) -> u64 {

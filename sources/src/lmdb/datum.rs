@@ -1,4 +1,4 @@
-//! Caffe's `Datum`, a protocol buffer: where its bytes are in the value, so that nothing is copied.
+//! Decodes Caffe's `Datum`, a protocol buffer. Bytes are returned as ranges of the value, so that they are not copied.
 //!
 //! ```text
 //! channels = 1, height = 2, width = 3: int32; data = 4: bytes; label = 5: int32; float_data = 6: repeated float;
@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-/// A `Datum`; what it does not hold is `None`.
+/// A `Datum`; fields that are absent are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Datum {
     pub(super) channels: Option<i32>,
@@ -21,14 +21,14 @@ pub(super) struct Datum {
     pub(super) float_data: Option<Vec<u8>>,
 }
 
-/// A value that is read from the front.
+/// A reader over a value.
 struct Wire<'a> {
     value: &'a [u8],
     at: usize,
 }
 
 impl Datum {
-    /// The `Datum` in `value`. A field that it has not is an error: then it is something else.
+    /// The `Datum` in `value`. An unknown field is an error: then the value is something else.
     pub(super) fn decode(value: &[u8]) -> Result<Self, String> {
         let mut datum = Self::default();
         let mut wire = Wire { value, at: 0 };
@@ -42,7 +42,7 @@ impl Datum {
         Ok(datum)
     }
 
-    /// Whether it holds as much data as its dimensions say, or a picture.
+    /// Whether it holds as much data as its dimensions specify, or an encoded picture.
     pub(super) fn is_plausible(&self) -> bool {
         let side = |side: Option<i32>| u64::try_from(side.unwrap_or(0)).ok();
         let sides = [self.channels, self.height, self.width].map(side);
@@ -90,7 +90,7 @@ impl Wire<'_> {
         None
     }
 
-    /// The low half of a number, as protocol buffers have it.
+    /// The low half of a varint, as in protocol buffers.
     fn int32(&mut self) -> Option<i32> {
         Some(i32::from_le_bytes(*self.varint()?.to_le_bytes().first_chunk()?))
     }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_datum_is_told_from_one() {
+    fn other_values_are_not_taken_for_a_datum() {
         assert!(Datum::decode(b"\x40\x01").is_err(), "unknown field");
         assert!(Datum::decode(b"\x22\x05abcd").is_err(), "cut off");
         assert!(Datum::decode(&[0xff; 12]).is_err(), "a number that does not end");

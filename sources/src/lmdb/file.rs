@@ -1,17 +1,18 @@
-//! The file: its newest meta page, and reading pages and values of that transaction.
+//! The data file: finds the newest meta page, and reads pages and values of that transaction.
 
-use grainstore_host::open_regular;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::vec;
 
+use grainstore_host::open_regular;
+
 use super::meta::{META_LEN, Meta};
 use super::page::{HEADER_LEN, NodeContent, overflow_page_count, u64_at};
 use crate::{Bad, Reach, RecordLocation, SourceError};
 
-/// Pages before this are meta pages.
+/// Pages before this one are meta pages.
 const FIRST_PAGE: u64 = 2;
 
 /// A file of which one transaction is read.
@@ -25,7 +26,7 @@ pub(super) struct DataFile {
     page_count: u64,
 }
 
-/// A place that cannot be read or made sense of.
+/// A place in the file that cannot be read or decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     offset: u64,
@@ -50,10 +51,15 @@ impl Fault {
         Self { reach: Reach::Rest, ..Self::new(offset, why) }
     }
 
-    /// As a bad place under a key, where there is one.
+    /// A contradiction in our own bookkeeping.
+    pub(super) fn bug(what: &'static str) -> Self {
+        Self::rest(0, SourceError::bug(what).to_string())
+    }
+
+    /// As an error of a sample, with its key where it is known.
     pub(super) fn into_bad(self, path: &Path, key: Option<&[u8]>) -> Bad {
-        let place = RecordLocation { record: None, offset: Some(self.offset), name: key.map(<[u8]>::to_vec) };
-        Bad::new(path, place, self.why, self.reach)
+        let location = RecordLocation { record: None, offset: Some(self.offset), name: key.map(<[u8]>::to_vec) };
+        Bad::new(path, location, self.why, self.reach)
     }
 }
 
@@ -89,7 +95,7 @@ impl DataFile {
         Fault::new(page.saturating_mul(self.page_len()), format!("page {page}: {}", why.as_ref()))
     }
 
-    /// Fails where a transaction was added since the file was opened: what was read before may be half new.
+    /// Fails if a transaction was added after the file was opened: what was read before may be partly overwritten.
     pub(super) fn check_unwritten(&self) -> Result<(), Fault> {
         let now = newest(&self.file, Some(self.meta.page_len)).map_err(|why| Fault::rest(0, why))?;
         let now = now.transaction;
@@ -114,7 +120,7 @@ impl DataFile {
         self.check_number(page, bytes)
     }
 
-    /// Where the value of a node of the leaf page `page`, whose bytes are `leaf`, is.
+    /// Where the value of a node is. The node is in the leaf page `page`, whose bytes are `leaf`.
     pub(super) fn value(&self, page: u64, leaf: &[u8], content: &NodeContent) -> Result<StoredValue, Fault> {
         match content {
             NodeContent::Inline(range) | NodeContent::Database(range) => Ok(StoredValue {
@@ -139,7 +145,7 @@ impl DataFile {
         self.read_at_most(value, len.min(value.len))
     }
 
-    /// Streams values, one behind the other.
+    /// Streams values, one after the other.
     pub(super) fn stream(&self, values: Vec<StoredValue>) -> ValueReader<'_> {
         let mut values = values.into_iter();
         let now = values.next();
@@ -180,7 +186,8 @@ impl DataFile {
     fn check_number(&self, page: u64, bytes: &[u8]) -> Result<(), Fault> {
         match u64_at(bytes, 0) {
             Some(number) if number == page => Ok(()),
-            number => Err(self.fault(page, format!("its header has page number {}", number.unwrap_or(0)))),
+            Some(number) => Err(self.fault(page, format!("its header has page number {number}"))),
+            None => Err(self.fault(page, "it is shorter than a page number")),
         }
     }
 
@@ -191,7 +198,7 @@ impl DataFile {
     }
 }
 
-/// Values that are too long to be held in memory.
+/// Reads values that are too long for memory.
 pub(super) struct ValueReader<'a> {
     file: &'a DataFile,
     now: Option<StoredValue>,
@@ -213,7 +220,7 @@ impl Read for ValueReader<'_> {
     }
 }
 
-/// The meta page that counts. One that cannot be read may have been torn by a crash: then the other counts.
+/// The newer meta page. If one cannot be read, a crash may have torn it, and the other one counts.
 fn newest(file: &File, page_len: Option<u32>) -> Result<Meta, String> {
     let read = |offset| {
         let mut bytes = [0; META_LEN];
@@ -229,9 +236,10 @@ fn newest(file: &File, page_len: Option<u32>) -> Result<Meta, String> {
             Ok(if second.transaction > first.transaction { second } else { first })
         }
         (Ok(only), Err(_)) | (Err(_), Ok(only)) if of_this_size(&only) => Ok(only),
-        (Ok(first), Ok(second)) => {
-            Err(format!("its meta pages say that pages have {} and {} bytes", first.page_len, second.page_len))
-        }
+        (Ok(first), Ok(second)) => Err(format!(
+            "its meta pages disagree on the length of pages: {} and {} bytes",
+            first.page_len, second.page_len
+        )),
         (Ok(_), Err(why)) | (Err(why), _) => Err(why),
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! page:     number u64, pad u16, flags u16, lower u16, upper u16     (overflow: page count u32 for lower and upper)
 //! meta:     magic u32, version u32, address u64, map size u64, free database, main database, last page u64,
-//!           transaction u64                                          (behind the page's header)
+//!           transaction u64                                          (after the page's header)
 //! database: pad u32 (free: page size), flags u16, depth u16, branch pages u64, leaf pages u64, overflow pages u64,
 //!           entries u64, root u64
 //! ```
@@ -45,12 +45,12 @@ pub(super) struct Meta {
 pub(super) struct Record {
     flags: u16,
     pub(super) depth: u16,
-    /// Pages of all kinds, as the record has it.
+    /// Number of its pages of all kinds.
     pub(super) page_count: u64,
     pub(super) root: u64,
 }
 
-/// Whether the first bytes of a file are those of an LMDB environment, be it one that is read here or not.
+/// Whether the first bytes of a file are those of an LMDB environment, also of a version that cannot be read.
 pub fn recognises(head: &[u8]) -> bool {
     let is_meta = |flags_at, magic_at| {
         let flags = u16_at(head, flags_at).unwrap_or(0);
@@ -102,12 +102,12 @@ impl Record {
         self.root == NO_ROOT
     }
 
-    /// Whether its keys are in the order of their bytes, so that they can be searched.
+    /// Whether its keys are sorted by their bytes, so that they can be searched.
     pub(super) fn is_ordered_by_bytes(&self) -> bool {
         self.flags & (REVERSE_KEY | INTEGER_KEY) == 0
     }
 
-    /// Whether it can be read: one value a key, no deeper than liblmdb would make it.
+    /// Checks that it can be read: one value for each key, and no deeper than liblmdb makes it.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.flags & (DUP_SORT | DUP_FIXED) != 0 {
             return Err(
@@ -123,7 +123,7 @@ impl Record {
     }
 }
 
-/// Tells files of other machines and versions by name.
+/// Refuses files of other machines and versions, with the reason.
 fn check_dialect(bytes: &[u8]) -> Result<(), String> {
     if u32_at(bytes, 16) == Some(MAGIC.swap_bytes()) || u32_at(bytes, 12) == Some(MAGIC.swap_bytes()) {
         return Err("was written on a big-endian machine; only little-endian LMDB files are read".into());

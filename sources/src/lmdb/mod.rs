@@ -1,47 +1,48 @@
-//! LMDB databases: keys and values as people who use PyTorch, Caffe and LSUN have them.
+//! LMDB databases: keys and values, as used with PyTorch, Caffe and LSUN.
 //!
-//! The pages are walked by code of our own that only reads, and neither maps the file nor touches its lock. liblmdb
-//! follows every page number it finds, so a file that was cut off or made by an attacker crashes the process.
-//! Adopting needs the offsets of values, which liblmdb does not report, and a file of any page size can be read here.
+//! This code walks the pages itself, read-only; it neither maps the file nor touches its lock. liblmdb follows every
+//! page number it finds, so a file that is cut off or made by an attacker crashes the process. Adopting needs the
+//! offsets of values, which liblmdb does not report. And files of any page size can be read here.
 //!
 //! ```text
 //! page 0, 1: meta; the one with the larger transaction counts     root (branch)
-//! meta: page size, last page, free database, main database   ->   twig (branch)     twig: last branch page on the way
+//! meta: page size, last page, free database, main database   ->   twig (branch)     twig: branch page above leaves
 //! database: flags, depth, entries, root                           leaf leaf leaf    leaf: keys with values, or with
 //!                                                                      overflow     the overflow pages of a value
 //! ```
 //!
-//! Files of format 1 (LMDB 0.9, also as py-lmdb and heed write it), 64-bit and little-endian, are read; others are
-//! refused by name, as are databases with several values for one key. Pages have 512 to 32768 bytes: more do not fit
-//! the format's 16-bit offsets, so liblmdb takes 32768 where the system has more.
-//! LMDB has no checksums: a flipped byte inside a value is not noticed.
+//! Files of format 1 (LMDB 0.9, also from py-lmdb and heed), 64-bit and little-endian, can be read. Others are refused
+//! with the reason, as are databases with several values for one key. Pages have 512 to 32768 bytes: larger offsets do
+//! not fit into the format's 16 bits, so liblmdb uses 32768 where the system's pages are larger.
+//! LMDB has no checksums: a flipped byte inside a value is not detected.
 //!
 //! # What a sample is
-//! One key and its value, in the order of the database; the key is kept as it is.
+//! One key and its value, in the order of the database. The key is stored unchanged.
 //! - Values that are Caffe's `Datum` become field `image` and attributes `label`, `channels`, `height`, `width`,
 //!   `encoded`; `float_data`, where there is any, is a field of little-endian numbers. A mapping such as
 //!   `image=data,label=label` chooses and renames.
-//! - All others are kept as they are, as field `data`, or `image` where they begin like pictures (LSUN). `image=value`
-//!   names the field. What `folder2lmdb` scripts store, tuples that were pickled or packed with msgpack, is not taken
-//!   apart: it is kept as bytes; [`LmdbOptions::exclude`] leaves out the keys `__len__` and `__keys__` beside them.
-//! - Keys `image-000000001`, `label-000000001`, `num-samples`, as used for reading text: the mapping
-//!   `image=image-*,label=label-*` makes one sample of the keys in which `*` stands for the same bytes. They are its
-//!   key, the values its fields. The first pattern says which samples there are; a field whose key is missing is
-//!   absent; keys that match no pattern are ignored.
+//! - All other values are stored unchanged, as field `data`, or `image` if they begin like pictures (LSUN).
+//!   `image=value` names the field. Tuples that were pickled or packed with msgpack, as `folder2lmdb` scripts store
+//!   them, are not decoded but stored as bytes; [`LmdbOptions::exclude`] ignores the keys `__len__` and `__keys__`
+//!   beside them.
+//! - Keys `image-000000001`, `label-000000001`, `num-samples`, as in datasets for text recognition: the mapping
+//!   `image=image-*,label=label-*` makes one sample of the keys in which `*` matches the same bytes. These bytes are
+//!   the key of the sample, and the values are its fields. The keys of the first pattern define the samples. A field
+//!   whose key is missing is absent. Keys that match no pattern are ignored.
 //!
 //! # While another process writes
 //! LMDB never overwrites a page of the newest transaction, but the transaction after the next may. So the meta pages
-//! are read again behind every page and value that is read: what was read is used only if no transaction was added.
+//! are read again after every page and value. What was read is used only if no transaction was added.
 
 mod datum;
 mod file;
 mod meta;
 mod page;
-mod parts;
 mod pattern;
 mod samples;
 mod shape;
 mod source;
+mod split;
 mod tree;
 
 pub use meta::recognises;

@@ -1,6 +1,6 @@
-//! Keys that belong together: `image-*` and `label-*`.
+//! Patterns of keys that belong to one sample: `image-*` and `label-*`.
 
-/// A key with one `*` in it, which stands for any bytes, one at least.
+/// A key with one `*` in it, which matches one byte or more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pattern {
     prefix: Vec<u8>,
@@ -8,19 +8,19 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// The pattern in `text`; `None` where it has not one `*`.
+    /// The pattern in `text`; `None` where it does not have exactly one `*`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (prefix, suffix) = text.split_once('*').filter(|(_, suffix)| !suffix.contains('*'))?;
         Some(Self { prefix: prefix.into(), suffix: suffix.into() })
     }
 
-    /// What `*` stands for in a key.
+    /// The bytes of a key that `*` matches.
     pub(super) fn stem<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
         let stem = key.strip_prefix(self.prefix.as_slice())?.strip_suffix(self.suffix.as_slice())?;
         Some(stem).filter(|stem| !stem.is_empty())
     }
 
-    /// The key in which `*` stands for `stem`.
+    /// The key in which `*` is `stem`.
     pub(super) fn key(&self, stem: &[u8]) -> Vec<u8> {
         [&self.prefix, stem, &self.suffix].concat()
     }

@@ -1,4 +1,4 @@
-//! The samples of a range of keys.
+//! Reads the samples of a range of keys.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -13,7 +13,7 @@ use super::source::{Database, LmdbSource};
 use super::tree::Entries;
 use crate::{Bad, Layout, Reach, SampleReader, SourceSample, WHOLE_LEN_MAX};
 
-/// The samples from one on.
+/// The samples of a range.
 pub(super) struct LmdbSamples<'a> {
     source: &'a LmdbSource,
     database: &'a Database,
@@ -23,10 +23,10 @@ pub(super) struct LmdbSamples<'a> {
     has_ended: bool,
 }
 
-/// A sample, and where its bytes are read from where it is long.
+/// A sample, and a reader of its bytes if it is long.
 type Streamed<'a> = (SourceSample, Box<dyn Read + 'a>);
 
-/// Reads what belongs to a key.
+/// Reads the sample of a key.
 struct Reader<'a, 'k> {
     file: &'a DataFile,
     key: &'k [u8],
@@ -101,7 +101,8 @@ impl<'a> Reader<'a, '_> {
         Ok((SourceSample::Whole { sample, offset }, Box::new(io::empty())))
     }
 
-    /// The values of all keys with the same bytes for `*`. The first pattern's value is known, and its stem is the key.
+    /// A sample of the values of all keys with the same bytes for `*`. The value of the first pattern is given, and its
+    /// stem is the key.
     fn joined(&self, database: &Database, patterns: &[Pattern], first: StoredValue) -> Result<Streamed<'a>, Fault> {
         let offset = self.offset(first.offset);
         if patterns.len() == 1 {
@@ -121,14 +122,15 @@ impl<'a> Reader<'a, '_> {
         self.fetch(values, fields, 0)
     }
 
-    /// A sample of values, one behind the other: whole, or to be streamed where they are long.
+    /// A sample of values, one after the other: in memory, or streamed where they are long.
     fn fetch(
         &self,
         values: Vec<StoredValue>,
         fields: Vec<Option<Range<u64>>>,
         offset: u64,
     ) -> Result<Streamed<'a>, Fault> {
-        let (key, len) = (self.key.to_vec(), values.iter().map(|value| value.len).sum());
+        let key = self.key.to_vec();
+        let len = values.iter().map(|value| value.len).sum();
         if len > WHOLE_LEN_MAX {
             let sample = StreamedSample { key, attributes: Vec::new(), fields, len };
             return Ok((SourceSample::Long { sample, offset }, Box::new(self.file.stream(values))));
@@ -142,7 +144,7 @@ impl<'a> Reader<'a, '_> {
         Ok((SourceSample::Whole { sample, offset }, Box::new(io::empty())))
     }
 
-    /// Where a payload begins, for those that leave it there.
+    /// The offset of a payload in the file, for [`Layout::InPlace`]; else 0.
     fn offset(&self, in_file: u64) -> u64 {
         if self.layout == Layout::InPlace { in_file } else { 0 }
     }

@@ -1,4 +1,4 @@
-//! What the samples of a database are made of: detected from its first values and from the user's options.
+//! The schema of a database and how its values are decoded: inferred from the first values and from the options.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use grainstore_format::{Attribute, AttributeType, AttributeValue, Field, FieldTy
 use super::datum::Datum;
 use super::pattern::Pattern;
 use super::source::{LmdbOptions, LmdbValues};
-use crate::{Layout, Mapping};
+use crate::{Layout, Mapping, SourceError};
 
 /// The name of a plain value in a mapping.
 const VALUE: &str = "value";
@@ -15,7 +15,7 @@ const VALUE: &str = "value";
 const PICTURES: [(usize, &[u8]); 5] =
     [(0, b"\xff\xd8\xff"), (0, b"\x89PNG\r\n\x1a\n"), (0, b"GIF8"), (8, b"WEBP"), (0, b"BM")];
 
-/// The shape of every sample.
+/// The schema of the samples, and how they are decoded.
 #[derive(Debug)]
 pub(super) struct LmdbShape {
     pub(super) metadata: Metadata,
@@ -29,7 +29,7 @@ pub(super) enum Decoder {
     Raw,
     /// A value is a `Datum`.
     Datum(DatumShape),
-    /// The values of several keys are the fields, one pattern each; the first says which there are.
+    /// The values of several keys are the fields, one pattern each; the keys of the first pattern define the samples.
     Joined(Vec<Pattern>),
 }
 
@@ -38,7 +38,7 @@ pub(super) enum Decoder {
 pub(super) struct DatumShape {
     numbers: Vec<Number>,
     blobs: Vec<Blob>,
-    /// Whether bytes that are not kept are an error, because no option drops them.
+    /// Whether fields that are not stored are an error, because no mapping excludes them.
     keeps_all: bool,
 }
 
@@ -57,7 +57,7 @@ enum Blob {
     FloatData,
 }
 
-/// A value, taken apart.
+/// A decoded value.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Decoded {
     pub(super) attributes: Vec<Option<AttributeValue>>,
@@ -69,7 +69,7 @@ pub(super) struct Decoded {
 pub(super) enum FieldBytes {
     /// They are in the value.
     Range(Range<usize>),
-    /// They had to be gathered.
+    /// They were converted.
     Gathered(Vec<u8>),
 }
 
@@ -100,7 +100,9 @@ impl LmdbShape {
     fn joined(options: &LmdbOptions) -> Result<Self, String> {
         let targets = options.map.targets();
         if options.values == LmdbValues::Datum {
-            return Err("values of several keys are joined as they are, not as Datum: leave one of both out".into());
+            return Err(
+                "values of several keys are joined as they are, not as Datum: remove one of the two options".into()
+            );
         }
         let no_pattern = |source: &str| format!("\"{source}\": expected a key with one *, as the others have");
         let pattern = |(_, source): &(String, String)| Pattern::parse(source).ok_or_else(|| no_pattern(source));
@@ -117,8 +119,11 @@ impl LmdbShape {
             [(name, source)] if source == VALUE => name,
             targets => {
                 let unknown = targets.iter().map(|(_, source)| source).find(|source| *source != VALUE);
-                let found = unknown.map_or("value twice", String::as_str);
-                return Err(format!("it has nothing named \"{found}\": its values are plain bytes, named \"{VALUE}\""));
+                let why = match unknown {
+                    Some(source) => format!("it has nothing named \"{source}\""),
+                    None => format!("\"{VALUE}\" is mapped to several names"),
+                };
+                return Err(format!("{why}: its values are plain bytes, named \"{VALUE}\""));
             }
         };
         let metadata = metadata(Vec::new(), [name].into_iter()).map_err(|error| error.to_string())?;
@@ -134,8 +139,8 @@ impl LmdbShape {
             if let Some((_, number)) = Number::NAMES.iter().find(|(known, _)| known == source) {
                 shape.numbers.push(*number);
                 attributes.push(Attribute { name: name.clone(), kind: number.kind() });
-            } else if let Some((_, blob)) = Blob::NAMES.iter().find(|(known, _)| known == source) {
-                shape.blobs.push(*blob);
+            } else if let Some(blob) = Blob::ALL.into_iter().find(|blob| blob.name() == source) {
+                shape.blobs.push(blob);
                 fields.push(name.as_str());
             } else {
                 let known = "data, float_data, label, channels, height, width and encoded";
@@ -154,12 +159,12 @@ impl LmdbShape {
         }
     }
 
-    /// Whether keys must be found by search.
+    /// Whether keys have to be searched.
     pub(super) fn searches(&self) -> bool {
         matches!(&self.decoder, Decoder::Joined(patterns) if patterns.len() > 1)
     }
 
-    /// Why values cannot stay where they are.
+    /// Why the values cannot be adopted.
     pub(super) fn not_adoptable(&self) -> Option<String> {
         match &self.decoder {
             Decoder::Joined(patterns) if patterns.len() > 1 => {
@@ -192,13 +197,15 @@ impl DatumShape {
         let lost = [(datum.data.is_some(), Blob::Data), (datum.float_data.is_some(), Blob::FloatData)];
         let lost = lost.into_iter().find(|(there, blob)| *there && !self.blobs.contains(blob));
         let Some((_, lost)) = lost else { return Ok(()) };
-        let name = Blob::NAMES.iter().find(|(_, blob)| *blob == lost).map_or("", |(name, _)| name);
-        Err(format!("this Datum has {name}, which the first ones have not: say what to take with a mapping"))
+        Err(format!(
+            "this Datum has {}, which the first ones do not have: choose what to take with a mapping",
+            lost.name()
+        ))
     }
 }
 
 impl Decoded {
-    /// The payload in `layout`, and which part is where in it. `value` is what it was decoded from.
+    /// The payload in `layout`, with its fields. `value` is the value that was decoded.
     pub(super) fn payload(&self, mut value: Vec<u8>, layout: Layout) -> Result<LmdbPayload, String> {
         if let [piece] = self.pieces.as_slice() {
             return match piece {
@@ -212,30 +219,34 @@ impl Decoded {
             };
         }
         match layout {
-            Layout::Packed => Ok(self.packed(&value)),
+            Layout::Packed => self.packed(&value).map_err(|bug| bug.to_string()),
             Layout::InPlace => {
                 self.in_place(&value).ok_or_else(|| "its fields are not stored in it as they are".into())
             }
         }
     }
 
-    fn packed(&self, value: &[u8]) -> LmdbPayload {
+    fn packed(&self, value: &[u8]) -> Result<LmdbPayload, SourceError> {
         let mut payload = LmdbPayload::default();
         for piece in &self.pieces {
             let bytes = match piece {
-                None => None,
+                None => {
+                    payload.fields.push(None);
+                    continue;
+                }
                 Some(FieldBytes::Range(range)) => {
                     let bytes = value.get(range.clone());
-                    debug_assert!(bytes.is_some(), "the range was found in this value");
-                    bytes
+                    bytes.ok_or_else(|| {
+                        SourceError::bug("a field of a Datum is outside the value that it was found in")
+                    })?
                 }
-                Some(FieldBytes::Gathered(bytes)) => Some(bytes.as_slice()),
+                Some(FieldBytes::Gathered(bytes)) => bytes,
             };
             let start = payload.bytes.len() as u64;
-            payload.bytes.extend_from_slice(bytes.unwrap_or_default());
-            payload.fields.push(bytes.map(|bytes| start..start + bytes.len() as u64));
+            payload.bytes.extend_from_slice(bytes);
+            payload.fields.push(Some(start..start + bytes.len() as u64));
         }
-        payload
+        Ok(payload)
     }
 
     fn in_place(&self, value: &[u8]) -> Option<LmdbPayload> {
@@ -244,6 +255,7 @@ impl Decoded {
             FieldBytes::Gathered(_) => None,
         };
         let ranges: Vec<Range<usize>> = self.pieces.iter().flatten().map(range).collect::<Option<_>>()?;
+        // Without any field, the payload is empty.
         let start = ranges.iter().map(|range| range.start).min().unwrap_or(0);
         let end = ranges.iter().map(|range| range.end).max().unwrap_or(0);
         let mut ranges = ranges.into_iter().map(|range| (range.start - start) as u64..(range.end - start) as u64);
@@ -282,10 +294,17 @@ impl Number {
 }
 
 impl Blob {
-    const NAMES: [(&'static str, Self); 2] = [("data", Self::Data), ("float_data", Self::FloatData)];
+    const ALL: [Self; 2] = [Self::Data, Self::FloatData];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Data => "data",
+            Self::FloatData => "float_data",
+        }
+    }
 }
 
-/// The values as `Datum`, where they are to be taken so; `None` where they are plain bytes.
+/// The values as `Datum`; `None` where they are plain bytes.
 fn datums(options: &LmdbOptions, values: &[Vec<u8>]) -> Result<Option<Vec<Datum>>, String> {
     let decoded = || values.iter().map(|value| Datum::decode(value));
     match options.values {
@@ -296,7 +315,7 @@ fn datums(options: &LmdbOptions, values: &[Vec<u8>]) -> Result<Option<Vec<Datum>
     }
 }
 
-/// All that the first values have, under the names that people use.
+/// Everything in the first values, under the usual names.
 fn all_of(datums: &[Datum]) -> Vec<(String, String)> {
     let floats = datums.iter().any(|datum| datum.float_data.is_some());
     let data = !floats || datums.iter().any(|datum| datum.data.is_some());

@@ -10,27 +10,27 @@ use grainstore_format::{Remedy, UnknownName, choice_of, escape_bytes, shown_path
 use super::file::{DataFile, Fault};
 use super::meta::Record;
 use super::page::{Node, NodeContent};
-use super::parts::{check_len, split};
 use super::samples::LmdbSamples;
 use super::shape::LmdbShape;
+use super::split::{check_len, split};
 use super::tree::{Spot, Tree};
 use crate::{
     Bad, BlockBuilder, Blocks, Description, Layout, Mapping, Reach, Remark, SampleReader, Source, SourceError,
     SourcePart, stamp_of_parts,
 };
 
-/// Keys that are looked at to find out what a database holds.
+/// Keys that are examined to infer what a database holds.
 const KEYS_SEEN_MAX: usize = 1000;
-/// Values that are looked at to find out what they are, and their bytes.
+/// Values that are examined to infer what they are, and their bytes at most.
 const VALUES_SEEN_MAX: usize = 100;
 const BYTES_SEEN_MAX: u64 = 16 << 20;
-/// A value is looked at whole only if it may be a `Datum`; how pictures begin is seen in less.
+/// Bytes that are read of a value that cannot be a `Datum`: enough to recognise a picture.
 const HEAD_LEN: u64 = 64;
 
-/// How an LMDB is read.
+/// How LMDB environments are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LmdbOptions {
-    /// Which names become which; see the module for what may be named.
+    /// Which names become which; see the module for the valid names.
     pub map: Mapping,
     /// The named database that is read; the main one where `None`.
     pub database: Option<String>,
@@ -43,10 +43,10 @@ pub struct LmdbOptions {
 /// What the values of an LMDB are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LmdbValues {
-    /// What the first hundred look like.
+    /// Inferred from the first hundred.
     #[default]
     Auto,
-    /// Bytes that are not taken apart.
+    /// Bytes that are not decoded.
     Raw,
     /// Caffe's `Datum`.
     Datum,
@@ -72,7 +72,7 @@ impl FromStr for LmdbValues {
     }
 }
 
-/// LMDB environments, one behind the other. All have the shape of the first.
+/// LMDB environments, one after the other. All are decoded like the first.
 #[derive(Debug)]
 pub struct LmdbSource {
     databases: Vec<Database>,
@@ -90,7 +90,7 @@ pub(super) struct Database {
     pub(super) tree: Tree,
 }
 
-/// What the first nodes of a database are.
+/// What was seen in the first nodes of a database.
 #[derive(Default)]
 struct SeenNodes {
     /// Names of databases.
@@ -110,18 +110,13 @@ impl LmdbSource {
             return Err(refused(Path::new(""), "no LMDB was named"));
         };
         let (shape, notes) = first.shape(options)?;
-        let ranges: Vec<(usize, Range<Spot>)> = databases
-            .iter()
-            .enumerate()
-            .flat_map(|(index, database)| {
-                split(&database.file, &database.tree).into_iter().map(move |part| (index, part))
-            })
-            .collect();
-        let parts = ranges.iter().filter_map(|(index, _)| {
-            let count = ranges.iter().filter(|(other, _)| other == index).count() as u64;
-            databases.get(*index).map(|database| database.part(count))
-        });
-        let parts = parts.collect();
+        let mut ranges = Vec::new();
+        let mut parts = Vec::new();
+        for (index, database) in databases.iter().enumerate() {
+            let own = split(&database.file, &database.tree);
+            parts.extend(vec![database.part(own.len() as u64); own.len()]);
+            ranges.extend(own.into_iter().map(|range| (index, range)));
+        }
         let origins = databases.iter().map(|database| database.file.path().to_owned()).collect();
         let description = Description {
             // Several environments may share keys.
@@ -139,7 +134,7 @@ impl LmdbSource {
         &self.shape
     }
 
-    /// The key of the sample that a node is; `None` where it is none.
+    /// The key of a node's sample; `None` where the node is not a sample.
     pub(super) fn sample_key<'a>(&self, node: &Node<'a>) -> Option<&'a [u8]> {
         if matches!(node.content, NodeContent::Database(_)) || self.exclude.iter().any(|key| key == node.key) {
             return None;
@@ -147,13 +142,10 @@ impl LmdbSource {
         self.shape.sample_key(node.key)
     }
 
-    /// A part's database, of which nothing was written since, and the range from `position` on.
+    /// The database of a part, and its range from `position` on. Fails if the file was written to since it was opened.
     fn range(&self, part: usize, position: u64) -> Result<(&Database, Range<Spot>), Bad> {
-        let found = self.ranges.get(part).and_then(|(index, range)| Some((self.databases.get(*index)?, range)));
-        let Some((database, range)) = found else {
-            let path = self.description.origins.first().map_or(Path::new(""), PathBuf::as_path);
-            return Err(Bad::new(path, Default::default(), format!("there is no part {part}"), Reach::Rest));
-        };
+        let (index, range) = self.ranges.get(part).ok_or_else(|| Bad::no_part(&self.description, part))?;
+        let database = &self.databases[*index];
         database.file.check_unwritten().map_err(|fault| fault.into_bad(database.file.path(), None))?;
         Ok((database, range.start.max(Spot::at(position))..range.end))
     }
@@ -164,7 +156,7 @@ impl Source for LmdbSource {
         &self.description
     }
 
-    /// Reads leaf pages only: they say how long values on overflow pages are.
+    /// Reads leaf pages only: they have the lengths of values on overflow pages.
     fn blocks(&self, part: usize) -> Result<Option<Blocks>, Bad> {
         let (database, range) = self.range(part, 0)?;
         let mut entries = database.tree.entries(&database.file, range);
@@ -214,7 +206,7 @@ impl Database {
     }
 
     fn shape(&self, options: &LmdbOptions) -> Result<(LmdbShape, Vec<Remark>), SourceError> {
-        let seen = self.look(options).map_err(SourceError::from)?;
+        let seen = self.read_first_nodes(options).map_err(SourceError::from)?;
         let names = seen.names.join(", ");
         if seen.plain_count == 0 && !seen.names.is_empty() {
             let why = format!("holds no values itself, only named databases ({names})");
@@ -231,8 +223,8 @@ impl Database {
         Ok((shape, if seen.names.is_empty() { Vec::new() } else { vec![Remark::new(note, Remedy::ChooseDatabase)] }))
     }
 
-    /// Looks at the first keys, and at the first values.
-    fn look(&self, options: &LmdbOptions) -> Result<SeenNodes, Bad> {
+    /// Reads the first keys and the first values.
+    fn read_first_nodes(&self, options: &LmdbOptions) -> Result<SeenNodes, Bad> {
         let mut seen = SeenNodes::default();
         let mut bytes_seen = 0;
         let mut entries = self.tree.entries(&self.file, self.tree.whole());
@@ -261,7 +253,7 @@ impl Database {
         Ok(seen)
     }
 
-    /// One of `count` parts of it.
+    /// One of its `count` parts.
     fn part(&self, count: u64) -> SourcePart {
         let bytes = self.tree.page_count().saturating_mul(self.file.page_len()).min(self.file.len);
         SourcePart { path: self.file.path().to_owned(), len: bytes / count.max(1), sample_count: None }

@@ -1,8 +1,9 @@
-//! A tree of pages: going through it from any place, and searching it.
+//! A tree of pages: iterates over it from any position, and searches it.
 //!
-//! A place is the number of a twig in the tree's order, of a child (a leaf page) in it, and of a node in that. Only
-//! the twigs' page numbers are held: eight bytes for some hundred leaf pages. Each twig is reached once and has each
-//! child once, so going through a tree ends, whatever the file says. Keys may be in any order.
+//! A twig is a branch page whose children are leaf pages. A position is three indexes: of a twig in the tree's order,
+//! of a leaf page in the twig, and of a node in the leaf page. Only the page numbers of twigs are in memory: eight
+//! bytes for some hundred leaf pages. No twig is there twice, and no child is twice in its twig, so iterating ends even
+//! in a damaged file. Keys may be in any order.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -13,22 +14,23 @@ use super::meta::Record;
 use super::page::{Node, NodeContent, Page};
 use crate::Reach;
 
-/// The pages above the leaf pages of a tree.
+/// A tree, with the page numbers of its twigs.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     record: Record,
     twigs: Twigs,
+    twig_count: u32,
 }
 
 #[derive(Clone, Debug)]
 enum Twigs {
-    /// The root is the only leaf page; it stands in for the child of a twig.
+    /// The root is the only leaf page. It is treated as the child of a twig.
     Root(u64),
     /// Branch pages.
     Pages(Vec<u64>),
 }
 
-/// A place in a tree.
+/// A position in a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Spot {
     pub(super) twig: u32,
@@ -37,12 +39,12 @@ pub(super) struct Spot {
 }
 
 impl Spot {
-    /// As a number, in the same order.
+    /// The position as a number, in the same order.
     pub(super) fn position(self) -> u64 {
         u64::from(self.twig) << 32 | u64::from(self.child) << 16 | u64::from(self.node)
     }
 
-    /// The place of such a number.
+    /// The position from such a number.
     pub(super) fn at(position: u64) -> Self {
         let [a, b, c, d, twig @ ..] = position.to_le_bytes();
         Self { twig: u32::from_le_bytes(twig), child: u16::from_le_bytes([c, d]), node: u16::from_le_bytes([a, b]) }
@@ -53,19 +55,22 @@ impl Tree {
     /// Reads the pages above the twigs.
     pub(super) fn open(file: &DataFile, record: Record) -> Result<Self, Fault> {
         if record.is_empty() {
-            return Ok(Self { record, twigs: Twigs::Pages(Vec::new()) });
+            return Ok(Self { record, twigs: Twigs::Pages(Vec::new()), twig_count: 0 });
         }
         if record.depth == 1 {
-            return Ok(Self { record, twigs: Twigs::Root(record.root) });
+            return Ok(Self { record, twigs: Twigs::Root(record.root), twig_count: 1 });
         }
         let mut level = vec![record.root];
         for _ in 2..record.depth {
             level = level_below(file, &level)?;
         }
-        Ok(Self { record, twigs: Twigs::Pages(level) })
+        let too_many =
+            || format!("its tree has {} branch pages above leaf pages, expected {} at most", level.len(), u32::MAX);
+        let twig_count = u32::try_from(level.len()).map_err(|_| file.fault(record.root, too_many()))?;
+        Ok(Self { record, twigs: Twigs::Pages(level), twig_count })
     }
 
-    /// Pages of all kinds that its record speaks of.
+    /// Number of its pages of all kinds, from its record.
     pub(super) fn page_count(&self) -> u64 {
         self.record.page_count
     }
@@ -77,9 +82,21 @@ impl Tree {
 
     /// Number of twigs.
     pub(super) fn twig_count(&self) -> u32 {
+        self.twig_count
+    }
+
+    /// Number of leaf pages below a twig; an error where [`Tree::children`] is one.
+    pub(super) fn child_count(&self, file: &DataFile, twig: u32) -> Result<u16, Fault> {
         match &self.twigs {
-            Twigs::Root(_) => 1,
-            Twigs::Pages(pages) => u32::try_from(pages.len()).unwrap_or(u32::MAX),
+            Twigs::Root(_) => Ok(1),
+            Twigs::Pages(pages) => {
+                let page = twig_page(pages, twig)?;
+                let mut bytes = Vec::new();
+                file.read_page(page, &mut bytes)?;
+                let branch = Page::branch(&bytes).map_err(|why| file.fault(page, why))?;
+                branch.children().map_err(|why| file.fault(page, why))?;
+                Ok(branch.node_count())
+            }
         }
     }
 
@@ -87,25 +104,22 @@ impl Tree {
     pub(super) fn children(&self, file: &DataFile, twig: u32) -> Result<Vec<u64>, Fault> {
         match &self.twigs {
             Twigs::Root(page) => Ok(vec![*page]),
-            Twigs::Pages(pages) => {
-                let page = pages.get(grainstore_format::to_usize(twig.into())).copied().unwrap_or(u64::MAX);
-                children(file, page, &mut Vec::new())
-            }
+            Twigs::Pages(pages) => children(file, twig_page(pages, twig)?, &mut Vec::new()),
         }
     }
 
-    /// Goes through the nodes of a range.
+    /// Iterates over the nodes of a range.
     pub(super) fn entries<'a>(&'a self, file: &'a DataFile, range: Range<Spot>) -> Entries<'a> {
         let Range { start, end } = range;
         Entries { tree: self, file, at: start, end, children: None, page: 0, leaf: Vec::new(), node_count: None }
     }
 
-    /// All of it.
+    /// The range of all nodes.
     pub(super) fn whole(&self) -> Range<Spot> {
         Spot::default()..Spot { twig: self.twig_count(), ..Spot::default() }
     }
 
-    /// The content of `key`, and its value; `None` where it is not there.
+    /// The content of `key`, and its value; `None` where there is no such key.
     pub(super) fn find(&self, file: &DataFile, key: &[u8]) -> Result<Option<(NodeContent, StoredValue)>, Fault> {
         if self.record.is_empty() {
             return Ok(None);
@@ -123,20 +137,20 @@ impl Tree {
     }
 }
 
-/// The nodes of a range of a tree.
+/// Iterates over the nodes of a range of a tree.
 pub(super) struct Entries<'a> {
     tree: &'a Tree,
     file: &'a DataFile,
     at: Spot,
     end: Spot,
     children: Option<Vec<u64>>,
-    /// The leaf page that is in `leaf`, once `node_count` says so.
+    /// The leaf page in `leaf`; valid where `node_count` is set.
     page: u64,
     leaf: Vec<u8>,
-    node_count: Option<usize>,
+    node_count: Option<u16>,
 }
 
-/// A node, where it is.
+/// A node and its page.
 pub(super) struct FoundNode<'a> {
     pub(super) node: Node<'a>,
     file: &'a DataFile,
@@ -152,11 +166,11 @@ impl FoundNode<'_> {
 }
 
 impl Entries<'_> {
-    /// The next node and its place. A page that is bad counts as one bad node.
+    /// The next node and its position. A bad page counts as one bad node.
     pub(super) fn next(&mut self) -> Option<(Spot, Result<FoundNode<'_>, Fault>)> {
         match self.advance()? {
             (spot, Ok(())) => {
-                let node = Page::leaf(&self.leaf).and_then(|leaf| leaf.entry(spot.node.into()));
+                let node = Page::leaf(&self.leaf).and_then(|leaf| leaf.entry(spot.node));
                 let file = self.file;
                 let page = self.page;
                 let leaf = self.leaf.as_slice();
@@ -172,7 +186,7 @@ impl Entries<'_> {
         }
     }
 
-    /// Steps over a node, whose page is then in `leaf`, or over a page that is bad.
+    /// Moves past a node, whose page is then in `leaf`, or past a bad page.
     fn advance(&mut self) -> Option<(Spot, Result<(), Fault>)> {
         while self.at < self.end {
             let spot = self.at;
@@ -186,7 +200,7 @@ impl Entries<'_> {
                     return Some((spot, Err(fault)));
                 }
                 Ok(None) => self.next_twig(),
-                Ok(Some(node_count)) if usize::from(spot.node) >= node_count => self.next_child(),
+                Ok(Some(node_count)) if spot.node >= node_count => self.next_child(),
                 Ok(Some(_)) => {
                     self.at.node += 1;
                     return Some((spot, Ok(())));
@@ -196,8 +210,8 @@ impl Entries<'_> {
         None
     }
 
-    /// Makes sure that the current leaf page is loaded, and returns how many nodes it has; `None` behind a twig's last.
-    fn load(&mut self) -> Result<Option<usize>, Fault> {
+    /// Loads the current leaf page, and returns its number of nodes; `None` after the last leaf page of a twig.
+    fn load(&mut self) -> Result<Option<u16>, Fault> {
         if self.children.is_none() {
             self.children = Some(self.tree.children(self.file, self.at.twig)?);
         }
@@ -221,12 +235,18 @@ impl Entries<'_> {
     }
 
     fn next_twig(&mut self) {
-        (self.children, self.node_count) = (None, None);
+        self.children = None;
+        self.node_count = None;
         self.at = Spot { twig: self.at.twig.saturating_add(1), child: 0, node: 0 };
     }
 }
 
-/// All children of a row of branch pages, none of them twice.
+fn twig_page(pages: &[u64], twig: u32) -> Result<u64, Fault> {
+    let page = pages.get(grainstore_format::to_usize(twig.into())).copied();
+    page.ok_or_else(|| Fault::bug("a position in an LMDB is after the last twig"))
+}
+
+/// All children of a level of branch pages; one that appears twice is an error.
 fn level_below(file: &DataFile, level: &[u64]) -> Result<Vec<u64>, Fault> {
     let mut below = Vec::new();
     let mut seen = HashSet::new();
@@ -249,7 +269,7 @@ fn children(file: &DataFile, page: u64, bytes: &mut Vec<u8>) -> Result<Vec<u64>,
     Page::branch(bytes).and_then(|branch| branch.children()).map_err(|why| file.fault(page, why))
 }
 
-/// The child that `key` is below. The first one's key is not looked at: it stands for all that is smaller.
+/// The child that may contain `key`. The key of the first child is not compared: it counts as smaller than all others.
 fn child_for(branch: &Page<'_>, key: &[u8]) -> Result<u64, String> {
     let mut low = 0;
     let mut high = branch.node_count().saturating_sub(1);

@@ -1,4 +1,4 @@
-//! The cells of a column of a row group, one after the other.
+//! Reads the cells of one column of a row group in order.
 
 use std::sync::Arc;
 
@@ -30,10 +30,10 @@ pub(super) enum Cell {
 
 /// The cells of a column, in order.
 pub(super) trait Cells {
-    /// The next one. To be asked for no more often than there are rows.
+    /// The next cell. Called once for each row.
     ///
     /// # Errors
-    /// Where it cannot be decoded; then none that follows can be.
+    /// Where it cannot be decoded; then the cells after it cannot be decoded either.
     fn next(&mut self) -> Result<Cell, String>;
 }
 
@@ -77,7 +77,7 @@ impl Cell {
             (Self::Float32(value), _) => AttributeValue::Float32(*value),
             (Self::Float64(value), _) => AttributeValue::Float64(*value),
             (Self::Int(value), AttributeType::Uint64) => AttributeValue::Uint(value.cast_unsigned()),
-            // The sign was carried over from 32 bits, which are all value here.
+            // Parquet stores the number in 32 signed bits; all of them are value here.
             (Self::Int(value), AttributeType::Uint32) => AttributeValue::Uint(value.cast_unsigned() & 0xffff_ffff),
             (Self::Int(value), AttributeType::Uint8 | AttributeType::Uint16) => match u64::try_from(*value) {
                 Ok(value) => AttributeValue::Uint(value),
@@ -99,7 +99,7 @@ struct Typed<T: DataType> {
     /// The level of a cell that is not null.
     max_level: i16,
     at_once: usize,
-    /// Levels decoded and not handed out; none where no cell can be null.
+    /// Decoded levels that were not returned yet; empty where no cell can be null.
     levels: std::vec::IntoIter<i16>,
     values: std::vec::IntoIter<T::T>,
     cell: fn(T::T) -> Cell,

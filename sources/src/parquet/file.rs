@@ -1,4 +1,4 @@
-//! A Parquet file: what its footer says, checked as far as we go by it.
+//! A Parquet file: its footer, with the parts that are used checked against the file.
 
 use grainstore_host::open_regular;
 use std::path::{Path, PathBuf};
@@ -18,15 +18,22 @@ use super::footer::is_buildable;
 use super::pages::{FileAt, contained};
 use crate::{Bad, Reach, RecordLocation, SourceError};
 
-/// What a file begins and ends with.
+/// The first and the last bytes of a file.
 pub(super) const MAGIC: &[u8] = b"PAR1";
 
-/// A file whose footer was read. It is closed: there may be more files than a process may open.
+/// A file whose footer was read. The file itself is closed: there may be more files than a process may open.
 #[derive(Debug)]
 pub(super) struct ParquetFile {
     pub(super) path: PathBuf,
     len: u64,
     pub(super) metadata: Arc<ParquetMetaData>,
+}
+
+/// A row group whose columns are inside the file.
+pub(super) struct CheckedGroup {
+    pub(super) row_count: u64,
+    /// Length of the columns that are read, in bytes.
+    pub(super) stored_len: u64,
 }
 
 impl ParquetFile {
@@ -79,28 +86,32 @@ impl ParquetFile {
         serde_json::from_str::<Value>(text).ok()?.pointer("/info/features").cloned()
     }
 
-    /// Checks what is used of a row group: its number of rows, and where these columns are.
+    /// Checks the number of rows of a row group, and where these columns are in the file.
     ///
     /// # Errors
     /// Names the row group and the column.
-    pub(super) fn check_group(&self, group: usize, leaves: &[usize]) -> Result<(), SourceError> {
+    pub(super) fn check_group(&self, group: usize, leaves: &[usize]) -> Result<CheckedGroup, SourceError> {
         let refused = |why: String| SourceError::Refused {
             path: self.path.clone(),
             why: format!("row group {group}{why}").into(),
         };
         let metadata = self.metadata.row_group(group);
-        if metadata.num_rows() < 0 {
-            return Err(refused(format!(" has {} rows", metadata.num_rows())));
-        }
+        let row_count = u64::try_from(metadata.num_rows());
+        let row_count = row_count.map_err(|_| refused(format!(" has {} rows", metadata.num_rows())))?;
+        let mut stored_len: u64 = 0;
         for &leaf in leaves {
             let chunk = metadata.columns().get(leaf).ok_or_else(|| refused(" has too few columns".into()))?;
             let column = chunk.column_descr().path().string();
-            self.check_chunk(chunk).map_err(|why| refused(format!(", column \"{}\": {why}", column.escape_debug())))?;
+            let chunk_len = self.check_chunk(chunk);
+            let chunk_len =
+                chunk_len.map_err(|why| refused(format!(", column \"{}\": {why}", column.escape_debug())))?;
+            stored_len = stored_len.saturating_add(chunk_len);
         }
-        Ok(())
+        Ok(CheckedGroup { row_count, stored_len })
     }
 
-    fn check_chunk(&self, chunk: &ColumnChunkMetaData) -> Result<(), String> {
+    /// Checks where a column of a row group is; returns its length in bytes.
+    fn check_chunk(&self, chunk: &ColumnChunkMetaData) -> Result<u64, String> {
         match chunk.compression() {
             Compression::BROTLI(_) => return Err(not_built_in("brotli")),
             Compression::LZO => return Err(not_built_in("lzo")),
@@ -110,9 +121,8 @@ impl ParquetFile {
             return Err("its data are in another file; name that file".into());
         }
         let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
-        let range = u64::try_from(start).ok().zip(u64::try_from(chunk.compressed_size()).ok());
-        match range.and_then(|(start, len)| start.checked_add(len)) {
-            Some(end) if end <= self.len => Ok(()),
+        match (u64::try_from(start), u64::try_from(chunk.compressed_size())) {
+            (Ok(start), Ok(len)) if start.checked_add(len).is_some_and(|end| end <= self.len) => Ok(len),
             _ => Err(format!("its {} bytes at byte {start} end past the file's {}", chunk.compressed_size(), self.len)),
         }
     }
@@ -123,7 +133,7 @@ fn footer_of(file: &FileAt) -> parquet::errors::Result<Bytes> {
     let missing = || ParquetError::EOF(format!("there are only {} bytes", file.len));
     let end = file.len.checked_sub(8).ok_or_else(missing)?;
     let tail = file.get_bytes(end, 8)?;
-    let len = tail.first_chunk().map_or(0, |len| u32::from_le_bytes(*len));
+    let len = u32::from_le_bytes(*tail.first_chunk().ok_or_else(missing)?);
     file.get_bytes(end.checked_sub(len.into()).ok_or_else(missing)?, len as usize)
 }
 

@@ -1,13 +1,13 @@
-//! A look at a footer before the decoder sees it: whether the tree of columns is one that it can build.
+//! Checks a footer before the `parquet` crate decodes it: whether the tree of columns is safe to build.
 //!
-//! The crate follows the tree as deep as it goes and makes room for as many children as a column says it has; neither
-//! a stack that overflows nor an allocation that fails can be caught. So the elements of the schema, which are in
-//! depth-first order, are walked here: thrift's compact protocol, and of it no more than that needs.
+//! The crate follows the tree to any depth and allocates for as many children as a column claims to have. Neither a
+//! stack overflow nor a failed allocation can be caught. So the elements of the schema, which are in depth-first order,
+//! are walked here first. This needs only a small part of thrift's compact protocol.
 
-/// Columns nest no deeper.
+/// The deepest nesting of columns that is accepted.
 const DEPTH_MAX: usize = 64;
 
-/// Structs and lists of thrift nest no deeper.
+/// The deepest nesting of thrift's structs and lists that is accepted.
 const THRIFT_DEPTH_MAX: usize = 16;
 
 /// Numbers of fields, in `FileMetaData` and in `SchemaElement`.
@@ -19,9 +19,7 @@ const I32: u8 = 5;
 const LIST: u8 = 9;
 const STRUCT: u8 = 12;
 
-/// Whether the columns that a footer describes can be built.
-///
-/// Other damage is found by the parser of the footer.
+/// Whether the crate can build the columns that a footer describes. The crate itself finds other damage.
 pub(super) fn is_buildable(footer: &[u8]) -> bool {
     let mut thrift = Thrift { bytes: footer };
     thrift.fields(0, |thrift, id, kind| match (id, kind) {
@@ -38,7 +36,7 @@ struct Thrift<'a> {
 impl Thrift<'_> {
     fn schema(&mut self) -> Option<()> {
         let (count, kind) = self.list()?;
-        // How many children each open group still waits for.
+        // For each open group, the number of children that are still to come.
         let mut open: Vec<u64> = Vec::new();
         for _ in 0..count {
             let children = if kind == STRUCT { self.child_count()? } else { self.skip(kind, 0).map(|()| 0)? };
@@ -49,7 +47,7 @@ impl Thrift<'_> {
                 open.push(children);
                 continue;
             }
-            // A group is done with its last child, and is then a child that is done.
+            // The last child completes its group, which may be the last child of the group above.
             while let Some(left) = open.last_mut() {
                 *left -= 1;
                 if *left > 0 {
@@ -113,7 +111,7 @@ impl Thrift<'_> {
         }
     }
 
-    /// In lists and maps, a truth value is a byte.
+    /// In lists and maps, a boolean takes a byte.
     fn skip_element(&mut self, kind: u8, depth: usize) -> Option<()> {
         self.skip(if kind <= 2 { 3 } else { kind }, depth)
     }
@@ -203,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn trees_that_would_end_the_process_are_not() {
+    fn trees_that_would_crash_the_process_are_not_built() {
         let deep: Vec<u32> = [1; 100_000].into_iter().chain([0]).collect();
         assert!(!is_buildable(&footer(&deep)));
         let slanted: Vec<u32> = [2, 0].repeat(100_000).into_iter().chain([0]).collect();

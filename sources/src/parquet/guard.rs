@@ -1,7 +1,7 @@
-//! Pages that would make the decoder allocate for values that they do not hold.
+//! Refuses pages that claim to hold more values than fit into them.
 //!
-//! The crate makes room for as many dictionary entries, or lengths of byte arrays, as a page says it has. A page that
-//! lies is caught here, before the decoder sees it.
+//! The `parquet` crate allocates for as many dictionary entries, or lengths of byte arrays, as a page claims to have.
+//! Such claims are checked here, before the crate decodes the page.
 //!
 //! ```text
 //! lengths, delta-packed   block size | miniblocks in a block | count | first | blocks
@@ -14,13 +14,13 @@ use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::ColumnDescriptor;
 
-/// Lengths for each byte of a section: writers pack 128 in 5 bytes at best, or 256.
+/// Lengths for each byte of a section. The densest packing of writers is 128 or 256 lengths in 5 bytes.
 const LENGTHS_PER_BYTE: usize = 64;
 
 /// Lengths in a page, whatever its size: writers end a page after some ten thousand rows.
 const LENGTH_COUNT_MAX: usize = 1 << 22;
 
-/// A reader of pages that refuses those that lie.
+/// A reader of pages that refuses false claims.
 pub(super) struct Guarded<R> {
     pub(super) pages: R,
     /// The level of a value that is not null.
@@ -33,7 +33,7 @@ pub(super) struct Guarded<R> {
 pub(super) fn entry_len_min(column: &ColumnDescriptor) -> usize {
     match column.physical_type() {
         Type::BOOLEAN => 1,
-        // The length of a byte array stands before it.
+        // A byte array is stored after its length.
         Type::INT32 | Type::FLOAT | Type::BYTE_ARRAY => 4,
         Type::INT64 | Type::DOUBLE => 8,
         Type::INT96 => 12,
@@ -86,13 +86,13 @@ fn has_lengths(encoding: Encoding) -> bool {
     matches!(encoding, Encoding::DELTA_LENGTH_BYTE_ARRAY | Encoding::DELTA_BYTE_ARRAY)
 }
 
-/// Bytes of the levels in front of the values. Those of another encoding are not written with this one.
+/// Bytes of the levels before the values. Levels in another encoding are never written with this one.
 fn levels_len(page: &Bytes, encoding: Encoding) -> Option<usize> {
     let len = page.first_chunk().map(|len| u32::from_le_bytes(*len))?;
     (encoding == Encoding::RLE).then_some(len as usize)?.checked_add(4)
 }
 
-/// In a page of shared prefixes, their lengths stand before the lengths of what follows them.
+/// In a page with shared prefixes, the lengths of the prefixes come before the lengths of the suffixes.
 fn has_honest_lengths(page: &Bytes, offset: Option<usize>, encoding: Encoding) -> bool {
     let lengths = || {
         let section = page.get(offset?..)?;
@@ -105,7 +105,7 @@ fn has_honest_lengths(page: &Bytes, offset: Option<usize>, encoding: Encoding) -
     lengths().is_some()
 }
 
-/// Where delta-packed lengths end; `None` where they cannot be as many as they say.
+/// Where delta-packed lengths end; `None` where there cannot be as many as the section claims.
 fn end_of_lengths(section: &[u8]) -> Option<usize> {
     let mut at = 0;
     let block_size = varint(section, &mut at)?;

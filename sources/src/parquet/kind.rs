@@ -1,6 +1,6 @@
 //! What a leaf column becomes.
 
-use grainstore_format::{AttributeType, FieldType};
+use grainstore_format::AttributeType;
 use parquet::basic::{ConvertedType, LogicalType, Type};
 use parquet::schema::types::ColumnDescriptor;
 
@@ -14,7 +14,7 @@ pub(super) enum ColumnKind {
 
 impl ColumnKind {
     /// # Errors
-    /// What it is, where it becomes nothing.
+    /// The name of the type, where it cannot be stored.
     pub(super) fn of(column: &ColumnDescriptor) -> Result<Self, &'static str> {
         let logical = column.logical_type_ref();
         let converted = column.converted_type();
@@ -41,14 +41,6 @@ impl ColumnKind {
         }
     }
 
-    pub(super) fn field(self) -> Option<FieldType> {
-        match self {
-            Self::Number(_) => None,
-            Self::Bytes => Some(FieldType::Bytes),
-            Self::Text => Some(FieldType::Str),
-        }
-    }
-
     /// For messages.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -59,7 +51,7 @@ impl ColumnKind {
     }
 }
 
-/// Whether it is a date or a time, whose unit only the file knows.
+/// The unit of a date or a time; `None` for other columns. The dataset stores the integer without its unit.
 pub(super) fn time_unit(column: &ColumnDescriptor) -> Option<String> {
     match (column.logical_type_ref(), column.converted_type()) {
         (Some(LogicalType::Date), _) | (None, ConvertedType::DATE) => Some("days".into()),

@@ -2,23 +2,23 @@
 //!
 //! ```text
 //! BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY   a field: text where the file says so, else bytes
-//! numbers, dates, truth values       an attribute of the same width; dates and times are their integers
+//! numbers, dates, booleans           an attribute of the same width; dates and times are their integers
 //! a struct                           its members by their dotted names, `image.bytes`
-//! struct<bytes, path>                as Hugging Face keeps pictures: `bytes` under the struct's own name, and `path`
-//!                                    as the key, where it is there and differs in the first rows
+//! struct<bytes, path>                as Hugging Face stores pictures: `bytes` under the struct's own name, and `path`
+//!                                    as the key, where it is present and distinct in the first rows
 //! lists, decimals, INT96             refused: to convert without them, name the other columns in the mapping
 //! ```
 //!
-//! A part is a row group. Pages are only decoded from the start of a group on, so a group of at most 64 MiB is one
-//! block, and a larger one is streamed. Held at a time: of each column that is taken, a page and its dictionary.
+//! A part is a row group. It is streamed, because pages can be decoded only from the start of a group. Of each column
+//! that is read, one page and the dictionary are in memory.
 
 mod cells;
+mod columns;
 mod file;
 mod footer;
 mod guard;
 mod kind;
 mod pages;
-mod plan;
 mod rows;
 mod source;
 

@@ -1,7 +1,7 @@
-//! Where the `parquet` crate gets its bytes: from positions of a file, within bounds.
+//! Gives the `parquet` crate the bytes of a file, within bounds.
 //!
-//! A page header says how long its page becomes. The crate believes it and makes room for up to 2 GiB before it looks
-//! at the data, so the header is looked at first.
+//! A page header claims how long its page is when it is decompressed. The crate trusts it and allocates up to 2 GiB
+//! before it reads the data, so the header is checked here first.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -17,7 +17,7 @@ use parquet::file::reader::{ChunkReader, Length};
 /// Bytes that any page may have.
 const PAGE_LEN: u64 = 16 << 20;
 
-/// And this many more for each stored byte: what deflate yields at best.
+/// And this many more for each stored byte: the best ratio of deflate.
 const PAGE_GROWTH: u64 = 1032;
 
 /// Page headers are small, but may hold statistics.
@@ -30,7 +30,7 @@ pub(super) struct FileAt {
     pub(super) len: u64,
 }
 
-/// The same, for pages only: each read begins at a page header.
+/// A file of which only pages are read: each read begins at a page header, which is checked.
 pub(super) struct PagesAt(pub(super) FileAt);
 
 /// A stream of a file from a position on.
@@ -46,14 +46,14 @@ thread_local! {
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a panic of this thread would be damage to a Parquet file, which is reported so. For panic hooks, so that
-/// they need not report it too.
+/// Whether a panic of this thread means a damaged Parquet file, which is reported as an error. For panic hooks, so that
+/// they do not report it again.
 pub fn is_contained() -> bool {
     CONTAINED.get()
 }
 
-/// Runs the crate on bytes that anybody may have written. It checks much, but not all: what panics in it is damage to
-/// the file, not to us, and whatever it was working on is dropped after an error.
+/// Runs the crate on untrusted bytes. It checks much, but not everything: a panic in it means that the file is damaged.
+/// The crate's objects are dropped after an error.
 pub(super) fn contained<T>(work: impl FnOnce() -> Result<T>) -> std::result::Result<T, String> {
     let outer = CONTAINED.replace(true);
     let result = catch_unwind(AssertUnwindSafe(work));
@@ -128,15 +128,16 @@ impl Read for FileReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = self.file.read_at(buffer, self.at)?;
         self.at += len as u64;
-        // A header may announce a list of billions, and a reader that skips it takes the end for an empty element.
+        // A header may claim a list of billions of elements; the crate skips them and takes the end of the file for an
+        // empty element each time.
         self.end_count += u32::from(len == 0 && !buffer.is_empty());
         if self.end_count > ENDS_MAX { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(len) }
     }
 }
 
-/// How often one may ask for what is behind the end.
+/// How often a read after the end is allowed.
 const ENDS_MAX: u32 = 64;
-/// Bytes that hold three small fields.
+/// Bytes that are enough for three small fields.
 const HEAD_LEN: u64 = 24;
 
 /// Lengths of a page, as it is and as it is stored: fields 2 and 3 of its header, which all writers write in order.
@@ -178,12 +179,12 @@ mod tests {
     }
 
     #[test]
-    fn what_panics_in_the_decoder_is_an_error() {
+    fn a_panic_in_the_decoder_is_an_error() {
         let result = contained(|| -> Result<()> { std::panic::resume_unwind(Box::new("no")) });
         assert_eq!(result.unwrap_err(), "it makes no sense to the decoder, which gave up");
     }
     #[test]
-    fn what_lies_behind_the_end_is_given_out_as_nothing_only_so_often() {
+    fn reads_after_the_end_are_allowed_only_a_number_of_times() {
         let mut file = tempfile::tempfile().unwrap();
         std::io::Write::write_all(&mut file, b"page").unwrap();
         let mut stream = FileReader { file: Arc::new(file), at: 0, end_count: 0 };

@@ -9,20 +9,20 @@ use grainstore_writer::{Sample, StreamedSample};
 use parquet::data_type::AsBytes;
 
 use super::cells::{Cell, Cells};
+use super::columns::ColumnMapping;
 use super::kind::ColumnKind;
-use super::plan::ColumnPlan;
 use crate::{Bad, Reach, RecordLocation, SampleReader, SourceSample, WHOLE_LEN_MAX};
 
 /// The rows of a row group, from the first one on.
 pub(super) struct RowGroupSamples<'a> {
     pub(super) path: &'a Path,
-    pub(super) plan: &'a ColumnPlan,
+    pub(super) mapping: &'a ColumnMapping,
     pub(super) group: usize,
     /// The number of its first row in the file.
     pub(super) first_row: u64,
     pub(super) row_count: u64,
     pub(super) row: u64,
-    /// One for each column of the plan.
+    /// One for each column of the mapping.
     pub(super) cells: Vec<Box<dyn Cells>>,
     pub(super) long: Cursor<Vec<u8>>,
 }
@@ -41,7 +41,7 @@ impl SampleReader for RowGroupSamples<'_> {
             }
         };
         self.row += 1;
-        let sample = self.plan.sample(&cells).map_err(|why| self.bad(row, why, Reach::Sample))?;
+        let sample = self.mapping.sample(&cells).map_err(|why| self.bad(row, why, Reach::Sample))?;
         Ok(Some(self.item(sample)))
     }
 
@@ -52,7 +52,7 @@ impl SampleReader for RowGroupSamples<'_> {
 
 impl RowGroupSamples<'_> {
     fn read(&mut self) -> Result<Vec<Cell>, String> {
-        let named = self.cells.iter_mut().zip(&self.plan.columns);
+        let named = self.cells.iter_mut().zip(&self.mapping.columns);
         named
             .map(|(cells, column)| {
                 cells.next().map_err(|why| format!("column \"{}\": {why}", column.name.escape_debug()))
@@ -72,13 +72,13 @@ impl RowGroupSamples<'_> {
     }
 
     fn bad(&self, row: u64, why: String, reach: Reach) -> Bad {
-        let place = RecordLocation { record: self.first_row.checked_add(row), ..RecordLocation::default() };
-        Bad::new(self.path, place, format!("row group {}: {why}", self.group), reach)
+        let location = RecordLocation { record: self.first_row.checked_add(row), ..RecordLocation::default() };
+        Bad::new(self.path, location, format!("row group {}: {why}", self.group), reach)
     }
 }
 
-impl ColumnPlan {
-    /// The sample that these cells make, one for each column.
+impl ColumnMapping {
+    /// The sample of a row; `cells` has one for each column.
     fn sample(&self, cells: &[Cell]) -> Result<Sample, String> {
         let mut attributes = Vec::with_capacity(self.attributes.len());
         for (column, kind) in &self.attributes {

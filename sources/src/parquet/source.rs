@@ -8,8 +8,8 @@ use grainstore_format::{MAX_KEY_LEN, Remedy, shown_path};
 use parquet::data_type::AsBytes;
 
 use super::cells::{self, Cell};
-use super::file::ParquetFile;
-use super::plan::ColumnPlan;
+use super::columns::ColumnMapping;
+use super::file::{CheckedGroup, ParquetFile};
 use super::rows::RowGroupSamples;
 use crate::{
     Bad, Blocks, Description, Layout, Mapping, Reach, RecordLocation, Remark, SampleReader, Source, SourceError,
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Rows that are read to see whether a column can be the key.
-const ROWS_LOOKED_AT: usize = 1000;
+const ROWS_LOOKED_AT: u64 = 1000;
 
 /// How Parquet files are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,12 +30,12 @@ pub struct ParquetOptions {
 #[derive(Debug)]
 pub struct ParquetSource {
     files: Vec<OpenedFile>,
-    plan: ColumnPlan,
+    mapping: ColumnMapping,
     description: Description,
     groups: Vec<Group>,
 }
 
-/// A file and the leaf columns of the plan in it.
+/// A file, and where the columns of the mapping are among its leaf columns.
 #[derive(Debug)]
 struct OpenedFile {
     file: ParquetFile,
@@ -55,18 +55,19 @@ impl ParquetSource {
     /// Reads the footers of all files, and the first rows of a column that may be the key; no other data.
     ///
     /// # Errors
-    /// Where a file is not Parquet, is damaged, or has other columns than the first one; where a column cannot be taken.
+    /// Where a file is not Parquet, is damaged, or has other columns than the first one; where a column cannot be
+    /// stored.
     pub fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<Self, SourceError> {
         let opened = files.iter().map(|path| ParquetFile::open(path)).collect::<Result<Vec<_>, _>>()?;
         let Some(first) = opened.first() else {
             return Err(SourceError::Refused { path: PathBuf::new(), why: "no file was named".into() });
         };
-        let plan = ColumnPlan::new(first, &options.map, |leaf| can_be_key(first, leaf))?;
+        let mapping = ColumnMapping::new(first, &options.map, |leaf| can_be_key(first, leaf))?;
         let leaves = opened
             .iter()
             .map(|file| {
                 check_classes(file, first)?;
-                plan.leaves_of(file, first, options.map.targets().is_empty())
+                mapping.leaves_of(file, first, options.map.targets().is_empty())
             })
             .collect::<Result<Vec<_>, _>>()?;
         let files: Vec<OpenedFile> =
@@ -78,13 +79,13 @@ impl ParquetSource {
             return Err(SourceError::Refused { path: path.clone(), why });
         }
         let description = Description {
-            is_keyed: plan.key.is_some(),
+            is_keyed: mapping.key.is_some(),
             ascends: true,
             not_adoptable: Some(Remark::new("Parquet pages are encoded", Remedy::Convert)),
-            notes: plan.notes.clone(),
-            ..Description::new("Parquet", origins, plan.metadata.clone(), parts)
+            notes: mapping.notes.clone(),
+            ..Description::new("Parquet", origins, mapping.metadata.clone(), parts)
         };
-        Ok(Self { files, plan, description, groups })
+        Ok(Self { files, mapping, description, groups })
     }
 
     fn cells(&self, group: &Group) -> Result<Vec<Box<dyn cells::Cells>>, Bad> {
@@ -92,8 +93,8 @@ impl ParquetSource {
         let at = file.reopen()?;
         let open = |&leaf: &usize| cells::open(at.clone(), file.metadata.row_group(group.number), leaf);
         leaves.iter().map(open).collect::<Result<_, _>>().map_err(|why| {
-            let place = RecordLocation { record: Some(group.first_row), ..RecordLocation::default() };
-            Bad::new(&file.path, place, format!("row group {}: {why}", group.number), Reach::Rest)
+            let location = RecordLocation { record: Some(group.first_row), ..RecordLocation::default() };
+            Bad::new(&file.path, location, format!("row group {}: {why}", group.number), Reach::Rest)
         })
     }
 }
@@ -103,7 +104,7 @@ impl Source for ParquetSource {
         &self.description
     }
 
-    /// Row groups are streamed: what a few bytes of a dictionary hold is known only when they are decoded.
+    /// Always `None`: the length of a row is known only after its page was decoded.
     fn blocks(&self, _part: usize) -> Result<Option<Blocks>, Bad> {
         Ok(None)
     }
@@ -113,7 +114,7 @@ impl Source for ParquetSource {
         let group = &self.groups[part];
         Ok(Box::new(RowGroupSamples {
             path: &self.files[group.file].file.path,
-            plan: &self.plan,
+            mapping: &self.mapping,
             group: group.number,
             first_row: group.first_row,
             row_count: group.row_count,
@@ -134,15 +135,12 @@ fn parts(files: &[OpenedFile]) -> Result<(Vec<SourcePart>, Vec<Group>), SourceEr
     let mut groups = Vec::new();
     for (number, OpenedFile { file, leaves }) in files.iter().enumerate() {
         let mut first_row = 0_u64;
-        for (group, metadata) in file.metadata.row_groups().iter().enumerate() {
-            file.check_group(group, leaves)?;
-            let row_count = u64::try_from(metadata.num_rows()).unwrap_or(0);
+        for group in 0..file.metadata.num_row_groups() {
+            let CheckedGroup { row_count, stored_len } = file.check_group(group, leaves)?;
             if row_count == 0 {
                 continue;
             }
-            let chunk_lens = leaves.iter().filter_map(|&leaf| metadata.columns().get(leaf));
-            let len = chunk_lens.filter_map(|chunk| u64::try_from(chunk.compressed_size()).ok()).sum();
-            parts.push(SourcePart { path: file.path.clone(), len, sample_count: Some(row_count) });
+            parts.push(SourcePart { path: file.path.clone(), len: stored_len, sample_count: Some(row_count) });
             groups.push(Group { file: number, number: group, first_row, row_count });
             first_row = first_row.saturating_add(row_count);
         }
@@ -150,23 +148,20 @@ fn parts(files: &[OpenedFile]) -> Result<(Vec<SourcePart>, Vec<Group>), SourceEr
     Ok((parts, groups))
 }
 
-/// Whether the first cells of a column are all there, all different, and of a key's length.
+/// Whether the first cells of a column are all present, all different, and of a valid length for a key.
 fn can_be_key(file: &ParquetFile, leaf: usize) -> bool {
     let Some(group) = file.metadata.row_groups().iter().position(|group| group.num_rows() > 0) else { return false };
-    if file.check_group(group, &[leaf]).is_err() {
-        return false;
-    }
+    let Ok(CheckedGroup { row_count, .. }) = file.check_group(group, &[leaf]) else { return false };
     let metadata = file.metadata.row_group(group);
     let Ok(Ok(mut cells)) = file.reopen().map(|at| cells::open(at, metadata, leaf)) else { return false };
-    let rows = usize::try_from(metadata.num_rows()).unwrap_or(0).min(ROWS_LOOKED_AT);
     let mut seen = HashSet::new();
-    (0..rows).all(|_| match cells.next() {
+    (0..row_count.min(ROWS_LOOKED_AT)).all(|_| match cells.next() {
         Ok(Cell::Bytes(bytes)) => (1..=MAX_KEY_LEN).contains(&bytes.len()) && seen.insert(bytes.as_bytes().to_vec()),
         _ => false,
     })
 }
 
-/// The numbers of classes mean the same in all files.
+/// Checks that class numbers mean the same in both files.
 fn check_classes(file: &ParquetFile, first: &ParquetFile) -> Result<(), SourceError> {
     if file.features().is_some() && first.features().is_some() && file.features() != first.features() {
         let first = shown_path(&first.path);

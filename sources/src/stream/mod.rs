@@ -6,8 +6,8 @@
 //! key_len: u32 | key | payload_len: u64 | payload | key_len: u32 | ...
 //! ```
 //!
-//! It ends behind a payload. Keys have 1 to 65,535 bytes; where `key_len` is 0 in the first record it is 0 in all, and
-//! the samples have no keys.
+//! It ends after a payload. Keys have 1 to 65,535 bytes. If `key_len` is 0 in the first record it must be 0 in all
+//! records; then the samples have no keys.
 
 mod recorder;
 mod records;

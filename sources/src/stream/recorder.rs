@@ -1,8 +1,8 @@
-//! A stream whose first bytes are looked at, and then come again.
+//! Reads the first bytes of a stream, then replays them.
 
 use std::io::{self, Cursor, Read};
 
-/// Keeps what is read of a stream, up to a bound; there it seems to end.
+/// Records what is read of a stream, up to a bound, where the stream seems to end.
 pub(super) struct Recorder {
     stream: Box<dyn Read + Send>,
     kept: Vec<u8>,
@@ -39,9 +39,9 @@ impl Read for Recorder {
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
             Err(error) => {
-                let said = io::Error::new(error.kind(), error.to_string());
+                let copy = io::Error::new(error.kind(), error.to_string());
                 self.error = Some(error);
-                Err(said)
+                Err(copy)
             }
         }
     }
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_looked_at_comes_again_and_what_follows_it() {
+    fn recorded_bytes_are_replayed_and_then_what_follows() {
         let mut recorder = Recorder::new(Box::new(&b"abcdefgh"[..]), 5);
         let mut looked = Vec::new();
         recorder.read_to_end(&mut looked).unwrap();
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_comes_again_too() {
+    fn an_error_is_replayed_too() {
         let mut recorder = Recorder::new(Box::new((&b"abc"[..]).chain(Broken)), 100);
         let mut looked = Vec::new();
         assert!(recorder.read_to_end(&mut looked).is_err());

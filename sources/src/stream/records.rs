@@ -1,4 +1,4 @@
-//! A stream of records: key and payload, each behind its length.
+//! A stream of records: key and payload, each after its length.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -16,11 +16,11 @@ pub(super) struct Records<'a> {
     /// Number of the next record.
     record: u64,
     has_ended: bool,
-    /// Bytes left of the payload that is being passed on.
+    /// Bytes left of the payload that is being streamed.
     long_len: u64,
 }
 
-/// A stream, and how much of it was read.
+/// A stream that counts the bytes read.
 struct Counted {
     stream: Box<dyn Read + Send>,
     offset: u64,
@@ -79,8 +79,8 @@ impl<'a> Records<'a> {
     }
 
     fn bad(&self, offset: u64, why: String, reach: Reach) -> Bad {
-        let place = RecordLocation { record: Some(self.record), offset: Some(offset), name: None };
-        Bad::new(self.path, place, why, reach)
+        let location = RecordLocation { record: Some(self.record), offset: Some(offset), name: None };
+        Bad::new(self.path, location, why, reach)
     }
 }
 
@@ -97,13 +97,13 @@ impl Counted {
 
     fn read_exact_len(&mut self, len: u64) -> Result<Vec<u8>, String> {
         let found = self.read_up_to(len)?;
-        match found.len() as u64 == len {
-            true => Ok(found),
-            false => Err(format!("the stream ends after {} of its {len} bytes", found.len())),
+        if (found.len() as u64) < len {
+            return Err(format!("the stream ends after {} of its {len} bytes", found.len()));
         }
+        Ok(found)
     }
 
-    /// Memory grows with what comes, not with `len`.
+    /// Reads at most `len` bytes. Memory grows with what is read, not with `len`, which may be wrong.
     fn read_up_to(&mut self, len: u64) -> Result<Vec<u8>, String> {
         let mut found = Vec::new();
         self.take(len).read_to_end(&mut found).map_err(unreadable)?;
@@ -142,7 +142,7 @@ impl SampleReader for Records<'_> {
     }
 }
 
-/// The payload of the sample that came last.
+/// Reads the payload of the last sample.
 impl Read for Records<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let found = (&mut self.stream).take(self.long_len).read(buffer)?;

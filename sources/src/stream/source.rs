@@ -10,21 +10,21 @@ use serde_json::Map;
 use super::recorder::Recorder;
 use super::records::Records;
 use crate::compressed::{Compression, content_head, head_of};
-use crate::tar::{Passing, TarOptions, TarShape, look_at_stream, recognises};
+use crate::tar::{StreamSamples, TarOptions, TarShape, infer_from_stream, recognises};
 use crate::{
     Bad, Blocks, Description, Layout, Reach, RecordLocation, Remark, SampleReader, Source, SourceError, SourcePart,
     stamp_of_parts,
 };
 
-/// Bytes that are looked at before the first sample, and kept.
+/// Bytes that are examined before the first sample is read, and held in memory.
 const LOOK_LEN_MAX: usize = 64 << 20;
 
-/// What comes along a stream. Compression is known by the content.
+/// The format of a stream. Compression is recognised by the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamFormat {
     /// A tar archive.
     Tar,
-    /// Records of key and payload, each behind its length.
+    /// Records of key and payload, each after its length.
     Records,
 }
 
@@ -42,7 +42,7 @@ enum StreamContent {
 }
 
 impl StreamSource {
-    /// Begins to read a stream: as much as it takes to know what it holds, 64 MiB at most.
+    /// Begins to read a stream: as much as it takes to infer the schema, 64 MiB at most.
     ///
     /// # Errors
     /// Where it cannot be read, or is not of that format.
@@ -52,7 +52,7 @@ impl StreamSource {
         let content = decompressed(stream, format).map_err(unreadable)?;
         let mut recorder = Recorder::new(content, LOOK_LEN_MAX);
         let content = match format {
-            StreamFormat::Tar => StreamContent::Tar(look_at_stream(&mut recorder, &options.map).map_err(refused)?),
+            StreamFormat::Tar => StreamContent::Tar(infer_from_stream(&mut recorder, &options.map).map_err(refused)?),
             StreamFormat::Records => StreamContent::Records { is_keyed: has_key(&mut recorder) },
         };
         let stream = Mutex::new(Some(recorder.replay()));
@@ -93,12 +93,13 @@ impl StreamContent {
 /// Whether the first record has a key; then all have.
 fn has_key(stream: &mut dyn Read) -> bool {
     let mut key_len = Vec::new();
-    // An error here comes again when the part is read, with its location.
+    // An error here is reported when the part is read, with its location.
     let _ = stream.take(4).read_to_end(&mut key_len);
     key_len.iter().any(|&byte| byte != 0)
 }
 
-/// The content of a stream. Two bytes that look like zlib may be anything, so what is inside must be of the format.
+/// The decompressed content of a stream. Two bytes that look like zlib may be anything, so the content must be of the
+/// expected format.
 fn decompressed(mut stream: Box<dyn Read + Send>, format: StreamFormat) -> io::Result<Box<dyn Read + Send>> {
     let head = head_of(&mut stream)?;
     let is_inside = |head: &[u8]| match format {
@@ -118,7 +119,7 @@ fn decompressed(mut stream: Box<dyn Read + Send>, format: StreamFormat) -> io::R
     }
 }
 
-/// Whether a length that a key can have is at the start.
+/// Whether the bytes begin with a valid length of a key.
 fn begins_record(head: &[u8]) -> bool {
     head.first_chunk().is_some_and(|len| u32::from_le_bytes(*len) as usize <= MAX_KEY_LEN)
 }
@@ -139,7 +140,7 @@ impl Source for StreamSource {
         let stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner).take();
         let stream = stream.ok_or_else(|| Self::bad("a stream can be read once, and it has been"))?;
         Ok(match &self.content {
-            StreamContent::Tar(shape) => Box::new(Passing::new(shape, Path::new("-"), stream)),
+            StreamContent::Tar(shape) => Box::new(StreamSamples::new(shape, Path::new("-"), stream)),
             StreamContent::Records { is_keyed } => Box::new(Records::new(Path::new("-"), stream, *is_keyed)),
         })
     }

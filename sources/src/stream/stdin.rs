@@ -1,18 +1,18 @@
-//! Standard input, read by a thread of its own, so that a wait for input can be stopped.
+//! Standard input, read by a separate thread, so that waiting for input can be stopped.
 
 use std::io::{self, ErrorKind, Read};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-/// As much as a pipe holds.
+/// The capacity of a pipe.
 const BLOCK_LEN: usize = 64 << 10;
 /// Blocks that wait to be taken.
 const BLOCK_COUNT: usize = 16;
 /// How often the caller is asked whether to stop.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// A stream that ends with an error where the caller wants to stop.
+/// A stream that fails when the caller wants to stop.
 pub(crate) struct Stoppable {
     blocks: Receiver<io::Result<Vec<u8>>>,
     block: Vec<u8>,
@@ -21,7 +21,7 @@ pub(crate) struct Stoppable {
 }
 
 impl Stoppable {
-    /// Begins to read `stream`. The thread that reads ends with the stream, or when nobody takes what it has read.
+    /// Begins to read `stream`. The reading thread ends with the stream, or when this value was dropped.
     ///
     /// # Errors
     /// Where the thread cannot be started.
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_bytes_come_and_then_the_end() {
+    fn all_bytes_are_returned_and_then_the_end() {
         let bytes: Vec<u8> = (0..1_000_000_u32).map(|number| number.to_le_bytes()[0]).collect();
         let mut stream = Stoppable::new(io::Cursor::new(bytes.clone()), || false).unwrap();
         let mut read = Vec::new();
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_stream_that_is_silent_once_the_caller_wants_to_stop() {
+    fn a_silent_stream_is_not_waited_for_once_the_caller_wants_to_stop() {
         let (reader, _writer) = io::pipe().unwrap();
         let mut stream = Stoppable::new(reader, || true).unwrap();
         assert_eq!(stream.read(&mut [0]).unwrap_err().to_string(), "interrupted");

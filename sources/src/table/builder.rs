@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use grainstore_format::escape_bytes;
 
 use super::Wanted;
-use super::cell::{Evidence, Says};
+use super::cell::{CellType, Evidence};
 use super::rows::{Line, TableRows};
 use crate::SourceError;
 
@@ -16,9 +16,9 @@ const COLUMN_COUNT_MAX: usize = 1024;
 /// A table that is being read.
 pub(super) struct Builder<'a> {
     files: &'a [PathBuf],
-    /// Number of the file that is being read.
+    /// Index of the file that is being read.
     pub(super) file: usize,
-    /// What is before each path of that file.
+    /// Prepended to each path of that file.
     pub(super) prefix: Vec<u8>,
     wanted: Wanted,
     pub(super) rows: TableRows,
@@ -30,7 +30,7 @@ pub(super) struct Builder<'a> {
 pub(super) struct ReadCell<'a> {
     pub(super) column: usize,
     pub(super) text: &'a str,
-    pub(super) says: Says,
+    pub(super) cell_type: CellType,
 }
 
 impl<'a> Builder<'a> {
@@ -41,7 +41,7 @@ impl<'a> Builder<'a> {
         Self { files, file: 0, prefix: Vec::new(), wanted, rows, columns, numbers }
     }
 
-    /// Which of these columns names the file.
+    /// Which of these columns holds the path.
     ///
     /// # Errors
     /// Where none does.
@@ -61,7 +61,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The number of the column of this name, a new one where there is none yet.
+    /// The index of the column with this name, which is added where there is none yet.
     ///
     /// # Errors
     /// Where it has no name, or there are too many.
@@ -81,7 +81,7 @@ impl<'a> Builder<'a> {
         Ok(number)
     }
 
-    /// Takes a row; `cells` in the order of columns.
+    /// Adds a row; `cells` are in the order of columns.
     ///
     /// # Errors
     /// Where the path is empty.
@@ -92,25 +92,25 @@ impl<'a> Builder<'a> {
         }
         let line = Line { file: self.file, number: line };
         for cell in cells {
-            if let Some((_, evidence)) = self.columns.get_mut(cell.column) {
-                evidence.add(cell.says, cell.text, line);
-            }
+            let (_, evidence) = &mut self.columns[cell.column];
+            evidence.add(cell.cell_type, cell.text, line);
         }
         let cells = cells.iter().map(|cell| (cell.column, cell.text.as_bytes()));
-        match path.starts_with(b"/") || self.prefix.is_empty() {
-            true => self.rows.push(path, line, cells),
-            false => self.rows.push(&[&self.prefix, path].concat(), line, cells),
+        if path.starts_with(b"/") || self.prefix.is_empty() {
+            self.rows.push(path, line, cells);
+        } else {
+            self.rows.push(&[&self.prefix, path].concat(), line, cells);
         }
         Ok(())
     }
 
     pub(super) fn refused(&self, line: u64, why: &str) -> SourceError {
-        let path = self.files.get(self.file).cloned().unwrap_or_default();
+        let path = self.files[self.file].clone();
         SourceError::Refused { path, why: format!("line {line}: {why}").into() }
     }
 }
 
-/// A cell or a name for a message.
+/// Quotes a cell or a name for a message.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
     format!("\"{}\"", escape_bytes(&bytes[..bytes.len().min(256)]))
 }

@@ -1,17 +1,17 @@
-//! What a cell says, and what kind of column its cells make together.
+//! The type of a cell, and the type of a column from those of its cells.
 //!
 //! ```text
 //! all true/false    attribute, bool        all integers    attribute, int64
 //! all numbers       attribute, float64     anything else   text, a field
 //! ```
 //!
-//! A number is written the way a computer writes it: `007` and `+1` are text, or an identifier would lose its zeros.
+//! Only numbers in canonical form count: `007` and `+1` are text, so that an identifier keeps its zeros.
 
 use super::rows::Line;
 
-/// What a cell says by itself.
+/// The type of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Says {
+pub(super) enum CellType {
     Truth,
     /// An integer of 64 bits with a sign.
     Whole,
@@ -21,8 +21,8 @@ pub(super) enum Says {
     Text,
 }
 
-impl Says {
-    /// What is written in a table that has nothing but text.
+impl CellType {
+    /// The type of a cell in CSV or TSV, which have only text.
     pub(super) fn of(text: &str) -> Self {
         match text.strip_prefix('-').unwrap_or(text) {
             "true" | "True" | "TRUE" | "false" | "False" | "FALSE" if !text.starts_with('-') => Self::Truth,
@@ -33,7 +33,7 @@ impl Says {
         }
     }
 
-    /// What an integer says by its size.
+    /// The type of an integer, by its size.
     pub(super) fn of_integer(text: &str) -> Self {
         if text.parse::<i64>().is_ok() { Self::Whole } else { Self::Wide }
     }
@@ -52,16 +52,16 @@ fn is_decimal(text: &str) -> bool {
     }
 }
 
-/// The kind of a column.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CellKind {
+pub(super) enum ColumnType {
     Truth,
     Whole,
     Number,
     Text,
 }
 
-/// What the cells of a column have said so far.
+/// Which types of cells a column has so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Evidence {
     truth: bool,
@@ -73,29 +73,29 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    pub(super) fn add(&mut self, says: Says, text: &str, line: Line) {
-        match says {
-            Says::Truth => self.truth = true,
-            Says::Whole => self.whole = true,
-            Says::Number => self.number = true,
-            Says::Text => self.text = true,
-            Says::Wide if self.wide.is_none() => self.wide = Some((line, text.to_owned())),
-            Says::Wide => {}
+    pub(super) fn add(&mut self, cell_type: CellType, text: &str, line: Line) {
+        match cell_type {
+            CellType::Truth => self.truth = true,
+            CellType::Whole => self.whole = true,
+            CellType::Number => self.number = true,
+            CellType::Text => self.text = true,
+            CellType::Wide if self.wide.is_none() => self.wide = Some((line, text.to_owned())),
+            CellType::Wide => {}
         }
     }
 
-    /// The kind of the column; `None` where all cells were empty.
+    /// The type of the column; `None` where all cells were empty.
     ///
     /// # Errors
     /// The line and the integer, where all are integers and one does not fit.
-    pub(super) fn kind(&self) -> Result<Option<CellKind>, (Line, &str)> {
+    pub(super) fn kind(&self) -> Result<Option<ColumnType>, (Line, &str)> {
         let numeric = self.whole || self.number || self.wide.is_some();
         Ok(match self {
-            _ if self.text || (self.truth && numeric) => Some(CellKind::Text),
-            _ if self.truth => Some(CellKind::Truth),
-            _ if self.number => Some(CellKind::Number),
+            _ if self.text || (self.truth && numeric) => Some(ColumnType::Text),
+            _ if self.truth => Some(ColumnType::Truth),
+            _ if self.number => Some(ColumnType::Number),
             Self { wide: Some((line, text)), .. } => return Err((*line, text)),
-            _ if self.whole => Some(CellKind::Whole),
+            _ if self.whole => Some(ColumnType::Whole),
             _ => None,
         })
     }
@@ -106,33 +106,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_says_what_a_computer_would_have_meant_by_it() {
+    fn the_type_of_a_cell_is_that_of_its_canonical_form() {
         let cases = [
-            (Says::Truth, &["true", "False", "TRUE"][..]),
-            (Says::Whole, &["0", "-1", "9223372036854775807", "-9223372036854775808"]),
-            (Says::Wide, &["9223372036854775808", "-9223372036854775809"]),
-            (Says::Number, &["0.5", "-.5", "1e-3", "1E+30", "nan", "-inf", "-0.0"]),
-            (Says::Text, &["007", "+1", "1 ", "-", "", "--1", "-true", "00.5", "1e999", "0x10", "1_000", "tRUE", "é"]),
+            (CellType::Truth, &["true", "False", "TRUE"][..]),
+            (CellType::Whole, &["0", "-1", "9223372036854775807", "-9223372036854775808"]),
+            (CellType::Wide, &["9223372036854775808", "-9223372036854775809"]),
+            (CellType::Number, &["0.5", "-.5", "1e-3", "1E+30", "nan", "-inf", "-0.0"]),
+            (
+                CellType::Text,
+                &["007", "+1", "1 ", "-", "", "--1", "-true", "00.5", "1e999", "0x10", "1_000", "tRUE", "é"],
+            ),
         ];
-        for (says, texts) in cases {
-            texts.iter().for_each(|text| assert_eq!(Says::of(text), says, "{text}"));
+        for (cell_type, texts) in cases {
+            texts.iter().for_each(|text| assert_eq!(CellType::of(text), cell_type, "{text}"));
         }
     }
 
     #[test]
-    fn a_column_is_what_all_of_its_cells_are() {
+    fn the_type_of_a_column_fits_all_of_its_cells() {
         let kind = |texts: &[&str]| {
             let mut evidence = Evidence::default();
-            texts.iter().for_each(|text| evidence.add(Says::of(text), text, Line { file: 0, number: 7 }));
+            texts.iter().for_each(|text| evidence.add(CellType::of(text), text, Line { file: 0, number: 7 }));
             evidence.kind().map_err(|(line, text)| (line.number, text.to_owned()))
         };
         assert_eq!(kind(&[]), Ok(None));
-        assert_eq!(kind(&["1", "-2"]), Ok(Some(CellKind::Whole)));
-        assert_eq!(kind(&["1", "2.5"]), Ok(Some(CellKind::Number)));
-        assert_eq!(kind(&["1", "true"]), Ok(Some(CellKind::Text)));
-        assert_eq!(kind(&["true", "false"]), Ok(Some(CellKind::Truth)));
-        assert_eq!(kind(&["1", "x"]), Ok(Some(CellKind::Text)));
+        assert_eq!(kind(&["1", "-2"]), Ok(Some(ColumnType::Whole)));
+        assert_eq!(kind(&["1", "2.5"]), Ok(Some(ColumnType::Number)));
+        assert_eq!(kind(&["1", "true"]), Ok(Some(ColumnType::Text)));
+        assert_eq!(kind(&["true", "false"]), Ok(Some(ColumnType::Truth)));
+        assert_eq!(kind(&["1", "x"]), Ok(Some(ColumnType::Text)));
         assert_eq!(kind(&["1", "18446744073709551615"]), Err((7, "18446744073709551615".into())));
-        assert_eq!(kind(&["1.5", "18446744073709551615"]), Ok(Some(CellKind::Number)));
+        assert_eq!(kind(&["1.5", "18446744073709551615"]), Ok(Some(ColumnType::Number)));
     }
 }

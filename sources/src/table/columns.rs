@@ -1,13 +1,13 @@
-//! What the columns of a table become.
+//! How the columns of a table are used.
 
 use std::collections::BTreeSet;
 
 use grainstore_format::{AttributeType, AttributeValue};
 
-use super::cell::CellKind;
+use super::cell::ColumnType;
 use super::rows::TableRows;
 
-/// Classes of a text column named `label`, at most; with more it is a text like any other.
+/// The largest number of classes in a text column named `label`; with more it is text like any other column.
 const CLASS_COUNT_MAX: usize = 65_536;
 
 /// A column of the table.
@@ -17,7 +17,7 @@ pub(crate) struct Column {
     pub(crate) values: ColumnUse,
 }
 
-/// What a column becomes.
+/// How a column is used.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ColumnUse {
     /// An attribute.
@@ -28,7 +28,7 @@ pub(crate) enum ColumnUse {
     Text,
     /// Used by the reader of the table; see [`Wanted::plain`](super::Wanted::plain).
     Plain,
-    /// Nothing: all of its cells are empty.
+    /// Ignored: all of its cells are empty.
     Nothing,
 }
 
@@ -39,14 +39,14 @@ impl Column {
 }
 
 impl ColumnUse {
-    pub(super) fn of(rows: &TableRows, column: usize, name: &str, kind: Option<CellKind>) -> Self {
+    pub(super) fn of(rows: &TableRows, column: usize, name: &str, kind: Option<ColumnType>) -> Self {
         match kind {
             None => Self::Nothing,
-            Some(CellKind::Truth) => Self::Attribute(AttributeType::Bool),
-            Some(CellKind::Whole) => Self::Attribute(AttributeType::Int64),
-            Some(CellKind::Number) => Self::Attribute(AttributeType::Float64),
-            Some(CellKind::Text) if name == "label" => classes(rows, column).map_or(Self::Text, Self::Classes),
-            Some(CellKind::Text) => Self::Text,
+            Some(ColumnType::Truth) => Self::Attribute(AttributeType::Bool),
+            Some(ColumnType::Whole) => Self::Attribute(AttributeType::Int64),
+            Some(ColumnType::Number) => Self::Attribute(AttributeType::Float64),
+            Some(ColumnType::Text) if name == "label" => classes(rows, column).map_or(Self::Text, Self::Classes),
+            Some(ColumnType::Text) => Self::Text,
         }
     }
 
@@ -64,7 +64,7 @@ impl ColumnUse {
     }
 }
 
-/// The distinct texts of a column; `None` where they are too many to be classes.
+/// The distinct texts of a column; `None` where there are too many for classes.
 fn classes(rows: &TableRows, column: usize) -> Option<Vec<Box<str>>> {
     let mut names: BTreeSet<&str> = BTreeSet::new();
     for row in 0..rows.len() {

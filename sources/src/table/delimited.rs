@@ -1,17 +1,18 @@
-//! Tables as CSV or TSV: the first line names the columns, the others are rows of as many cells.
+//! Reads tables in CSV or TSV: the first line has the names of the columns, every other line is a row with as many
+//! cells.
 
 use std::io::Read;
 
 use csv::ByteRecord;
 
 use super::builder::{Builder, ReadCell, quoted};
-use super::cell::Says;
+use super::cell::CellType;
 use crate::SourceError;
 
-/// Where the columns of the file went.
+/// Where the columns of the file are in the table.
 struct HeaderColumns {
     path: usize,
-    /// The table's column of each column of the file but that of paths, which has none.
+    /// For each column of the file, the column of the table; `None` for the column of paths.
     columns: Vec<Option<usize>>,
 }
 
@@ -66,10 +67,10 @@ fn read_row(
             && !cell.is_empty()
         {
             let text = text(cell, line, builder)?;
-            cells.push(ReadCell { column, text, says: Says::of(text) });
+            cells.push(ReadCell { column, text, cell_type: CellType::of(text) });
         }
     }
-    builder.row(record.get(header.path).unwrap_or_default(), &cells, line)
+    builder.row(&record[header.path], &cells, line)
 }
 
 fn text<'r>(cell: &'r [u8], line: u64, builder: &Builder<'_>) -> Result<&'r str, SourceError> {

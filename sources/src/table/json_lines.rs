@@ -1,5 +1,5 @@
-//! Tables as JSON Lines: one object a line, its members are the cells. `null` and a member that is not there
-//! are empty cells; lists and objects are kept as JSON text.
+//! Reads tables in JSON Lines: each line is an object, and its members are the cells. `null` and a missing member are
+//! empty cells. Lists and objects are stored as JSON text.
 
 use std::fmt;
 use std::io::BufRead;
@@ -9,14 +9,14 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::builder::{Builder, ReadCell, quoted};
-use super::cell::Says;
+use super::cell::CellType;
 use crate::SourceError;
 
 /// The members of an object in the order of the text.
 struct JsonRow(Vec<(String, Value)>);
 
 /// # Errors
-/// Where it cannot be read, a line is not an object, or one does not name its file.
+/// Where the file cannot be read, a line is not an object, or an object has no path.
 pub(super) fn read(mut content: impl BufRead, builder: &mut Builder<'_>) -> Result<(), SourceError> {
     let mut path_name: Option<String> = None;
     let mut bytes = Vec::new();
@@ -55,31 +55,33 @@ fn read_row(row: &JsonRow, path_name: &str, line: u64, builder: &mut Builder<'_>
     for (name, value) in &row.0 {
         if name == path_name {
             path = Some(value);
-        } else if let Some((says, text)) = cell(value) {
-            members.push((builder.column(name, line)?, says, text));
+        } else if let Some((cell_type, text)) = cell(value) {
+            members.push((builder.column(name, line)?, cell_type, text));
         }
     }
     members.sort_unstable_by_key(|(column, ..)| *column);
     if let Some(pair) = members.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        let name = builder.columns.get(pair[0].0).map_or("", |(name, _)| name);
+        let (name, _) = &builder.columns[pair[0].0];
         return Err(builder.refused(line, &format!("{} is there twice", quoted(name.as_bytes()))));
     }
     let Some(Value::String(path)) = path else {
         return Err(builder.refused(line, &format!("{} is not a text that names a file", quoted(path_name.as_bytes()))));
     };
-    let cells: Vec<_> =
-        members.iter().map(|(column, says, text)| ReadCell { column: *column, text, says: *says }).collect();
+    let cells: Vec<_> = members
+        .iter()
+        .map(|(column, cell_type, text)| ReadCell { column: *column, text, cell_type: *cell_type })
+        .collect();
     builder.row(path.as_bytes(), &cells, line)
 }
 
-fn cell(value: &Value) -> Option<(Says, String)> {
+fn cell(value: &Value) -> Option<(CellType, String)> {
     Some(match value {
         Value::Null => return None,
-        Value::Bool(truth) => (Says::Truth, truth.to_string()),
-        Value::Number(number) if number.is_f64() => (Says::Number, number.to_string()),
-        Value::Number(number) => (Says::of_integer(&number.to_string()), number.to_string()),
-        Value::String(text) => (Says::Text, text.clone()),
-        Value::Array(_) | Value::Object(_) => (Says::Text, value.to_string()),
+        Value::Bool(truth) => (CellType::Truth, truth.to_string()),
+        Value::Number(number) if number.is_f64() => (CellType::Number, number.to_string()),
+        Value::Number(number) => (CellType::of_integer(&number.to_string()), number.to_string()),
+        Value::String(text) => (CellType::Text, text.clone()),
+        Value::Array(_) | Value::Object(_) => (CellType::Text, value.to_string()),
     })
 }
 

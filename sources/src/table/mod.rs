@@ -1,14 +1,14 @@
-//! Tables that people write: CSV, TSV or JSON Lines, with a row for each file, or for each sample of one.
+//! Tables in CSV, TSV or JSON Lines, with a row for each file, or for each sample of a file.
 //!
-//! One column is a path. Every other column becomes an attribute where all of its cells are numbers or truth values, else
-//! text; empty cells are null. Text in a column named `label` is the name of a class: it becomes a number, the place of
-//! the name among all, sorted. What is made of paths and texts is up to the caller that reads the table.
+//! One column is a path. Every other column becomes an attribute if all of its cells are numbers or booleans, else
+//! text. Empty cells are null. Text in a column named `label` is a class name and becomes the number of the class: its
+//! index among the sorted names. The caller decides how paths and texts are used.
 
 mod builder;
 mod cell;
 mod columns;
 mod delimited;
-mod form;
+mod file_format;
 mod json_lines;
 mod rows;
 
@@ -21,17 +21,17 @@ use crate::SourceError;
 use builder::Builder;
 pub(crate) use builder::quoted;
 pub(crate) use columns::{Column, ColumnUse};
-use form::Form;
+use file_format::TableFormat;
 use rows::{Line, TableRows};
 
-/// What is looked for in a table.
+/// Which columns a caller expects in a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     /// Names that the column of paths may have.
     pub(crate) path_names: &'static [&'static str],
-    /// Whether the first column has the paths where none is called so.
+    /// Whether the first column has the paths if no column has one of these names.
     pub(crate) or_first: bool,
-    /// Columns that are neither attributes nor fields, whatever their cells are.
+    /// Columns that the caller reads itself; they are neither attributes nor fields.
     pub(crate) plain: &'static [&'static str],
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Reads files, whose columns are put together by name. Paths count from the folder of the first.
+    /// Reads files, whose columns are matched by name. Paths are relative to the folder of the first file.
     ///
     /// # Errors
     /// Where one cannot be read or understood, or has no rows.
@@ -54,10 +54,10 @@ impl Table {
             let before = builder.rows.len();
             builder.file = number;
             builder.prefix = prefix(file, &files[0])?;
-            let (form, content) = form::open(file)?;
+            let (form, content) = file_format::open(file)?;
             match form {
-                Form::Delimited(delimiter) => delimited::read(content, delimiter, &mut builder)?,
-                Form::JsonLines => json_lines::read(content, &mut builder)?,
+                TableFormat::Delimited(delimiter) => delimited::read(content, delimiter, &mut builder)?,
+                TableFormat::JsonLines => json_lines::read(content, &mut builder)?,
             }
             if builder.rows.len() == before {
                 return Err(SourceError::Refused { path: file.clone(), why: "it has no rows".into() });
@@ -98,18 +98,18 @@ impl Table {
         self.rows.path(row)
     }
 
-    /// A number that grows from row to row in the order in which they are in the files.
+    /// A number that increases from row to row in the order of the files.
     pub(crate) fn turn(&self, row: usize) -> usize {
         self.rows.turn(row)
     }
 
-    /// The file that a row is in, and its line there.
-    pub(crate) fn place(&self, row: usize) -> (&Path, u64) {
+    /// The file of a row, and its line there.
+    pub(crate) fn location(&self, row: usize) -> (&Path, u64) {
         let Line { file, number } = self.rows.line(row);
-        (self.files.get(file).map_or(Path::new(""), PathBuf::as_path), number)
+        (&self.files[file], number)
     }
 
-    /// Of all rows.
+    /// A hash of all rows.
     pub(crate) fn hash(&self) -> u64 {
         self.rows.hash()
     }
@@ -124,9 +124,7 @@ impl Table {
     pub(crate) fn attributes(&self, row: usize) -> Vec<Option<AttributeValue>> {
         let mut values: Vec<Option<AttributeValue>> = vec![None; self.columns.len()];
         for cell in self.rows.cells(row) {
-            if let (Some(value), Some(column)) = (values.get_mut(cell.column), self.columns.get(cell.column)) {
-                *value = column.values.value(self.rows.text(&cell));
-            }
+            values[cell.column] = self.columns[cell.column].values.value(self.rows.text(&cell));
         }
         let attributes = values.into_iter().zip(&self.columns);
         attributes.filter(|(_, column)| column.is_attribute()).map(|(value, _)| value).collect()
@@ -136,26 +134,24 @@ impl Table {
     pub(crate) fn texts(&self, row: usize) -> Vec<Option<&str>> {
         let mut texts = vec![None; self.columns.len()];
         for cell in self.rows.cells(row) {
-            if let Some(text) = texts.get_mut(cell.column) {
-                *text = Some(self.rows.text(&cell));
-            }
+            texts[cell.column] = Some(self.rows.text(&cell));
         }
         let fields = texts.into_iter().zip(&self.columns);
         fields.filter(|(_, column)| column.values == ColumnUse::Text).map(|(text, _)| text).collect()
     }
 
-    /// What is wrong with a row.
+    /// The error for a row.
     pub(crate) fn refused_row(&self, row: usize, why: impl Into<String>) -> SourceError {
         self.refused(self.rows.line(row), why.into())
     }
 
     fn refused(&self, line: Line, why: String) -> SourceError {
-        let path = self.files.get(line.file).cloned().unwrap_or_default();
+        let path = self.files[line.file].clone();
         SourceError::Refused { path, why: format!("line {}: {why}", line.number).into() }
     }
 }
 
-/// What is before the paths of a file so that they count from the folder of the first one.
+/// The prefix that makes the paths of a file relative to the folder of the first file.
 fn prefix(file: &Path, first: &Path) -> Result<Vec<u8>, SourceError> {
     let folder = file.parent();
     let home = first.parent();

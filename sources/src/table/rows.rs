@@ -4,15 +4,16 @@
 //! row   path length | path | file | line | cell count | column | length | bytes | column | ...
 //! ```
 //!
-//! Numbers are LEB128. Cells stay the text that they were written as, and empty ones are not kept: so a table of tens
-//! of millions of rows costs a dozen bytes a row more than its file, and a column may be anything until its last cell.
+//! Numbers are LEB128. Cells are stored as the text in the file, and empty cells are not stored. So a table of tens of
+//! millions of rows takes about a dozen bytes a row more than its file, and the type of a column can be decided after
+//! its last cell.
 
 use std::ops::Range;
 
 use grainstore_format::to_usize;
 use xxhash_rust::xxh64::xxh64;
 
-/// Rows by path; those of one path in the order in which they came.
+/// Rows sorted by path; those of one path in the order in which they were read.
 #[derive(Debug, Default)]
 pub(super) struct TableRows {
     arena: Vec<u8>,
@@ -23,9 +24,9 @@ pub(super) struct TableRows {
 /// Where a row was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Line {
-    /// Number of the file among those that were read.
+    /// Index of the file among those that were read.
     pub(super) file: usize,
-    /// From 1 on.
+    /// Counted from 1.
     pub(super) number: u64,
 }
 
@@ -68,20 +69,20 @@ impl TableRows {
         path_at(&self.arena, self.starts[row])
     }
 
-    /// A number that grows from row to row in the order in which they came.
+    /// A number that increases from row to row in the order in which they were read.
     pub(super) fn turn(&self, row: usize) -> usize {
         self.starts[row]
     }
 
     pub(super) fn line(&self, row: usize) -> Line {
-        let mut at = self.behind_path(row);
+        let mut at = self.after_path(row);
         let file = to_usize(number(&self.arena, &mut at));
         Line { file, number: number(&self.arena, &mut at) }
     }
 
     /// The cells of a row that are not empty, in the order of columns.
     pub(super) fn cells(&self, row: usize) -> impl Iterator<Item = Cell> {
-        let mut at = self.behind_path(row);
+        let mut at = self.after_path(row);
         number(&self.arena, &mut at); // file
         number(&self.arena, &mut at); // line
         let count = number(&self.arena, &mut at);
@@ -93,12 +94,12 @@ impl TableRows {
         })
     }
 
-    /// Of all rows, in the order in which they came.
+    /// A hash of all rows, in the order in which they were read.
     pub(super) fn hash(&self) -> u64 {
         xxh64(&self.arena, 0)
     }
 
-    fn behind_path(&self, row: usize) -> usize {
+    fn after_path(&self, row: usize) -> usize {
         let mut at = self.starts[row];
         let path_len = to_usize(number(&self.arena, &mut at));
         at + path_len
@@ -106,7 +107,8 @@ impl TableRows {
 
     pub(super) fn text(&self, cell: &Cell) -> &str {
         let text = std::str::from_utf8(&self.arena[cell.text.clone()]);
-        debug_assert!(text.is_ok(), "cells were cut from a `str`");
+        // Called for every cell: an error here would make every caller fallible for what `push` has seen to.
+        debug_assert!(text.is_ok(), "`push` copied the cell from a `str`");
         text.unwrap_or_default()
     }
 

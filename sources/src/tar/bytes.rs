@@ -1,4 +1,4 @@
-//! An archive's bytes by their offset: of a file, anywhere; of a stream, only forwards.
+//! The bytes of an archive by offset: a file can be read anywhere, a stream only forwards.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,37 +7,38 @@ use std::sync::Arc;
 
 use grainstore_format::to_usize;
 
-/// Bytes by their offset.
+/// Bytes that are read by offset.
 pub(super) trait Bytes {
     /// Fills `buffer` from `offset` on and returns how far; fewer bytes than requested only at the end.
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Where they end, where that is known.
+    /// Their length, where it is known.
     fn len(&self) -> Option<u64>;
 }
 
-/// A file, with what was read around the last place.
+/// A file, with a window of bytes around the last read.
 ///
-/// A member's header is read before the payload of the one in front of it, so a window that moves on keeps its end.
+/// The header of a member is read before the payload of the member before it, so a window that moves keeps its last
+/// bytes.
 #[derive(Debug)]
 pub(super) struct FileBytes {
     file: Arc<File>,
     len: u64,
     window: Vec<u8>,
     window_offset: u64,
-    /// Requested next if reading continues behind the window.
+    /// Bytes to read next if reading continues after the window.
     step_len: usize,
 }
 
 impl FileBytes {
-    /// Requested first if reading continues behind the window, and twice as much every time: many small members.
+    /// Bytes to read first if reading continues after the window; doubled each time. For many small members.
     const STEP_LEN: usize = 32 << 10;
     const STEP_LEN_MAX: usize = 256 << 10;
-    /// Asked for elsewhere: a header behind a large payload.
+    /// Bytes to read at any other offset: a header after a large payload.
     const FAR_LEN: usize = 4 << 10;
-    /// Bytes that are read and skipped rather than sought over.
+    /// Gaps up to this many bytes are read, not sought over.
     const GAP_LEN: u64 = 16 << 10;
-    /// Kept of a window that moves on.
+    /// Bytes that a window keeps when it moves.
     const KEPT_LEN: usize = 64 << 10;
 
     pub(super) fn new(file: File, len: u64) -> Self {
@@ -48,7 +49,12 @@ impl FileBytes {
         Arc::clone(&self.file)
     }
 
-    /// What the window has of `offset..offset + len`, and whether that is all.
+    /// Length of the file when it was opened.
+    pub(super) fn file_len(&self) -> u64 {
+        self.len
+    }
+
+    /// The bytes of `offset..offset + len` that the window has from `offset` on, and whether these are all.
     fn in_window(&self, offset: u64, len: usize) -> (&[u8], bool) {
         let from = offset.checked_sub(self.window_offset).map_or(usize::MAX, to_usize);
         let there = self.window.get(from..).unwrap_or_default();
@@ -59,7 +65,7 @@ impl FileBytes {
     fn move_window(&mut self, offset: u64) -> io::Result<()> {
         let end = self.window_offset + self.window.len() as u64;
         if (self.window_offset..=end + Self::GAP_LEN).contains(&offset) && !self.window.is_empty() {
-            self.go_on(end)
+            self.extend(end)
         } else {
             self.step_len = Self::STEP_LEN;
             self.window.clear();
@@ -68,8 +74,8 @@ impl FileBytes {
         }
     }
 
-    /// Reads what is behind the window.
-    fn go_on(&mut self, end: u64) -> io::Result<()> {
+    /// Reads the bytes after the window.
+    fn extend(&mut self, end: u64) -> io::Result<()> {
         let gone = self.window.len().saturating_sub(Self::KEPT_LEN);
         self.window.drain(..gone);
         self.window_offset += gone as u64;
@@ -105,7 +111,7 @@ impl Bytes for FileBytes {
     }
 }
 
-/// As much of `buffer` as the file has from `offset` on.
+/// Fills `buffer` with the file's bytes from `offset` on; returns how many there are.
 fn fill(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -119,7 +125,7 @@ fn fill(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// A stream. What is before the last place is gone.
+/// A stream. Bytes before the last read cannot be read again.
 pub(super) struct StreamBytes<R> {
     stream: R,
     offset: u64,
@@ -161,9 +167,9 @@ impl<R: Read> Bytes for StreamBytes<R> {
     }
 }
 
-/// Bytes `offset..offset + len`, where they are there; memory grows with what is read, not with `len`.
-pub(super) fn read_run(bytes: &mut dyn Bytes, offset: u64, len: u64) -> io::Result<Vec<u8>> {
-    /// Asked for at once.
+/// Reads `offset..offset + len`. Memory grows with what is read, not with `len`, which may be wrong.
+pub(super) fn read_range(bytes: &mut dyn Bytes, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+    /// Bytes to read at once.
     const STEP_LEN: u64 = 4 << 20;
     let mut run = Vec::new();
     while (run.len() as u64) < len {

@@ -1,4 +1,4 @@
-//! The samples of a tar that is in a file: all members of one are known before its payload is read.
+//! The samples of an uncompressed tar file. All headers of a sample are read before its payload.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use grainstore_format::{AttributeValue, to_usize};
 use grainstore_writer::{Sample, StreamedSample};
 
-use super::bytes::{Bytes, FileBytes, read_run};
+use super::bytes::{Bytes, FileBytes, read_range};
 use super::groups::{ByteRange, Group, Groups, Take};
 use super::members::unreadable;
 use super::shape::TarShape;
@@ -21,9 +21,9 @@ use crate::{
 pub(super) fn blocks(shape: &TarShape, bytes: FileBytes) -> Blocks {
     let mut builder = BlockBuilder::default();
     let mut groups = Groups::new(shape, bytes, 0);
-    while let Some(group) = groups.next(|_, _, _, _| Take::On) {
+    while let Some(group) = groups.next(|_, _, _, _| Take::Continue) {
         let ends_all = group.bad.as_ref().is_some_and(|bad| bad.reach == Reach::Rest);
-        // A block of its own, so that no more is asked of it than the reason.
+        // A block of its own, so that only this block is lost. Reading it reports the reason.
         let len = if ends_all { BlockBuilder::ALONE_LEN } else { group.end.saturating_sub(group.position) };
         builder.push(group.position, len);
     }
@@ -39,7 +39,7 @@ pub(super) struct FileSamples<'a> {
     long: RangesReader,
 }
 
-/// Runs of a file, one after the other.
+/// Byte ranges of a file, read one after the other.
 struct RangesReader {
     file: Arc<File>,
     runs: std::vec::IntoIter<ByteRange>,
@@ -63,30 +63,30 @@ impl<'a> FileSamples<'a> {
 
     fn load(&mut self, group: &Group) -> Result<SourceSample, Remark> {
         let attributes = self.attributes(group)?;
-        let fields = self.shape.field_runs(&group.runs)?;
-        let plan = match self.layout {
+        let fields = self.shape.field_ranges(&group.runs)?;
+        let arranged = match self.layout {
             Layout::Packed => self.packed(&fields),
             Layout::InPlace => self.in_place(&fields, group),
         };
         let key = group.key.clone();
-        let offset = plan.offset;
-        if plan.len > WHOLE_LEN_MAX {
-            let sample = StreamedSample { key, attributes, fields: plan.fields, len: plan.len };
-            self.long.runs = plan.runs.into_iter();
+        let offset = arranged.offset;
+        if arranged.len > WHOLE_LEN_MAX {
+            let sample = StreamedSample { key, attributes, fields: arranged.fields, len: arranged.len };
+            self.long.runs = arranged.runs.into_iter();
             self.long.current.len = 0;
             return Ok(SourceSample::Long { sample, offset });
         }
-        let payload = self.read(&plan)?;
-        Ok(SourceSample::Whole { sample: Sample { key, attributes, payload, fields: plan.fields }, offset })
+        let payload = self.read(&arranged)?;
+        Ok(SourceSample::Whole { sample: Sample { key, attributes, payload, fields: arranged.fields }, offset })
     }
 
     fn attributes(&mut self, group: &Group) -> Result<Vec<Option<AttributeValue>>, Remark> {
         let mut attributes = self.shape.no_attributes();
-        for (number, (slot, run)) in self.shape.slots.iter().zip(&group.runs).enumerate() {
+        for (slot, run) in self.shape.slots.iter().zip(&group.runs) {
             let Some(run) = run.filter(|_| slot.values.are_any()) else { continue };
             slot.values.check_len(run.len)?;
-            let content = read_run(self.groups.bytes(), run.offset, run.len).map_err(|error| unreadable(&error))?;
-            self.shape.read_values(number, &content, &mut attributes)?;
+            let content = read_range(self.groups.bytes(), run.offset, run.len).map_err(|error| unreadable(&error))?;
+            slot.read_values(&content, &mut attributes)?;
         }
         Ok(attributes)
     }
@@ -96,28 +96,29 @@ impl<'a> FileSamples<'a> {
         PayloadLayout { runs: fields.iter().flatten().copied().collect(), fields: ranges, len, offset: 0 }
     }
 
-    /// From the first field's first byte to the last one's last, with the headers between them.
+    /// From the first byte of the first field to the last byte of the last one, with the headers between them.
     fn in_place(&self, fields: &[Option<ByteRange>], group: &Group) -> PayloadLayout {
         let there = || fields.iter().flatten();
+        // Without any field, the payload is empty.
         let offset = there().map(|run| run.offset).min().unwrap_or(group.end);
         let end = there().map(|run| run.offset.saturating_add(run.len)).max().unwrap_or(offset);
         let range = |run: &Option<ByteRange>| {
             let start = run.as_ref()?.offset - offset;
             Some(start..start + run.as_ref()?.len)
         };
-        let ranges = self.shape.told(fields.iter().map(range).collect());
+        let ranges = self.shape.stored_ranges(fields.iter().map(range).collect());
         let len = end - offset;
         PayloadLayout { runs: vec![ByteRange { offset, len }], fields: ranges, len, offset }
     }
 
-    fn read(&mut self, plan: &PayloadLayout) -> Result<Vec<u8>, String> {
-        let file_len = self.groups.bytes().len().unwrap_or(0);
-        if plan.len > file_len {
-            return Err(format!("has {} bytes, but the file {file_len}", plan.len));
+    fn read(&mut self, arranged: &PayloadLayout) -> Result<Vec<u8>, String> {
+        let file_len = self.groups.bytes().file_len();
+        if arranged.len > file_len {
+            return Err(format!("has {} bytes, but the file {file_len}", arranged.len));
         }
-        let mut payload = vec![0; to_usize(plan.len)];
+        let mut payload = vec![0; to_usize(arranged.len)];
         let mut rest = &mut payload[..];
-        for run in &plan.runs {
+        for run in &arranged.runs {
             let (now, later) = rest.split_at_mut(to_usize(run.len));
             let found = self.groups.bytes().read_at(run.offset, now).map_err(|error| unreadable(&error))?;
             if found < now.len() {
@@ -131,13 +132,13 @@ impl<'a> FileSamples<'a> {
 
 impl SampleReader for FileSamples<'_> {
     fn next(&mut self) -> Result<Option<SourceSample>, Bad> {
-        let Some(mut group) = self.groups.next(|_, _, _, _| Take::On) else { return Ok(None) };
+        let Some(mut group) = self.groups.next(|_, _, _, _| Take::Continue) else { return Ok(None) };
         if let Some(bad) = group.bad.take() {
             return Err(bad.into_bad(self.path));
         }
         self.load(&group).map(Some).map_err(|why| {
-            let place = RecordLocation { record: None, offset: Some(group.position), name: Some(group.key) };
-            Bad::new(self.path, place, why, Reach::Sample)
+            let location = RecordLocation { record: None, offset: Some(group.position), name: Some(group.key) };
+            Bad::new(self.path, location, why, Reach::Sample)
         })
     }
 

@@ -1,4 +1,4 @@
-//! Members that follow each other and belong together: what becomes a sample.
+//! Groups of neighbouring members: each group is one sample.
 
 use std::path::Path;
 
@@ -11,17 +11,17 @@ use crate::{Bad, Reach, RecordLocation, Remark};
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) key: Vec<u8>,
-    /// Offset of the first header of it.
+    /// Offset of its first header.
     pub(super) position: u64,
     /// Where its last payload ends.
     pub(super) end: u64,
     /// The payload of each slot's member.
     pub(super) runs: Vec<Option<ByteRange>>,
     /// Why it cannot be read.
-    pub(super) bad: Option<Spoilt>,
+    pub(super) bad: Option<BadGroup>,
 }
 
-/// A payload in the archive.
+/// Where a payload is in the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ByteRange {
     pub(super) offset: u64,
@@ -30,21 +30,21 @@ pub(super) struct ByteRange {
 
 /// Why a sample cannot be read.
 #[derive(Debug)]
-pub(super) struct Spoilt {
-    place: RecordLocation,
+pub(super) struct BadGroup {
+    location: RecordLocation,
     why: Remark,
     pub(super) reach: Reach,
 }
 
-/// What a visitor of a group's members returns for each.
+/// What the visitor of a group's members decides for each.
 pub(super) enum Take {
-    /// Goes on.
-    On,
+    /// Continue with the next member.
+    Continue,
     /// The sample cannot be read.
-    Spoil(Remark),
-    /// The group is whole with it.
+    Bad(Remark),
+    /// This member completes the group.
     Last,
-    /// Nothing behind it can be read.
+    /// Nothing after it can be read.
     Stop(Remark),
 }
 
@@ -52,7 +52,7 @@ pub(super) enum Take {
 pub(super) struct Groups<'a, B> {
     shape: &'a TarShape,
     members: TarMembers<B>,
-    /// Read already, but part of the next group.
+    /// A member that was read already and belongs to the next group.
     ahead: Option<TarMember>,
     damage: Option<Damage>,
     is_stopped: bool,
@@ -63,44 +63,47 @@ impl Group {
         Self { key: key.to_vec(), position, end: position, runs: vec![None; slot_count], bad: None }
     }
 
-    /// Whether a member for every slot is there.
+    /// Whether every slot has a member.
     pub(super) fn is_full(&self) -> bool {
         self.runs.iter().all(Option::is_some)
     }
 
-    /// Keeps the first reason.
-    pub(super) fn spoil(&mut self, member: &TarMember, why: impl Into<Remark>, reach: Reach) {
+    /// Records why the sample cannot be read; the first reason stays.
+    pub(super) fn set_bad(&mut self, member: &TarMember, why: impl Into<Remark>, reach: Reach) {
         if self.bad.is_none() {
-            let place = RecordLocation { record: None, offset: Some(member.start), name: Some(member.name.clone()) };
-            self.bad = Some(Spoilt { place, why: why.into(), reach });
+            let location = RecordLocation { record: None, offset: Some(member.start), name: Some(member.name.clone()) };
+            self.bad = Some(BadGroup { location, why: why.into(), reach });
         }
     }
 
-    /// Puts a member into a slot.
+    /// Stores a member in its slot.
     fn put(&mut self, slot: usize, member: &TarMember) {
         self.end = member.data.saturating_add(member.len);
-        match self.runs.get_mut(slot) {
-            Some(Some(first)) => {
+        match &mut self.runs[slot] {
+            Some(first) => {
                 let first = first.offset;
                 let second = member.data;
                 let why = format!("its sample has two members of this kind, at bytes {first} and {second}");
-                self.spoil(member, why, Reach::Sample);
+                self.set_bad(member, why, Reach::Sample);
             }
-            Some(run) => *run = Some(ByteRange { offset: member.data, len: member.len }),
-            None => {}
+            run => *run = Some(ByteRange { offset: member.data, len: member.len }),
         }
     }
 }
 
-impl Spoilt {
+impl BadGroup {
     pub(super) fn into_bad(self, path: &Path) -> Bad {
-        Bad::new(path, self.place, self.why, self.reach)
+        Bad::new(path, self.location, self.why, self.reach)
     }
 }
 
-impl From<Damage> for Spoilt {
+impl From<Damage> for BadGroup {
     fn from(Damage { offset, name, why, .. }: Damage) -> Self {
-        Self { place: RecordLocation { record: None, offset: Some(offset), name }, why: why.into(), reach: Reach::Rest }
+        Self {
+            location: RecordLocation { record: None, offset: Some(offset), name },
+            why: why.into(),
+            reach: Reach::Rest,
+        }
     }
 }
 
@@ -113,8 +116,8 @@ impl<'a, B: Bytes> Groups<'a, B> {
         self.members.bytes()
     }
 
-    /// The next group. `take` sees every member that has a place in it, before the next header is read. One that ends
-    /// what can be read is the last.
+    /// The next group. `take` is called for every member that has a slot, before the next header is read. After damage,
+    /// a bad group is returned and then no other.
     pub(super) fn next(&mut self, mut take: impl FnMut(&mut B, &Group, usize, ByteRange) -> Take) -> Option<Group> {
         let mut group: Option<Group> = None;
         while !self.is_stopped {
@@ -137,13 +140,13 @@ impl<'a, B: Bytes> Groups<'a, B> {
             match member.unusable.clone().map_or(slot, |why| Err(why.into())) {
                 Ok(slot) if self.admit(group, slot, &member, &mut take) => break,
                 Ok(_) => {}
-                Err(why) => group.spoil(&member, why, Reach::Sample),
+                Err(why) => group.set_bad(&member, why, Reach::Sample),
             }
         }
         group
     }
 
-    /// Puts a member into the group and shows it to `take`; returns whether it is the last.
+    /// Adds a member to the group and calls `take`; returns whether the member is the last of the group.
     fn admit(
         &mut self,
         group: &mut Group,
@@ -156,15 +159,15 @@ impl<'a, B: Bytes> Groups<'a, B> {
             return false;
         }
         match take(self.members.bytes(), group, slot, ByteRange { offset: member.data, len: member.len }) {
-            Take::On => false,
+            Take::Continue => false,
             Take::Last => true,
-            Take::Spoil(why) => {
-                group.spoil(member, why, Reach::Sample);
+            Take::Bad(why) => {
+                group.set_bad(member, why, Reach::Sample);
                 false
             }
             Take::Stop(why) => {
                 self.is_stopped = true;
-                group.spoil(member, why, Reach::Rest);
+                group.set_bad(member, why, Reach::Rest);
                 true
             }
         }
@@ -184,7 +187,7 @@ impl<'a, B: Bytes> Groups<'a, B> {
         self.shape.grouping == Grouping::Stems && group.key == key
     }
 
-    /// The group before a damage, if that is whole, or else one that cannot be read.
+    /// The group before the damage if it is complete, else a bad group.
     fn stop(&mut self, group: Option<Group>, damage: Damage) -> Group {
         match group {
             Some(group) if !self.cuts(&damage, &group) => {
@@ -199,7 +202,7 @@ impl<'a, B: Bytes> Groups<'a, B> {
         }
     }
 
-    /// Whether a member of the group may be lost that it needs.
+    /// Whether the damage may have lost a member of the group.
     fn cuts(&self, damage: &Damage, group: &Group) -> bool {
         if group.bad.is_some() {
             return false;

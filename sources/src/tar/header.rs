@@ -1,11 +1,11 @@
-//! One block of 512 bytes, and the records of a PAX header.
+//! Parses one block of 512 bytes, and the records of a PAX header.
 
 use ::tar::Header as RawHeader;
 
 /// Bytes of a block.
 pub(super) const BLOCK_LEN: u64 = 512;
 
-/// What a block is, where a header may be.
+/// A block at an offset where a header may be.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum HeaderBlock {
     /// The end of an archive.
@@ -16,7 +16,7 @@ pub(super) enum HeaderBlock {
     Damaged(&'static str),
 }
 
-/// What a header says of a member.
+/// The header of a member.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TarHeader {
     pub(super) name: Vec<u8>,
@@ -32,11 +32,11 @@ pub(super) struct TarHeader {
 pub(super) enum MemberKind {
     File,
     Folder,
-    /// A volume's label, a global PAX header: no member, and nothing of a sample.
+    /// A volume's label or a global PAX header: not a member, not part of a sample.
     Ignored,
     /// GNU: the payload is the next member's name.
     LongName,
-    /// GNU: the payload is where the next member, a link, leads.
+    /// GNU: the payload is the target of the next member, a link.
     LongLink,
     /// PAX: the payload is records about the next member.
     Pax,
@@ -65,11 +65,11 @@ impl TarHeader {
     fn of(raw: &RawHeader) -> Option<Self> {
         let kind = MemberKind::of(raw.entry_type().as_byte());
         let is_link = matches!(raw.entry_type().as_byte(), b'1' | b'2');
-        // GNU's sign of more blocks of the map behind this one.
+        // GNU sets this byte where more blocks of the map follow.
         let has_sparse_map = raw.as_bytes()[156] == b'S' && raw.as_bytes()[482] == 1;
         let mut name = raw.path_bytes().into_owned();
         strip_root(&mut name);
-        // Links have no payload, whatever their size says.
+        // Links have no payload, whatever their size field holds.
         Some(Self { name, kind, len: if is_link { 0 } else { payload_len(raw)? }, has_sparse_map })
     }
 }
@@ -94,7 +94,8 @@ impl MemberKind {
     }
 }
 
-/// The sum of all bytes, those of the sum taken as spaces. Some old writers summed signed bytes.
+/// Whether the checksum is right: the sum of all bytes, with spaces for the checksum itself. Some old writers summed
+/// signed bytes.
 fn is_sum_right(raw: &RawHeader) -> bool {
     let Ok(expected) = raw.cksum() else { return false };
     let mut bytes = *raw.as_bytes();
@@ -104,7 +105,7 @@ fn is_sum_right(raw: &RawHeader) -> bool {
     expected == unsigned || i64::from(expected) == i64::from(signed)
 }
 
-/// The size: octal digits, or a number of 64 bits behind `80 00 00 00`.
+/// The size: octal digits, or a number of 64 bits after `80 00 00 00`.
 fn payload_len(raw: &RawHeader) -> Option<u64> {
     let size = &raw.as_bytes()[124..136];
     let is_too_large = size[0] & 0x80 != 0 && size[..4] != [0x80, 0, 0, 0];
@@ -118,7 +119,7 @@ pub(super) fn strip_root(name: &mut Vec<u8>) {
     }
 }
 
-/// What a PAX header says of the next member, as far as it matters here.
+/// The records of a PAX header that are used here. They apply to the next member.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Pax {
     pub(super) path: Option<Vec<u8>>,
@@ -127,7 +128,7 @@ pub(super) struct Pax {
 }
 
 impl Pax {
-    /// Records `LEN KEY=VALUE\n`, LEN being that of the whole record; `None` where they are not that.
+    /// Parses records `LEN KEY=VALUE\n`, where LEN is the length of the whole record; `None` where they are malformed.
     pub(super) fn parse(mut records: &[u8]) -> Option<Self> {
         let mut pax = Self::default();
         while !records.is_empty() && records[0] != 0 {

@@ -1,15 +1,15 @@
-//! From header to header: the members of an archive, with the names that extension headers give them.
+//! Reads the members of an archive from header to header, with the names that extension headers give them.
 
 use std::io;
 
 use grainstore_format::{escape_bytes, to_usize};
 
-use super::bytes::{Bytes, read_run};
+use super::bytes::{Bytes, read_range};
 use super::header::{BLOCK_LEN, HeaderBlock, MemberKind, Pax, TarHeader, strip_root};
 
-/// An extension header of more bytes is not looked into: no name is that long.
+/// Longer extension headers are not parsed: no name is that long.
 const EXTENSION_LEN_MAX: u64 = 1 << 20;
-/// Zeros after the end of an archive that are searched for another archive.
+/// Bytes of zeros after the end of an archive that are searched for another archive.
 const PADDING_LEN_MAX: u64 = 64 << 20;
 
 /// A member that may be part of a sample.
@@ -26,13 +26,13 @@ pub(super) struct TarMember {
     pub(super) unusable: Option<String>,
 }
 
-/// A place behind which no member can be found.
+/// Damage after which no member can be found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Damage {
-    /// Where to begin to find it again.
+    /// Offset at which reading has to begin to find the damage again.
     pub(super) position: u64,
     pub(super) offset: u64,
-    /// Of the member that it cuts.
+    /// The name of the damaged member, where it is known.
     pub(super) name: Option<Vec<u8>>,
     pub(super) why: String,
 }
@@ -53,9 +53,9 @@ enum MemberState {
     Done,
 }
 
-/// What extension headers said of the member to come.
+/// What extension headers specify for the next member.
 #[derive(Debug, Default)]
-struct Said {
+struct ExtensionInfo {
     start: Option<u64>,
     long_name: Option<Vec<u8>>,
     pax: Pax,
@@ -71,16 +71,17 @@ impl<B: Bytes> TarMembers<B> {
         &mut self.bytes
     }
 
-    /// Whether nothing follows. Behind the last member comes `None`; asked again, it looks behind the zeros.
+    /// Whether nothing follows. After the last member, [`Self::next`] returns `None`; called again, it searches after
+    /// the zeros.
     pub(super) fn is_done(&self) -> bool {
         matches!(self.state, MemberState::Done)
     }
 
-    /// The next member. After a damage there is none.
+    /// The next member. After damage there is none.
     pub(super) fn next(&mut self) -> Result<Option<TarMember>, Damage> {
         let found = match self.state {
             MemberState::At(offset) => self.member_at(offset),
-            MemberState::Zeros(offset) => self.look_behind(offset),
+            MemberState::Zeros(offset) => self.find_next_archive(offset),
             MemberState::Done => Ok(None),
         };
         if found.is_err() {
@@ -90,34 +91,33 @@ impl<B: Bytes> TarMembers<B> {
     }
 
     fn member_at(&mut self, mut offset: u64) -> Result<Option<TarMember>, Damage> {
-        let mut said = Said::default();
+        let mut info = ExtensionInfo::default();
         loop {
-            let position = said.start.unwrap_or(offset);
+            let position = info.start.unwrap_or(offset);
             let damage = |why: &str| Damage { position, offset, name: None, why: why.into() };
             let header = match self.block(offset).map_err(|why| damage(&why))? {
                 Some(HeaderBlock::Header(header)) => header,
                 Some(HeaderBlock::Damaged(why)) => return Err(damage(why)),
-                _ if said.start.is_some() => return Err(damage("a member was announced, but the archive ends")),
+                _ if info.start.is_some() => return Err(damage("a member was announced, but the archive ends")),
                 Some(HeaderBlock::Zeros) => return Ok(self.end(MemberState::Zeros(offset))),
                 None if offset == 0 => return Err(damage("the file is empty")),
                 None => return Ok(self.end(MemberState::Done)),
             };
             let kind = header.kind;
-            let member = self.member(header, offset, position, &said)?;
-            let next = padded(member.data, member.len).unwrap_or(u64::MAX);
-            // Before there was a flag for folders, a name that ends so was one. The name in the header proves nothing
-            // where another header gives the whole one: it may be cut behind any byte.
+            let (member, next) = self.member(header, offset, position, &info)?;
+            // Before tar had a flag for folders, a name that ends with a slash was a folder. Where an extension header
+            // has the whole name, the name in this header does not count: it may be cut after any byte.
             let kind = if kind == MemberKind::File && member.name.ends_with(b"/") { MemberKind::Folder } else { kind };
             match kind {
                 MemberKind::File | MemberKind::Unusable(_) => {
                     self.state = MemberState::At(next);
                     return Ok(Some(member));
                 }
-                MemberKind::Folder => said = Said::default(),
+                MemberKind::Folder => info = ExtensionInfo::default(),
                 MemberKind::Ignored => {}
                 MemberKind::LongName | MemberKind::LongLink | MemberKind::Pax => {
-                    said.start = Some(position);
-                    self.listen(kind, &member, &mut said)?;
+                    info.start = Some(position);
+                    self.read_extension(kind, &member, &mut info)?;
                 }
             }
             offset = next;
@@ -143,31 +143,37 @@ impl<B: Bytes> TarMembers<B> {
         }
     }
 
-    /// The member of a header, checked against the file's end where that is known.
-    fn member(&mut self, header: TarHeader, offset: u64, position: u64, said: &Said) -> Result<TarMember, Damage> {
-        let has_said = matches!(header.kind, MemberKind::File | MemberKind::Unusable(_));
-        let len = said.pax.len.filter(|_| header.kind == MemberKind::File).unwrap_or(header.len);
-        let name = said.long_name.clone().or_else(|| said.pax.path.clone()).filter(|_| has_said);
+    /// The member of a header and where the next header is, checked against the file's end where that is known.
+    fn member(
+        &mut self,
+        header: TarHeader,
+        offset: u64,
+        position: u64,
+        info: &ExtensionInfo,
+    ) -> Result<(TarMember, u64), Damage> {
+        let uses_info = matches!(header.kind, MemberKind::File | MemberKind::Unusable(_));
+        let len = info.pax.len.filter(|_| header.kind == MemberKind::File).unwrap_or(header.len);
+        let name = info.long_name.clone().or_else(|| info.pax.path.clone()).filter(|_| uses_info);
         let name = name.unwrap_or(header.name);
         let unusable = match header.kind {
             MemberKind::Unusable(what) => Some(format!("it is {what}; samples are made of plain files")),
-            _ if said.pax.is_sparse => Some("it is a sparse file; samples are made of plain files".into()),
-            _ => said.unusable.clone(),
+            _ if info.pax.is_sparse => Some("it is a sparse file; samples are made of plain files".into()),
+            _ => info.unusable.clone(),
         };
-        let damage = |why| Damage { position, offset, name: has_said.then(|| name.clone()), why };
-        let data = self.behind_maps(offset + BLOCK_LEN, header.has_sparse_map).map_err(damage)?;
+        let damage = |why| Damage { position, offset, name: uses_info.then(|| name.clone()), why };
+        let data = self.after_maps(offset + BLOCK_LEN, header.has_sparse_map).map_err(damage)?;
         let end = padded(data, len).ok_or_else(|| damage(format!("has {len} bytes, more than a file can have")))?;
         match self.bytes.len() {
-            // Where only the zeros behind the payload are cut, the place of the next header shows it.
+            // Where only the zeros after the payload are missing, reading the next header reports it.
             Some(file_len) if file_len < end && file_len - data.min(file_len) < len => {
                 Err(damage(format!("has {len} bytes from byte {data} on, but the archive ends at byte {file_len}")))
             }
-            _ => Ok(TarMember { start: position, name, data, len, unusable }),
+            _ => Ok((TarMember { start: position, name, data, len, unusable }, end)),
         }
     }
 
-    /// Where the payload begins: behind the blocks with more of a sparse member's map.
-    fn behind_maps(&mut self, mut offset: u64, mut has_map: bool) -> Result<u64, String> {
+    /// Where the payload begins: after the blocks that continue the map of a sparse member.
+    fn after_maps(&mut self, mut offset: u64, mut has_map: bool) -> Result<u64, String> {
         let mut block = [0; 512];
         while has_map {
             let found = self.bytes.read_at(offset, &mut block).map_err(|error| format!("cannot be read: {error}"))?;
@@ -180,36 +186,41 @@ impl<B: Bytes> TarMembers<B> {
         Ok(offset)
     }
 
-    /// Takes in what an extension header says.
-    fn listen(&mut self, kind: MemberKind, extension: &TarMember, said: &mut Said) -> Result<(), Damage> {
+    /// Reads an extension header into `info`.
+    fn read_extension(
+        &mut self,
+        kind: MemberKind,
+        extension: &TarMember,
+        info: &mut ExtensionInfo,
+    ) -> Result<(), Damage> {
         if extension.len > EXTENSION_LEN_MAX {
-            said.unusable = Some(format!("the header with its name has {} bytes", extension.len));
+            info.unusable = Some(format!("the header with its name has {} bytes", extension.len));
             return Ok(());
         }
-        let content = read_run(&mut self.bytes, extension.data, extension.len).map_err(|error| Damage {
+        let content = read_range(&mut self.bytes, extension.data, extension.len).map_err(|error| Damage {
             position: extension.start,
             offset: extension.data,
             name: None,
             why: unreadable(&error),
         })?;
         match kind {
-            MemberKind::LongName => said.long_name = Some(long_name(content)),
+            MemberKind::LongName => info.long_name = Some(long_name(content)),
             MemberKind::Pax => match Pax::parse(&content) {
-                Some(pax) => said.pax = Pax { path: pax.path.map(long_name), ..pax },
-                None => said.unusable = Some("its PAX header is malformed".into()),
+                Some(pax) => info.pax = Pax { path: pax.path.map(long_name), ..pax },
+                None => info.unusable = Some("its PAX header is malformed".into()),
             },
             _ => {}
         }
         Ok(())
     }
 
-    /// Looks for another archive behind the zeros at `offset`.
-    fn look_behind(&mut self, offset: u64) -> Result<Option<TarMember>, Damage> {
+    /// Searches for another archive after the zeros at `offset`.
+    fn find_next_archive(&mut self, offset: u64) -> Result<Option<TarMember>, Damage> {
         self.state = MemberState::Done;
-        for behind in (offset..offset.saturating_add(PADDING_LEN_MAX)).step_by(to_usize(BLOCK_LEN)).skip(1) {
-            let damage = |why| Damage { position: offset, offset: behind, name: None, why };
+        for after in (offset..offset.saturating_add(PADDING_LEN_MAX)).step_by(to_usize(BLOCK_LEN)).skip(1) {
+            let damage = |why| Damage { position: offset, offset: after, name: None, why };
             let mut block = [0; 512];
-            if self.bytes.read_at(behind, &mut block).map_err(|error| damage(unreadable(&error)))? < block.len() {
+            if self.bytes.read_at(after, &mut block).map_err(|error| damage(unreadable(&error)))? < block.len() {
                 break;
             }
             match HeaderBlock::parse(&block) {
@@ -237,7 +248,7 @@ pub(super) fn unreadable(error: &io::Error) -> String {
     }
 }
 
-/// The end of a payload and the zeros that fill its last block.
+/// Where a payload ends, with the zeros that fill its last block.
 fn padded(data: u64, len: u64) -> Option<u64> {
     len.checked_next_multiple_of(BLOCK_LEN)?.checked_add(data).filter(|&end| end <= i64::MAX.cast_unsigned())
 }

@@ -1,4 +1,4 @@
-//! Tar archives, WebDataset's shards above all: members of one stem that follow each other are one sample.
+//! Tar archives, such as WebDataset's shards: neighbouring members with the same stem are one sample.
 //!
 //! ```text
 //! header "a/1.cls"  "7"      \
@@ -8,28 +8,29 @@
 //! zeros
 //! ```
 //!
-//! The stem is the name up to the first dot of its last component, the extension all that follows, in lower case. What
-//! the extensions become is found from the first 1,000 samples. Names are bytes and keys; they never touch a file
-//! system. Blocks of 512 bytes are taken apart by the `tar` crate; walking from header to header is done here, because
-//! its archive cannot begin in the middle, holds long names of any length, and takes a file cut inside a payload for
-//! whole.
+//! The stem is the name up to the first dot of its last component. The extension is what follows the dot, in lower
+//! case. What the extensions become is inferred from the first 1,000 samples. Names are bytes and become keys; they are
+//! never used as paths.
+//!
+//! The `tar` crate parses blocks of 512 bytes. Going from header to header is done here, because the crate cannot begin
+//! in the middle of an archive, accepts names of any length, and does not report a file that is cut inside a payload.
 
 mod bytes;
-mod docs;
+mod cls;
 mod file;
 mod groups;
 mod header;
-mod labels;
-mod look;
+mod infer;
+mod json;
 mod members;
-mod passing;
 mod shape;
 mod source;
+mod stream;
 
-pub(crate) use look::look_at_stream;
-pub(crate) use passing::Passing;
+pub(crate) use infer::infer_from_stream;
 pub(crate) use shape::TarShape;
 pub use source::{TarOptions, TarSource};
+pub(crate) use stream::StreamSamples;
 
 /// Whether the first bytes of an uncompressed file are a tar archive: a header with a name and the right checksum.
 pub fn recognises(head: &[u8]) -> bool {

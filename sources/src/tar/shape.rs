@@ -1,19 +1,19 @@
-//! What a dataset made of archives looks like, and what becomes of each member.
+//! The schema of a dataset that is made of archives, and how each member is used.
 
 use std::ops::Range;
 
 use grainstore_format::{Attribute, AttributeValue, MAX_KEY_LEN, Metadata, Remedy, escape_bytes};
 
 use super::groups::ByteRange;
-use super::{docs, labels};
+use super::{cls, json};
 use crate::Remark;
 
-/// What is read where an archive's samples are grouped.
+/// How the members of an archive become samples.
 #[derive(Debug)]
 pub(crate) struct TarShape {
     pub(super) metadata: Metadata,
     pub(super) grouping: Grouping,
-    /// The first that takes a member has it.
+    /// A member goes into the first slot that takes it.
     pub(super) slots: Vec<MemberSlot>,
     /// Whether the user named the extensions that matter; members of others are ignored.
     pub(super) is_mapped: bool,
@@ -23,13 +23,13 @@ pub(crate) struct TarShape {
 /// Which members are one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Grouping {
-    /// Those of one stem, which is the key.
+    /// Neighbours with the same stem, which is the key.
     Stems,
-    /// Each by itself; its name is the key.
+    /// Each member is a sample; its name is the key.
     Names,
 }
 
-/// A place for one member of a sample.
+/// A slot for one member of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MemberSlot {
     pub(super) takes: Takes,
@@ -55,7 +55,7 @@ pub(super) enum SlotAttributes {
     None,
     /// One integer, attribute 0.
     Label,
-    /// These scalars of a document; the number of the first attribute.
+    /// Scalars of a JSON document, and the index of the first attribute.
     Document(Vec<Attribute>, usize),
 }
 
@@ -67,7 +67,7 @@ pub(super) enum Placed<'a> {
         key: &'a [u8],
         slot: usize,
     },
-    /// Into no sample, and why.
+    /// In no slot, and why.
     Stray {
         key: &'a [u8],
         why: Remark,
@@ -86,11 +86,11 @@ impl TarShape {
         &self.notes
     }
 
-    /// The run of each field of the schema; `None` where a sample has no such member.
+    /// The byte range of each field of the schema; `None` where the sample has no such member.
     ///
     /// # Errors
     /// Where the only field is missing: a dataset of one field cannot store that.
-    pub(super) fn field_runs(&self, runs: &[Option<ByteRange>]) -> Result<Vec<Option<ByteRange>>, String> {
+    pub(super) fn field_ranges(&self, runs: &[Option<ByteRange>]) -> Result<Vec<Option<ByteRange>>, String> {
         let fields = self.metadata.schema.fields();
         let run = |field| runs.get(self.slots.iter().position(|slot| slot.field == Some(field))?).copied().flatten();
         let found: Vec<_> = (0..fields.len()).map(run).collect();
@@ -101,21 +101,21 @@ impl TarShape {
         Ok(found)
     }
 
-    /// Where the fields are when they are stored one after the other, as a sample has them, and all their bytes.
+    /// The ranges of the fields when they are stored one after the other, and their total length.
     pub(super) fn packed(&self, runs: &[Option<ByteRange>]) -> (Vec<Option<Range<u64>>>, u64) {
         let mut len: u64 = 0;
-        let place = |run: &Option<ByteRange>| {
+        let range_of = |run: &Option<ByteRange>| {
             let run = (*run)?;
             let start = len;
             len = len.saturating_add(run.len);
             Some(start..len)
         };
-        let ranges: Vec<_> = runs.iter().map(place).collect();
-        (self.told(ranges), len)
+        let ranges: Vec<_> = runs.iter().map(range_of).collect();
+        (self.stored_ranges(ranges), len)
     }
 
     /// A single field is the whole payload, so its range is not stored.
-    pub(super) fn told(&self, ranges: Vec<Option<Range<u64>>>) -> Vec<Option<Range<u64>>> {
+    pub(super) fn stored_ranges(&self, ranges: Vec<Option<Range<u64>>>) -> Vec<Option<Range<u64>>> {
         if self.metadata.schema.fields().len() == 1 { Vec::new() } else { ranges }
     }
 
@@ -148,29 +148,27 @@ impl TarShape {
         Remark::new(why, Remedy::MapExtension(extension))
     }
 
-    /// Puts the values that a slot's member holds among the sample's attributes.
-    pub(super) fn read_values(
-        &self,
-        slot: usize,
-        content: &[u8],
-        attributes: &mut [Option<AttributeValue>],
-    ) -> Result<(), Remark> {
-        let Some(MemberSlot { values, field, .. }) = self.slots.get(slot) else { return Ok(()) };
-        let (found, first) = match values {
-            SlotAttributes::None => return Ok(()),
-            SlotAttributes::Label => {
-                let label =
-                    labels::parse(content).ok_or("its .cls is not an integer, unlike those of the first samples")?;
-                (vec![Some(AttributeValue::Int(label))], 0)
-            }
-            SlotAttributes::Document(members, first) => (docs::values(content, members, field.is_some())?, *first),
-        };
-        attributes.iter_mut().skip(first).zip(found).for_each(|(attribute, value)| *attribute = value);
-        Ok(())
-    }
-
     pub(super) fn no_attributes(&self) -> Vec<Option<AttributeValue>> {
         vec![None; self.metadata.schema.attributes().len()]
+    }
+}
+
+impl MemberSlot {
+    /// Parses the attributes in the slot's member and stores them among those of the sample.
+    pub(super) fn read_values(&self, content: &[u8], attributes: &mut [Option<AttributeValue>]) -> Result<(), Remark> {
+        match &self.values {
+            SlotAttributes::None => {}
+            SlotAttributes::Label => {
+                let label =
+                    cls::parse(content).ok_or("its .cls is not an integer, unlike those of the first samples")?;
+                attributes[0] = Some(AttributeValue::Int(label));
+            }
+            SlotAttributes::Document(members, first) => {
+                let found = json::values(content, members, self.field.is_some())?;
+                attributes[*first..][..found.len()].copy_from_slice(&found);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -186,7 +184,7 @@ impl Takes {
 }
 
 impl SlotAttributes {
-    /// Whether there are any.
+    /// Whether there are attributes.
     pub(super) fn are_any(&self) -> bool {
         *self != Self::None
     }
@@ -194,15 +192,16 @@ impl SlotAttributes {
     /// Whether a member of this many bytes can be parsed.
     pub(super) fn check_len(&self, len: u64) -> Result<(), String> {
         let (what, len_max) = match self {
-            Self::Label if len > labels::LEN_MAX => (".cls", labels::LEN_MAX),
-            Self::Document(..) if len > docs::LEN_MAX => (".json", docs::LEN_MAX),
+            Self::Label if len > cls::LEN_MAX => (".cls", cls::LEN_MAX),
+            Self::Document(..) if len > json::LEN_MAX => (".json", json::LEN_MAX),
             _ => return Ok(()),
         };
         Err(format!("its {what} has {len} bytes; attributes are read from {len_max} at most"))
     }
 }
 
-/// Stem and extension, the latter in lower case: the first dot of the last component is between them, and both are there.
+/// Splits a name at the first dot of its last component into stem and extension, the latter in lower case; `None` where
+/// one of them would be empty.
 pub(super) fn split(name: &[u8]) -> Option<(&[u8], Vec<u8>)> {
     let component = name.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
     let dot = component + name[component..].iter().position(|&byte| byte == b'.')?;
@@ -221,7 +220,7 @@ pub(super) fn is_picture(extension: &[u8]) -> bool {
     PICTURES.contains(&last)
 }
 
-/// WebDataset's own members, such as `__index__/3.txt`; no sample's.
+/// Whether it is a member of WebDataset itself, such as `__index__/3.txt`, and not of a sample.
 pub(super) fn is_meta(name: &[u8]) -> bool {
     let component = name.split(|&byte| byte == b'/').next().unwrap_or(name);
     component.len() >= 4 && component.starts_with(b"__") && component.ends_with(b"__")
@@ -232,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_dot_of_the_last_component_parts_stem_and_extension() {
+    fn the_first_dot_of_the_last_component_separates_stem_and_extension() {
         let split = |name: &str| {
             let (stem, extension) = split(name.as_bytes())?;
             Some((String::from_utf8_lossy(stem).into_owned(), String::from_utf8_lossy(&extension).into_owned()))
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn members_about_the_archive_are_known() {
+    fn members_about_the_archive_are_recognised() {
         assert!(is_meta(b"__dict__") && is_meta(b"__a__/b.jpg") && is_meta(b"____"));
         assert!(!is_meta(b"a/__b__.jpg") && !is_meta(b"__a__.jpg") && !is_meta(b"__") && !is_meta(b"___"));
     }

@@ -8,17 +8,17 @@ use grainstore_format::{Remedy, shown_path};
 
 use super::bytes::{FileBytes, StreamBytes};
 use super::file::{FileSamples, blocks};
-use super::look::Looking;
-use super::passing::Passing;
+use super::infer::FirstSamples;
 use super::recognises;
 use super::shape::TarShape;
+use super::stream::StreamSamples;
 use crate::compressed::{Compression, detect, open};
 use crate::{
     Bad, Blocks, Description, Layout, Mapping, Reach, RecordLocation, Remark, SampleReader, Source, SourceError,
     SourcePart, stamp_of_parts,
 };
 
-/// Bytes of a compressed archive's content that are looked at for its shape.
+/// Bytes of a compressed archive's content that are examined to infer the schema.
 pub(crate) const LOOK_LEN_MAX: u64 = 64 << 20;
 
 /// How archives are read.
@@ -38,27 +38,29 @@ pub struct TarSource {
 }
 
 impl TarSource {
-    /// Opens archives, and looks at the first 1,000 samples of the first that has any.
+    /// Opens archives, and infers the schema from the first 1,000 samples of the first archive that has any.
     ///
     /// # Errors
     /// Where one cannot be opened, or none holds a file.
     pub fn open(files: &[PathBuf], options: &TarOptions) -> Result<Self, SourceError> {
         let mut compressions = Vec::new();
         let mut parts = Vec::new();
-        let path = files.first().cloned().unwrap_or_default();
-        let refused = |why: Remark| SourceError::refused(&path, why);
-        let mut looking = Looking::new(&options.map).map_err(refused)?;
+        let Some(first) = files.first() else {
+            return Err(SourceError::refused(Path::new(""), "no file was named"));
+        };
+        let refused = |why: Remark| SourceError::refused(first, why);
+        let mut first_samples = FirstSamples::new(&options.map).map_err(refused)?;
         for path in files {
             let (file, compression) = detect(path, recognises).map_err(|error| unopened(path, &error))?;
             let file_len = file.metadata().map_err(|error| unopened(path, &error))?.len();
             let len = if compression == Compression::None { file_len } else { 0 };
-            if looking.is_empty() {
-                look(&mut looking, path, file, compression)?;
+            if first_samples.is_empty() {
+                read_first_samples(&mut first_samples, path, file, compression)?;
             }
             compressions.push(compression);
             parts.push(SourcePart { path: path.clone(), len, sample_count: None });
         }
-        let shape = looking.shape().map_err(refused)?;
+        let shape = first_samples.shape().map_err(refused)?;
         let description = Description {
             ascends: true,
             not_adoptable: not_adoptable(&parts, &compressions),
@@ -69,20 +71,25 @@ impl TarSource {
     }
 
     fn part(&self, part: usize) -> Result<(&Path, Compression), Bad> {
-        let found = self.description.parts.get(part).zip(self.compressions.get(part));
-        let missing =
-            || Bad::new(Path::new(""), RecordLocation::default(), format!("there is no part {part}"), Reach::Rest);
-        found.map(|(part, compression)| (part.path.as_path(), *compression)).ok_or_else(missing)
+        match (self.description.parts.get(part), self.compressions.get(part)) {
+            (Some(part), Some(compression)) => Ok((&part.path, *compression)),
+            _ => Err(Bad::no_part(&self.description, part)),
+        }
     }
 }
 
-fn look(looking: &mut Looking, path: &Path, file: File, compression: Compression) -> Result<(), SourceError> {
+fn read_first_samples(
+    first_samples: &mut FirstSamples,
+    path: &Path,
+    file: File,
+    compression: Compression,
+) -> Result<(), SourceError> {
     if compression == Compression::None {
         let len = file.metadata().map_err(|error| unopened(path, &error))?.len();
-        looking.look(FileBytes::new(file, len));
+        first_samples.read_archive(FileBytes::new(file, len));
     } else {
         let content = open(path, compression).map_err(|error| unopened(path, &error))?;
-        looking.look(StreamBytes::new(content.take(LOOK_LEN_MAX)));
+        first_samples.read_archive(StreamBytes::new(content.take(LOOK_LEN_MAX)));
     }
     Ok(())
 }
@@ -119,7 +126,7 @@ impl Source for TarSource {
             return Err(Bad::new(path, RecordLocation::default(), why, Reach::Rest));
         }
         let content = open(path, compression).map_err(|error| Bad::file(path, &error))?;
-        Ok(Box::new(Passing::new(&self.shape, path, content)))
+        Ok(Box::new(StreamSamples::new(&self.shape, path, content)))
     }
 
     fn stamp(&self) -> u64 {

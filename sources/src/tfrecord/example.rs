@@ -1,4 +1,4 @@
-//! The messages of `tf.train.Example`, to be written by `prost`, without a compiler of `.proto` files.
+//! The messages of `tf.train.Example` for `prost`, written by hand: no compiler of `.proto` files is needed.
 //!
 //! ```
 //! use grainstore_sources::tfrecord::example::{Example, Feature};
@@ -18,7 +18,7 @@ use bytes::Bytes;
 /// `tensorflow.Example`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Example {
-    /// All of it.
+    /// The features.
     #[prost(message, optional, tag = "1")]
     pub features: Option<Features>,
 }

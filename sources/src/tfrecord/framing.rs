@@ -6,15 +6,15 @@
 
 /// Bytes before a record's data.
 pub const HEADER_LEN: usize = 12;
-/// Bytes behind a record's data.
+/// Bytes after a record's data.
 pub const FOOTER_LEN: usize = 4;
 
-/// What is before and behind the data of a record.
+/// The bytes before and after the data of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// The bytes before.
+    /// The bytes before the data.
     pub header: [u8; HEADER_LEN],
-    /// The bytes behind.
+    /// The bytes after the data.
     pub footer: [u8; FOOTER_LEN],
 }
 
@@ -32,7 +32,7 @@ pub fn masked_crc(bytes: &[u8]) -> u32 {
     mask(crc32c::crc32c(bytes))
 }
 
-/// A CRC is not stored as it is: data that hold CRCs of themselves would have weak ones.
+/// Masks a CRC for storing. A CRC over data that contain CRCs would be weak, so TFRecord stores masked ones.
 pub fn mask(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }
@@ -49,7 +49,7 @@ pub(super) struct WrongCrc {
     pub(super) stored: u32,
 }
 
-/// The length of the data that this header announces.
+/// The length of the data, from the header.
 pub(super) fn data_len(header: &[u8; HEADER_LEN]) -> Result<u64, WrongCrc> {
     let mut len = [0; 8];
     let mut stored = [0; 4];
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_known_by_its_first_length_and_nothing_else() {
+    fn a_file_is_recognised_by_its_first_length_and_nothing_else() {
         assert!(recognises(ABC));
         assert!(recognises(&ABC[..HEADER_LEN]));
         assert!(!recognises(&ABC[..HEADER_LEN - 1]));

@@ -1,4 +1,4 @@
-//! The bytes of a file from a place on: read ahead if it is plain, decompressed if it is not.
+//! The bytes of a file from an offset on: read ahead if the file is not compressed, else decompressed.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 use grainstore_format::to_usize;
 
-/// Bytes that come one after the other.
+/// Bytes that are read in order.
 pub(super) enum Input {
-    /// Of a file as it is: what is skipped is not read.
+    /// An uncompressed file: skipped bytes are not read.
     Plain(Ahead),
-    /// Of a compressed file.
+    /// The content of a compressed file.
     Stream(Box<dyn Read + Send>),
 }
 
-/// A file read by position, with a buffer for what comes next.
+/// A file read by position, with a read-ahead buffer.
 ///
-/// Who reads one record of a file should not pay for a mebibyte, and who reads all of it should not pay for small
-/// reads: the buffer doubles each time it is filled.
+/// The buffer doubles each time it is filled: a caller that reads one record does not pay for a mebibyte, and a caller
+/// that reads all of the file does not pay for small reads.
 pub(super) struct Ahead {
     file: Arc<File>,
     /// Where the next byte is.
@@ -81,7 +81,7 @@ impl Read for Ahead {
 }
 
 impl Input {
-    /// Leaves out the next bytes; false where there are fewer.
+    /// Skips the next bytes; false where there are fewer.
     pub(super) fn skip(&mut self, len: u64) -> io::Result<bool> {
         match self {
             Self::Plain(file) => file.skip(len),
@@ -90,7 +90,7 @@ impl Input {
         Ok(true)
     }
 
-    /// Fills `into` as far as there are bytes, and returns how far.
+    /// Fills `into` as far as there are bytes, and returns their number.
     pub(super) fn read_up_to(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let mut found = 0;
         while found < into.len() {

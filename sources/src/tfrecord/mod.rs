@@ -4,18 +4,19 @@
 //! file      record | record | ...                                          framing, records, input
 //! record    length u64 | its CRC u32 | data | CRC of the data u32          framing
 //! data      Example { Features { map<string, Feature> } }                  example (to write), wire (to read)
-//! Feature   a list of bytes, of float or of int64                          -> key, attribute or field: look, shape, fit
+//! Feature   a list of bytes, of float or of int64                          -> key, attribute or field: infer, shape,
+//! decode
 //! ```
 //!
-//! `wire` finds where the values are and copies none of them: a feature that is not wanted costs nothing, a record
-//! needs no memory beyond its own bytes, and the values can be read where they are. `SequenceExample` is not taken
-//! apart; it can be packed whole.
+//! `wire` finds where the values are without copying them: a feature that is not needed costs nothing, a record needs
+//! no memory beyond its own bytes, and the values can be used in place. `SequenceExample` is not parsed; it can be
+//! packed as a whole record.
 
+mod decode;
 pub mod example;
-mod fit;
 pub mod framing;
+mod infer;
 mod input;
-mod look;
 mod payload;
 mod records;
 mod shape;

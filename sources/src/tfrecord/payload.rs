@@ -1,4 +1,4 @@
-//! The payload of a sample: its fields gathered, or the run of the file that holds them.
+//! The payload of a sample: its fields one after the other, or the byte range of the file that holds them.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -10,12 +10,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use grainstore_format::to_usize;
 
+use crate::SourceError;
+
 /// A part of a payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PayloadPiece {
     /// Bytes of the record.
     At(Range<u64>),
-    /// Bytes that were made of it.
+    /// Bytes that were converted from it.
     Made(Bytes),
 }
 
@@ -28,18 +30,18 @@ impl PayloadPiece {
     }
 }
 
-/// A payload, before its bytes are gathered.
+/// What a payload consists of, before its bytes are copied.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Laid {
+pub(super) struct PayloadLayout {
     pub(super) pieces: Vec<PayloadPiece>,
     /// Where the fields are in the payload; empty where there is one, which is all of it.
     pub(super) fields: Vec<Option<Range<u64>>>,
     pub(super) len: u64,
-    /// Where the payload begins in the record, if it is a run of it.
+    /// Where the payload begins in the record, if it is a byte range of it.
     pub(super) start: u64,
 }
 
-impl Laid {
+impl PayloadLayout {
     /// The fields back to back.
     pub(super) fn packed(fields: Vec<Option<PayloadPiece>>) -> Self {
         let mut len = 0;
@@ -53,7 +55,7 @@ impl Laid {
         Self { pieces, fields: unless_one(ranges), len, start: 0 }
     }
 
-    /// The smallest run of the record that holds all fields; `None` where one is not in it as it is needed.
+    /// The smallest byte range of the record that holds all fields; `None` where a field had to be converted.
     pub(super) fn in_place(fields: &[Option<PayloadPiece>]) -> Option<Self> {
         let mut ranges = Vec::new();
         for piece in fields {
@@ -63,6 +65,7 @@ impl Laid {
                 None => None,
             });
         }
+        // Without any field, the payload is empty.
         let start = ranges.iter().flatten().map(|range| range.start).min().unwrap_or(0);
         let end = ranges.iter().flatten().map(|range| range.end).max().unwrap_or(start);
         let relative = |range: Range<u64>| range.start - start..range.end - start;
@@ -70,12 +73,20 @@ impl Laid {
         Some(Self { pieces: vec![PayloadPiece::At(start..end)], fields, len: end - start, start })
     }
 
-    /// The payload of a record that is held.
+    /// Whether all pieces are inside a record of this length.
+    pub(super) fn is_inside(&self, record_len: u64) -> bool {
+        self.pieces.iter().all(|piece| match piece {
+            PayloadPiece::At(range) => range.start <= range.end && range.end <= record_len,
+            PayloadPiece::Made(_) => true,
+        })
+    }
+
+    /// The payload of a record that is held. The pieces must be [inside](Self::is_inside) it.
     pub(super) fn gather(&self, record: &[u8]) -> Vec<u8> {
         let mut payload = Vec::with_capacity(to_usize(self.len));
         for piece in &self.pieces {
             payload.extend_from_slice(match piece {
-                PayloadPiece::At(range) => record.get(to_usize(range.start)..to_usize(range.end)).unwrap_or_default(),
+                PayloadPiece::At(range) => &record[to_usize(range.start)..to_usize(range.end)],
                 PayloadPiece::Made(bytes) => bytes,
             });
         }
@@ -87,7 +98,8 @@ impl Laid {
         PayloadReader { file: Some((file, offset)), left: self.pieces.iter().cloned().collect() }
     }
 
-    /// The payload of a record that is held, piece by piece, because of what was made of it.
+    /// The payload of a record that is held, piece by piece, for fields that together are long. The pieces must be
+    /// [inside](Self::is_inside) it.
     pub(super) fn stream_held(&self, record: Vec<u8>) -> PayloadReader {
         let record = Bytes::from(record);
         let held = |piece: &PayloadPiece| match piece {
@@ -133,7 +145,10 @@ impl Read for PayloadReader {
                 range.start += found as u64;
                 Ok(found)
             }
-            _ => Ok(0),
+            (Some(PayloadPiece::At(_)), None) => {
+                Err(io::Error::other(SourceError::bug("a payload is in a file that was not opened")))
+            }
+            (None, _) => Ok(0),
         }
     }
 }
@@ -148,32 +163,32 @@ mod tests {
 
     #[test]
     fn packed_fields_come_in_the_order_of_the_schema() {
-        let laid = Laid::packed(fields());
-        assert_eq!(laid.gather(b"0123456789"), b"67823");
-        assert_eq!(laid.fields, [Some(0..3), None, Some(3..5), Some(5..5)]);
+        let arranged = PayloadLayout::packed(fields());
+        assert_eq!(arranged.gather(b"0123456789"), b"67823");
+        assert_eq!(arranged.fields, [Some(0..3), None, Some(3..5), Some(5..5)]);
     }
 
     #[test]
-    fn in_place_is_the_smallest_run_that_holds_them() {
-        let laid = Laid::in_place(&fields()).unwrap();
-        assert_eq!(laid.gather(b"0123456789"), b"2345678");
-        assert_eq!((laid.start, laid.len), (2, 7));
-        assert_eq!(laid.fields, [Some(4..7), None, Some(0..2), Some(2..2)]);
-        assert_eq!(Laid::in_place(&[Some(PayloadPiece::Made(Bytes::new()))]), None);
+    fn in_place_is_the_smallest_range_that_holds_them() {
+        let arranged = PayloadLayout::in_place(&fields()).unwrap();
+        assert_eq!(arranged.gather(b"0123456789"), b"2345678");
+        assert_eq!((arranged.start, arranged.len), (2, 7));
+        assert_eq!(arranged.fields, [Some(4..7), None, Some(0..2), Some(2..2)]);
+        assert_eq!(PayloadLayout::in_place(&[Some(PayloadPiece::Made(Bytes::new()))]), None);
     }
 
     #[test]
-    fn what_is_streamed_is_what_is_gathered() {
+    fn streaming_and_gathering_return_the_same_bytes() {
         let mut fields = fields();
         fields.push(Some(PayloadPiece::Made(Bytes::from_static(b"made"))));
-        let laid = || Laid::packed(fields.clone());
+        let arranged = || PayloadLayout::packed(fields.clone());
         let mut read = Vec::new();
-        laid().stream_held(b"0123456789".to_vec()).read_to_end(&mut read).unwrap();
-        assert_eq!(read, laid().gather(b"0123456789"));
+        arranged().stream_held(b"0123456789".to_vec()).read_to_end(&mut read).unwrap();
+        assert_eq!(read, arranged().gather(b"0123456789"));
         let mut file = tempfile::tempfile().unwrap();
         io::Write::write_all(&mut file, b"..0123456789").unwrap();
         read.clear();
-        laid().stream(Arc::new(file), 2).read_to_end(&mut read).unwrap();
-        assert_eq!(read, laid().gather(b"0123456789"));
+        arranged().stream(Arc::new(file), 2).read_to_end(&mut read).unwrap();
+        assert_eq!(read, arranged().gather(b"0123456789"));
     }
 }

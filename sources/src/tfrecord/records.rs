@@ -1,6 +1,6 @@
 //! The records of a file, one after the other, with their checksums checked.
 //!
-//! After a record whose data are damaged the next one is found; after a length that is wrong nothing is.
+//! After a record with damaged data the next record can be read. After a damaged length nothing can.
 
 use grainstore_host::open_regular;
 use std::fs::File;
@@ -15,10 +15,10 @@ use super::input::{Ahead, Input};
 use crate::compressed::Compression;
 use crate::{Bad, Reach, RecordLocation};
 
-/// A buffer for compressed bytes.
+/// Length of the buffer for compressed bytes.
 const COMPRESSED_LEN: usize = 256 << 10;
 
-/// The records of a file from a place on.
+/// The records of a file from an offset on.
 pub(super) struct Records<'a> {
     path: &'a Path,
     input: Input,
@@ -28,7 +28,7 @@ pub(super) struct Records<'a> {
     at: u64,
     /// Number of the next record, where they were counted from the first.
     number: Option<u64>,
-    /// Whether the caller knows that there is a record here.
+    /// Whether there must be a record here, because the caller has seen it before.
     is_promised: bool,
     has_ended: bool,
     long: Option<LongRecord>,
@@ -53,13 +53,8 @@ struct LongRecord {
 }
 
 impl Head {
-    pub(super) fn place(&self) -> RecordLocation {
+    pub(super) fn location(&self) -> RecordLocation {
         RecordLocation { record: self.number, offset: Some(self.offset), name: None }
-    }
-
-    /// Where its frame begins.
-    pub(super) fn offset(&self) -> u64 {
-        self.offset
     }
 
     /// Where its data begin.
@@ -104,12 +99,17 @@ impl<'a> Records<'a> {
         Self { path, input, plain, at: 0, number: Some(0), is_promised: false, has_ended: false, long: None }
     }
 
+    /// Where the next record begins, in the file or in its content.
+    pub(super) fn position(&self) -> u64 {
+        self.at
+    }
+
     /// The file, where its bytes can be read by position.
     pub(super) fn file(&self) -> Option<&Arc<File>> {
         self.plain.as_ref().map(|(file, _)| file)
     }
 
-    /// Where the next record is; `None` at the end. Its data are to be read or skipped next.
+    /// Where the next record is; `None` at the end. The caller reads or skips its data next.
     pub(super) fn next_head(&mut self) -> Result<Option<Head>, Bad> {
         self.leave_long()?;
         if self.has_ended {
@@ -143,7 +143,7 @@ impl<'a> Records<'a> {
         Err(self.end(head, why))
     }
 
-    /// Reads the data of the record that came last, which the caller finds short enough to be held.
+    /// Reads the data of the last record into memory; the caller has checked that it is short enough.
     pub(super) fn read(&mut self, head: &Head, data: &mut Vec<u8>) -> Result<(), Bad> {
         data.clear();
         if self.plain.is_some() {
@@ -167,10 +167,11 @@ impl<'a> Records<'a> {
         if found < FOOTER_LEN {
             return Err(self.short(head));
         }
-        check(computed, footer).map_err(|wrong| Bad::new(self.path, head.place(), wrong.of("the data"), Reach::Sample))
+        check(computed, footer)
+            .map_err(|wrong| Bad::new(self.path, head.location(), wrong.of("the data"), Reach::Sample))
     }
 
-    /// Leaves out the data of the record that came last.
+    /// Skips the data of the last record.
     pub(super) fn skip(&mut self, head: &Head) -> Result<(), Bad> {
         self.skip_bytes(head, head.len.saturating_add(FOOTER_LEN as u64))
     }
@@ -184,12 +185,12 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// From now on, [`Records::stream`] gives the data of the record that came last.
+    /// Lets [`Records::stream`] return the data of the last record.
     pub(super) fn begin_long(&mut self, head: Head) {
         self.long = Some(LongRecord { head, left: head.len, crc: 0, footer_is_read: false });
     }
 
-    /// Checks the data of the record that came last without holding them.
+    /// Checks the checksum of the last record without holding its data in memory.
     pub(super) fn check_long(&mut self, head: Head) -> Result<(), Bad> {
         let mut piece = vec![0; 1 << 20];
         self.begin_long(head);
@@ -197,7 +198,7 @@ impl<'a> Records<'a> {
         Ok(())
     }
 
-    /// The next bytes of a streamed record. The last ones are given only when the checksum of all is right.
+    /// The next bytes of a streamed record. The last bytes are returned only if the checksum of all is right.
     pub(super) fn stream(&mut self, into: &mut [u8]) -> Result<usize, Bad> {
         let Some(LongRecord { head, left, crc, .. }) = self.long else { return Ok(0) };
         let want = into.len().min(to_usize(left));
@@ -227,7 +228,7 @@ impl<'a> Records<'a> {
         self.skip_bytes(&long.head, long.left + FOOTER_LEN as u64)
     }
 
-    /// The bytes end before the record does.
+    /// The error for a file that ends inside a record.
     fn short(&mut self, head: &Head) -> Bad {
         let why = match &self.plain {
             Some((_, len)) => format!("the file had {len} bytes when it was opened and is shorter now"),
@@ -236,10 +237,10 @@ impl<'a> Records<'a> {
         self.end(head, why)
     }
 
-    /// Nothing can be read behind this.
+    /// An error after which nothing can be read.
     fn end(&mut self, head: &Head, why: String) -> Bad {
         self.has_ended = true;
-        Bad::new(self.path, head.place(), why, Reach::Rest)
+        Bad::new(self.path, head.location(), why, Reach::Rest)
     }
 }
 

@@ -1,8 +1,8 @@
-//! What becomes of each feature: the key, an attribute, a field, or nothing.
+//! How each feature is used: as the key, an attribute or a field, or ignored.
 //!
-//! One number is an attribute; bytes are a field; a fixed count of numbers is an array; a list whose length
-//! differs is a field of bytes, little-endian. Without a mapping, ImageNet's layout is recognised, and of other records
-//! every feature is taken.
+//! One number is an attribute. Bytes are a field. A fixed number of numbers is an array. A list whose length varies is
+//! a field of bytes, little-endian. Without a mapping, ImageNet's records are recognised, and of other records every
+//! feature is used.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use grainstore_format::{
 };
 use serde_json::Map;
 
-use super::look::{FILENAME, KEY, Looked, SeenFeature};
+use super::infer::{FILENAME, FirstRecords, KEY, SeenFeature};
 use super::wire::Kind;
 use crate::{Mapping, Remark};
 
@@ -28,20 +28,20 @@ pub(super) struct TfRecordShape {
     pub(super) notes: Vec<Remark>,
     pub(super) warnings: Vec<Remark>,
     pub(super) wanted: Vec<Wanted>,
-    /// Where a feature is among those wanted.
+    /// For each feature, its index in `wanted`.
     pub(super) by_name: HashMap<String, usize>,
-    /// Where every feature is taken: those that are not. A feature that was never seen is then an error.
-    pub(super) left_out: Option<HashSet<String>>,
+    /// Where every feature is used: the exceptions. A feature that is in neither is then an error.
+    pub(super) ignored: Option<HashSet<String>>,
 }
 
-/// A feature, and what becomes of it.
+/// A feature, and how it is used.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) name: String,
     pub(super) uses: Vec<Use>,
 }
 
-/// What becomes of a feature. The numbers are those of attributes and fields.
+/// How a feature is used. The numbers are indexes of attributes and fields.
 #[derive(Clone, Debug)]
 pub(super) enum Use {
     Key,
@@ -57,7 +57,7 @@ pub(super) enum FieldForm {
     Numbers(Kind, Option<u64>),
 }
 
-/// What is wanted of the records.
+/// Collects how the features are used.
 struct ShapeBuilder {
     key: Option<String>,
     /// Names in the dataset and names of features.
@@ -65,15 +65,18 @@ struct ShapeBuilder {
     notes: Vec<Remark>,
     warnings: Vec<Remark>,
     takes_all: bool,
-    left_out: HashSet<String>,
+    ignored: HashSet<String>,
 }
 
 impl TfRecordShape {
-    /// The shape of records such as these; or a text that explains why there is none.
-    pub(super) fn of(looked: &Looked, mapping: &Mapping) -> Result<Self, Remark> {
-        let mut plan = if mapping.is_empty() { ShapeBuilder::found(looked) } else { ShapeBuilder::mapped(mapping) };
-        plan.leave_out_lists_of_bytes(looked);
-        plan.build(looked)
+    /// The shape of these records.
+    ///
+    /// # Errors
+    /// Where no schema can be made of them.
+    pub(super) fn of(records: &FirstRecords, mapping: &Mapping) -> Result<Self, Remark> {
+        let mut builder = if mapping.is_empty() { ShapeBuilder::found(records) } else { ShapeBuilder::mapped(mapping) };
+        builder.ignore_lists_of_bytes(records);
+        builder.build(records)
     }
 
     /// Why the files cannot be used in place.
@@ -96,29 +99,29 @@ impl ShapeBuilder {
             notes: Vec::new(),
             warnings: Vec::new(),
             takes_all: false,
-            left_out: HashSet::new(),
+            ignored: HashSet::new(),
         }
     }
 
-    fn found(looked: &Looked) -> Self {
-        if is_imagenet(looked) { Self::imagenet(looked) } else { Self::all(looked) }
+    fn found(records: &FirstRecords) -> Self {
+        if is_imagenet(records) { Self::imagenet(records) } else { Self::all(records) }
     }
 
-    fn all(looked: &Looked) -> Self {
-        let key = (looked.features.len() > 1 && looked.tells_apart(KEY)).then(|| KEY.to_owned());
-        let others = looked.features.keys().filter(|name| Some(*name) != key.as_ref());
+    fn all(records: &FirstRecords) -> Self {
+        let key = (records.features.len() > 1 && records.is_distinct(KEY)).then(|| KEY.to_owned());
+        let others = records.features.keys().filter(|name| Some(*name) != key.as_ref());
         let targets = others.map(|name| (name.clone(), name.clone())).collect();
         let note = |name| Remark::new(format!("feature \"{name}\" is the key"), Remedy::MapOtherKey);
         let notes = key.iter().map(note).collect();
-        Self { key, targets, notes, warnings: Vec::new(), takes_all: true, left_out: HashSet::new() }
+        Self { key, targets, notes, warnings: Vec::new(), takes_all: true, ignored: HashSet::new() }
     }
 
-    fn imagenet(looked: &Looked) -> Self {
-        let key = looked.tells_apart(FILENAME).then(|| FILENAME.to_owned());
+    fn imagenet(records: &FirstRecords) -> Self {
+        let key = records.is_distinct(FILENAME).then(|| FILENAME.to_owned());
         let targets =
             [("image", ENCODED), ("label", LABEL)].map(|(name, feature)| (name.to_owned(), feature.to_owned()));
         let taken = |name: &&str| [ENCODED, LABEL].contains(name) || key.as_deref() == Some(*name);
-        let others = shown_list(looked.features.keys().map(String::as_str).filter(|name| !taken(name)));
+        let others = shown_list(records.features.keys().map(String::as_str).filter(|name| !taken(name)));
         let mut note = Remark::from(format!("these are ImageNet's records: image={ENCODED}, label={LABEL}"));
         note.text += &key.as_ref().map_or(", no key".into(), |key| format!(", key={key}"));
         if !others.is_empty() {
@@ -131,22 +134,22 @@ impl ShapeBuilder {
             notes: vec![note],
             warnings: Vec::new(),
             takes_all: false,
-            left_out: HashSet::new(),
+            ignored: HashSet::new(),
         }
     }
 
-    /// A field has room for one value; where nobody has asked for this feature, it is not taken.
-    fn leave_out_lists_of_bytes(&mut self, looked: &Looked) {
+    /// Ignores lists of bytes, unless the user mapped them: a field holds one value.
+    fn ignore_lists_of_bytes(&mut self, records: &FirstRecords) {
         if !self.takes_all {
             return;
         }
         let is_list =
-            |name: &str| looked.features.get(name).is_some_and(|seen| seen.kind == Kind::Bytes && seen.count_max > 1);
+            |name: &str| records.features.get(name).is_some_and(|seen| seen.kind == Kind::Bytes && seen.count_max > 1);
         let (lists, targets) = std::mem::take(&mut self.targets).into_iter().partition(|(_, name)| is_list(name));
         self.targets = targets;
-        self.left_out = Vec::into_iter(lists).map(|(_, name)| name).collect();
-        if !self.left_out.is_empty() {
-            let mut names: Vec<&str> = self.left_out.iter().map(String::as_str).collect();
+        self.ignored = Vec::into_iter(lists).map(|(_, name)| name).collect();
+        if !self.ignored.is_empty() {
+            let mut names: Vec<&str> = self.ignored.iter().map(String::as_str).collect();
             names.sort_unstable();
             let names = shown_list(names.into_iter());
             let warning = format!("NOT packed, because they have several values of bytes in a record: {names}");
@@ -154,43 +157,44 @@ impl ShapeBuilder {
         }
     }
 
-    fn build(self, looked: &Looked) -> Result<TfRecordShape, Remark> {
+    fn build(self, records: &FirstRecords) -> Result<TfRecordShape, Remark> {
         let mut builder = Builder { notes: self.notes, warnings: self.warnings, ..Builder::default() };
-        let taken = Self::uses(&self.targets, looked, &mut builder.notes)?;
+        let taken = Self::uses(&self.targets, records, &mut builder.notes)?;
         for (target, feature, seen) in taken {
             builder.target(target, feature, seen)?;
         }
         if let Some(key) = &self.key {
-            let seen = known(looked, key)?;
+            let seen = known(records, key)?;
             if seen.kind != Kind::Bytes || seen.count_max > 1 {
                 let why = format!("feature \"{}\" cannot be the key: it is {}", shown(key), described(seen));
                 return Err(why.into());
             }
             builder.add(key, Use::Key);
         }
-        builder.finish(self.key.is_some(), self.takes_all.then_some(self.left_out))
+        builder.finish(self.key.is_some(), self.takes_all.then_some(self.ignored))
     }
 
-    /// The targets with what was seen of them. Where no field is among them, the first becomes one.
+    /// The targets with how each is used. If none is a field, one of them becomes a field.
     fn uses<'a>(
         targets: &'a [(String, String)],
-        looked: &Looked,
+        records: &FirstRecords,
         notes: &mut Vec<Remark>,
     ) -> Result<Vec<(&'a str, &'a str, Taken)>, Remark> {
         let mut all = Vec::new();
         for (target, feature) in targets {
-            let seen = known(looked, feature)?;
+            let seen = known(records, feature)?;
             all.push((target.as_str(), feature.as_str(), Taken::of(feature, seen)?));
         }
         if all.iter().any(|(_, _, taken)| matches!(taken, Taken::Field(_, _))) {
             return Ok(all);
         }
         let in_all = |name: &str| {
-            looked
+            records
                 .features
                 .get(name)
-                .is_some_and(|seen| seen.record_count == looked.record_count && seen.count_min == 1)
+                .is_some_and(|seen| seen.record_count == records.record_count && seen.count_min == 1)
         };
+        // One that every record has, or else the first.
         let chosen = all.iter().position(|(_, name, _)| in_all(name)).unwrap_or(0);
         let Some((target, _, taken)) = all.get_mut(chosen) else {
             return Err(Remark::new("no feature is left for a field", Remedy::MapFeature));
@@ -207,7 +211,7 @@ impl ShapeBuilder {
     }
 }
 
-/// What a feature is taken for, and what the user should know of it.
+/// How a feature is used, and what the user should know about it.
 enum Taken {
     Attribute(Kind),
     Field(FieldForm, Option<Remark>),
@@ -244,7 +248,7 @@ impl Taken {
     }
 }
 
-/// Attributes and fields as they come.
+/// Attributes and fields, in the order in which they are added.
 #[derive(Default)]
 struct Builder {
     attributes: Vec<Attribute>,
@@ -279,17 +283,15 @@ impl Builder {
         if at == next {
             self.wanted.push(Wanted { name: feature.to_owned(), uses: Vec::new() });
         }
-        if let Some(wanted) = self.wanted.get_mut(at) {
-            wanted.uses.push(new);
-        }
+        self.wanted[at].uses.push(new);
     }
 
-    fn finish(self, is_keyed: bool, left_out: Option<HashSet<String>>) -> Result<TfRecordShape, Remark> {
+    fn finish(self, is_keyed: bool, ignored: Option<HashSet<String>>) -> Result<TfRecordShape, Remark> {
         let Self { attributes, fields, wanted, by_name, notes, warnings } = self;
         let unfit = |error: FormatError| Remark::new(error.to_string(), Remedy::MapOrKeepWhole);
         let schema = Schema::new(attributes, fields).map_err(unfit)?;
         let metadata = Metadata { schema, user: Map::new() };
-        Ok(TfRecordShape { metadata, is_keyed, notes, warnings, wanted, by_name, left_out })
+        Ok(TfRecordShape { metadata, is_keyed, notes, warnings, wanted, by_name, ignored })
     }
 }
 
@@ -303,32 +305,32 @@ impl FieldForm {
 }
 
 impl Kind {
-    /// The attribute that these little-endian bytes are.
+    /// Decodes little-endian bytes as an attribute.
     pub(super) fn attribute(self, bytes: &[u8]) -> Option<AttributeValue> {
         element(self).decode(bytes)
     }
 }
 
-/// Numbers are taken as they are.
+/// The type of a number in the dataset: that of the record.
 fn element(kind: Kind) -> AttributeType {
     if kind == Kind::Float { AttributeType::Float32 } else { AttributeType::Int64 }
 }
 
 /// Whether every record has a picture and a class.
-fn is_imagenet(looked: &Looked) -> bool {
+fn is_imagenet(records: &FirstRecords) -> bool {
     let one_in_each = |name: &str, kind: Kind| {
-        looked.features.get(name).is_some_and(|seen| {
+        records.features.get(name).is_some_and(|seen| {
             let one = (seen.count_min, seen.count_max) == (1, 1);
-            seen.kind == kind && seen.other.is_none() && one && seen.record_count == looked.record_count
+            seen.kind == kind && seen.other.is_none() && one && seen.record_count == records.record_count
         })
     };
     one_in_each(ENCODED, Kind::Bytes) && one_in_each(LABEL, Kind::Int64)
 }
 
-fn known<'a>(looked: &'a Looked, name: &str) -> Result<&'a SeenFeature, Remark> {
-    looked.features.get(name).ok_or_else(|| {
-        let count = looked.record_count;
-        let names = looked.names();
+fn known<'a>(records: &'a FirstRecords, name: &str) -> Result<&'a SeenFeature, Remark> {
+    records.features.get(name).ok_or_else(|| {
+        let count = records.record_count;
+        let names = records.names();
         format!("none of the first {count} records has a feature \"{}\"; they have {names}", shown(name)).into()
     })
 }
@@ -339,7 +341,7 @@ fn described(seen: &SeenFeature) -> String {
     format!("a list of {counts} {} values", kind.name())
 }
 
-/// Names for a sentence.
+/// Names for a message, with the number of those that are not shown.
 pub(super) fn shown_list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut all: Vec<String> = names.map(shown).collect();
     let more = all.len().saturating_sub(SHOWN_MAX);

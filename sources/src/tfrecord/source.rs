@@ -8,10 +8,10 @@ use grainstore_format::{Field, FieldType, Metadata, Remedy, Schema, shown_path};
 use grainstore_writer::{Sample, StreamedSample};
 use serde_json::Map;
 
-use super::fit::{Fitted, Misfit};
+use super::decode::{DecodedRecord, Mismatch};
 use super::framing::recognises;
-use super::look::Looked;
-use super::payload::{Laid, PayloadReader};
+use super::infer::FirstRecords;
+use super::payload::{PayloadLayout, PayloadReader};
 use super::records::{Head, Records};
 use super::shape::TfRecordShape;
 use super::wire::InFile;
@@ -21,13 +21,13 @@ use crate::{
     SourcePart, SourceSample, WHOLE_LEN_MAX, stamp_of_parts,
 };
 
-/// The zlib stream of no bytes is not longer, whatever program writes it.
+/// The zlib stream of no bytes is at most this long, whichever program wrote it.
 const EMPTY_ZLIB_LEN_MAX: u64 = 64;
 
 /// How records are understood.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TfRecordOptions {
-    /// Which features become what; where it is empty, that is detected.
+    /// Which features become what; inferred where it is empty.
     pub map: Mapping,
     /// Whether records are packed as they are, each as one field `record`.
     pub raw: bool,
@@ -43,25 +43,25 @@ pub struct TfRecordSource {
 }
 
 impl TfRecordSource {
-    /// Looks at the head of each file and, unless records are packed as they are, at the first records of the first.
+    /// Reads the first bytes of each file and, unless records are packed as they are, the first records of the first
+    /// file that has any.
     ///
     /// # Errors
     /// Where no schema can be made of what is there.
     pub fn open(files: &[PathBuf], options: &TfRecordOptions) -> Result<Self, SourceError> {
-        let first = files.first().cloned().unwrap_or_default();
-        if files.is_empty() {
-            return Err(SourceError::refused(&first, "there is no file"));
-        }
+        let Some(first) = files.first() else {
+            return Err(SourceError::refused(Path::new(""), "no file was named"));
+        };
         if options.raw && !options.map.is_empty() {
             let why = Remark::new("records that are kept whole have no features to map", Remedy::MapOrKeepWholeNotBoth);
-            return Err(SourceError::refused(&first, why));
+            return Err(SourceError::refused(first, why));
         }
         let (parts, compressions): (Vec<_>, Vec<_>) = files.iter().map(|path| part(path)).unzip();
         let shape = if options.raw {
             None
         } else {
-            let looked = Looked::at(&parts, &compressions)?;
-            Some(TfRecordShape::of(&looked, &options.map).map_err(|why| SourceError::refused(&looked.path, why))?)
+            let records = FirstRecords::of(first, &parts, &compressions)?;
+            Some(TfRecordShape::of(&records, &options.map).map_err(|why| SourceError::refused(&records.path, why))?)
         };
         let compressed = not_adoptable(&parts, &compressions);
         let description = match &shape {
@@ -94,15 +94,16 @@ impl Source for TfRecordSource {
         let mut records = Records::scan(&self.description.parts[part].path)?;
         let mut blocks = BlockBuilder::default();
         loop {
+            let position = records.position();
             match records.next_head() {
                 Ok(Some(head)) => {
-                    blocks.push(head.offset(), head.framed_len());
+                    blocks.push(position, head.framed_len());
                     records.skip(&head)?;
                 }
                 Ok(None) => break,
-                Err(bad) => {
+                Err(_) => {
                     // Of this length, it is a block of its own.
-                    blocks.push(bad.location.offset.unwrap_or(0), BlockBuilder::ALONE_LEN);
+                    blocks.push(position, BlockBuilder::ALONE_LEN);
                     break;
                 }
             }
@@ -136,13 +137,13 @@ fn not_adoptable(parts: &[SourcePart], compressions: &[Compression]) -> Option<R
     Some(format!("{path} is compressed ({name}), so its records are not in the file as they are").into())
 }
 
-/// A file that cannot be opened is an error when it is read: the others may do without it.
+/// A file that cannot be opened is reported when it is read, so that the other files can still be packed.
 fn part(path: &Path) -> (SourcePart, Compression) {
-    let (len, compression) = look_at(path).unwrap_or((0, Compression::None));
+    let (len, compression) = detect_compression(path).unwrap_or((0, Compression::None));
     (SourcePart { path: path.to_owned(), len, sample_count: None }, compression)
 }
 
-fn look_at(path: &Path) -> io::Result<(u64, Compression)> {
+fn detect_compression(path: &Path) -> io::Result<(u64, Compression)> {
     let (mut file, compression) = detect(path, recognises)?;
     let len = file.metadata()?.len();
     if compression == Compression::None && len <= EMPTY_ZLIB_LEN_MAX && is_empty_zlib(&head_of(&mut file)?) {
@@ -151,8 +152,8 @@ fn look_at(path: &Path) -> io::Result<(u64, Compression)> {
     Ok((len, compression))
 }
 
-/// Whether these bytes are the zlib stream of no bytes: TensorFlow writes that for no records, and nothing is inside by
-/// which it could be known.
+/// Whether these bytes are the zlib stream of no bytes. TensorFlow writes that for a file without records; there is no
+/// content by which it could be recognised as TFRecord.
 fn is_empty_zlib(file: &[u8]) -> bool {
     let decoded = || Compression::of(file).reader(file)?.read_to_end(&mut Vec::new());
     Compression::of(file) == Compression::Zlib && decoded().is_ok_and(|len| len == 0)
@@ -169,7 +170,7 @@ struct Reading<'a> {
     path: &'a Path,
     layout: Layout,
     records: Records<'a>,
-    /// The record that is taken apart.
+    /// The data of the current record.
     data: Vec<u8>,
     long: LongPayload,
 }
@@ -177,7 +178,7 @@ struct Reading<'a> {
 /// Where the payload of a long sample comes from.
 enum LongPayload {
     None(io::Empty),
-    /// It is the record, which comes next.
+    /// It is the data of the current record.
     Record,
     Pieces(PayloadReader),
 }
@@ -221,24 +222,18 @@ impl Reading<'_> {
             return self.long_example(shape, head);
         }
         self.records.read(&head, &mut self.data)?;
-        let fitted = shape.fit(&mut &self.data[..]).map_err(|misfit| self.bad(&head, misfit))?;
-        let (laid, described) = self.lay(&head, fitted)?;
-        if laid.len > WHOLE_LEN_MAX {
-            let item = described.long(&laid, self.offset(&head, laid.start));
-            self.long = LongPayload::Pieces(laid.stream_held(std::mem::take(&mut self.data)));
+        let decoded = shape.decode(&mut &self.data[..]).map_err(|mismatch| self.bad(&head, mismatch))?;
+        let (arranged, described) = self.lay_out(&head, decoded)?;
+        if arranged.len > WHOLE_LEN_MAX {
+            let item = described.long(&arranged, self.offset(&head, arranged.start));
+            self.long = LongPayload::Pieces(arranged.stream_held(std::mem::take(&mut self.data)));
             return Ok(item);
         }
-        let payload = laid.gather(&self.data);
-        debug_assert_eq!(payload.len() as u64, laid.len, "fields were found in this record");
-        if payload.len() as u64 != laid.len {
-            return Err(
-                self.bad(&head, Misfit("internal error: a field is outside its record; please report it".into()))
-            );
-        }
-        Ok(described.whole(payload, &laid, self.offset(&head, laid.start)))
+        let payload = arranged.gather(&self.data);
+        Ok(described.whole(payload, &arranged, self.offset(&head, arranged.start)))
     }
 
-    /// A record that is not held: checked first, then taken apart where it is.
+    /// A record that is too long for memory: its checksum is checked first, then it is decoded in the file.
     fn long_example(&mut self, shape: &TfRecordShape, head: Head) -> Result<SourceSample, Bad> {
         let Some(file) = self.records.file().map(Arc::clone) else {
             self.records.skip(&head)?;
@@ -246,35 +241,41 @@ impl Reading<'_> {
                 "it has {} bytes; to be taken apart, a record of more than 64 MiB must not be compressed",
                 head.len
             );
-            return Err(self.bad(&head, Misfit(Remark::new(why, Remedy::MapOrKeepWhole))));
+            return Err(self.bad(&head, Mismatch(Remark::new(why, Remedy::MapOrKeepWhole))));
         };
         self.records.check_long(head)?;
         let mut record = InFile::new(Arc::clone(&file), head.data_offset(), head.len);
-        let fitted = shape.fit(&mut record).map_err(|misfit| self.bad(&head, misfit))?;
-        let (laid, described) = self.lay(&head, fitted)?;
-        let offset = self.offset(&head, laid.start);
-        let mut pieces = laid.stream(file, head.data_offset());
-        if laid.len > WHOLE_LEN_MAX {
+        let decoded = shape.decode(&mut record).map_err(|mismatch| self.bad(&head, mismatch))?;
+        let (arranged, described) = self.lay_out(&head, decoded)?;
+        let offset = self.offset(&head, arranged.start);
+        let mut pieces = arranged.stream(file, head.data_offset());
+        if arranged.len > WHOLE_LEN_MAX {
             self.long = LongPayload::Pieces(pieces);
-            return Ok(described.long(&laid, offset));
+            return Ok(described.long(&arranged, offset));
         }
         let mut payload = Vec::new();
-        pieces.read_to_end(&mut payload).map_err(|error| self.bad(&head, Misfit(error.to_string().into())))?;
-        Ok(described.whole(payload, &laid, offset))
+        pieces.read_to_end(&mut payload).map_err(|error| self.bad(&head, Mismatch(error.to_string().into())))?;
+        Ok(described.whole(payload, &arranged, offset))
     }
 
-    fn lay(&self, head: &Head, fitted: Fitted) -> Result<(Laid, Described), Bad> {
-        let Fitted { key, attributes, fields, .. } = fitted;
-        let laid = match self.layout {
-            Layout::Packed => Some(Laid::packed(fields)),
-            Layout::InPlace => Laid::in_place(&fields),
+    fn lay_out(&self, head: &Head, decoded: DecodedRecord) -> Result<(PayloadLayout, Described), Bad> {
+        let DecodedRecord { key, attributes, fields, .. } = decoded;
+        let arranged = match self.layout {
+            Layout::Packed => Some(PayloadLayout::packed(fields)),
+            Layout::InPlace => PayloadLayout::in_place(&fields),
         };
-        let apart =
-            || Misfit("the numbers of a field are not one little-endian byte range, so it is not used in place".into());
-        laid.map(|laid| (laid, Described { key, attributes })).ok_or_else(|| self.bad(head, apart()))
+        let apart = || {
+            Mismatch("the numbers of a field are not one little-endian byte range, so it is not used in place".into())
+        };
+        let arranged = arranged.ok_or_else(|| self.bad(head, apart()))?;
+        if !arranged.is_inside(head.len) {
+            let bug = SourceError::bug("a field is outside the record that it was found in");
+            return Err(self.bad(head, Mismatch(bug.to_string().into())));
+        }
+        Ok((arranged, Described { key, attributes }))
     }
 
-    /// Where a payload begins that begins at `start` of the record.
+    /// The offset of a payload that begins at `start` in the record.
     fn offset(&self, head: &Head, start: u64) -> u64 {
         match self.layout {
             Layout::Packed => 0,
@@ -282,26 +283,26 @@ impl Reading<'_> {
         }
     }
 
-    fn bad(&self, head: &Head, Misfit(why): Misfit) -> Bad {
-        Bad::new(self.path, head.place(), why, Reach::Sample)
+    fn bad(&self, head: &Head, Mismatch(why): Mismatch) -> Bad {
+        Bad::new(self.path, head.location(), why, Reach::Sample)
     }
 }
 
-/// What is beside a sample's payload.
+/// The key and the attributes of a sample.
 struct Described {
     key: Vec<u8>,
     attributes: Vec<Option<grainstore_format::AttributeValue>>,
 }
 
 impl Described {
-    fn whole(self, payload: Vec<u8>, laid: &Laid, offset: u64) -> SourceSample {
+    fn whole(self, payload: Vec<u8>, arranged: &PayloadLayout, offset: u64) -> SourceSample {
         let Self { key, attributes } = self;
-        SourceSample::Whole { sample: Sample { key, attributes, payload, fields: laid.fields.clone() }, offset }
+        SourceSample::Whole { sample: Sample { key, attributes, payload, fields: arranged.fields.clone() }, offset }
     }
 
-    fn long(self, laid: &Laid, offset: u64) -> SourceSample {
+    fn long(self, arranged: &PayloadLayout, offset: u64) -> SourceSample {
         let Self { key, attributes } = self;
-        let fields = laid.fields.clone();
-        SourceSample::Long { sample: StreamedSample { key, attributes, fields, len: laid.len }, offset }
+        let fields = arranged.fields.clone();
+        SourceSample::Long { sample: StreamedSample { key, attributes, fields, len: arranged.len }, offset }
     }
 }

@@ -1,4 +1,4 @@
-//! Where the values of a serialised `tf.train.Example` are. Nothing is copied but numbers.
+//! Finds the values in a serialised `tf.train.Example`. Only numbers are copied.
 //!
 //! ```text
 //! Example       1: Features
@@ -8,8 +8,8 @@
 //! list          1: value, any number          float and int64: also many values in one run ("packed")
 //! ```
 //!
-//! All ranges are relative to the record. What a writer of Examples never does, such as two lists in one feature, is
-//! refused rather than merged as `protobuf` would.
+//! All ranges are relative to the record. What no writer of Examples does, such as two lists in one feature, is
+//! refused; `protobuf` would merge them.
 
 use std::fs::File;
 use std::io;
@@ -20,11 +20,11 @@ use std::sync::Arc;
 use grainstore_format::to_usize;
 use prost::encoding::{WireType, decode_varint};
 
-/// A name is not longer than this: 64 KiB.
+/// Longer names are refused: 64 KiB.
 const NAME_LEN_MAX: u64 = 64 << 10;
 /// Numbers are read in pieces of this length.
 const PIECE_LEN: u64 = 64 << 10;
-/// A varint is not longer.
+/// The longest varint.
 const VARINT_LEN_MAX: u64 = 10;
 
 /// Why a record is not understood.
@@ -44,7 +44,7 @@ pub(super) enum WireError {
 pub(super) trait RecordBytes {
     fn len(&self) -> u64;
 
-    /// The bytes at `range`, which is inside and is short.
+    /// The bytes at `range`, which is short and inside the record.
     fn bytes(&mut self, range: Range<u64>) -> Result<&[u8], WireError>;
 }
 
@@ -95,7 +95,7 @@ impl RecordBytes for InFile {
     }
 }
 
-/// What the values of a feature are.
+/// The type of a feature's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Bytes,
@@ -120,17 +120,17 @@ pub(super) struct List {
     range: Range<u64>,
 }
 
-/// What a list holds.
+/// The values of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ListValues {
     pub(super) count: u64,
-    /// Values, or runs of packed numbers.
+    /// Number of values of bytes, or of runs of packed numbers.
     pub(super) run_count: u64,
     /// The last of them.
     pub(super) last: Range<u64>,
 }
 
-/// Shows every feature that has a list: its name and where the feature is. Of two with one name the last one counts.
+/// Calls `visit` with the name and the range of every feature. Of two with the same name the last one counts.
 pub(super) fn for_each_feature(
     record: &mut dyn RecordBytes,
     visit: &mut dyn FnMut(&str, Range<u64>),
@@ -147,7 +147,7 @@ pub(super) fn for_each_feature(
     if is_empty { Err(WireError::Empty) } else { Ok(()) }
 }
 
-/// Whether there are any.
+/// Returns whether there are any.
 fn for_each_entry(
     record: &mut dyn RecordBytes,
     features: Range<u64>,
@@ -286,7 +286,7 @@ fn for_each_varint(
     while at < run.end {
         let mut piece = record.bytes(at..run.end.min(at + PIECE_LEN))?;
         let is_last = at + piece.len() as u64 == run.end;
-        // A varint that the piece cuts is left to the next piece.
+        // A varint that continues after the piece is read with the next piece.
         while !piece.is_empty() && (is_last || piece.len() as u64 >= VARINT_LEN_MAX) {
             let before = piece.len();
             let number = decode_varint(&mut piece).map_err(|_| malformed(at, "a number is cut or too long"))?;
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_example_is_known_by_its_second_part() {
+    fn a_sequence_example_is_recognised_by_its_second_field() {
         assert!(matches!(found(b"\x0a\0\x12\0"), Err(WireError::Sequence)));
     }
 }

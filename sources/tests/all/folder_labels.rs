@@ -1,5 +1,5 @@
-//! A table of labels beside a folder: every column lands where it belongs, and a table that does not fit the files is
-//! refused with the line or the name that shows it.
+//! A table of labels beside a folder: every column becomes what it should, and a table that does not match the files is
+//! refused with the line or the name.
 
 #![expect(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 
@@ -89,7 +89,7 @@ fn every_column_becomes_what_its_cells_are() {
         row("sub/c.jpg", &[Some(Int(3)), Some(Float64(0.001)), Some(Bool(true))], &[Some("a cat, \"grey\"\nasleep")]),
     ];
     assert_eq!(rows(&source), expected);
-    assert_eq!(source.description().notes, ["column \"void\" of the labels is empty and was left out".into()]);
+    assert_eq!(source.description().notes, ["column \"void\" of the labels is empty and was ignored".into()]);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn json_keeps_its_types_and_what_has_no_column_type_stays_json() {
 }
 
 #[test]
-fn labels_that_are_names_are_numbered_and_take_the_place_of_folders() {
+fn labels_that_are_names_are_numbered_and_replace_those_of_folders() {
     let table = "path,label\nx/1,dog\nx/2,\ny/3,cat\n";
     let place = LabelledFolder::of(&["x/1", "x/2", "y/3"], "x.csv", table.as_bytes());
     let source = place.open().unwrap();
@@ -161,7 +161,7 @@ fn labels_that_are_names_are_numbered_and_take_the_place_of_folders() {
 }
 
 #[test]
-fn labels_of_folders_stay_where_the_table_has_other_columns() {
+fn labels_of_folders_are_used_where_the_table_has_other_columns() {
     let place = LabelledFolder::of(&["x/1", "y/2"], "t.csv", b"path,width\nx/1,640\ny/2,480\n");
     let source = place.open().unwrap();
     assert_eq!(schema(&source.description().metadata.schema), "label: int64 width: int64 | data: bytes");
@@ -170,7 +170,7 @@ fn labels_of_folders_stay_where_the_table_has_other_columns() {
 }
 
 #[test]
-fn a_table_inside_the_folder_is_no_sample() {
+fn a_table_inside_the_folder_is_not_a_sample() {
     let place = LabelledFolder::of(&["a.jpg", "b.jpg"], "src/metadata.csv", b"file_name,text\na.jpg,x\nb.jpg,y\n");
     let source = place.open().unwrap();
     assert_eq!(rows(&source), [row("a.jpg", &[], &[Some("x")]), row("b.jpg", &[], &[Some("y")])]);
@@ -178,7 +178,7 @@ fn a_table_inside_the_folder_is_no_sample() {
 }
 
 #[test]
-fn a_table_that_does_not_fit_is_refused_with_the_place() {
+fn a_table_that_does_not_match_is_refused_with_the_line() {
     let ok = "a.jpg,1\nb.jpg,2\nsub/c.jpg,3\n";
     let cases: &[(&str, &[u8], &str)] = &[
         ("x.csv", b"path,label\na.jpg,1\nsub/c.jpg,3\n", "1 files have no row, the first of them \"b.jpg\"; each row"),
@@ -224,11 +224,11 @@ fn a_table_that_does_not_fit_is_refused_with_the_place() {
     let deep = [b"{\"path\": \"a.jpg\", \"x\": ".as_slice(), &[b'['; 100_000]].concat();
     assert!(LabelledFolder::of(&FILES, "x.jsonl", &deep).open().unwrap_err().contains("line 1"));
     let missing = LabelledFolder { table: "/nowhere/labels.csv".into(), ..LabelledFolder::of(&FILES, "x.csv", b"") };
-    assert!(missing.open().unwrap_err().starts_with("cannot be looked at"));
+    assert!(missing.open().unwrap_err().starts_with("cannot be read"));
 }
 
 #[test]
-fn a_long_file_is_streamed_with_its_text_behind_it() {
+fn a_long_file_is_streamed_with_its_text_after_it() {
     let place = LabelledFolder::of(&["big"], "x.csv", b"path,text\nbig,hello\n");
     fs::File::create(place.folder.path().join("src/big")).unwrap().set_len(WHOLE_LEN_MAX).unwrap();
     let source = place.open().unwrap();
@@ -245,7 +245,7 @@ fn a_long_file_is_streamed_with_its_text_behind_it() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Whatever the texts are, CSV written by the book gives them back.
+    /// Any texts that are written as CSV are read back unchanged.
     #[test]
     fn texts_come_back_as_they_were(texts in proptest::collection::vec("[a-c,\"\n\r\té ]{0,12}", 1..12)) {
         let names: Vec<String> = (0..texts.len()).map(|number| format!("{:02}", number * 7 % 97)).collect();

@@ -1,5 +1,5 @@
-//! What a folder may hold: odd names, links of every sort, pipes, nothing at all. The listing has
-//! every file once, in the order of path bytes, and counts what it leaves out.
+//! What a folder may hold: odd names, links of every sort, pipes, or nothing. The listing has every
+//! file once, in the order of path bytes, and counts what it ignores.
 
 #![expect(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 
@@ -154,19 +154,19 @@ fn refuses_a_root_that_is_missing_or_a_file() {
 }
 
 #[test]
-fn refuses_a_folder_without_files_and_counts_what_it_holds_instead() {
+fn refuses_a_folder_without_files_and_counts_what_else_it_has() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
-    assert!(matches!(refusal(root, SKIP), ListingError::NoFiles { passed_over: 0, .. }));
+    assert!(matches!(refusal(root, SKIP), ListingError::NoFiles { ignored_count: 0, .. }));
     fs::create_dir(root.join("empty")).unwrap();
     symlink("empty", root.join("link")).unwrap();
     symlink("nowhere", root.join("dangling")).unwrap();
     make_pipe(&root.join("empty/pipe"));
-    assert!(matches!(refusal(root, SKIP), ListingError::NoFiles { passed_over: 3, .. }));
+    assert!(matches!(refusal(root, SKIP), ListingError::NoFiles { ignored_count: 3, .. }));
 }
 
 #[test]
-fn a_root_given_as_a_link_or_with_a_slash_behind_it_is_scanned() {
+fn a_root_given_as_a_link_or_with_a_slash_after_it_is_scanned() {
     let folder = folder_of(&[b"real/a/1"]);
     symlink("real", folder.path().join("link")).unwrap();
     for name in ["link", "real/", "real/."] {
@@ -235,7 +235,7 @@ impl Model {
         model
     }
 
-    /// Adds a node and its parents, unless another node stands in the way.
+    /// Adds a node and its parents, unless another node is in the way.
     fn add(&mut self, components: &[Vec<u8>], node: Node) {
         let ends = 1..=components.len();
         for path in ends.map(|end| components[..end].join(&b'/')) {

@@ -1,5 +1,5 @@
-//! Several folders as one dataset: keys begin with the folder's name, `split` says which it was, and classes are those
-//! of all of them. One folder is what it always was.
+//! Several folders as one dataset: keys begin with the folder's name, `split` is the number of the folder, and classes
+//! are those of all folders. One folder has neither prefix nor `split`.
 
 #![expect(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 
@@ -69,7 +69,7 @@ fn classes_are_numbered_over_all_folders() {
 }
 
 #[test]
-fn one_folder_without_classes_means_no_labels_at_all() {
+fn one_folder_without_classes_has_no_labels() {
     let place = place(&["a/x/1", "b/2"]);
     let source = open(place.path(), &["a", "b"], None).unwrap();
     assert_eq!(rows(&source), [row("a/x/1", &[0], "a/x/1"), row("b/2", &[1], "b/2")]);
@@ -85,7 +85,7 @@ fn one_folder_keeps_its_keys_and_has_no_split() {
     assert!(source.description().metadata.user.is_empty());
 }
 
-/// `a-b/` lies before `a/` in the order of keys, and both before `c/`, whatever the order of folders.
+/// `a-b/` is before `a/` in the order of keys, and both before `c/`, whatever the order of folders.
 #[test]
 fn a_table_of_labels_is_joined_by_keys_whatever_the_order_of_folders() {
     let place = place(&["a/1", "a/2", "a-b/1", "c/1"]);
@@ -100,7 +100,7 @@ fn a_table_of_labels_is_joined_by_keys_whatever_the_order_of_folders() {
 }
 
 #[test]
-fn folders_that_cannot_be_told_apart_are_refused() {
+fn folders_with_the_same_name_or_inside_each_other_are_refused() {
     let place = place(&["x/train/1", "y/train/1", "x/train/sub/1"]);
     let refused = |roots: &[&str]| open(place.path(), roots, None).unwrap_err().to_string();
     assert!(refused(&["x/train", "y/train"]).contains("has the same name as"));

@@ -1,4 +1,4 @@
-//! Lists as a source: a row is a sample, whatever file it lies in, and a row that makes no sense is named.
+//! Lists as a source: a row is a sample in any file, and a row that is not valid is reported with its line.
 
 #![expect(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 
@@ -114,7 +114,7 @@ fn a_row_outside_its_file_is_bad_and_the_others_are_not() {
 }
 
 #[test]
-fn a_list_that_does_not_say_where_samples_lie_is_refused_by_its_line() {
+fn a_row_without_a_valid_byte_range_is_refused_with_its_line() {
     assert_eq!(refusal("path,offset\na,0\n"), "no column is called length; a list has path, offset and length");
     let why = "line 1: no column is called path; one with the files' paths is expected";
     assert_eq!(refusal("file,offset,length\na,0,1\n"), why);
@@ -139,7 +139,7 @@ fn a_list_that_does_not_say_where_samples_lie_is_refused_by_its_line() {
 }
 
 #[test]
-fn a_key_is_what_is_written_even_where_it_is_a_number() {
+fn a_key_is_the_text_of_its_cell_even_where_it_is_a_number() {
     let shelf = Shelf::new();
     shelf.put("a.bin", content(9));
     let list = "path,offset,length,key\na.bin,0,1,007\na.bin,1,1,18446744073709551616\na.bin,2,1,true\n";
@@ -148,7 +148,7 @@ fn a_key_is_what_is_written_even_where_it_is_a_number() {
 }
 
 #[test]
-fn a_table_is_a_list_only_where_the_user_says_so() {
+fn a_table_is_a_list_only_where_the_user_names_the_format() {
     let shelf = Shelf::new();
     shelf.put("a.bin", content(9));
     let list = shelf.put("list.csv", "path,offset,length,none\na.bin,0,9,\n");
@@ -162,7 +162,7 @@ fn a_table_is_a_list_only_where_the_user_says_so() {
     );
 }
 
-/// A list that says something else is another source, though its files are the same.
+/// A list with other rows is another source, even where its files are the same.
 #[test]
 fn another_list_has_another_stamp() {
     let shelf = Shelf::new();

@@ -1,5 +1,6 @@
 //! The tests of the sources in one program, so that what they need is linked once.
 
+mod foreign;
 mod shelf;
 mod tar_support;
 mod tfrecord;

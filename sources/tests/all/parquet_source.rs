@@ -1,7 +1,8 @@
-//! Parquet files that pyarrow wrote, as samples; and what is not Parquet, or no longer, as errors that say where.
+//! Parquet files that pyarrow wrote, as samples; and files that are not Parquet, or are damaged, as errors with the
+//! location.
 //!
-//! The files of `fixtures/parquet` have 20 rows (`all`: every type, null in row 3, 4, ... of one column after the other)
-//! and the codec, encoding or trouble that their name says; `tests/peers/test_parquet.py` writes such files anew.
+//! The files of `fixtures/parquet` have 20 rows (`all`: every type, null in row 3, 4, ... of one column after the
+//! other) and the codec, encoding or problem in their name; `tests/peers/test_parquet.py` writes such files again.
 
 #![expect(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 

@@ -1,4 +1,4 @@
-//! A temporary folder of files.
+//! A temporary folder of files. The tests of the converters use this file too.
 
 #![allow(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 

@@ -1,4 +1,4 @@
-//! Streams that are read once: what a file would give, as far as one need not go back.
+//! Streams that are read once: the same samples as from a file, where no earlier bytes are needed again.
 
 #![allow(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 
@@ -47,20 +47,20 @@ fn a_stream_is_read_once() {
 }
 
 #[test]
-fn a_long_member_is_passed_on_where_nothing_of_its_sample_is_missing() {
+fn a_long_member_is_streamed_if_it_is_the_last_of_its_sample() {
     let big = vec![9; (64 << 20) + 1];
     let source = open(archive(&[("0.jpg", b"x"), ("1.jpg", &big), ("2.jpg", b"y")]), StreamFormat::Tar);
     let found: Vec<_> = read(&source, Layout::Packed).into_iter().map(Result::unwrap).collect();
     assert_eq!((found.len(), found[1].is_long, found[2].key.as_str()), (3, true, "2"));
     assert!(found[1].payload == big);
-    // Members behind it may belong to it, so all of it would have to be held.
+    // Members after it may belong to its sample, so all of it would have to be held in memory.
     let members: &[(&str, &[u8])] =
         &[("1.jpg", b"x"), ("1.txt", b"t"), ("2.jpg", &big), ("2.txt", b"u"), ("3.jpg", b"y")];
     let found = all(&archive(members), StreamFormat::Tar);
     let said = found[1].as_ref().unwrap_err();
     assert!(said.why.text.contains("unpack the archive") && said.reach == Reach::Sample, "{said}");
     assert_eq!(found[2].as_ref().unwrap().key, "3");
-    // The fields that came before it stand before it and behind it in the payload.
+    // The fields that came before it are before it and after it in the payload.
     let members: &[(&str, &[u8])] = &[
         ("1.cls", b"5"),
         ("1.npy", b"nn"),
@@ -78,7 +78,7 @@ fn a_long_member_is_passed_on_where_nothing_of_its_sample_is_missing() {
 }
 
 #[test]
-fn a_long_payload_that_nobody_reads_is_passed_over() {
+fn a_long_payload_that_is_not_read_is_skipped() {
     let big = vec![9; (64 << 20) + 1];
     for (bytes, format) in [
         (archive(&[("1.jpg", &big), ("2.jpg", b"y")]), StreamFormat::Tar),
@@ -110,7 +110,7 @@ fn records_come_with_keys_or_without() {
 }
 
 #[test]
-fn records_with_keys_among_others_are_told_and_passed_over() {
+fn records_with_keys_among_others_are_reported_and_skipped() {
     let mixed = [record(b"a", b"one"), record(b"", b"two"), record(b"c", b"three")].concat();
     let found = all(&mixed, StreamFormat::Records);
     let said = found[1].as_ref().unwrap_err();
@@ -121,7 +121,7 @@ fn records_with_keys_among_others_are_told_and_passed_over() {
 }
 
 #[test]
-fn a_stream_of_records_cut_anywhere_is_told() {
+fn a_stream_of_records_cut_anywhere_is_reported() {
     let (one, two) = (record(b"a", b"one"), record(b"bb", b"second"));
     let whole = [&one[..], &two].concat();
     for len in 0..=whole.len() {
@@ -133,7 +133,7 @@ fn a_stream_of_records_cut_anywhere_is_told() {
 }
 
 #[test]
-fn lengths_that_nothing_can_have_are_told() {
+fn impossible_lengths_are_reported() {
     let key = [&70_000_u32.to_le_bytes()[..], &[0; 100]].concat();
     let found = all(&key, StreamFormat::Records);
     assert_eq!(found[0].as_ref().unwrap_err().why.text, "its key has 70000 bytes; keys have 65535 at most");
@@ -143,7 +143,7 @@ fn lengths_that_nothing_can_have_are_told() {
 }
 
 #[test]
-fn a_tar_stream_that_is_none_is_refused() {
+fn a_stream_that_is_not_a_tar_is_refused() {
     let refused = |bytes: &'static [u8]| {
         let opened = StreamSource::open(Box::new(bytes), StreamFormat::Tar, &TarOptions::default());
         opened.err().unwrap().to_string()
@@ -156,7 +156,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_bytes_end_in_an_answer(bytes in vec(any::<u8>(), 0..600)) {
+    fn any_bytes_end_in_samples_or_an_error(bytes in vec(any::<u8>(), 0..600)) {
         all(&bytes, StreamFormat::Records);
         let _ = StreamSource::open(Box::new(Cursor::new(bytes)), StreamFormat::Tar, &TarOptions::default());
     }

@@ -1,4 +1,4 @@
-//! Tars that are cut, damaged or hostile: an error that says where, never a panic, and never a wrong sample.
+//! Tars that are cut, damaged or hostile: an error with the location, never a panic, and never a wrong sample.
 
 #![allow(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 
@@ -15,7 +15,7 @@ fn four() -> Vec<u8> {
 }
 
 #[test]
-fn a_tar_cut_anywhere_gives_its_whole_samples_and_the_place() {
+fn a_tar_cut_anywhere_returns_its_whole_samples_and_an_error_with_the_offset() {
     let whole = four();
     assert_eq!(whole.len(), 5120);
     let all = good(&whole);
@@ -44,7 +44,7 @@ fn a_tar_cut_anywhere_gives_its_whole_samples_and_the_place() {
 }
 
 #[test]
-fn a_cut_says_how_much_is_missing_and_where() {
+fn the_error_for_a_cut_has_the_missing_length_and_the_offset() {
     let whole = four();
     assert_eq!(
         bad(&whole[..3585]),
@@ -55,7 +55,7 @@ fn a_cut_says_how_much_is_missing_and_where() {
 }
 
 #[test]
-fn a_damaged_header_costs_the_rest_and_no_more() {
+fn a_damaged_header_loses_only_the_samples_after_it() {
     for at in [3072, 3072 + 124, 3072 + 150, 3072 + 511] {
         let mut bytes = four();
         bytes[at] ^= 1;
@@ -90,7 +90,7 @@ fn links_devices_and_sparse_files_are_named_for_what_they_are() {
 }
 
 #[test]
-fn a_sparse_file_with_a_long_map_is_passed_over_whole() {
+fn a_sparse_file_with_a_long_map_is_skipped_whole() {
     let mut sparse = raw_member(b"2.jpg", b'S', octal(512), b"");
     sparse[482] = 1;
     let mut header = tar::Header::new_gnu();
@@ -112,7 +112,7 @@ fn a_sparse_file_with_a_long_map_is_passed_over_whole() {
 
 #[test]
 fn an_extension_or_a_value_unlike_the_first_samples_spoils_its_sample_only() {
-    // More than the samples that are looked at come before it.
+    // More samples than are examined come before it.
     let names: Vec<String> = (0..1001).flat_map(|i| [format!("{i:04}.cls"), format!("{i:04}.jpg")]).collect();
     let mut members: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b"1"[..])).collect();
     members.extend([("a.cls", &b"1"[..]), ("a.jpg", b"1"), ("a.webp", b"1"), ("b.cls", b"cat"), ("b.jpg", b"1")]);
@@ -138,7 +138,7 @@ fn an_extension_or_a_value_unlike_the_first_samples_spoils_its_sample_only() {
 }
 
 #[test]
-fn the_same_extension_twice_is_told_with_both_places() {
+fn the_same_extension_twice_is_reported_with_both_offsets() {
     let bytes = archive(&[("1.cls", b"1"), ("1.jpg", b"x"), ("1.JPG", b"y"), ("2.cls", b"2"), ("2.jpg", b"z")]);
     let expected = "\"1.JPG\" at byte 2048: its sample has two members of this kind, at bytes 1536 and 2560";
     assert_eq!(bad(&bytes), [expected]);
@@ -152,7 +152,7 @@ fn a_stem_that_comes_again_later_is_another_sample_of_that_key() {
 }
 
 #[test]
-fn names_are_keys_and_lead_nowhere() {
+fn names_are_keys_and_are_not_used_as_paths() {
     let names: [&[u8]; 5] = [b"/etc/passwd.jpg", b"../../x.jpg", b"a\\b.jpg", b"\xff\x01 \n.jpg", b"C:/x.jpg"];
     let mut bytes: Vec<u8> = names.iter().flat_map(|name| raw_member(name, b'0', octal(1), b"x")).collect();
     bytes.extend([0; 1024]);
@@ -161,7 +161,7 @@ fn names_are_keys_and_lead_nowhere() {
 }
 
 #[test]
-fn names_longer_than_a_key_can_be_and_names_of_nothing_are_told() {
+fn names_that_are_too_long_for_a_key_or_empty_are_reported() {
     let long = [&vec![b'n'; 70_000][..], b".jpg"].concat();
     let mut bytes = archive(&[("1.jpg", b"x")])[..1024].to_vec();
     bytes.extend(raw_member(b"././@LongLink", b'L', octal(long.len()), &long));
@@ -196,7 +196,7 @@ fn sizes_past_the_end_and_past_all_files_are_refused_without_allocating() {
         let source = TarSource::open(&[path], &TarOptions::default()).unwrap();
         let mut samples = source.open(0, 0, Layout::Packed).unwrap();
         assert!(samples.next().unwrap().is_some());
-        // How long the stream is shows where it ends.
+        // The end of a stream shows its length.
         if let Ok(found) = samples.next() {
             assert!(matches!(found, Some(SourceSample::Long { .. })), "{len}: {found:?}");
             assert!(io::copy(&mut samples.payload(), &mut io::sink()).is_err(), "{len}");
@@ -207,7 +207,7 @@ fn sizes_past_the_end_and_past_all_files_are_refused_without_allocating() {
 }
 
 #[test]
-fn a_header_that_announces_nothing_and_one_that_is_malformed_are_told() {
+fn an_extension_header_without_a_member_or_malformed_is_reported() {
     let mut bytes = archive(&[("1.jpg", b"x")])[..1024].to_vec();
     bytes.extend(raw_member(b"p", b'x', octal(5), b"9 a=b"));
     bytes.extend(archive(&[("2.jpg", b"y")])[..1024].to_vec());
@@ -225,7 +225,7 @@ fn a_header_that_announces_nothing_and_one_that_is_malformed_are_told() {
 }
 
 #[test]
-fn archives_joined_end_to_end_are_told_and_padding_is_not() {
+fn archives_joined_end_to_end_are_reported_and_padding_is_not() {
     let one = archive(&[("1.jpg", b"x")]);
     let mut padded = one.clone();
     padded.resize(40_000, 0);
@@ -242,7 +242,7 @@ fn archives_joined_end_to_end_are_told_and_padding_is_not() {
 }
 
 #[test]
-fn what_is_no_tar_is_refused_with_what_was_found() {
+fn data_that_are_not_a_tar_are_refused_with_what_was_found() {
     for (bytes, why) in [
         (&b""[..], "the file is empty"),
         (&[0; 1024], "it holds no files"),
@@ -257,7 +257,7 @@ fn what_is_no_tar_is_refused_with_what_was_found() {
 }
 
 #[test]
-fn a_compressed_tar_that_is_cut_or_damaged_is_told() {
+fn a_compressed_tar_that_is_cut_or_damaged_is_reported() {
     let names: Vec<String> = (0..200).map(|i| format!("{i}.jpg")).collect();
     let payloads: Vec<Vec<u8>> = (0..200_u32).map(|i| i.to_le_bytes().repeat(300)).collect();
     let members: Vec<(&str, &[u8])> =
@@ -280,7 +280,7 @@ fn a_compressed_tar_that_is_cut_or_damaged_is_told() {
 }
 
 #[test]
-fn a_file_that_shrinks_between_the_passes_is_told() {
+fn a_file_that_shrinks_between_the_passes_is_reported() {
     let (_folder, path) = file(&four());
     let source = TarSource::open(std::slice::from_ref(&path), &TarOptions::default()).unwrap();
     let blocks = source.blocks(0).unwrap();

@@ -1,4 +1,4 @@
-//! Tar archives as a source: what becomes of their members, wherever reading begins.
+//! Tar archives as a source: what their members become, wherever reading begins.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a step of a test that fails should fail the test")]
 
@@ -71,7 +71,7 @@ fn scalars_of_documents_are_attributes_and_the_rest_keeps_the_document() {
 }
 
 #[test]
-fn labels_that_are_no_integers_and_lone_documents_stay_fields() {
+fn labels_that_are_not_integers_and_lone_documents_are_fields() {
     assert_eq!(schema_of(&[("1.cls", b"cat"), ("1.jpg", b"x")]), pair(&[], &["cls", "jpg"]));
     assert_eq!(schema_of(&[("1.cls", b"1"), ("2.cls", b"2")]), pair(&[], &["cls"]));
     assert_eq!(schema_of(&[("1.json", b"{\"a\":1}")]), pair(&["a:int64"], &["json"]));
@@ -101,7 +101,7 @@ fn archives_that_are_not_webdatasets_have_one_field() {
 }
 
 #[test]
-fn names_with_numbers_behind_dots_are_not_a_thousand_fields() {
+fn names_with_numbers_after_dots_are_not_a_thousand_fields() {
     let names: Vec<String> = (0..100).map(|i| format!("frame.{i:03}.jpg")).collect();
     let members: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b"x"[..])).collect();
     assert_eq!(schema_of(&members), pair(&[], &["image"]));
@@ -120,7 +120,7 @@ fn one_of_several_extensions_beside_a_label_is_one_field() {
 }
 
 #[test]
-fn a_mapping_names_fields_and_passes_over_the_rest() {
+fn a_mapping_names_fields_and_ignores_the_rest() {
     let members = archive(&[
         ("1.cls", b"5"),
         ("1.jpeg", b"x"),
@@ -161,7 +161,7 @@ fn the_bytes_in_place_are_those_of_the_file() {
 }
 
 #[test]
-fn compressed_archives_are_known_by_content_and_streamed() {
+fn compressed_archives_are_recognised_by_content_and_streamed() {
     let plain = archive(&[("1.cls", b"1"), ("1.jpg", &[7; 700]), ("2.cls", b"2"), ("2.jpg", b"y")]);
     let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gz.write_all(&plain).unwrap();
@@ -189,7 +189,7 @@ fn many_archives_have_the_schema_of_the_first_that_holds_a_file() {
 }
 
 #[test]
-fn folders_labels_and_members_about_the_archive_are_passed_over() {
+fn folders_labels_and_members_about_the_archive_are_ignored() {
     let mut whole = raw_member(b"./", b'5', *b"00000000000\0", b"");
     whole.extend(raw_member(b"label", b'V', *b"00000000000\0", b""));
     whole.extend(raw_member(b"pax_global_header", b'g', *b"00000000016\0", b"14 comment=abc\n"));
@@ -200,7 +200,7 @@ fn folders_labels_and_members_about_the_archive_are_passed_over() {
 }
 
 #[test]
-fn a_sample_over_64_mib_is_streamed_from_wherever_its_members_lie() {
+fn a_sample_over_64_mib_is_streamed_wherever_its_members_are() {
     let big = vec![9; (64 << 20) + 1];
     let whole = archive(&[
         ("1.cls", b"1"),
@@ -265,7 +265,7 @@ mod others {
 
     /// Names of 90 to 300 bytes in steps of 15: `d/d/.../xxx.bin`, the content is the name's length.
     #[test]
-    fn long_names_of_every_dialect_are_whole() {
+    fn long_names_in_every_variant_of_tar_are_whole() {
         for name in ["gnu_tar.tar.gz", "tarfile_gnu.tar.gz", "tarfile_pax.tar.gz", "tarfile_ustar.tar.gz"] {
             let all: Vec<_> = read(&source(name), Layout::Packed).into_iter().map(Result::unwrap).collect();
             let max = if name.contains("ustar") { 240 } else { 300 };
@@ -303,7 +303,7 @@ fn packed(members: &[(String, Vec<u8>)]) -> Vec<u8> {
     archive(&members.iter().map(|(name, content)| (name.as_str(), &content[..])).collect::<Vec<_>>())
 }
 
-/// Blocks and streaming agree in both layouts, and what lies in place lies there.
+/// Blocks and streaming agree in both layouts, and payloads in place are at their offsets.
 fn check_agreement(bytes: &[u8]) {
     let (_folder, path) = file(bytes);
     let Ok(source) = TarSource::open(&[path], &TarOptions::default()) else { return };
@@ -380,7 +380,7 @@ fn a_large_member_is_a_block_of_its_own() {
 
 /// The header holds the first 100 bytes of a long name, and those may end like a folder's.
 #[test]
-fn a_file_whose_long_name_is_cut_behind_a_slash_is_no_folder() {
+fn a_file_whose_long_name_is_cut_after_a_slash_is_not_a_folder() {
     let names = [98, 99, 100, 101].map(|len| format!("{}/{}.bin", "f".repeat(len), "x".repeat(120)));
     let members: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), b"content".as_slice())).collect();
     let keys: Vec<String> = good(&archive(&members)).into_iter().map(|got| got.key).collect();

@@ -1,5 +1,5 @@
-//! TFRecord files as a source: what TensorFlow writes is understood, in any order and in place, and what is damaged,
-//! cut or something else is named and never guessed.
+//! TFRecord files as a source: what TensorFlow writes is read, in any order and in place; what is damaged, cut or in
+//! another format is reported and never guessed.
 
 #![allow(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 
@@ -119,7 +119,7 @@ fn only_numbers_make_one_of_them_an_array_of_one() {
 }
 
 #[test]
-fn a_feature_named_key_is_the_key_where_it_tells_records_apart() {
+fn a_feature_named_key_is_the_key_where_it_is_distinct() {
     let record = |key: &'static str, x: &'static str| {
         example(&[("key", Feature::bytes(vec![key.into()])), ("x", Feature::bytes(vec![x.into()]))])
     };
@@ -137,7 +137,7 @@ fn a_feature_named_key_is_the_key_where_it_tells_records_apart() {
 }
 
 #[test]
-fn lists_of_bytes_are_left_out_and_told() {
+fn lists_of_bytes_are_ignored_and_reported() {
     let record =
         example(&[("a", Feature::bytes(vec!["x".into(), "y".into()])), ("b", Feature::bytes(vec!["z".into()]))]);
     let files = Files::of(&[&framed(&[&record])]);
@@ -151,7 +151,7 @@ fn lists_of_bytes_are_left_out_and_told() {
 }
 
 #[test]
-fn what_cannot_be_a_schema_is_refused_with_the_way_out() {
+fn records_without_a_valid_schema_are_refused_with_a_remedy() {
     let bytes = |name: &str| example(&[(name, Feature::bytes(vec!["x".into()]))]);
     let int = example(&[("a", Feature::int64(vec![1]))]);
     let of = |records: &[&[u8]]| Files::of(&[&framed(records)]);
@@ -220,7 +220,7 @@ fn a_record_that_does_not_fit_is_bad_and_the_next_one_is_read() {
 }
 
 #[test]
-fn a_feature_never_seen_is_not_dropped_in_silence() {
+fn a_feature_that_was_never_seen_is_reported() {
     let known = example(&[("a", Feature::bytes(vec!["x".into()]))]);
     let more = example(&[("a", Feature::bytes(vec!["x".into()])), ("b", Feature::int64(vec![1]))]);
     let files = Files::of(&[&framed(&[&known]), &framed(&[&more])]);
@@ -234,7 +234,7 @@ fn three() -> Vec<u8> {
 }
 
 #[test]
-fn a_file_cut_at_any_length_gives_its_whole_records_and_then_the_reason() {
+fn a_file_cut_at_any_length_returns_its_whole_records_and_then_the_reason() {
     let (bytes, ends) = (three(), [0, 21, 50, 71]);
     for len in 0..bytes.len() {
         let source = Files::of(&[&bytes[..len]]).open_raw().unwrap();
@@ -253,7 +253,7 @@ fn a_file_cut_at_any_length_gives_its_whole_records_and_then_the_reason() {
 }
 
 #[test]
-fn a_flipped_bit_costs_one_record_or_the_rest_and_never_changes_one() {
+fn a_flipped_bit_loses_one_record_or_the_rest_and_never_changes_one() {
     let good: Vec<_> = streamed(&Files::of(&[&three()]).open_raw().unwrap(), 0);
     for bit in 0..three().len() * 8 {
         let mut bytes = three();
@@ -296,7 +296,7 @@ fn damaged_and_cut_compressed_files_are_never_read_as_something_else() {
 }
 
 #[test]
-fn a_length_beyond_the_file_is_told_and_nothing_is_allocated_for_it() {
+fn a_length_past_the_file_is_reported_and_nothing_is_allocated_for_it() {
     for len in [72_u64, 1 << 60, u64::MAX] {
         let mut bytes = framed(&[b"first"]);
         bytes.extend(header(len));
@@ -312,7 +312,7 @@ fn a_length_beyond_the_file_is_told_and_nothing_is_allocated_for_it() {
 }
 
 #[test]
-fn a_file_that_shrinks_after_it_was_listed_is_told() {
+fn a_file_that_shrinks_after_it_was_listed_is_reported() {
     let files = Files::of(&[&three()]);
     let source = files.open_raw().unwrap();
     std::fs::write(files.path(0), &three()[..50]).unwrap();
@@ -348,7 +348,7 @@ fn a_long_record_is_streamed_and_its_checksum_holds_back_the_end() {
 }
 
 #[test]
-fn a_long_example_is_taken_apart_without_being_held() {
+fn a_long_example_is_decoded_without_being_held_in_memory() {
     let pixels: Vec<u8> = (0..=240).cycle().take(LONG).collect();
     let record = |n: i64, pixels: &[u8]| {
         let features = [
@@ -383,7 +383,7 @@ fn header(len: u64) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Records of all sizes, some of them damaged, one length perhaps wrong.
+    /// Records of all sizes, some of them damaged, and sometimes a wrong length.
     #[test]
     fn blocks_in_any_order_give_what_streaming_gives(
         lens in prop::collection::vec(prop_oneof![8 => 0_usize..300, 1 => 60_000_usize..70_000, 1 => 200_000_usize..400_000], 0..60),

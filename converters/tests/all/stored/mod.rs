@@ -1,4 +1,5 @@
-//! What the tests of adopted and grown datasets share: a folder to work in, and all that a reader says of a dataset.
+//! What the tests of adopted and grown datasets share: a folder to work in, and everything that a reader returns
+//! for a dataset.
 
 #![allow(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 
@@ -12,7 +13,9 @@ use grainstore_reader::{EpochOptions, Reader, ReaderOptions};
 use grainstore_sources::Source;
 use grainstore_store::{VerifyOptions, verify};
 
-/// A sample as the user sees it; payloads differ where framing lies between fields.
+pub(crate) use crate::shelf::Shelf;
+
+/// A sample as the user sees it; payloads differ where framing is between fields.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Stored {
     pub(crate) key: Option<String>,
@@ -20,26 +23,7 @@ pub(crate) struct Stored {
     pub(crate) fields: Vec<Option<Vec<u8>>>,
 }
 
-/// A folder.
-pub(crate) struct Shelf(tempfile::TempDir);
-
 impl Shelf {
-    pub(crate) fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    /// Writes a file, and the folders above it.
-    pub(crate) fn put(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.path(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, bytes).unwrap();
-        path
-    }
-
     /// Copies a fixture.
     pub(crate) fn put_fixture(&self, fixture: &str, name: &str) -> PathBuf {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sources/tests/fixtures").join(fixture);
@@ -48,7 +32,7 @@ impl Shelf {
 
     /// The names in the folder, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.0.path()).unwrap();
+        let entries = fs::read_dir(self.path("")).unwrap();
         let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
@@ -94,7 +78,7 @@ pub(crate) fn keys(dataset: &Path) -> Vec<String> {
     stored(dataset).into_iter().map(|sample| sample.key.unwrap()).collect()
 }
 
-/// Keys lead to their samples, an epoch has each sample once with its bytes, and `verify` finds nothing.
+/// Every key finds its sample, an epoch has each sample once with its bytes, and `verify` finds nothing.
 pub(crate) fn check_all(dataset: &Path) {
     let reader = reader(dataset);
     let count = reader.collection().sample_count();

@@ -1,11 +1,11 @@
-//! The shape of ImageNet: one folder for each class, the files directly inside.
+//! Classes from folders, as in ImageNet: one folder for each class, with the files directly inside.
 
-/// The classes of a folder in the shape of ImageNet, numbered from 0 in the order of their names.
+/// The classes of a folder whose files are all at `class/file`, numbered from 0 in the order of their names.
 #[derive(Clone, Debug)]
 pub struct Classes {
     names: Vec<Box<[u8]>>,
-    /// The first file of each class and the class, in the order of files. That is not the order of
-    /// names: `a-b/1` is before `a/1`, but `a` before `a-b`.
+    /// The first file of each class and the class, in the order of files. The order of names differs:
+    /// `a-b/1` is before `a/1`, but `a` is before `a-b`.
     runs: Vec<(usize, u32)>,
     file_count: usize,
 }
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_numbered_by_name_even_where_files_lie_in_another_order() {
+    fn classes_are_numbered_by_name_even_where_files_are_in_another_order() {
         let classes = classes(&["a-b/1", "a/1", "a/2", "c/1"]).unwrap();
         assert_eq!((0..4).map(|index| classes.class_of(index)).collect::<Vec<_>>(), [1, 0, 0, 2]);
         assert_eq!(classes.names().collect::<Vec<_>>(), [&b"a"[..], b"a-b", b"c"]);

@@ -1,8 +1,8 @@
-//! Reading a folder tree in parallel, and joining what was found to sorted relative paths.
+//! Reads a folder tree in parallel, and joins the names to sorted relative paths.
 //!
-//! A task reads one folder and spawns the tasks of the folders inside it. What it found goes to a
-//! slot: its parent made the slots of its folders side by side, in name order, so that the walk
-//! finds them again whatever the order in which tasks ended.
+//! A task reads one folder and spawns a task for each folder inside it. It stores what it found in a
+//! slot. Its parent made the slots of its folders side by side, in name order, so the walk finds
+//! them in any order in which the tasks ended.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry, FileType};
@@ -15,11 +15,11 @@ use std::sync::{Mutex, PoisonError};
 use rayon::Scope;
 use rayon::slice::ParallelSliceMut;
 
-/// Above this many names a folder is sorted by several threads. A thread that waits for its share
-/// may begin another folder on the same stack, so the limit is one that few folders reach.
+/// With more names than this, a folder is sorted by several threads. A thread that waits for its
+/// share may begin another folder on the same stack, so only few folders should reach the limit.
 const SORT_ALONE_MAX: usize = 100_000;
 
-/// Reads all folders from `root` down. What is unreadable comes in no particular order.
+/// Reads `root` and all folders below it. Unreadable paths come in no particular order.
 pub(super) fn scan(root: &Path) -> (Vec<Folder>, ScanCounts) {
     let scan = Scan::default();
     let task = Task { slot: 0, folder: root.to_path_buf(), prefix_len: 0 };
@@ -84,7 +84,7 @@ impl Scan {
         }
     }
 
-    /// Keeps what a task found and makes slots for the folders inside; returns the first of them.
+    /// Stores what a task found and makes slots for the folders inside; returns the first of these.
     fn store(&self, slot: usize, mut visit: Visit, folder_count: usize) -> usize {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let first_slot = found.folders.len();
@@ -100,7 +100,7 @@ impl Scan {
 struct Task {
     slot: usize,
     folder: PathBuf,
-    /// Length of its path below the root and the '/' behind it, in bytes.
+    /// Length of its path below the root and the '/' after it, in bytes.
     prefix_len: usize,
 }
 
@@ -196,7 +196,7 @@ struct Child {
 /// The files and folders found in one folder.
 #[derive(Default)]
 pub(super) struct Folder {
-    /// End to end; a folder's name has a '/' behind it.
+    /// End to end; a folder's name is followed by '/'.
     names: Vec<u8>,
     children: Vec<Child>,
     /// The slot of the first folder among the children; the others follow in order.
@@ -232,9 +232,10 @@ impl Folder {
         }
         children.shrink_to_fit();
         self.names.shrink_to_fit();
-        let files = children.iter().filter(|child| !child.is_folder);
-        (self.file_count, self.paths_len) =
-            files.fold((0, 0), |(count, len), file| (count + 1, len + prefix_len + usize::from(file.len)));
+        for file in children.iter().filter(|child| !child.is_folder) {
+            self.file_count += 1;
+            self.paths_len += prefix_len + usize::from(file.len);
+        }
         self.children = children;
     }
 }
@@ -274,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_sorts_behind_its_slash() {
+    fn a_folder_is_sorted_with_its_slash() {
         let mut folder = Folder::default();
         for (name, is_folder) in [("a", true), ("a-b", false), ("a0", false), ("a-", true)] {
             folder.add(OsStr::new(name), is_folder).unwrap();
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_too_long_to_count_is_an_error_and_leaves_nothing_behind() {
+    fn a_name_with_a_length_past_16_bits_is_an_error_and_is_not_stored() {
         let mut folder = Folder::default();
         let long = "x".repeat(65_536);
         assert!(folder.add(OsStr::new(&long), false).is_err());

@@ -1,4 +1,4 @@
-//! Files that are not sound, or change.
+//! Files that are damaged, or change.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::pages::Pages;
 use super::{LmdbFolder, all, check_blocks, fixture, mapped, raw, stream};
 
-/// The refusal of a sound file of which some bytes were replaced.
+/// The refusal of a valid file of which some bytes were replaced.
 fn refusal(changes: &[(usize, &[u8])]) -> String {
     LmdbFolder::with(&changed(fixture("plain"), changes)).refusal(&LmdbOptions::default())
 }
@@ -103,7 +103,7 @@ fn pages_that_point_in_circles_end() {
 }
 
 #[test]
-fn a_bad_leaf_page_costs_its_samples_and_no_others() {
+fn a_bad_leaf_page_loses_only_its_own_samples() {
     let bytes = many(512);
     let leaf = (1024..bytes.len()).step_by(512).find(|at| bytes[at + 10] == 2).unwrap();
     let place = LmdbFolder::with(&changed(bytes, &[(leaf + 10, &[1])]));
@@ -123,14 +123,14 @@ fn a_folder_without_a_database_and_a_mapped_key_are_refused() {
     assert!(place.refusal(&mapped("key=value")).starts_with("a sample's key is its key in the database"));
     assert!(place.refusal(&mapped("image=data")).starts_with("it has nothing named \"data\""));
     fs::remove_file(place.file()).unwrap();
-    assert!(place.refusal(&raw()).starts_with("cannot be looked at"));
+    assert!(place.refusal(&raw()).starts_with("cannot be read"));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn flipped_bytes_never_panic_and_blocks_stay_what_is_streamed(
+    fn flipped_bytes_never_panic_and_blocks_agree_with_streaming(
         flips in proptest::collection::vec((any::<prop::sample::Index>(), 0_usize..4, any::<u8>()), 1..6),
         which in 0_usize..4,
     ) {

@@ -1,7 +1,7 @@
-//! LMDB as a source: files of py-lmdb 3.0 (liblmdb 0.9.36), files made page by page, and files that are not sound.
+//! LMDB as a source: files of py-lmdb 3.0 (liblmdb 0.9.36), files made page by page, and damaged files.
 //!
-//! What the files in `fixtures/lmdb` hold is said where they are read. `shorter_than_its_last_page` had values added
-//! and deleted in one transaction, so its last pages were never written.
+//! The contents of the files in `fixtures/lmdb` are described where they are read. `shorter_than_its_last_page` had
+//! values added and deleted in one transaction, so its last pages were never written.
 
 #![allow(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 #![allow(clippy::panic, reason = "so should one that finds something else")]
@@ -117,7 +117,7 @@ pub(crate) fn keys_and_payloads(source: &LmdbSource) -> Vec<(Vec<u8>, Vec<u8>)> 
     all(source).into_iter().map(|sample| (sample.key, sample.payload)).collect()
 }
 
-/// Reading block by block, from the last to the first, gives what streaming gives.
+/// Reading block by block, from the last to the first, returns what streaming returns.
 pub(crate) fn check_blocks(source: &LmdbSource) {
     for part in 0..source.description().parts.len() {
         let Some(Blocks::Runs(blocks)) = source.blocks(part).unwrap() else { panic!("no blocks") };
@@ -130,7 +130,7 @@ pub(crate) fn check_blocks(source: &LmdbSource) {
     }
 }
 
-/// What is said to lie at an offset lies there.
+/// Payloads are in the file at their offsets.
 pub(crate) fn check_in_place(place: &LmdbFolder, source: &LmdbSource) {
     let file = fs::read(place.file()).unwrap();
     let (packed, in_place) = (all(source), stream(source, Layout::InPlace));

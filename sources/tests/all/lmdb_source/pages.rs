@@ -1,9 +1,9 @@
-//! Writes LMDB files of any page size, as simply as can be: no free pages, one transaction.
+//! Writes LMDB files of any page size, in the simplest way: no free pages, one transaction.
 
-/// A file being made.
+/// A file under construction.
 pub(crate) struct Pages {
     page_len: usize,
-    /// Page 2 and those behind it.
+    /// Page 2 and those after it.
     pages: Vec<u8>,
 }
 

@@ -33,7 +33,7 @@ fn several_environments_follow_each_other() {
 }
 
 #[test]
-fn excluded_keys_are_no_samples() {
+fn excluded_keys_are_not_samples() {
     let place = LmdbFolder::fixture("plain");
     let options = LmdbOptions { exclude: vec![b"key001".to_vec(), b"absent".to_vec()], ..mapped("x=value") };
     let source = place.open(&options).unwrap();
@@ -57,7 +57,7 @@ fn named_databases_are_asked_for_and_read() {
 
 /// `dupsort`: `plain` = value in the main database, and `d` with several values for a key.
 #[test]
-fn several_values_for_a_key_are_refused_and_what_lies_beside_them_is_read() {
+fn several_values_for_a_key_are_refused_and_other_databases_are_read() {
     let place = LmdbFolder::fixture("dupsort");
     let source = place.open(&LmdbOptions::default()).unwrap();
     assert_eq!(keys_and_payloads(&source), [(b"plain".to_vec(), b"value".to_vec())]);

@@ -1,4 +1,4 @@
-//! What the tests of tars and streams share: archives in memory, and everything that a source says of them.
+//! What the tests of tars and streams share: archives in memory, and everything that a source returns for them.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a step of a test that fails should fail the test")]
 
@@ -10,7 +10,9 @@ use grainstore_format::{AttributeValue, to_usize};
 use grainstore_sources::tar::{TarOptions, TarSource};
 use grainstore_sources::{Bad, Blocks, Layout, SampleReader, Source, SourceError, SourceSample};
 
-/// A sample as a source gives it.
+pub(crate) use crate::foreign::archive;
+
+/// A sample as a source returns it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Got {
     pub(crate) key: String,
@@ -32,18 +34,7 @@ impl Got {
     }
 }
 
-/// An archive of these members, ended by zeros.
-pub(crate) fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut builder = tar::Builder::new(Vec::new());
-    for (name, content) in members {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(content.len() as u64);
-        builder.append_data(&mut header, name, *content).unwrap();
-    }
-    builder.into_inner().unwrap()
-}
-
-/// A member whose header says what it likes.
+/// A member with any header.
 pub(crate) fn raw_member(name: &[u8], kind: u8, size: [u8; 12], content: &[u8]) -> Vec<u8> {
     let mut header = tar::Header::new_gnu();
     header.as_mut_bytes()[..name.len()].copy_from_slice(name);
@@ -61,7 +52,7 @@ pub(crate) fn octal(len: usize) -> [u8; 12] {
     format!("{len:011o}\0").into_bytes().try_into().unwrap()
 }
 
-/// A file with these bytes, and the folder that it lies in.
+/// A file with these bytes, and the folder that it is in.
 pub(crate) fn file(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.tar");
@@ -73,7 +64,7 @@ pub(crate) fn mapped(map: &str) -> TarOptions {
     TarOptions { map: map.parse().unwrap() }
 }
 
-/// All that a tar holds, read from its start.
+/// All samples of a tar, read from its start.
 pub(crate) fn read_tar(bytes: &[u8], options: &TarOptions) -> Result<Vec<Result<Got, Bad>>, SourceError> {
     let (_folder, path) = file(bytes);
     Ok(read(&TarSource::open(&[path], options)?, Layout::Packed))
@@ -84,13 +75,13 @@ pub(crate) fn good(bytes: &[u8]) -> Vec<Got> {
     read_tar(bytes, &TarOptions::default()).unwrap().into_iter().map(|got| got.unwrap()).collect()
 }
 
-/// What is said of the bad places of a tar, in order.
+/// The errors of a tar, in order.
 pub(crate) fn bad(bytes: &[u8]) -> Vec<String> {
     let all = read_tar(bytes, &TarOptions::default()).unwrap();
     all.into_iter().filter_map(Result::err).map(|bad| said(&bad)).collect()
 }
 
-/// A bad place without the path, which differs from run to run.
+/// The text of an error without the path, which differs from run to run.
 pub(crate) fn said(bad: &Bad) -> String {
     bad.to_string().split_once(".tar: ").unwrap().1.to_owned()
 }

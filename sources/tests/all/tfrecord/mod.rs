@@ -1,18 +1,16 @@
-//! What the tests of TFRecord files share: files, sources over them, and reading those in every way there is.
+//! What the tests of TFRecord files share: files, sources over them, and reading those in every way.
 #![allow(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 
-use std::io::Write;
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use grainstore_format::AttributeValue;
-use grainstore_sources::tfrecord::example::{Example, Feature};
-use grainstore_sources::tfrecord::framing::frame;
 use grainstore_sources::tfrecord::{TfRecordOptions, TfRecordSource};
 use grainstore_sources::{Bad, Blocks, Layout, Mapping, SampleReader, Source, SourceError, SourceSample};
-use prost::Message;
 use tempfile::TempDir;
+
+pub(crate) use crate::foreign::{example, framed, gzip};
 
 /// Files of a source; they live as long as this and what is opened of it.
 pub(crate) struct Files {
@@ -35,7 +33,7 @@ impl Deref for Opened {
     }
 }
 
-/// A sample as the source gives it.
+/// A sample as the source returns it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Read {
     pub(crate) key: Vec<u8>,
@@ -103,33 +101,14 @@ impl Read {
     }
 }
 
-/// The bytes of a file of these records.
-pub(crate) fn framed(records: &[&[u8]]) -> Vec<u8> {
-    let one = |record: &&[u8]| {
-        let framed = frame(record);
-        [&framed.header[..], record, &framed.footer].concat()
-    };
-    records.iter().flat_map(one).collect()
-}
-
 /// The bytes of a file of records of these lengths.
 pub(crate) fn records(lens: &[usize]) -> Vec<u8> {
     let records: Vec<Vec<u8>> = lens.iter().zip(1_u8..).map(|(len, byte)| vec![byte; *len]).collect();
     framed(&records.iter().map(|record| &record[..]).collect::<Vec<_>>())
 }
 
-pub(crate) fn example(features: &[(&str, Feature)]) -> Vec<u8> {
-    Example::of(features.iter().map(|(name, feature)| ((*name).to_owned(), feature.clone()))).encode_to_vec()
-}
-
 pub(crate) fn i64s(numbers: &[i64]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
-}
-
-pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
 }
 
 /// Why a source was refused.
@@ -181,7 +160,7 @@ pub(crate) fn without_number(item: Result<Read, Bad>) -> Result<Read, Bad> {
     })
 }
 
-/// The next sample with its bytes; a long one whose bytes cannot be had is bad.
+/// The next sample with its bytes; a long one whose bytes cannot be read is bad.
 fn next(samples: &mut dyn SampleReader) -> Option<Result<Read, Bad>> {
     match samples.next() {
         Ok(None) => None,

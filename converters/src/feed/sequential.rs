@@ -1,25 +1,25 @@
-//! Entries of a source that is streamed: its parts in order, or sixteen at a time in turn through a window.
+//! The feed of a source that can only be streamed: its parts in order, or shuffled in a window over sixteen parts.
 
 use std::collections::VecDeque;
 use std::thread;
 
-use super::lanes::PartStream;
 use super::order::PartOrder;
+use super::part_stream::PartStream;
 use super::{Entry, EntryContent, Feed, How, Skip, memory_len};
 use crate::random::{draws_of_window, index};
 use crate::{ConvertError, Events};
 use grainstore_format::SplitMix64;
 use grainstore_sources::Source;
 
-/// Bytes of samples that wait to be drawn.
+/// Bytes of samples in the shuffling window.
 pub(super) const WINDOW_LEN: u64 = 256 << 20;
-/// Parts that are taken in turn, so that neighbours in the result come from different ones.
+/// Parts that are read in turn, so that neighbours in the result come from different parts.
 const MIXED_PARTS: usize = 16;
-/// Bytes read ahead of each of those, or one sample.
+/// Bytes read ahead in each of these, or one sample.
 const MIXED_AHEAD: u64 = 4 << 20;
-/// Bytes read ahead of a part, where parts come one after the other, or one sample.
+/// Bytes read ahead in a part where parts are read in order, or one sample.
 const ORDERED_AHEAD: u64 = 16 << 20;
-/// Parts read ahead there.
+/// Parts that are read ahead in that case.
 const ORDERED_PARTS: usize = 4;
 
 pub(super) fn feed<R>(
@@ -38,12 +38,16 @@ pub(super) fn feed<R>(
         match plan.seed {
             Some(seed) => {
                 let window = ShuffleWindow { draws: draws_of_window(seed), waiting: Vec::new(), len: 0 };
-                let mixed = Mixed { parts, lanes: Vec::new(), turn: 0, window, ended: false, passed: None };
-                consume(&mut Skipping { feed: mixed, skip, passed: 0 })
+                let mixed = Mixed { parts, streams: Vec::new(), turn: 0, window, ended: false, bypassed: None };
+                consume(&mut Skipping { feed: mixed, skip, skipped_count: 0 })
             }
             None => {
                 let ahead = how.readers.clamp(1, ORDERED_PARTS);
-                consume(&mut Skipping { feed: Ordered { parts, ahead, lanes: VecDeque::new() }, skip, passed: 0 })
+                consume(&mut Skipping {
+                    feed: Ordered { parts, ahead, streams: VecDeque::new() },
+                    skip,
+                    skipped_count: 0,
+                })
             }
         }
     })
@@ -68,38 +72,38 @@ impl<F: Fn(usize) -> Result<PartStream, ConvertError>> Parts<'_, F> {
 struct Ordered<'a, F> {
     parts: Parts<'a, F>,
     ahead: usize,
-    lanes: VecDeque<PartStream>,
+    streams: VecDeque<PartStream>,
 }
 
 impl<F: Fn(usize) -> Result<PartStream, ConvertError>> Feed for Ordered<'_, F> {
     fn next(&mut self, events: &dyn Events) -> Result<Option<Entry>, ConvertError> {
         loop {
-            while self.lanes.len() < self.ahead
-                && let Some(lane) = self.parts.open_next()?
+            while self.streams.len() < self.ahead
+                && let Some(stream) = self.parts.open_next()?
             {
-                self.lanes.push_back(lane);
+                self.streams.push_back(stream);
             }
-            let Some(lane) = self.lanes.front_mut() else { return Ok(None) };
-            if let Some(entry) = lane.next(events)? {
+            let Some(stream) = self.streams.front_mut() else { return Ok(None) };
+            if let Some(entry) = stream.next(events)? {
                 return Ok(Some(entry));
             }
-            self.lanes.pop_front();
+            self.streams.pop_front();
         }
     }
 }
 
-/// Sixteen parts in turn, an entry each; what is taken waits in a window and is drawn from it.
+/// Reads an entry from each of sixteen parts in turn into a window, and draws entries from the window.
 struct Mixed<'a, F> {
     parts: Parts<'a, F>,
-    lanes: Vec<PartStream>,
+    streams: Vec<PartStream>,
     turn: usize,
     window: ShuffleWindow,
     ended: bool,
-    /// What is not held: long and bad samples pass the window by.
-    passed: Option<Entry>,
+    /// A long or bad sample, which does not go through the window.
+    bypassed: Option<Entry>,
 }
 
-/// Entries that wait, up to [`WINDOW_LEN`] bytes.
+/// The entries to draw from, up to [`WINDOW_LEN`] bytes.
 struct ShuffleWindow {
     draws: SplitMix64,
     waiting: Vec<(Entry, u64)>,
@@ -127,26 +131,26 @@ impl<F: Fn(usize) -> Result<PartStream, ConvertError>> Mixed<'_, F> {
     /// The next entry of the parts in turn.
     fn take(&mut self, events: &dyn Events) -> Result<Option<Entry>, ConvertError> {
         loop {
-            while self.lanes.len() < MIXED_PARTS
-                && let Some(lane) = self.parts.open_next()?
+            while self.streams.len() < MIXED_PARTS
+                && let Some(stream) = self.parts.open_next()?
             {
-                self.lanes.push(lane);
+                self.streams.push(stream);
             }
-            if self.lanes.is_empty() {
+            if self.streams.is_empty() {
                 return Ok(None);
             }
-            self.turn %= self.lanes.len();
-            if let Some(entry) = self.lanes[self.turn].next(events)? {
+            self.turn %= self.streams.len();
+            if let Some(entry) = self.streams[self.turn].next(events)? {
                 self.turn += 1;
                 return Ok(Some(entry));
             }
-            self.lanes.remove(self.turn);
+            self.streams.remove(self.turn);
         }
     }
 
-    /// Fills the window until something must come out of it.
+    /// Fills the window until an entry has to be returned.
     fn fill(&mut self, events: &dyn Events) -> Result<(), ConvertError> {
-        while !self.ended && self.passed.is_none() && self.window.len < WINDOW_LEN {
+        while !self.ended && self.bypassed.is_none() && self.window.len < WINDOW_LEN {
             match self.take(events)? {
                 None => self.ended = true,
                 Some(entry) => match &entry.content {
@@ -154,7 +158,7 @@ impl<F: Fn(usize) -> Result<PartStream, ConvertError>> Mixed<'_, F> {
                         let len = memory_len(sample);
                         self.window.put(entry, len);
                     }
-                    _ => self.passed = Some(entry),
+                    _ => self.bypassed = Some(entry),
                 },
             }
         }
@@ -165,33 +169,33 @@ impl<F: Fn(usize) -> Result<PartStream, ConvertError>> Mixed<'_, F> {
 impl<F: Fn(usize) -> Result<PartStream, ConvertError>> Feed for Mixed<'_, F> {
     fn next(&mut self, events: &dyn Events) -> Result<Option<Entry>, ConvertError> {
         self.fill(events)?;
-        Ok(self.passed.take().or_else(|| self.window.draw()))
+        Ok(self.bypassed.take().or_else(|| self.window.draw()))
     }
 }
 
-/// A feed without the entries that an interrupted conversion packed or skipped; a stream must be read to skip them.
+/// Skips the entries that an interrupted conversion packed or skipped. A stream has to be read to skip them.
 struct Skipping<'a, F> {
     feed: F,
     skip: Skip<'a>,
-    /// Counted entries that were skipped.
-    passed: u64,
+    /// Number of counted entries skipped so far.
+    skipped_count: u64,
 }
 
 impl<F: Feed> Feed for Skipping<'_, F> {
     fn next(&mut self, events: &dyn Events) -> Result<Option<Entry>, ConvertError> {
         while let Some(mut entry) = self.feed.next(events)? {
-            if self.passed == self.skip.count {
+            if self.skipped_count == self.skip.count {
                 return Ok(Some(entry));
             }
             if (self.skip.counts)(entry.id) {
-                let was_bad = self.skip.bad_places.binary_search(&self.passed).is_ok();
+                let was_bad = self.skip.bad_places.binary_search(&self.skipped_count).is_ok();
                 if was_bad != matches!(entry.content, EntryContent::Bad(_)) {
-                    return Err(ConvertError::Changed { number: self.passed });
+                    return Err(ConvertError::Changed { number: self.skipped_count });
                 }
-                self.passed += 1;
+                self.skipped_count += 1;
             }
             if let EntryContent::Long(super::LongSample::Streaming { payload, .. }) = &mut entry.content {
-                // Read to its end, or the part would not continue.
+                // The part continues only after the payload was read to its end.
                 let _ = std::io::copy(payload, &mut std::io::sink());
             }
             super::check(events)?;

@@ -1,4 +1,4 @@
-//! What of a file becomes what: the columns that are read, and where their cells go.
+//! Which columns of a file are read, and what they become: the key, attributes or fields.
 
 use grainstore_format::{
     Attribute, AttributeType, Field, FieldType, Metadata, Remedy, Schema, escape_bytes, shown_path,
@@ -12,9 +12,9 @@ use crate::{Mapping, Remark, SourceError};
 /// Columns that are named in a message.
 const NAMES_SHOWN: usize = 20;
 
-/// The columns that are read, by their dotted names, and where their cells go. The same for all files.
+/// The columns that are read, by their dotted names, and what they become. The same for all files.
 #[derive(Debug)]
-pub(super) struct ColumnPlan {
+pub(super) struct ColumnMapping {
     pub(super) columns: Vec<Column>,
     /// For each attribute of the schema, the column that it comes from.
     pub(super) attributes: Vec<(usize, AttributeType)>,
@@ -39,8 +39,8 @@ struct Leaf {
     unit: Option<String>,
 }
 
-/// Chooses columns and gathers what they become.
-struct Planner<'a> {
+/// Chooses columns and what they become.
+struct MappingBuilder<'a> {
     file: &'a ParquetFile,
     leaves: Vec<Leaf>,
     /// (name in the dataset, leaf)
@@ -49,11 +49,11 @@ struct Planner<'a> {
     notes: Vec<Remark>,
 }
 
-impl ColumnPlan {
-    /// Plans by the first file. `can_be_key` looks at the first cells of a leaf column.
+impl ColumnMapping {
+    /// Chooses columns of the first file. `can_be_key` reads the first cells of a leaf column.
     ///
     /// # Errors
-    /// Where a column is not there or cannot be taken, or no field is left.
+    /// Where a column is missing or cannot be stored, or there is no field.
     pub(super) fn new(
         file: &ParquetFile,
         mapping: &Mapping,
@@ -65,27 +65,27 @@ impl ColumnPlan {
             unit: time_unit(column),
         };
         let leaves = file.leaves().map(leaf).collect();
-        let mut planner = Planner { file, leaves, targets: Vec::new(), key: None, notes: Vec::new() };
+        let mut builder = MappingBuilder { file, leaves, targets: Vec::new(), key: None, notes: Vec::new() };
         match mapping.key() {
-            Some(name) => planner.key = Some(planner.find(name)?),
-            None if mapping.is_empty() => planner.choose_key(can_be_key),
+            Some(name) => builder.key = Some(builder.find(name)?),
+            None if mapping.is_empty() => builder.choose_key(can_be_key),
             None => {}
         }
         if mapping.targets().is_empty() {
-            planner.take_all();
+            builder.take_all();
         } else {
             for (target, name) in mapping.targets() {
-                let leaf = planner.find(name)?;
-                planner.targets.push((target.clone(), leaf));
+                let leaf = builder.find(name)?;
+                builder.targets.push((target.clone(), leaf));
             }
         }
-        planner.finish()
+        builder.finish()
     }
 
     /// The leaf columns of another file that are read, in the order of `columns`.
     ///
     /// # Errors
-    /// Where one is missing or of another type, or where all are to be taken and the file has more.
+    /// Where one is missing or of another type, or where all columns are read and the file has more.
     pub(super) fn leaves_of(
         &self,
         file: &ParquetFile,
@@ -119,7 +119,7 @@ impl ColumnPlan {
     }
 }
 
-impl Planner<'_> {
+impl MappingBuilder<'_> {
     /// The leaf of this name; the bytes of a picture by the name of its struct.
     fn find(&self, name: &str) -> Result<usize, SourceError> {
         let leaf = |name: &str| self.leaves.iter().position(|leaf| leaf.name == name);
@@ -133,7 +133,7 @@ impl Planner<'_> {
         Ok(found)
     }
 
-    /// Bytes and path of a picture as Hugging Face keeps it, a struct of these two and nothing else.
+    /// Bytes and path of a picture as Hugging Face stores it: a struct of these two and nothing else.
     fn picture(&self, bytes: usize) -> Option<(usize, usize)> {
         let name = self.leaves.get(bytes)?.name.strip_suffix(".bytes")?;
         let inside = format!("{name}.");
@@ -161,17 +161,19 @@ impl Planner<'_> {
     fn take_all(&mut self) {
         for leaf in (0..self.leaves.len()).filter(|leaf| Some(*leaf) != self.key) {
             let name = &self.leaves[leaf].name;
-            let is_picture = self.picture(leaf).is_some();
-            let target = if is_picture { name.strip_suffix(".bytes").unwrap_or(name) } else { name };
+            let target = match name.strip_suffix(".bytes") {
+                Some(picture) if self.picture(leaf).is_some() => picture,
+                _ => name,
+            };
             self.targets.push((target.to_owned(), leaf));
         }
     }
 
-    fn finish(mut self) -> Result<ColumnPlan, SourceError> {
+    fn finish(mut self) -> Result<ColumnMapping, SourceError> {
         let mut columns: Vec<Column> = Vec::new();
-        let mut column_of = |planner: &Self, leaf: usize| -> Result<usize, SourceError> {
-            let Leaf { name, kind, .. } = &planner.leaves[leaf];
-            let kind = kind.map_err(|what| planner.not_taken(name, what))?;
+        let mut column_of = |builder: &Self, leaf: usize| -> Result<usize, SourceError> {
+            let Leaf { name, kind, .. } = &builder.leaves[leaf];
+            let kind = kind.map_err(|what| builder.not_taken(name, what))?;
             Ok(columns.iter().position(|column| column.name == *name).unwrap_or_else(|| {
                 columns.push(Column { name: name.clone(), kind });
                 columns.len() - 1
@@ -183,29 +185,29 @@ impl Planner<'_> {
         let mut fields = Vec::new();
         let mut attribute_columns = Vec::new();
         let mut field_columns = Vec::new();
+        let mut add_field = |name: String, column: usize, kind: FieldType| {
+            fields.push(Field { name, kind: kind.clone() });
+            field_columns.push((column, kind));
+        };
         for ((target, leaf), column) in self.targets.iter().zip(numbers) {
             let name = target.clone();
-            match (columns[column].kind, columns[column].kind.field()) {
-                (ColumnKind::Number(kind), _) => {
+            match columns[column].kind {
+                ColumnKind::Number(kind) => {
                     attributes.push(Attribute { name, kind });
                     attribute_columns.push((column, kind));
                 }
-                (_, Some(kind)) => {
-                    fields.push(Field { name, kind: kind.clone() });
-                    field_columns.push((column, kind));
-                }
-                (_, None) => {}
+                ColumnKind::Bytes => add_field(name, column, FieldType::Bytes),
+                ColumnKind::Text => add_field(name, column, FieldType::Str),
             }
             if let Some(unit) = &self.leaves[*leaf].unit {
                 let note = format!("{} is a date or a time, kept as its integer: {unit}", quoted(target));
                 self.notes.push(note.into());
             }
         }
-        match columns.get(key.unwrap_or(usize::MAX)) {
-            Some(Column { name, kind: ColumnKind::Number(kind) }) if !is_integer(*kind) => {
-                return Err(self.refused(format!("column {} is {}, which cannot be a key", quoted(name), kind.name())));
-            }
-            _ => {}
+        if let Some(Column { name, kind: ColumnKind::Number(kind) }) = key.map(|column| &columns[column])
+            && !is_integer(*kind)
+        {
+            return Err(self.refused(format!("column {} is {}, which cannot be a key", quoted(name), kind.name())));
         }
         if fields.is_empty() {
             return Err(self.refused("no column of bytes or text among those taken; a dataset needs a field"));
@@ -214,13 +216,13 @@ impl Planner<'_> {
         let metadata = Metadata { schema: Schema::new(attributes, fields)?, user };
         let attributes = attribute_columns;
         let fields = field_columns;
-        Ok(ColumnPlan { columns, attributes, fields, key, metadata, notes: self.notes })
+        Ok(ColumnMapping { columns, attributes, fields, key, metadata, notes: self.notes })
     }
 
-    /// The names of classes that the file has: `class_names` those of `label`, or of the only such column; of any other
-    /// one under its own name, `coarse_label_names`.
+    /// The class names in the file, as user metadata: `class_names` for `label` or for the only such column, else
+    /// `NAME_names`, such as `coarse_label_names`.
     fn class_names(&self) -> Map<String, Value> {
-        let features = self.file.features().unwrap_or_default();
+        let Some(features) = self.file.features() else { return Map::new() };
         let names = |leaf: usize| {
             let feature = features.get(&self.leaves[leaf].name)?;
             (feature.get("_type")? == "ClassLabel").then(|| feature.get("names").cloned())?
@@ -228,9 +230,8 @@ impl Planner<'_> {
         let labels: Vec<(&String, Value)> =
             self.targets.iter().filter_map(|(target, leaf)| Some((target, names(*leaf)?))).collect();
         let only = labels.len() == 1;
-        let name = |target: &str| match only || target == "label" {
-            true => "class_names".to_owned(),
-            false => format!("{target}_names"),
+        let name = |target: &str| {
+            if only || target == "label" { "class_names".to_owned() } else { format!("{target}_names") }
         };
         labels.into_iter().map(|(target, names)| (name(target), names)).collect()
     }

@@ -18,18 +18,18 @@ use super::rows::{Adopted, IndexRows, Watch};
 use crate::feed::{EntryContent, Feed, How, LongSample, PackingOrder, Skip, check};
 use crate::{ConvertError, Events, OnBad, Order, Progress};
 
-/// How often the caller hears of the work, and is asked whether to stop.
+/// How often progress is reported, and the caller is asked whether to stop.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 pub(super) struct Adoption<'a> {
     source: &'a dyn Source,
     writer: &'a ExternalWriter,
     options: &'a AdoptOptions,
-    /// Bytes and samples read so far, skipped samples included.
+    /// Bytes and samples read so far, including skipped samples.
     read_len: AtomicU64,
     samples: AtomicU64,
     stop: AtomicBool,
-    /// With what is known of the source before.
+    /// The progress at the start.
     begun: Progress,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Adoption<'a> {
         Self { source, writer, options, begun: Progress::begin(source, None), read_len, samples, stop }
     }
 
-    /// What came of each file, in their order.
+    /// The result of each file, in their order.
     pub(super) fn adopt(&self, files: &[OwnFile], events: &dyn Events) -> Result<Vec<Adopted>, ConvertError> {
         match files {
             [only] if only.parts.len() == self.source.description().parts.len() => {
@@ -51,11 +51,11 @@ impl<'a> Adoption<'a> {
         }
     }
 
-    /// The only file: many threads read it ahead.
+    /// Adopts the only file: many threads read ahead in it.
     fn adopt_one(&self, file: &OwnFile, events: &dyn Events) -> Result<Adopted, ConvertError> {
         let plan = PackingOrder::of(self.source, Order::Source, events)?;
         let samples_total = plan.entry_count(self.source);
-        let tell = |more: u64| {
+        let report = |more: u64| {
             events.on_progress(Progress { bytes: self.read_len.load(Relaxed) + more, ..self.progress(samples_total) });
             check(events)
         };
@@ -63,8 +63,8 @@ impl<'a> Adoption<'a> {
             let how = How::new(Layout::InPlace, self.options.jobs);
             plan.feed(self.source, how, Skip::NOTHING, |feed: &mut dyn Feed| {
                 while let Some(entry) = feed.next(events)? {
-                    self.take(entry.content, rows, &tell)?;
-                    tell(0)?;
+                    self.take(entry.content, rows, &report)?;
+                    report(0)?;
                 }
                 Ok(())
             })
@@ -74,19 +74,19 @@ impl<'a> Adoption<'a> {
     fn take(&self, content: EntryContent, rows: &mut IndexRows<'_>, watch: Watch<'_>) -> Result<(), ConvertError> {
         match content {
             EntryContent::Whole(sample, offset) => self.count(rows.whole(sample, offset)?),
-            EntryContent::Bad(bad) => self.leave_out(bad, rows)?,
+            EntryContent::Bad(bad) => self.skip(bad, rows)?,
             EntryContent::Long(LongSample::Streaming { sample, offset, mut payload }) => {
                 self.count(rows.long(sample, offset, &mut payload, watch)?);
             }
             EntryContent::Long(LongSample::At(at)) => match at.reopen(self.source, Layout::InPlace) {
-                Err(bad) => self.leave_out(bad, rows)?,
+                Err(bad) => self.skip(bad, rows)?,
                 Ok((sample, offset, mut samples)) => self.count(rows.long(sample, offset, samples.payload(), watch)?),
             },
         }
         Ok(())
     }
 
-    /// Each file by one thread.
+    /// Adopts several files, each by one thread.
     fn adopt_all(&self, files: &[OwnFile], events: &dyn Events) -> Result<Vec<Adopted>, ConvertError> {
         let threads = self.options.jobs.map_or(0, NonZeroUsize::get);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
@@ -99,14 +99,20 @@ impl<'a> Adoption<'a> {
         };
         let adopt = &adopt;
         thread::scope(|scope| {
-            let spawn_all = || pool.scope(|scope| files.iter().for_each(|file| scope.spawn(move |_| adopt(file))));
+            let spawn_all = || {
+                pool.scope(|scope| {
+                    for file in files {
+                        scope.spawn(move |_| adopt(file));
+                    }
+                });
+            };
             let working = scope.spawn(spawn_all);
             while !working.is_finished() {
                 thread::park_timeout(PATIENCE);
                 self.stop.fetch_or(events.cancelled(), Relaxed);
                 events.on_progress(self.progress(None));
             }
-            working.join().map_err(|_| ConvertError::Threads("one that reads files panicked".into()))
+            working.join().map_err(|_| ConvertError::Bug { what: "a thread that reads files has panicked" })
         })?;
         check(events)?;
         in_order(adopted.into_inner().unwrap_or_else(PoisonError::into_inner))
@@ -123,7 +129,7 @@ impl<'a> Adoption<'a> {
         let watch = |_| if self.stop.load(Relaxed) { Err(ConvertError::Interrupted) } else { Ok(()) };
         let mut samples = match self.source.open(part, 0, Layout::InPlace) {
             Ok(samples) => samples,
-            Err(bad) => return self.leave_out(bad, rows),
+            Err(bad) => return self.skip(bad, rows),
         };
         loop {
             watch(0)?;
@@ -135,7 +141,7 @@ impl<'a> Adoption<'a> {
                 }
                 Err(bad) => {
                     let is_last = bad.reach == Reach::Rest;
-                    self.leave_out(bad, rows)?;
+                    self.skip(bad, rows)?;
                     if is_last {
                         return Ok(());
                     }
@@ -150,7 +156,7 @@ impl<'a> Adoption<'a> {
         file: &OwnFile,
         fill: impl FnOnce(&mut IndexRows<'_>) -> Result<(), ConvertError>,
     ) -> Result<Adopted, ConvertError> {
-        let before = match still(&file.path, &file.name) {
+        let before = match file_state(&file.path, &file.name) {
             Ok(before) => before,
             Err(error) if self.options.on_bad == OnBad::Skip => {
                 return Ok((None, vec![Bad::file(&file.path, &error).into()]));
@@ -160,8 +166,8 @@ impl<'a> Adoption<'a> {
         let in_order = file.parts.len() == 1 && self.source.description().ascends;
         let mut rows = IndexRows::new(&file.path, self.options.on_bad, self.writer.segment(file.number)?, in_order);
         fill(&mut rows)?;
-        if still(&file.path, &file.name).ok().as_ref() != Some(&before) {
-            let why = "it was written to while it was adopted: adopt it again when it is still";
+        if file_state(&file.path, &file.name).ok().as_ref() != Some(&before) {
+            let why = "it was written to while it was adopted: adopt it again when nothing writes to it";
             return Err(ConvertError::Refused { path: file.path.clone(), why: why.into() });
         }
         rows.finish(before)
@@ -172,7 +178,7 @@ impl<'a> Adoption<'a> {
         self.samples.fetch_add(1, Relaxed);
     }
 
-    fn leave_out(&self, bad: Bad, rows: &mut IndexRows<'_>) -> Result<(), ConvertError> {
+    fn skip(&self, bad: Bad, rows: &mut IndexRows<'_>) -> Result<(), ConvertError> {
         self.samples.fetch_add(1, Relaxed);
         rows.bad(bad)
     }
@@ -184,18 +190,23 @@ impl<'a> Adoption<'a> {
     }
 }
 
-/// The file as it is under its name now.
-fn still(path: &Path, name: &str) -> io::Result<ExternalFile> {
+/// The current state of the file.
+fn file_state(path: &Path, name: &str) -> io::Result<ExternalFile> {
     ExternalFile::of(name, &grainstore_host::open_regular(path)?.0)
 }
 
-/// Results by the number of their file, or the first failure. Those that were stopped because another one failed have
-/// nothing to say.
+/// Results by the number of their file, or the first failure. Files that were interrupted because another one failed do
+/// not count.
 fn in_order(mut adopted: Vec<(usize, Result<Adopted, ConvertError>)>) -> Result<Vec<Adopted>, ConvertError> {
     adopted.sort_unstable_by_key(|(number, _)| *number);
-    let says = |result: &Result<Adopted, ConvertError>| matches!(result, Err(error) if !matches!(error, ConvertError::Interrupted));
-    match adopted.iter().position(|(_, result)| says(result)) {
-        Some(at) => Err(adopted.swap_remove(at).1.err().unwrap_or(ConvertError::Interrupted)),
-        None => adopted.into_iter().map(|(_, result)| result).collect(),
+    let mut in_order = Vec::with_capacity(adopted.len());
+    let mut is_interrupted = false;
+    for (_, result) in adopted {
+        match result {
+            Ok(adopted) => in_order.push(adopted),
+            Err(ConvertError::Interrupted) => is_interrupted = true,
+            Err(error) => return Err(error),
+        }
     }
+    if is_interrupted { Err(ConvertError::Interrupted) } else { Ok(in_order) }
 }

@@ -1,30 +1,30 @@
-//! `.json` members: their scalars as attributes.
+//! `.json` members of an archive: scalars become attributes.
 //!
-//! A member of an object is an attribute where every document that was looked at has an integer, a float, a boolean,
-//! null or nothing there. Whatever else is in a document is kept by keeping the document itself as a field.
+//! A name of the JSON objects becomes an attribute where every document of the first samples has an integer, a float, a
+//! boolean, null or nothing under it. If documents hold anything else, the whole document is stored too, as a field.
 
-use crate::Remark;
-use grainstore_format::Remedy;
 use std::collections::BTreeMap;
 
-use grainstore_format::{Attribute, AttributeType, AttributeValue};
+use grainstore_format::{Attribute, AttributeType, AttributeValue, Remedy};
 use serde_json::{Map, Value};
 
-/// A document of more bytes is not taken apart.
+use crate::Remark;
+
+/// Longer documents are not parsed.
 pub(super) const LEN_MAX: u64 = 1 << 20;
-/// More names make no attributes: then they are values themselves.
+/// With more names than this, the names are taken for data, and there are no attributes.
 const NAMES_MAX: usize = 256;
-/// From here on, not every integer is a float of 64 bits.
+/// Larger integers cannot all be stored exactly in a 64-bit float.
 const EXACT_MAX: u64 = 1 << 53;
 
-/// What the documents that were looked at have in common.
+/// What the documents of the first samples have in common.
 #[derive(Debug, Default)]
-pub(super) struct Docs {
+pub(super) struct JsonDocuments {
     members: BTreeMap<String, JsonKind>,
     has_other: bool,
 }
 
-/// What is under a name.
+/// The type of the values under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum JsonKind {
     Null,
@@ -32,12 +32,16 @@ enum JsonKind {
     Other,
 }
 
-impl Docs {
-    /// Takes in a document; `None` is one that is too long.
+impl JsonDocuments {
+    /// Adds a document; `None` is one that is too long.
     pub(super) fn add(&mut self, content: Option<&[u8]>) {
         let object = content.and_then(|content| serde_json::from_slice::<Map<String, Value>>(content).ok());
         match object.filter(|_| !self.has_other) {
-            Some(object) => object.into_iter().for_each(|(name, value)| self.add_member(name, &value)),
+            Some(object) => {
+                for (name, value) in object {
+                    self.add_member(name, &value);
+                }
+            }
             None => self.has_other = true,
         }
         if self.has_other || self.members.len() > NAMES_MAX {
@@ -51,7 +55,7 @@ impl Docs {
         self.members.entry(name).and_modify(|kind| *kind = kind.and(found)).or_insert(found);
     }
 
-    /// The attributes, and whether they are all that the documents say. `is_free`: whether a name is not taken yet.
+    /// The attributes, and whether they hold everything in the documents. `is_free`: whether a name is still unused.
     pub(super) fn attributes(&self, is_free: impl Fn(&str) -> bool) -> (Vec<Attribute>, bool) {
         let attribute = |(name, kind): (&String, &JsonKind)| match kind {
             JsonKind::Scalar(kind) if is_free(name) => Some(Attribute { name: name.clone(), kind: *kind }),
@@ -90,8 +94,8 @@ impl JsonKind {
 /// The attributes' values in a document.
 ///
 /// # Errors
-/// A document that is not an object, has a value of another type, or, where it is not `kept` itself, a member that no
-/// attribute holds.
+/// Where the document is not an object, or has a value of another type; where the document itself is not stored
+/// (`is_kept`), also where it has a name that is not an attribute.
 pub(super) fn values(
     content: &[u8],
     attributes: &[Attribute],
@@ -141,7 +145,7 @@ fn described(value: &Value) -> &'static str {
     }
 }
 
-/// Whether a schema takes it.
+/// Whether a schema accepts the name.
 fn is_name(name: &str) -> bool {
     (1..=255).contains(&name.len()) && !name.chars().any(char::is_control)
 }
@@ -156,9 +160,9 @@ mod tests {
     use super::*;
 
     fn of(documents: &[&str]) -> (Vec<(String, &'static str)>, bool) {
-        let mut docs = Docs::default();
-        documents.iter().for_each(|text| docs.add(Some(text.as_bytes())));
-        let (attributes, is_all) = docs.attributes(|name| name != "taken");
+        let mut json = JsonDocuments::default();
+        documents.iter().for_each(|text| json.add(Some(text.as_bytes())));
+        let (attributes, is_all) = json.attributes(|name| name != "taken");
         (attributes.into_iter().map(|a| (a.name, a.kind.name())).collect(), is_all)
     }
 

@@ -1,4 +1,4 @@
-//! Entries of a source that can be read anywhere: threads read units ahead, one takes them in order.
+//! The feed of a source with random access: threads read units ahead, and the consumer takes them in order.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -6,13 +6,13 @@ use std::thread;
 
 use super::order::{ReadUnit, UnitOrder};
 use super::{At, Entry, EntryContent, Feed, How, Id, LongSample, PATIENCE, Skip, check};
-use crate::window::{Maker, Next, OrderedWindow, WindowBounds};
+use crate::ordered_queue::{Next, OrderedQueue, Producer, QueueBounds};
 use crate::{ConvertError, Events};
 use grainstore_sources::{Bad, Layout, Reach, RecordLocation, SampleReader, Source, SourceSample};
 
-/// Bytes of units read ahead, as many as are shuffled together: 128 MiB. One unit may come on top.
+/// Bytes of units read ahead, as many as are shuffled together: 128 MiB, and one unit more.
 const AHEAD_BYTES: u64 = 128 << 20;
-/// Units read ahead, so that a row of empty ones is bounded too.
+/// Units read ahead; this bounds empty units too.
 const AHEAD_UNITS: usize = 4096;
 
 pub(super) fn feed<R>(
@@ -24,15 +24,15 @@ pub(super) fn feed<R>(
 ) -> Result<R, ConvertError> {
     let start = Start::after(plan, skip);
     let count = plan.unit_count() - start.unit;
-    let window = OrderedWindow::new(WindowBounds { count, positions_max: AHEAD_UNITS, bytes_max: AHEAD_BYTES });
+    let queue = OrderedQueue::new(QueueBounds { count, positions_max: AHEAD_UNITS, bytes_max: AHEAD_BYTES });
     let work = UnitReader { source, plan, layout: how.layout, first: start.unit };
     thread::scope(|scope| {
-        let started = work.start(&window, how.readers.min(count), scope);
+        let started = work.start(&queue, how.readers.min(count), scope);
         let mut feed =
-            UnitFeed { work: &work, window: &window, next: start.unit, drop: start.drop, skip, queue: VecDeque::new() };
+            UnitFeed { work: &work, queue: &queue, next: start.unit, drop: start.drop, skip, ready: VecDeque::new() };
         let result = started.and_then(|()| consume(&mut feed));
-        // Threads that wait for room would otherwise wait for ever.
-        window.close();
+        // Wakes threads that wait for room; the scope waits for them to end.
+        queue.close();
         result
     })
 }
@@ -46,7 +46,7 @@ struct Start {
 }
 
 impl Start {
-    /// Skips whole groups without reading them.
+    /// Skips complete groups without reading them.
     fn after(plan: &UnitOrder, skip: Skip<'_>) -> Self {
         let mut unit = 0;
         let mut left = skip.count;
@@ -76,17 +76,17 @@ struct UnitReader<'a> {
 }
 
 impl UnitReader<'_> {
-    /// Starts the threads, all of them or as many as the system gives.
+    /// Starts the threads: all of them, or as many as the system allows.
     fn start<'scope>(
         &'scope self,
-        window: &'scope OrderedWindow<Vec<Entry>>,
+        queue: &'scope OrderedQueue<Vec<Entry>>,
         readers: usize,
         scope: &'scope thread::Scope<'scope, '_>,
     ) -> Result<(), ConvertError> {
         for started in 0..readers {
-            let maker = window.maker();
+            let producer = queue.producer();
             let thread = thread::Builder::new().name(format!("read-{started}"));
-            match thread.spawn_scoped(scope, move || self.read_ahead(&maker)) {
+            match thread.spawn_scoped(scope, move || self.read_ahead(&producer)) {
                 Err(error) if started == 0 => return Err(ConvertError::Threads(error.to_string())),
                 Err(_) => return Ok(()),
                 Ok(_) => {}
@@ -95,24 +95,25 @@ impl UnitReader<'_> {
         Ok(())
     }
 
-    /// One thread's work: units of the positions that it begins, until there is none.
-    fn read_ahead(&self, maker: &Maker<'_, Vec<Entry>>) {
-        while let Some(position) = maker.begin() {
+    /// The work of one thread: reads units until there is no position left.
+    fn read_ahead(&self, producer: &Producer<'_, Vec<Entry>>) {
+        while let Some(position) = producer.begin() {
             let unit = self.plan.unit(self.first + position);
             let mut opened = self.source.open(unit.part, unit.position, self.layout);
+            // Nothing is reserved for what is not held: a long sample, or one that cannot be opened.
             let len = unit.memory_len().or_else(|| opened.as_mut().ok()?.ahead_len()).unwrap_or(0);
-            if !maker.reserve(position, len) {
+            if !producer.reserve(position, len) {
                 return;
             }
             let entries = match opened {
                 Ok(mut samples) => self.read_unit(unit, samples.as_mut()),
                 Err(bad) => lost(unit, 0, &bad),
             };
-            maker.put(position, len, entries);
+            producer.put(position, len, entries);
         }
     }
 
-    /// As many entries as the unit has samples, whatever happens.
+    /// Reads a unit. Returns as many entries as it has samples, in any case.
     fn read_unit(&self, unit: ReadUnit, samples: &mut dyn SampleReader) -> Vec<Entry> {
         let mut entries = Vec::new();
         for n in 0..unit.sample_count {
@@ -138,16 +139,13 @@ impl UnitReader<'_> {
     }
 
     fn fewer(&self, unit: ReadUnit, found: u64) -> Bad {
-        let place = RecordLocation { record: Some(unit.id.index + found), ..RecordLocation::default() };
-        let why = format!(
-            "{found} of {} samples are left of those that were there before: it has changed",
-            unit.sample_count
-        );
-        Bad::new(&self.source.description().parts[unit.part].path, place, why, Reach::Rest)
+        let location = RecordLocation { record: Some(unit.id.index + found), ..RecordLocation::default() };
+        let why = format!("only {found} of {} samples are left: it has changed", unit.sample_count);
+        Bad::new(&self.source.description().parts[unit.part].path, location, why, Reach::Rest)
     }
 }
 
-/// The entries of the unit from its `from`-th sample on, all lost for one reason.
+/// The entries of a unit from its `from`-th sample on, all bad for the same reason.
 fn lost(unit: ReadUnit, from: u64, bad: &Bad) -> Vec<Entry> {
     let entry = |n| Entry { id: Id { index: unit.id.index + n, ..unit.id }, content: EntryContent::Bad(bad.clone()) };
     (from..unit.sample_count).map(entry).collect()
@@ -155,25 +153,26 @@ fn lost(unit: ReadUnit, from: u64, bad: &Bad) -> Vec<Entry> {
 
 struct UnitFeed<'a> {
     work: &'a UnitReader<'a>,
-    window: &'a OrderedWindow<Vec<Entry>>,
-    /// The unit that comes next out of the window; the start of a group whenever the queue is empty.
+    queue: &'a OrderedQueue<Vec<Entry>>,
+    /// The unit that comes next out of the queue; the start of a group whenever `ready` is empty.
     next: usize,
     /// Entries still to skip.
     drop: u64,
     skip: Skip<'a>,
-    queue: VecDeque<Entry>,
+    /// Entries of the current group.
+    ready: VecDeque<Entry>,
 }
 
 impl UnitFeed<'_> {
     fn take_unit(&mut self, events: &dyn Events) -> Result<Vec<Entry>, ConvertError> {
         loop {
-            match self.window.next(PATIENCE) {
+            match self.queue.next(PATIENCE) {
                 Next::Item(entries) => {
                     self.next += 1;
                     return Ok(entries);
                 }
                 Next::NotYet => check(events)?,
-                Next::End => return Err(ConvertError::Threads("all of them have ended".into())),
+                Next::End => return Err(ConvertError::Bug { what: "the threads that read have ended too early" }),
             }
         }
     }
@@ -185,7 +184,7 @@ impl UnitFeed<'_> {
             entries.extend(self.take_unit(events)?);
         }
         self.work.plan.shuffle(start, &mut entries);
-        self.queue.extend(entries);
+        self.ready.extend(entries);
         Ok(())
     }
 }
@@ -193,7 +192,7 @@ impl UnitFeed<'_> {
 impl Feed for UnitFeed<'_> {
     fn next(&mut self, events: &dyn Events) -> Result<Option<Entry>, ConvertError> {
         loop {
-            if let Some(entry) = self.queue.pop_front() {
+            if let Some(entry) = self.ready.pop_front() {
                 if self.drop > 0 && (self.skip.counts)(entry.id) {
                     self.drop -= 1;
                     continue;

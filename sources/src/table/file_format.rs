@@ -1,25 +1,26 @@
-//! How a file of a table is written: CSV, TSV or JSON Lines.
+//! The format of a table's file: CSV, TSV or JSON Lines.
 
-use grainstore_format::shown_path;
-use grainstore_host::open_regular;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek};
 use std::path::Path;
+
+use grainstore_format::shown_path;
+use grainstore_host::open_regular;
 
 use crate::SourceError;
 use crate::compressed::{Compression, head_of};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// How a table is written.
+/// The format of a table's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum TableFormat {
     Delimited(u8),
     JsonLines,
 }
 
-/// How a file is written, and its content behind the byte order mark.
-pub(super) fn open(path: &Path) -> Result<(Form, impl BufRead), SourceError> {
+/// Opens a file: its format, and its content after the byte order mark.
+pub(super) fn open(path: &Path) -> Result<(TableFormat, impl BufRead), SourceError> {
     let failed = |source| SourceError::Path { path: path.to_owned(), source };
     let (mut file, _) = open_regular(path).map_err(failed)?;
     let head = head_of(&mut &file).map_err(failed)?;
@@ -37,8 +38,8 @@ fn skip_bom(content: &mut BufReader<File>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// By its extension, or else by its first bytes.
-fn form(path: &Path, head: &[u8]) -> Result<Form, SourceError> {
+/// The format, by the extension or else by the first bytes.
+fn form(path: &Path, head: &[u8]) -> Result<TableFormat, SourceError> {
     let refused = |why: String| Err(SourceError::Refused { path: path.to_owned(), why: why.into() });
     let compression = Compression::of(head);
     if matches!(compression, Compression::Gzip | Compression::Zstd) {
@@ -51,15 +52,15 @@ fn form(path: &Path, head: &[u8]) -> Result<Form, SourceError> {
     Ok(match extension.to_ascii_lowercase().as_str() {
         _ if text.is_empty() => return refused("it is empty".into()),
         _ if head.contains(&0) => return refused("it is not text; CSV, TSV or JSON Lines is expected".into()),
-        "csv" => Form::Delimited(b','),
-        "tsv" | "tab" => Form::Delimited(b'\t'),
+        "csv" => TableFormat::Delimited(b','),
+        "tsv" | "tab" => TableFormat::Delimited(b'\t'),
         _ if text.starts_with(b"[") => {
             let file = shown_path(path);
             return refused(format!("it is one JSON list; a line for each object is expected (jq -c '.[]' {file})"));
         }
-        "jsonl" | "ndjson" => Form::JsonLines,
-        _ if text.starts_with(b"{") => Form::JsonLines,
-        _ if lines.contains(&b'\t') && !lines.contains(&b',') => Form::Delimited(b'\t'),
-        _ => Form::Delimited(b','),
+        "jsonl" | "ndjson" => TableFormat::JsonLines,
+        _ if text.starts_with(b"{") => TableFormat::JsonLines,
+        _ if lines.contains(&b'\t') && !lines.contains(&b',') => TableFormat::Delimited(b'\t'),
+        _ => TableFormat::Delimited(b','),
     })
 }

@@ -1,8 +1,8 @@
-//! The samples of a tar that passes by once: of a compressed file, or of standard input.
+//! The samples of a tar that can be read only once: a compressed file, or standard input.
 //!
-//! A sample's members are held until its last one has come, 64 MiB of them at most. A longer member can be streamed on
-//! only where nothing of its sample is missing any more, since its attributes and the length of all its fields are
-//! before its bytes in what is written. Any other such sample cannot be read.
+//! The members of a sample are held in memory until the last one was read, 64 MiB at most. A longer member is streamed,
+//! but only if it is the last member of its sample: attributes and the lengths of all fields are written before the
+//! bytes. A long member that is not the last makes its sample unreadable.
 
 use std::io::{self, Cursor, Read};
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::path::Path;
 use grainstore_format::{AttributeValue, to_usize};
 use grainstore_writer::{Sample, StreamedSample};
 
-use super::bytes::{Bytes, StreamBytes, read_run};
+use super::bytes::{Bytes, StreamBytes, read_range};
 use super::groups::{ByteRange, Group, Groups, Take};
 use super::members::unreadable;
 use super::shape::TarShape;
@@ -19,7 +19,7 @@ use crate::{Bad, Reach, RecordLocation, Remark, SampleReader, SourceSample, WHOL
 type TarStream = StreamBytes<Box<dyn Read + Send>>;
 
 /// The samples of a stream.
-pub(crate) struct Passing<'a> {
+pub(crate) struct StreamSamples<'a> {
     shape: &'a TarShape,
     path: &'a Path,
     groups: Groups<'a, TarStream>,
@@ -28,23 +28,23 @@ pub(crate) struct Passing<'a> {
     streamed: Option<Vec<u8>>,
 }
 
-/// A long payload: what is held of it, the member that is still in the stream, what is held again.
+/// A long payload: held fields, then the member that is still in the stream, then held fields.
 #[derive(Default)]
 struct LongPayload {
     before: Cursor<Vec<u8>>,
-    passing: Option<ByteRange>,
-    behind: Cursor<Vec<u8>>,
+    in_stream: Option<ByteRange>,
+    after: Cursor<Vec<u8>>,
 }
 
-/// What is held of a sample.
+/// The members of a sample that are held in memory.
 struct Held {
     contents: Vec<Option<Vec<u8>>>,
     len: u64,
     /// The slot whose member was left in the stream.
-    passing: Option<usize>,
+    in_stream: Option<usize>,
 }
 
-impl<'a> Passing<'a> {
+impl<'a> StreamSamples<'a> {
     pub(crate) fn new(shape: &'a TarShape, path: &'a Path, stream: Box<dyn Read + Send>) -> Self {
         let groups = Groups::new(shape, StreamBytes::new(stream), 0);
         Self { shape, path, groups, long: LongPayload::default(), streamed: None }
@@ -53,81 +53,88 @@ impl<'a> Passing<'a> {
     fn finish(&mut self, group: &Group, held: Held) -> Result<SourceSample, Remark> {
         let key = group.key.clone();
         if self.streamed.take().as_ref() == Some(&key) {
-            return Err("comes after a member of its sample that was long and has been passed on already".into());
+            return Err("comes after a member of its sample that was long and has been streamed already".into());
         }
         let attributes = self.attributes(&held)?;
-        let runs = self.shape.field_runs(&group.runs)?;
+        let runs = self.shape.field_ranges(&group.runs)?;
         let (fields, len) = self.shape.packed(&runs);
-        if len <= WHOLE_LEN_MAX && held.passing.is_none() {
+        if len <= WHOLE_LEN_MAX && held.in_stream.is_none() {
             let (payload, _) = self.join(held);
             return Ok(SourceSample::Whole { sample: Sample { key, attributes, payload, fields }, offset: 0 });
         }
-        let passing = held.passing.and_then(|slot| group.runs.get(slot).copied().flatten());
-        let (before, behind) = self.join(held);
-        self.long = LongPayload { before: Cursor::new(before), passing, behind: Cursor::new(behind) };
+        let in_stream = held.in_stream.and_then(|slot| group.runs.get(slot).copied().flatten());
+        let (before, after) = self.join(held);
+        self.long = LongPayload { before: Cursor::new(before), in_stream, after: Cursor::new(after) };
         self.streamed = Some(key.clone());
         Ok(SourceSample::Long { sample: StreamedSample { key, attributes, fields, len }, offset: 0 })
     }
 
     fn attributes(&self, held: &Held) -> Result<Vec<Option<AttributeValue>>, Remark> {
         let mut attributes = self.shape.no_attributes();
-        for (slot, content) in held.contents.iter().enumerate() {
+        for (slot, content) in self.shape.slots.iter().zip(&held.contents) {
             if let Some(content) = content {
-                self.shape.read_values(slot, content, &mut attributes)?;
+                slot.read_values(content, &mut attributes)?;
             }
         }
         Ok(attributes)
     }
 
-    /// The fields one after the other: those before the one that is still in the stream, and those behind it.
-    fn join(&self, mut held: Held) -> (Vec<u8>, Vec<u8>) {
-        let mut slots: Vec<usize> = (0..held.contents.len()).collect();
-        slots.retain(|&slot| self.shape.slots.get(slot).is_some_and(|slot| slot.field.is_some()));
-        slots.sort_by_key(|&slot| self.shape.slots.get(slot).and_then(|slot| slot.field));
-        let mut before = Vec::new();
-        let mut behind = Vec::new();
-        let mut is_behind = false;
-        for slot in slots {
-            is_behind |= held.passing == Some(slot);
-            let content = held.contents.get_mut(slot).and_then(Option::take).unwrap_or_default();
-            let joined = if is_behind { &mut behind } else { &mut before };
-            if joined.is_empty() { *joined = content } else { joined.extend_from_slice(&content) }
+    /// The held fields in order: those before the member that is still in the stream, and those after it.
+    fn join(&self, held: Held) -> (Vec<u8>, Vec<u8>) {
+        let mut fields = Vec::new();
+        for (number, (slot, content)) in self.shape.slots.iter().zip(held.contents).enumerate() {
+            if let Some(field) = slot.field {
+                fields.push((field, held.in_stream == Some(number), content));
+            }
         }
-        (before, behind)
+        fields.sort_by_key(|(field, ..)| *field);
+        let mut before = Vec::new();
+        let mut after = Vec::new();
+        let mut is_after = false;
+        for (_, is_streamed, content) in fields {
+            is_after |= is_streamed;
+            let joined = if is_after { &mut after } else { &mut before };
+            match content {
+                Some(content) if joined.is_empty() => *joined = content,
+                Some(content) => joined.extend_from_slice(&content),
+                // The sample has no such member, or the member is still in the stream.
+                None => {}
+            }
+        }
+        (before, after)
     }
 }
 
 impl Held {
     fn new(slot_count: usize) -> Self {
-        Self { contents: vec![None; slot_count], len: 0, passing: None }
+        Self { contents: vec![None; slot_count], len: 0, in_stream: None }
     }
 
-    /// Holds the member of a slot.
+    /// Reads the member of a slot into memory.
     fn take(&mut self, shape: &TarShape, stream: &mut TarStream, group: &Group, slot: usize, run: ByteRange) -> Take {
-        let values = shape.slots.get(slot).map_or(Ok(()), |slot| slot.values.check_len(run.len));
-        if let Err(why) = values {
-            return Take::Spoil(why.into());
+        if let Err(why) = shape.slots[slot].values.check_len(run.len) {
+            return Take::Bad(why.into());
         }
         if run.len > WHOLE_LEN_MAX.saturating_sub(self.len) {
             return self.leave(group, slot, run);
         }
-        match read_run(stream, run.offset, run.len) {
+        match read_range(stream, run.offset, run.len) {
             Ok(content) => {
                 self.len += run.len;
                 self.contents[slot] = Some(content);
-                Take::On
+                Take::Continue
             }
             Err(error) => Take::Stop(unreadable(&error).into()),
         }
     }
 
-    /// Leaves a member in the stream, to be passed on from there.
+    /// Leaves a member in the stream, to be streamed from there.
     fn leave(&mut self, group: &Group, slot: usize, run: ByteRange) -> Take {
         if group.is_full() {
-            self.passing = Some(slot);
+            self.in_stream = Some(slot);
             return Take::Last;
         }
-        Take::Spoil(format!(
+        Take::Bad(format!(
             "has {} bytes, which makes its sample longer than {WHOLE_LEN_MAX}, and other members of it may follow: in a \
              stream that cannot be packed; unpack the archive, or give it uncompressed as a file",
             run.len
@@ -135,7 +142,7 @@ impl Held {
     }
 }
 
-impl SampleReader for Passing<'_> {
+impl SampleReader for StreamSamples<'_> {
     fn next(&mut self) -> Result<Option<SourceSample>, Bad> {
         let mut held = Held::new(self.shape.slots.len());
         let shape = self.shape;
@@ -145,8 +152,8 @@ impl SampleReader for Passing<'_> {
             return Err(bad.into_bad(self.path));
         }
         self.finish(&group, held).map(Some).map_err(|why| {
-            let place = RecordLocation { record: None, offset: Some(group.position), name: Some(group.key) };
-            Bad::new(self.path, place, why, Reach::Sample)
+            let location = RecordLocation { record: None, offset: Some(group.position), name: Some(group.key) };
+            Bad::new(self.path, location, why, Reach::Sample)
         })
     }
 
@@ -155,15 +162,15 @@ impl SampleReader for Passing<'_> {
     }
 }
 
-/// The payload of the sample that came last.
-impl Read for Passing<'_> {
+/// Reads the payload of the last sample.
+impl Read for StreamSamples<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let found = self.long.before.read(buffer)?;
         if found > 0 || buffer.is_empty() {
             return Ok(found);
         }
-        let Some(run) = self.long.passing.as_mut().filter(|run| run.len > 0) else {
-            return self.long.behind.read(buffer);
+        let Some(run) = self.long.in_stream.as_mut().filter(|run| run.len > 0) else {
+            return self.long.after.read(buffer);
         };
         let len = buffer.len().min(to_usize(run.len));
         let found = self.groups.bytes().read_at(run.offset, &mut buffer[..len])?;

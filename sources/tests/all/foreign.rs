@@ -1,4 +1,4 @@
-//! Files of other formats, made in memory.
+//! Files of other formats, made in memory. The tests of the converters use this file too.
 
 #![allow(clippy::unwrap_used, reason = "a step of a test that fails should fail the test")]
 

@@ -1,4 +1,4 @@
-//! `.cls` members: an integer in ASCII.
+//! `.cls` members of an archive: an integer in ASCII.
 
 /// A `.cls` of more bytes is not an integer.
 pub(super) const LEN_MAX: u64 = 64;

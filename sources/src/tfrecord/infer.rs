@@ -1,7 +1,7 @@
-//! The features of the first records, from which the schema is made.
+//! The features of the first records; the schema is inferred from them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use grainstore_format::Remedy;
 
@@ -10,72 +10,71 @@ use super::wire::{self, Kind, RecordBytes, WireError};
 use crate::compressed::Compression;
 use crate::{Bad, Reach, Remark, SourceError, SourcePart, WHOLE_LEN_MAX};
 
-/// Records that are read to find the schema,
+/// Records that are read to infer the schema,
 const RECORDS_MAX: u64 = 1000;
-/// and their bytes at most: pictures have been seen after fewer.
+/// and their bytes at most. Records of pictures reach this first.
 const LEN_MAX: u64 = 128 << 20;
-/// More names are no schema; a dataset has 1024 fields and 1024 attributes at most.
+/// Names beyond this number are ignored; a dataset has 1024 fields and 1024 attributes at most.
 const NAMES_MAX: usize = 1 << 16;
-/// The name that ImageNet's files have.
+/// The feature with the file name in ImageNet's records.
 pub(super) const FILENAME: &str = "image/filename";
-/// The name that the keys of exported datasets have.
+/// The feature with the key in the records of exported datasets.
 pub(super) const KEY: &str = "key";
 
-/// What the records that were looked at have.
+/// What the first records contain.
 #[derive(Debug, Default)]
-pub(super) struct Looked {
+pub(super) struct FirstRecords {
     /// The file that they are in.
     pub(super) path: PathBuf,
     /// Number of records.
     pub(super) record_count: u64,
     /// Their features, except those without a list.
     pub(super) features: BTreeMap<String, SeenFeature>,
-    /// The different values in [`FILENAME`] and [`KEY`] that are not empty.
+    /// The distinct values of [`FILENAME`] and [`KEY`] that are not empty.
     names: BTreeMap<&'static str, BTreeSet<Vec<u8>>>,
 }
 
-/// What a feature was in the records that have it.
+/// A feature, as the records have it.
 #[derive(Clone, Debug)]
 pub(super) struct SeenFeature {
     pub(super) kind: Kind,
-    /// Another kind that it had, and the records with the one and the other.
+    /// Another kind that some record has, and the numbers of a record with each kind.
     pub(super) other: Option<(Kind, [u64; 2])>,
     first_record: u64,
     pub(super) record_count: u64,
-    /// Values that it had at least, and at most.
+    /// The smallest and the largest number of values.
     pub(super) count_min: u64,
     pub(super) count_max: u64,
 }
 
-/// What is left to be looked at.
+/// How much may still be read.
 struct Budget {
     records: u64,
     len: u64,
 }
 
-impl Looked {
-    /// Looks at the first records of the first file that has any.
-    pub(super) fn at(parts: &[SourcePart], compressions: &[Compression]) -> Result<Self, SourceError> {
+impl FirstRecords {
+    /// Reads the first records of the first file that has any.
+    pub(super) fn of(first: &Path, parts: &[SourcePart], compressions: &[Compression]) -> Result<Self, SourceError> {
         let mut budget = Budget { records: RECORDS_MAX, len: LEN_MAX };
         let mut first_bad = None;
         for (part, compression) in parts.iter().zip(compressions) {
-            let mut looked = Self { path: part.path.clone(), ..Self::default() };
-            looked.look(part, *compression, &mut budget, &mut first_bad)?;
-            if looked.record_count > 0 {
-                return Ok(looked);
+            let mut found = Self { path: part.path.clone(), ..Self::default() };
+            found.read_file(part, *compression, &mut budget, &mut first_bad)?;
+            if found.record_count > 0 {
+                return Ok(found);
             }
         }
-        let path = parts.first().map(|part| part.path.clone()).unwrap_or_default();
-        let none = || SourceError::Refused { path, why: "there is no record in it, nor in any file after it".into() };
+        let none = || SourceError::refused(first, "there is no record in it, nor in any file after it");
         Err(first_bad.map_or_else(none, refused))
     }
 
-    /// Whether every record has a name in [`FILENAME`] or [`KEY`], and none has another one's.
-    pub(super) fn tells_apart(&self, feature: &str) -> bool {
+    /// Whether every record has a value in `feature` ([`FILENAME`] or [`KEY`]), and no two have the same.
+    pub(super) fn is_distinct(&self, feature: &str) -> bool {
         self.names.get(feature).is_some_and(|names| names.len() as u64 == self.record_count)
     }
 
-    fn look(
+    fn read_file(
         &mut self,
         part: &SourcePart,
         compression: Compression,
@@ -92,7 +91,7 @@ impl Looked {
         let mut data = Vec::new();
         let mut number = 0;
         while budget.records > 0 && budget.len > 0 {
-            match self.look_at_next(&mut records, &mut data, number, budget) {
+            match self.read_next(&mut records, &mut data, number, budget) {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(Unfit::Bad(bad)) => {
@@ -109,8 +108,8 @@ impl Looked {
         Ok(())
     }
 
-    /// Whether there was one.
-    fn look_at_next(
+    /// Reads the next record; false at the end.
+    fn read_next(
         &mut self,
         records: &mut Records<'_>,
         data: &mut Vec<u8>,
@@ -127,7 +126,7 @@ impl Looked {
         records.read(&head, data)?;
         self.take(data, number).map_err(|error| {
             let why = Remark::new(error.to_string(), Remedy::KeepWhole);
-            let bad = Bad::new(&self.path, head.place(), why, Reach::Sample);
+            let bad = Bad::new(&self.path, head.location(), why, Reach::Sample);
             if matches!(error, WireError::Sequence) { Unfit::Sequence(bad) } else { Unfit::Bad(bad) }
         })?;
         Ok(true)
@@ -183,16 +182,16 @@ impl Looked {
         }
     }
 
-    /// The names of the features, as many as one wants to read.
+    /// The names of the features for a message, shortened.
     pub(super) fn names(&self) -> String {
         super::shape::shown_list(self.features.keys().map(String::as_str))
     }
 }
 
-/// A record without information about the schema.
+/// A record from which nothing can be inferred.
 enum Unfit {
     Bad(Bad),
-    /// All of them will be such ones.
+    /// A `SequenceExample`; all other records will be the same.
     Sequence(Bad),
 }
 

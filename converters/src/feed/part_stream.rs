@@ -1,4 +1,4 @@
-//! One part of a source, streamed by a thread of its own into a bounded queue.
+//! Streams one part of a source: a separate thread reads it into a bounded queue.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -14,19 +14,19 @@ use grainstore_writer::StreamedSample;
 use super::{Entry, EntryContent, Id, LongSample, PATIENCE, check, memory_len};
 use crate::{ConvertError, Events};
 
-/// Bytes of a batch of samples that is sent to the other thread, about.
+/// Approximate bytes of a batch of samples that is sent to the other thread.
 const BATCH_LEN: u64 = 1 << 20;
-/// Pieces of a long sample that wait to be taken, each of at most [`BATCH_LEN`] bytes.
+/// Pieces of a long sample in flight, each of [`BATCH_LEN`] bytes at most.
 const PIECES: usize = 4;
 
-/// The taking end. Dropped, it ends the thread.
+/// The consumer of a part's entries. The thread ends when it is dropped.
 pub(super) struct PartStream {
     batches: Receiver<(Vec<Entry>, u64)>,
     queue: VecDeque<Entry>,
     room: Arc<Room>,
 }
 
-/// Bytes in flight from one end to the other.
+/// Bounds the bytes in flight between the two threads.
 struct Room {
     held: Mutex<u64>,
     freed: Condvar,
@@ -34,8 +34,8 @@ struct Room {
     gone: AtomicBool,
 }
 
-/// The making end.
-struct Maker<'a> {
+/// Reads the part and sends its entries.
+struct Producer<'a> {
     samples: Box<dyn SampleReader + 'a>,
     part: usize,
     index: u64,
@@ -45,11 +45,11 @@ struct Maker<'a> {
     room: Arc<Room>,
 }
 
-/// The taker has gone.
+/// The consumer was dropped.
 struct Gone;
 
 impl PartStream {
-    /// Begins to stream a part, with room for `ahead_len` bytes, or one sample.
+    /// Begins to stream a part. `ahead_len` bytes are read ahead, or one sample.
     pub(super) fn open<'scope>(
         source: &'scope dyn Source,
         part: usize,
@@ -62,10 +62,10 @@ impl PartStream {
         let freed = Condvar::new();
         let gone = AtomicBool::new(false);
         let room = Arc::new(Room { held, freed, len_max: ahead_len, gone });
-        let making = Arc::clone(&room);
+        let producing = Arc::clone(&room);
         let thread = thread::Builder::new().name(format!("part-{part}"));
-        // Where the taker has gone, nobody needs to know.
-        let stream = move || drop(stream(source, part, layout, sender, making));
+        // If the consumer was dropped, nobody needs the error.
+        let stream = move || drop(stream(source, part, layout, sender, producing));
         thread.spawn_scoped(scope, stream).map_err(|error| ConvertError::Threads(error.to_string()))?;
         Ok(Self { batches, queue: VecDeque::new(), room })
     }
@@ -118,7 +118,7 @@ fn stream(
     room: Arc<Room>,
 ) -> Result<(), Gone> {
     match source.open(part, 0, layout) {
-        Ok(samples) => Maker { samples, part, index: 0, batch: Vec::new(), batch_len: 0, batches, room }.run(),
+        Ok(samples) => Producer { samples, part, index: 0, batch: Vec::new(), batch_len: 0, batches, room }.run(),
         Err(bad) => {
             let entry = Entry { id: Id { part, index: 0 }, content: EntryContent::Bad(bad) };
             batches.send((vec![entry], 0)).map_err(|_| Gone)
@@ -126,7 +126,7 @@ fn stream(
     }
 }
 
-impl Maker<'_> {
+impl Producer<'_> {
     fn run(mut self) -> Result<(), Gone> {
         loop {
             match self.samples.next() {
@@ -135,10 +135,10 @@ impl Maker<'_> {
                     let len = memory_len(&sample);
                     self.push(EntryContent::Whole(sample, offset), len)?;
                 }
-                Ok(Some(SourceSample::Long { sample, offset })) => self.pass_on(sample, offset)?,
+                Ok(Some(SourceSample::Long { sample, offset })) => self.send_long(sample, offset)?,
                 Err(bad) => {
                     let last = bad.reach == Reach::Rest;
-                    let len = said_len(&bad);
+                    let len = bad_len(&bad);
                     self.push(EntryContent::Bad(bad), len)?;
                     if last {
                         return self.send();
@@ -149,7 +149,7 @@ impl Maker<'_> {
     }
 
     fn push(&mut self, content: EntryContent, len: u64) -> Result<(), Gone> {
-        // Whatever is there goes first, so that a large sample waits alone.
+        // Sends the batch first, so that a large sample is in a batch of its own.
         if self.batch_len + len > BATCH_LEN {
             self.send()?;
         }
@@ -168,19 +168,23 @@ impl Maker<'_> {
         self.batches.send((std::mem::take(&mut self.batch), len)).map_err(|_| Gone)
     }
 
-    /// Hands a long sample over piece by piece.
-    fn pass_on(&mut self, sample: StreamedSample, offset: u64) -> Result<(), Gone> {
+    /// Sends a long sample piece by piece.
+    fn send_long(&mut self, sample: StreamedSample, offset: u64) -> Result<(), Gone> {
         let (pieces, taken) = sync_channel(PIECES);
         let payload = Box::new(StreamedPayload { taken, piece: Vec::new(), at: 0 });
         self.push(EntryContent::Long(LongSample::Streaming { sample, offset, payload }), 0)?;
         self.send()?;
-        hand_over(self.samples.payload(), &pieces, &self.room.gone)
+        send_pieces(self.samples.payload(), &pieces, &self.room.gone)
     }
 }
 
-/// Reads a payload to its end, or until the taker of the part has gone. Where only the taker of the payload has, because
-/// the sample was given up, the rest is read so that the next sample can be.
-fn hand_over(payload: &mut dyn Read, pieces: &SyncSender<io::Result<Vec<u8>>>, gone: &AtomicBool) -> Result<(), Gone> {
+/// Sends a payload in pieces, until its end or until the part's consumer is dropped. If only the payload was dropped,
+/// because the sample was skipped, the rest is still read, so that the next sample can be read.
+fn send_pieces(
+    payload: &mut dyn Read,
+    pieces: &SyncSender<io::Result<Vec<u8>>>,
+    gone: &AtomicBool,
+) -> Result<(), Gone> {
     while !gone.load(Relaxed) {
         let mut piece = Vec::new();
         match payload.take(BATCH_LEN).read_to_end(&mut piece) {
@@ -195,8 +199,8 @@ fn hand_over(payload: &mut dyn Read, pieces: &SyncSender<io::Result<Vec<u8>>>, g
     Err(Gone)
 }
 
-/// Bytes of memory that a bad place takes, about.
-fn said_len(bad: &Bad) -> u64 {
+/// Approximate bytes of memory that an error takes.
+fn bad_len(bad: &Bad) -> u64 {
     (size_of::<Entry>()
         + bad.why.text.len()
         + bad.path.as_os_str().len()
@@ -211,11 +215,15 @@ struct StreamedPayload {
 }
 
 impl Read for StreamedPayload {
-    /// `Interrupted` where nothing came for a while, so that the caller checks whether to stop, and asks again.
+    /// Fails with `Interrupted` if nothing came for a while, so that the caller can check whether to stop, and read
+    /// again.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.at == self.piece.len() {
             match self.taken.recv_timeout(PATIENCE) {
-                Ok(piece) => (self.piece, self.at) = (piece?, 0),
+                Ok(piece) => {
+                    self.piece = piece?;
+                    self.at = 0;
+                }
                 Err(RecvTimeoutError::Timeout) => return Err(io::ErrorKind::Interrupted.into()),
                 Err(RecvTimeoutError::Disconnected) => return Ok(0),
             }

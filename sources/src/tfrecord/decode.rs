@@ -1,73 +1,73 @@
-//! A record as the shape has it: its key, its attributes, and where its fields are.
+//! Decodes a record: its key, its attributes, and where its fields are.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use grainstore_format::{AttributeValue, MAX_KEY_LEN, Remedy, to_usize};
 
 use super::payload::PayloadPiece;
 use super::shape::{FieldForm, TfRecordShape, Use, Wanted, shown};
 use super::wire::{self, Kind, List, ListValues, RecordBytes, WireError};
-use crate::{Remark, WHOLE_LEN_MAX};
+use crate::{Remark, SourceError, WHOLE_LEN_MAX};
 
-/// A record that fits.
+/// A record that matches the shape.
 #[derive(Debug, Default)]
-pub(super) struct Fitted {
+pub(super) struct DecodedRecord {
     pub(super) key: Vec<u8>,
     pub(super) attributes: Vec<Option<AttributeValue>>,
     pub(super) fields: Vec<Option<PayloadPiece>>,
-    /// Bytes that are not in the record as they are needed.
-    made_len: u64,
+    /// Bytes of fields that had to be converted, so they are not ranges of the record.
+    converted_len: u64,
 }
 
-/// Why a record does not fit.
+/// Why a record does not match the shape.
 #[derive(Debug)]
-pub(super) struct Misfit(pub(super) Remark);
+pub(super) struct Mismatch(pub(super) Remark);
 
-impl From<WireError> for Misfit {
+impl From<WireError> for Mismatch {
     fn from(error: WireError) -> Self {
         Self(Remark::new(error.to_string(), Remedy::KeepWhole))
     }
 }
 
 impl TfRecordShape {
-    /// Takes a record apart.
-    pub(super) fn fit(&self, record: &mut dyn RecordBytes) -> Result<Fitted, Misfit> {
+    /// Decodes a record.
+    pub(super) fn decode(&self, record: &mut dyn RecordBytes) -> Result<DecodedRecord, Mismatch> {
         let features = self.find(record)?;
         let schema = &self.metadata.schema;
-        let mut fitted = Fitted {
+        let mut decoded = DecodedRecord {
             attributes: vec![None; schema.attributes().len()],
             fields: vec![None; schema.fields().len()],
-            ..Fitted::default()
+            ..DecodedRecord::default()
         };
         for (wanted, feature) in self.wanted.iter().zip(features) {
             let list = feature.map_or(Ok(None), |feature| wire::list(record, feature))?;
             match list {
-                Some(list) => fitted.take(record, wanted, &list)?,
-                None if self.is_key(wanted) => return Err(misfit(wanted, "is missing, it is the key")),
+                Some(list) => decoded.take(record, wanted, &list)?,
+                None if self.is_key(wanted) => return Err(mismatch(wanted, "is missing, it is the key")),
                 None => {}
             }
         }
         // spec.md: FLD-1. One field is the whole payload, so it cannot be absent.
-        match fitted.fields.as_slice() {
+        match decoded.fields.as_slice() {
             [None] => Err(self.lacks_its_field()),
-            _ => Ok(fitted),
+            _ => Ok(decoded),
         }
     }
 
     /// Where the wanted features are.
-    fn find(&self, record: &mut dyn RecordBytes) -> Result<Vec<Option<Range<u64>>>, Misfit> {
+    fn find(&self, record: &mut dyn RecordBytes) -> Result<Vec<Option<Range<u64>>>, Mismatch> {
         let mut found = vec![None; self.wanted.len()];
         let mut stranger = None;
         wire::for_each_feature(record, &mut |name, feature| match self.by_name.get(name) {
             Some(&at) => found[at] = Some(feature),
-            None if self.left_out.as_ref().is_some_and(|left_out| !left_out.contains(name)) => {
+            None if self.ignored.as_ref().is_some_and(|ignored| !ignored.contains(name)) => {
                 stranger.get_or_insert_with(|| shown(name));
             }
             None => {}
         })?;
         let unknown = |name| {
             let why = format!("it has a feature \"{name}\" that the first records do not have");
-            Misfit(Remark::new(why, Remedy::MapOrKeepWhole))
+            Mismatch(Remark::new(why, Remedy::MapOrKeepWhole))
         };
         stranger.map_or(Ok(found), |name| Err(unknown(name)))
     }
@@ -76,29 +76,32 @@ impl TfRecordShape {
         self.is_keyed && wanted.uses.iter().any(|one| matches!(one, Use::Key))
     }
 
-    fn lacks_its_field(&self) -> Misfit {
+    fn lacks_its_field(&self) -> Mismatch {
         let is_field = |wanted: &&Wanted| wanted.uses.iter().any(|one| matches!(one, Use::Field(_, _)));
-        let missing = |wanted| misfit(wanted, "is missing, it is the only field");
-        self.wanted.iter().find(is_field).map_or(Misfit("it has no field".into()), missing)
+        match self.wanted.iter().find(is_field) {
+            Some(wanted) => mismatch(wanted, "is missing, it is the only field"),
+            None => Mismatch(SourceError::bug("no feature is wanted for the only field").to_string().into()),
+        }
     }
 }
 
-impl Fitted {
-    fn take(&mut self, record: &mut dyn RecordBytes, wanted: &Wanted, list: &List) -> Result<(), Misfit> {
+impl DecodedRecord {
+    fn take(&mut self, record: &mut dyn RecordBytes, wanted: &Wanted, list: &List) -> Result<(), Mismatch> {
         let values = wire::values(record, list)?;
         for one in &wanted.uses {
             match one {
                 Use::Key => self.key = key(record, wanted, list, &values)?,
                 Use::Attribute(at, kind) => {
-                    expect(wanted, list, &values, *kind, &[0, 1])?;
+                    expect(wanted, list, &values, *kind, 0..=1)?;
                     self.attributes[*at] = number(record, list)?;
                 }
                 Use::Field(at, FieldForm::Bytes) => {
-                    expect(wanted, list, &values, Kind::Bytes, &[0, 1])?;
+                    expect(wanted, list, &values, Kind::Bytes, 0..=1)?;
                     self.fields[*at] = (values.count == 1).then(|| PayloadPiece::At(values.last.clone()));
                 }
                 Use::Field(at, FieldForm::Numbers(kind, count)) => {
-                    expect(wanted, list, &values, *kind, &[count.unwrap_or(values.count)])?;
+                    let count = count.unwrap_or(values.count);
+                    expect(wanted, list, &values, *kind, count..=count)?;
                     self.fields[*at] = Some(self.numbers(record, wanted, list, &values)?);
                 }
             }
@@ -106,21 +109,24 @@ impl Fitted {
         Ok(())
     }
 
-    /// One run of floats is little-endian already, and anything else is made so.
+    /// A field of numbers, little-endian. One packed list of floats is that already; anything else is converted.
     fn numbers(
         &mut self,
         record: &mut dyn RecordBytes,
         wanted: &Wanted,
         list: &List,
         values: &ListValues,
-    ) -> Result<PayloadPiece, Misfit> {
+    ) -> Result<PayloadPiece, Mismatch> {
         if values.run_count == 0 || (list.kind == Kind::Float && values.run_count == 1) {
             return Ok(PayloadPiece::At(values.last.clone()));
         }
         let len = values.count.saturating_mul(if list.kind == Kind::Float { 4 } else { 8 });
-        self.made_len = self.made_len.saturating_add(len);
-        if self.made_len > WHOLE_LEN_MAX {
-            return Err(misfit(wanted, &format!("has {} values, more than fit into 64 MiB of numbers", values.count)));
+        self.converted_len = self.converted_len.saturating_add(len);
+        if self.converted_len > WHOLE_LEN_MAX {
+            return Err(mismatch(
+                wanted,
+                &format!("has {} values, more than fit into 64 MiB of numbers", values.count),
+            ));
         }
         let mut bytes = Vec::with_capacity(to_usize(len));
         wire::for_each_number(record, list, &mut |number| bytes.extend_from_slice(number))?;
@@ -128,32 +134,42 @@ impl Fitted {
     }
 }
 
-fn key(record: &mut dyn RecordBytes, wanted: &Wanted, list: &List, values: &ListValues) -> Result<Vec<u8>, Misfit> {
-    expect(wanted, list, values, Kind::Bytes, &[1])?;
+fn key(record: &mut dyn RecordBytes, wanted: &Wanted, list: &List, values: &ListValues) -> Result<Vec<u8>, Mismatch> {
+    expect(wanted, list, values, Kind::Bytes, 1..=1)?;
     let len = values.last.end - values.last.start;
     if !(1..=MAX_KEY_LEN as u64).contains(&len) {
-        return Err(misfit(wanted, &format!("has {len} bytes, a key has 1 to {MAX_KEY_LEN}")));
+        return Err(mismatch(wanted, &format!("has {len} bytes, a key has 1 to {MAX_KEY_LEN}")));
     }
     Ok(record.bytes(values.last.clone())?.to_vec())
 }
 
 /// The number of a list that has one at most.
-fn number(record: &mut dyn RecordBytes, list: &List) -> Result<Option<AttributeValue>, Misfit> {
+fn number(record: &mut dyn RecordBytes, list: &List) -> Result<Option<AttributeValue>, Mismatch> {
     let mut found = None;
     wire::for_each_number(record, list, &mut |bytes| found = list.kind.attribute(bytes))?;
     Ok(found)
 }
 
-fn expect(wanted: &Wanted, list: &List, values: &ListValues, kind: Kind, counts: &[u64]) -> Result<(), Misfit> {
+fn expect(
+    wanted: &Wanted,
+    list: &List,
+    values: &ListValues,
+    kind: Kind,
+    counts: RangeInclusive<u64>,
+) -> Result<(), Mismatch> {
     if list.kind == kind && counts.contains(&values.count) {
         return Ok(());
     }
-    let [found, expected] = [(list.kind, values.count), (kind, counts.last().copied().unwrap_or(values.count))]
-        .map(|(kind, count)| format!("{count} {} {}", kind.name(), if count == 1 { "value" } else { "values" }));
-    Err(misfit(wanted, &format!("has {found}, the first records have {expected}")))
+    let found = counted(values.count, list.kind);
+    let expected = counted(*counts.end(), kind);
+    Err(mismatch(wanted, &format!("has {found}, the first records have {expected}")))
 }
 
-fn misfit(wanted: &Wanted, what: &str) -> Misfit {
+fn counted(count: u64, kind: Kind) -> String {
+    format!("{count} {} {}", kind.name(), if count == 1 { "value" } else { "values" })
+}
+
+fn mismatch(wanted: &Wanted, what: &str) -> Mismatch {
     let why = format!("feature \"{}\" {what}", shown(&wanted.name));
-    Misfit(Remark::new(why, Remedy::MapOrKeepWhole))
+    Mismatch(Remark::new(why, Remedy::MapOrKeepWhole))
 }

@@ -1,32 +1,32 @@
-//! How an archive's samples look, found from the first 1,000 of them.
+//! Infers the schema of an archive from its first 1,000 samples.
 
 use std::io::Read;
 
 use grainstore_format::{Attribute, AttributeType, Field, FieldType, Metadata, Schema, escape_bytes};
 use serde_json::Map;
 
-use super::bytes::{Bytes, StreamBytes, read_run};
-use super::docs::{self, Docs};
-use super::labels;
+use super::bytes::{Bytes, StreamBytes, read_range};
+use super::cls;
+use super::json::{self, JsonDocuments};
 use super::members::{TarMember, TarMembers, unreadable};
 use super::shape::{Grouping, MemberSlot, SlotAttributes, Takes, TarShape, is_meta, is_picture, split};
 use crate::{Mapping, Remark};
 
-/// Samples that are looked at.
+/// Samples that are examined.
 const SAMPLES_MAX: usize = 1000;
-/// Members that are looked at, whatever they belong to.
+/// Members that are examined, whether they belong to a sample or not.
 const MEMBERS_MAX: usize = 20_000;
-/// More extensions are not fields: they are parts of names with dots in them.
+/// With more extensions than this they are not fields, but parts of names that have dots in them.
 const EXTENSIONS_MAX: usize = 64;
 
-/// A name of the dataset, and the extensions that it stands for.
+/// A name in the dataset, and the extensions that are mapped to it.
 type MappedName = (String, Vec<Vec<u8>>);
 
-/// What was seen.
+/// What was seen in the first samples.
 #[derive(Debug)]
-pub(super) struct Looking {
+pub(super) struct FirstSamples {
     mapped: Vec<MappedName>,
-    /// The extensions of each sample's members, by their number.
+    /// For each sample, its members' extensions as indexes into `extensions`.
     groups: Vec<Vec<usize>>,
     stem: Vec<u8>,
     extensions: Vec<Vec<u8>>,
@@ -35,19 +35,19 @@ pub(super) struct Looking {
     /// Whether all names are CLASS/FILE.
     are_in_classes: bool,
     are_labels: bool,
-    docs: Docs,
-    /// Why looking ended early.
+    json: JsonDocuments,
+    /// Why the examination ended early.
     damage: Option<String>,
 }
 
-/// Looks at the first samples of a tar that comes as a stream.
-pub(crate) fn look_at_stream(stream: &mut dyn Read, mapping: &Mapping) -> Result<TarShape, Remark> {
-    let mut looking = Looking::new(mapping)?;
-    looking.look(StreamBytes::new(stream));
-    looking.shape()
+/// Infers the schema of a tar stream from its first samples.
+pub(crate) fn infer_from_stream(stream: &mut dyn Read, mapping: &Mapping) -> Result<TarShape, Remark> {
+    let mut first_samples = FirstSamples::new(mapping)?;
+    first_samples.read_archive(StreamBytes::new(stream));
+    first_samples.shape()
 }
 
-impl Looking {
+impl FirstSamples {
     pub(super) fn new(mapping: &Mapping) -> Result<Self, Remark> {
         Ok(Self {
             mapped: targets(mapping)?,
@@ -58,13 +58,13 @@ impl Looking {
             has_bare_names: false,
             are_in_classes: true,
             are_labels: true,
-            docs: Docs::default(),
+            json: JsonDocuments::default(),
             damage: None,
         })
     }
 
-    /// Looks at an archive, as far as it can be read.
-    pub(super) fn look(&mut self, bytes: impl Bytes) {
+    /// Examines an archive, as far as it can be read.
+    pub(super) fn read_archive(&mut self, bytes: impl Bytes) {
         let mut members = TarMembers::new(bytes, 0);
         let ended = loop {
             match members.next() {
@@ -84,12 +84,12 @@ impl Looking {
         self.damage = self.damage.take().or(ended);
     }
 
-    /// Whether nothing was found that could be a sample.
+    /// Whether no sample was found.
     pub(super) fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
 
-    /// Takes in a member; false where that is enough.
+    /// Adds a member; false where enough was seen.
     fn add(&mut self, member: &TarMember, bytes: &mut dyn Bytes) -> Result<bool, String> {
         self.member_count += 1;
         let (stem, extension) = match split(&member.name) {
@@ -145,17 +145,17 @@ impl Looking {
     fn add_content(&mut self, extension: &[u8], member: &TarMember, bytes: &mut dyn Bytes) -> Result<(), String> {
         let mut content = |len_max| match member.len {
             len if len > len_max => Ok(None),
-            len => read_run(bytes, member.data, len).map(Some).map_err(|error| unreadable(&error)),
+            len => read_range(bytes, member.data, len).map(Some).map_err(|error| unreadable(&error)),
         };
         match extension {
-            b"cls" => self.are_labels &= content(labels::LEN_MAX)?.is_some_and(|text| labels::parse(&text).is_some()),
-            b"json" => self.docs.add(content(docs::LEN_MAX)?.as_deref()),
+            b"cls" => self.are_labels &= content(cls::LEN_MAX)?.is_some_and(|text| cls::parse(&text).is_some()),
+            b"json" => self.json.add(content(json::LEN_MAX)?.as_deref()),
             _ => {}
         }
         Ok(())
     }
 
-    /// What a dataset of such archives looks like.
+    /// The shape of a dataset that is made of such archives.
     pub(super) fn shape(self) -> Result<TarShape, Remark> {
         if self.is_empty() {
             let (wanted, none) = if self.mapped.is_empty() {
@@ -180,7 +180,7 @@ impl Looking {
         shape.map_err(|error| error.to_string().into())
     }
 
-    /// Every member by itself.
+    /// The shape where every member is a sample.
     fn names_shape(&self) -> Result<TarShape, grainstore_format::FormatError> {
         let are_pictures = !self.has_bare_names && self.extensions.iter().all(|extension| is_picture(extension));
         let (name, takes) = one_field(are_pictures);
@@ -193,7 +193,7 @@ impl Looking {
         shape(Grouping::Names, vec![], vec![field(name.as_bytes())], slots, notes)
     }
 
-    /// The members of one stem.
+    /// The shape where the members of one stem are a sample.
     fn stems_shape(&self) -> Result<TarShape, grainstore_format::FormatError> {
         let has = |extension: &[u8]| self.extensions.iter().any(|one| one == extension);
         let mut has_label = has(b"cls") && self.are_labels && !has(b"label");
@@ -201,7 +201,7 @@ impl Looking {
             let is_taken = has(name.as_bytes()) || ["image", "data"].contains(&name);
             !is_taken && (name != "label" || !has_label)
         };
-        let (attributes, is_all) = self.docs.attributes(is_free);
+        let (attributes, is_all) = self.json.attributes(is_free);
         let is_field = |extension: &[u8]| match extension {
             b"cls" => !has_label,
             b"json" => !is_all,
@@ -209,7 +209,7 @@ impl Looking {
         };
         let mut fields: Vec<Vec<u8>> = self.extensions.iter().filter(|one| is_field(one)).cloned().collect();
         if fields.is_empty() {
-            // A dataset has one field at least.
+            // A dataset has at least one field.
             fields.push(if has(b"json") { b"json".to_vec() } else { b"cls".to_vec() });
         }
         has_label &= !fields.iter().any(|one| one == b"cls");
@@ -231,7 +231,7 @@ impl Looking {
         !self.has_bare_names && self.groups.iter().all(|group| group.iter().filter(is_field).count() == 1)
     }
 
-    /// One field, whatever its extension: samples have one of them each.
+    /// The shape with one field for several extensions: every sample has exactly one of them.
     fn one_of_shape(
         &self,
         fields: &[Vec<u8>],
@@ -246,7 +246,7 @@ impl Looking {
         shape(Grouping::Stems, attributes, vec![field(name.as_bytes())], slots, notes)
     }
 
-    /// What the user named.
+    /// The shape that the user's mapping describes.
     fn mapped_shape(&self) -> Result<TarShape, grainstore_format::FormatError> {
         let is_label = |extensions: &[Vec<u8>]| {
             *extensions == [b"cls".to_vec()] && self.are_labels && self.extensions.contains(&extensions[0])
@@ -280,7 +280,9 @@ impl Looking {
 /// The targets of a mapping, and the extensions of each: `image=jpg;png`.
 fn targets(mapping: &Mapping) -> Result<Vec<MappedName>, String> {
     if let Some(key) = mapping.key() {
-        return Err(format!("the key of a tar's sample is the stem of its members' names, so key={key} cannot be had"));
+        return Err(format!(
+            "the key of a tar's sample is the stem of its members' names, so it cannot be mapped (key={key})"
+        ));
     }
     let extensions = |source: &str| -> Vec<Vec<u8>> {
         source.split(';').map(|one| one.trim_start_matches('.').to_lowercase().into_bytes()).collect()
@@ -294,7 +296,7 @@ fn targets(mapping: &Mapping) -> Result<Vec<MappedName>, String> {
     }
 }
 
-/// Slots of members that hold attributes; whether they are fields too is put in later.
+/// Slots of members that hold attributes; [`with_fields`] makes fields of them where they are fields too.
 fn value_slots(has_label: bool, attributes: &[Attribute]) -> Vec<MemberSlot> {
     let slot = |extension: &[u8], values| MemberSlot { takes: only(extension), field: None, values };
     let label = has_label.then(|| slot(b"cls", SlotAttributes::Label));
@@ -303,7 +305,7 @@ fn value_slots(has_label: bool, attributes: &[Attribute]) -> Vec<MemberSlot> {
     label.into_iter().chain(document).collect()
 }
 
-/// Adds a slot for every field, in order; one that is there for its attributes is the field's too.
+/// Adds a slot for every field, in order; a slot that is there for its attributes serves the field too.
 fn with_fields(names: &[Vec<u8>], mut slots: Vec<MemberSlot>) -> (Vec<Field>, Vec<MemberSlot>) {
     for (number, name) in names.iter().enumerate() {
         let takes = only(name);
@@ -338,7 +340,7 @@ fn label(name: &str) -> Attribute {
     Attribute { name: name.into(), kind: AttributeType::Int64 }
 }
 
-/// A field has the name of its extension; bytes that are no UTF-8 are escaped.
+/// A field has the name of its extension; bytes that are not UTF-8 are escaped.
 fn field(extension: &[u8]) -> Field {
     let name = std::str::from_utf8(extension).map_or_else(|_| escape_bytes(extension), str::to_owned);
     Field { name, kind: FieldType::Bytes }
