@@ -5,9 +5,11 @@
 //! ------------------------  -----------------------------------------------------------
 //! all wanted bytes          done
 //! too few bytes             read the rest; directly, from the last whole block on
+//! no whole block more       (direct reads) the end of the file, or the rest is read through the page cache
 //! 0 bytes                   error: the file ends before the wanted bytes do
 //! EINTR, EAGAIN             the same read again; EAGAIN at most 1000 times in a row
 //! EINVAL to a direct read   the file is read through the page cache from now on
+//! refusal of an uncached    the same read again; the file's bytes stay in the page cache from now on
 //! anything else             error
 //! ```
 //!
@@ -22,7 +24,7 @@ use super::{BLOCK_LEN, FileError, IoMode, OpenFile, Span};
 /// Reads in a row that may fail with "try again" before this is reported as an error.
 const AGAIN_MAX: u32 = 1000;
 
-/// The state of the read of one byte range. Its file is passed to each call, since the request owns both.
+/// The state of the read of one byte range. Its file is passed to each call, because the request owns the file and this state.
 #[derive(Debug)]
 pub(super) struct ReadProgress {
     /// The wanted bytes of the file.

@@ -1,8 +1,8 @@
 //! The extents of a dataset: the ranges of samples that the plan shuffles. Each is usually one read.
 //!
-//! An extent is a contiguous range of ordinals, never empty. A chunk gives one extent of the samples
-//! it owns; one more for each 65,536 of them; and a sample of 8 chunks or more, which can only be the
-//! chunk's last, is an extent of its own. spec.md: PLN-2.
+//! An extent is a contiguous range of ordinals, never empty. The samples that a chunk
+//! owns are one extent, or several if there are more than 65,536 of them. A sample of 8 chunks or more, which can only
+//! be the chunk's last, is an extent of its own. spec.md: PLN-2.
 //!
 //! An extent of a subset holds the subset's samples of an extent of the dataset. Samples are then counted by index:
 //! index i is the i-th smallest ordinal of the subset. Without a subset, an index is an ordinal. spec.md: PLN-9.

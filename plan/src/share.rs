@@ -1,8 +1,7 @@
 //! A rank's share of an epoch: which positions its batches have.
 //!
-//! Batch k of all ranks together is one *global batch*: `world x batch_size` consecutive positions. It does not depend
-//! on the number of ranks that divide it, so the k-th step of a training run sees the same samples on 1 machine as on
-//! 24.
+//! Batch k of all ranks together is one *global batch*: `world x batch_size` consecutive positions. Its samples
+//! depend only on that product: 24 ranks with batches of 10 see in step k what one rank with batches of 240 sees.
 //!
 //! ```text
 //! positions    start |0 1 2 3 4 5|6 7 8 9 ...     world 3, batch size 2

@@ -120,7 +120,7 @@ class Forked(Error, RuntimeError):
 
 
 class WriteFailed(Error):
-    """A dataset could not be written. Nothing new exists under its name."""
+    """A dataset could not be written. Nothing new exists under its name, unless only the last sync of its folder failed."""
 
 
 class AlreadyExists(WriteFailed, FileExistsError):

@@ -10,7 +10,8 @@ use crate::engine::IoMode;
 /// The caller's choice how files of samples are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IoChoice {
-    /// Buffered if the dataset fits in half of the free memory, else direct.
+    /// Buffered if the dataset fits in half of the free memory or that is not known, else direct. Decided once, when the
+    /// reader is made; a file that refuses direct reads is read through the page cache.
     #[default]
     Auto,
     /// Past the page cache.

@@ -342,7 +342,7 @@ fn what_an_interrupted_conversion_left() {
     terminal.put("Nfile.partial", "x");
     terminal.refused("convert N.tar Nfile");
     terminal.refused("export d Nfile --to tar");
-    terminal.put("Njournal.partial/journal.json", named("{\"N\": 1}"));
-    terminal.run("convert N.tar Njournal");
+    terminal.put("Njournal.partial/progress.json", named("{\"N\": 1}"));
+    terminal.refused("convert N.tar Njournal");
     terminal.run("convert N.tar missing/N");
 }

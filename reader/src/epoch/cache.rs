@@ -65,7 +65,7 @@ pub(super) enum Supply {
     /// They are read.
     Read,
     /// These are read, which are more than the unit needs, and kept.
-    ReadAndKeep(Reservation, Vec<ByteRange>),
+    ReadAndKeep(Box<Reservation>, Vec<ByteRange>),
     /// They are in the cache.
     Cached(Arc<CachedExtent>),
     /// An earlier unit of the same epoch reads them into the cache.
@@ -148,7 +148,7 @@ impl Cache {
         let mut whole = Vec::new();
         append_wanted(dataset, self.extents.samples(extent), subset, &mut whole)?;
         Ok(match self.reserve(extent, owner, &whole) {
-            Some(reservation) => Supply::ReadAndKeep(reservation, whole),
+            Some(reservation) => Supply::ReadAndKeep(Box::new(reservation), whole),
             None => Supply::Read,
         })
     }

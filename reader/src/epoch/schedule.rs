@@ -26,14 +26,15 @@ const JOINED_LEN_MAX: u64 = 1 << 20;
 /// Samples of a joined unit: samples of no bytes do not add to its length.
 const JOINED_COUNT_MAX: u32 = 1 << 20;
 
-/// A unit and the bytes that it needs.
+/// A unit and the bytes that it needs. It is moved several times, and an epoch has as many as samples: rare and large
+/// parts are boxed.
 pub(super) struct ScheduledUnit {
     pub(super) number: UnitNumber,
     pub(super) lane: u64,
     pub(super) sample_count: u32,
     /// The sample of a batch whose slot the only sample is read into.
     pub(super) in_place: Option<SlotAddress>,
-    pub(super) ranges: Result<Vec<ByteRange>, ReadError>,
+    pub(super) ranges: Result<Vec<ByteRange>, Box<ReadError>>,
     pub(super) supply: Supply,
 }
 
@@ -181,17 +182,17 @@ impl ReadSchedule {
 
     fn unit_of(&self, visit: UnitVisit) -> (ScheduledUnit, VisitedSamples) {
         let UnitVisit { lane, position, samples } = visit;
-        let mut ranges = ranges_of(&self.dataset, &self.extents, &samples);
+        let mut ranges = ranges_of(&self.dataset, &self.extents, &samples).map_err(Box::new);
         let mut supply = Supply::Read;
         if let (Some((cache, owner)), Ok(own)) = (&self.cache, &ranges) {
             let subset = self.extents.subset().map(Arc::as_ref);
             match cache.supply(&self.dataset, subset, samples.extent_ordinal(&self.extents), (*owner, own)) {
                 Ok(found) => supply = found,
-                Err(error) => ranges = Err(error),
+                Err(error) => ranges = Err(Box::new(error)),
             }
         }
         let sample_count = u32::try_from(samples.count()).unwrap_or_else(|_| {
-            ranges = Err(ReadError::bug("an extent has more than 65,536 samples"));
+            ranges = Err(Box::new(ReadError::bug("an extent has more than 65,536 samples")));
             1
         });
         let in_place = match (samples.sole_ordinal(&self.extents), &supply) {

@@ -97,7 +97,8 @@ impl ExternalWriter {
     ///
     /// # Errors
     /// If there was no sample, a segment is missing or not finished, a key appears twice, or a file operation failed.
-    /// The final name is then as it was before.
+    /// The final name is then as it was before, except if only the last step failed, the sync of the containing
+    /// directory: the dataset is there, but a crash may still remove it.
     pub fn finish(self, finished: Vec<FinishedExternal>) -> Result<Summary, WriteError> {
         let segments = self.shared.in_order(finished)?;
         // A caller that still holds a segment could write to the dataset.

@@ -24,14 +24,14 @@ impl InFlight {
         match (ranges, supply) {
             (Ok(ranges), Supply::Read) => self.submit_ranges(&mut unit, ranges, number, slot)?,
             (Ok(_), Supply::ReadAndKeep(reservation, ranges)) => {
-                unit.reservation = Some(Box::new(reservation));
+                unit.reservation = Some(reservation);
                 self.submit_ranges(&mut unit, ranges, number, None)?;
                 // Samples of no bytes have arrived already.
                 unit.keep_if_whole();
             }
             (Ok(_), Supply::Cached(cached)) => unit.take_cached(&cached),
             (Ok(ranges), Supply::Arriving(extent)) => unit.arriving = Some(Box::new((extent, ranges))),
-            (Err(error), _) => unit.failed = Some(Box::new(error)),
+            (Err(error), _) => unit.failed = Some(error),
         }
         if unit.failed.is_some() {
             unit.len += FAILED_LEN;
