@@ -47,8 +47,7 @@ fn keyed(from: u64, count: u64, seed: u64) -> Vec<Sample> {
 
 /// How many samples the dataset has, all of it whole.
 fn check(disk: &FakeDisk, image: Image, all: &[Sample], place: &str) -> usize {
-    let folder = tempfile::tempdir().unwrap();
-    disk.materialise(image, folder.path());
+    let folder = disk.materialised(image);
     let path = folder.path().join(target());
     let report = verify(&path, &VerifyOptions::default(), &|damage| panic!("{place}: {damage}"), &|_| ())
         .unwrap_or_else(|error| panic!("{place}: {error}"));

@@ -26,8 +26,7 @@ fn write(disk: &FakeDisk, samples: &[Sample], overwrite: bool) -> Result<(), Wri
 
 /// Checks what is under the final name in a crash's image: nothing, or one of `allowed`, complete.
 fn check_image(disk: &FakeDisk, image: Image, allowed: &[&[Sample]], place: &str) -> bool {
-    let folder = tempfile::tempdir().unwrap();
-    disk.materialise(image, folder.path());
+    let folder = disk.materialised(image);
     let path = folder.path().join(target());
     if !path.exists() {
         return false;
@@ -69,8 +68,7 @@ fn sweep(trouble: Trouble, old: Option<&[Sample]>, new: &[Sample]) -> usize {
 /// After the trouble, the next writer of the same name succeeds.
 fn take_over(disk: &FakeDisk, samples: &[Sample], place: &str) {
     write(disk, samples, true).unwrap_or_else(|error| panic!("{place}: the next writer fails: {error}"));
-    let folder = tempfile::tempdir().unwrap();
-    disk.materialise(Image::Durable, folder.path());
+    let folder = disk.materialised(Image::Durable);
     assert_holds(&folder.path().join(target()), samples);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "{place}: something is left over");
 }
@@ -105,8 +103,7 @@ fn a_writer_that_failed_refuses_samples_and_leaves_nothing() {
     assert!(matches!(results.next(), Some(Err(WriteError::Io { .. }))));
     assert!(results.all(|result| matches!(result, Err(WriteError::Failed))), "no sample is taken after that");
     assert!(matches!(writer.finish(), Err(WriteError::Failed)));
-    let folder = tempfile::tempdir().unwrap();
-    disk.materialise(Image::Live, folder.path());
+    let folder = disk.materialised(Image::Live);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
     assert!(!Path::new(&target()).exists());
 }
@@ -130,8 +127,7 @@ fn stopped_or_failed_at_any_operation_rebuilding_can_be_done_again() {
             let result = rebuild_index(&storage, &target(), 1 << 16);
             let completed = result.is_ok() && disk.operations() <= at;
             for image in Image::ALL {
-                let folder = tempfile::tempdir().unwrap();
-                disk.materialise(image, folder.path());
+                let folder = disk.materialised(image);
                 let path = folder.path().join(target());
                 let real: Arc<dyn Storage> = Arc::new(DiskStorage);
                 rebuild_index(&real, &path, 1 << 16)

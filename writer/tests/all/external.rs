@@ -225,8 +225,7 @@ fn write_on(disk: &FakeDisk, data: &Path, overwrite: bool) -> Result<(), WriteEr
 
 /// Checks what is under the final name in a crash's image, beside the data: nothing, or the complete dataset.
 fn check_image(disk: &FakeDisk, image: Image, data: &Path, place: &str) -> bool {
-    let folder = tempfile::tempdir().unwrap();
-    disk.materialise(image, folder.path());
+    let folder = disk.materialised(image);
     let path = folder.path().join(target());
     if !path.exists() {
         return false;

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use grainstore_writer::{DirectoryLock, EntryKind, Storage, StorageFile};
+use tempfile::TempDir;
 
 /// What happens at the chosen operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,9 +119,12 @@ impl FakeDisk {
         Some(files.collect())
     }
 
-    /// Writes what a crash leaves into a real directory.
-    pub fn materialise(&self, image: Image, into: &Path) {
-        self.lock().materialise(0, image, into);
+    /// Writes what a crash leaves into a real directory, in memory where the system has a place for it: thousands of
+    /// images would spend most of their time waiting for a disk.
+    pub fn materialised(&self, image: Image) -> TempDir {
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        self.lock().materialise(0, image, folder.path());
+        folder
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

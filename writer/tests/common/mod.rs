@@ -4,6 +4,8 @@
 
 pub mod fake_disk;
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use grainstore_format::{
@@ -91,10 +93,11 @@ pub fn assert_holds(path: &Path, expected: &[Sample]) {
 /// The raw payload, checked.
 pub fn payload(dataset: &Dataset, ordinal: u64) -> Vec<u8> {
     let location = dataset.locate(ordinal).unwrap();
-    let file = std::fs::read(dataset.segments()[location.segment].path()).unwrap();
-    let stored = &file[location.offset as usize..][..location.stored_len as usize];
+    let file = File::open(dataset.segments()[location.segment].path()).unwrap();
+    let mut stored = vec![0; location.stored_len as usize];
+    file.read_exact_at(&mut stored, location.offset).unwrap();
     let mut payload = Vec::new();
-    check_and_decode(&location, stored, &mut payload).unwrap();
+    check_and_decode(&location, &stored, &mut payload).unwrap();
     payload
 }
 
