@@ -3,6 +3,7 @@
 mod begin;
 
 use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -191,15 +192,13 @@ impl DatasetWriter {
         let compression = self.options.compression;
         let ready = std::mem::take(&mut self.prepared);
         let pool = Arc::clone(&self.pool);
-        let (placed, next) = std::thread::scope(|scope| {
-            let preparing = std::thread::Builder::new()
-                .spawn_scoped(scope, || pool.install(|| prepare(pending, compression)))
-                .map_err(|error| WriteError::Threads(error.to_string()));
-            let placed = ready.iter().try_for_each(|sample| self.place(sample));
-            (placed, preparing.map(std::thread::ScopedJoinHandle::join))
+        let mut next = Ok(Vec::new());
+        let placed = pool.in_place_scope(|scope| {
+            scope.spawn(|_| next = catch_unwind(AssertUnwindSafe(|| prepare(pending, compression))));
+            ready.iter().try_for_each(|sample| self.place(sample))
         });
         placed?;
-        self.prepared = next?.map_err(|_| WriteError::Threads("one that prepares samples panicked".into()))?;
+        self.prepared = next.map_err(|_| WriteError::Threads("one that prepares samples panicked".into()))?;
         Ok(())
     }
 

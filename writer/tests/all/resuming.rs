@@ -135,7 +135,7 @@ fn other_jobs_memory_and_overwriting_do_not_matter_and_everything_else_is_named(
     assert!(refused(options.clone(), &"x".repeat(1000)).contains("1000 bytes of CRC-32"));
     assert_eq!(files(&resumable(&target).unwrap()), before, "it stays as it is");
 
-    let jobs = std::num::NonZeroUsize::new(1);
+    let jobs = std::num::NonZeroUsize::new(3);
     let others = WriterOptions { jobs, memory_len: 1 << 20, overwrite: true, ..options };
     assert!(resume(&target, &others).1.is_some());
 }

@@ -5,6 +5,7 @@
 pub mod fake_disk;
 
 use std::fs::File;
+use std::num::NonZeroUsize;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -46,6 +47,8 @@ pub fn rich_options() -> WriterOptions {
         segment_size: 40_000,
         compression: Compression::Lz4,
         memory_len: 1 << 16,
+        // A harness makes thousands of writers; starting their threads would take most of its time.
+        jobs: NonZeroUsize::new(1),
         ..WriterOptions::with_metadata(Metadata { schema, user })
     }
 }
