@@ -22,7 +22,7 @@ pub(crate) enum OutputKind {
     Folder,
 }
 
-/// The output under construction, NAME.partial. Dropped before it is published, it is removed.
+/// The output under construction, NAME.partial. Dropped before it is renamed to `out`, it is removed.
 pub(crate) struct Partial {
     out: PathBuf,
     path: PathBuf,
@@ -30,7 +30,7 @@ pub(crate) struct Partial {
     /// The open file, so that the bytes go to the file that was created; `None` for a folder.
     file: Option<File>,
     made: (u64, u64),
-    is_published: bool,
+    is_renamed: bool,
 }
 
 /// Fails if `out` or its `.partial` exists, or their parent folder does not.
@@ -73,7 +73,7 @@ impl Partial {
             _ => ExportError::io("create it", &path)(error),
         })?;
         let metadata = fs::symlink_metadata(&path).map_err(ExportError::io("look at it", &path))?;
-        Ok(Self { out: out.to_path_buf(), path, kind, file, made: identity(&metadata), is_published: false })
+        Ok(Self { out: out.to_path_buf(), path, kind, file, made: identity(&metadata), is_renamed: false })
     }
 
     /// Returns the file to write to, the first time it is called; `None` for a folder.
@@ -87,7 +87,7 @@ impl Partial {
     }
 
     /// Renames it to its final name. Everything in it has been synced.
-    pub(crate) fn publish(mut self) -> Result<(), ExportError> {
+    pub(crate) fn rename_into_place(mut self) -> Result<(), ExportError> {
         if self.kind == OutputKind::Folder {
             sync_folder(&self.path)?;
         }
@@ -97,7 +97,7 @@ impl Partial {
             }
             _ => ExportError::io("give it its name", &self.path)(error),
         })?;
-        self.is_published = true;
+        self.is_renamed = true;
         sync_folder(directory_of(&self.out))
     }
 }
@@ -105,7 +105,7 @@ impl Partial {
 impl Drop for Partial {
     fn drop(&mut self) {
         let is_ours = || fs::symlink_metadata(&self.path).is_ok_and(|metadata| identity(&metadata) == self.made);
-        if self.is_published || !is_ours() {
+        if self.is_renamed || !is_ours() {
             return;
         }
         // The error that made the export fail is the one to report.

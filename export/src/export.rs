@@ -60,7 +60,7 @@ fn in_folder(job: &ExportJob<'_>, format: impl WholeFolder) -> Result<Vec<String
     let partial = Partial::create(job.out, OutputKind::Folder)?;
     let notes = format.write(job, partial.path())?;
     job.go_on()?;
-    partial.publish()?;
+    partial.rename_into_place()?;
     Ok(notes)
 }
 

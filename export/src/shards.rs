@@ -62,7 +62,7 @@ fn write_file(job: &ExportJob<'_>, format: &impl Sharded) -> Result<(), ExportEr
     let file = partial.take_file().ok_or_else(|| ExportError::bug("the output is not a file"))?;
     write_shard(job, format, (file, partial.path()), 0..job.selection.len())?;
     job.events.on_finish();
-    partial.publish()
+    partial.rename_into_place()
 }
 
 fn write_folder(job: &ExportJob<'_>, format: &impl Sharded, extension: &str) -> Result<(), ExportError> {
@@ -79,7 +79,7 @@ fn write_folder(job: &ExportJob<'_>, format: &impl Sharded, extension: &str) -> 
         Ok(())
     })?;
     job.events.on_finish();
-    partial.publish()
+    partial.rename_into_place()
 }
 
 fn write_shard(

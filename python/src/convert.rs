@@ -24,19 +24,19 @@ use crate::progress::{BackgroundJob, News, run};
 struct ConvertEvents<'a>(&'a BackgroundJob);
 
 impl ConvertEvents<'_> {
-    fn publish(&self, stage: &'static str, progress: Progress) {
+    fn report(&self, stage: &'static str, progress: Progress) {
         let Progress { samples, samples_total, bytes, source_bytes } = progress;
-        self.0.publish(News { stage, samples, samples_total, bytes, bytes_total: source_bytes });
+        self.0.report(News { stage, samples, samples_total, bytes, bytes_total: source_bytes });
     }
 }
 
 impl Events for ConvertEvents<'_> {
     fn on_scan(&self, progress: Progress) {
-        self.publish("scanning", progress);
+        self.report("scanning", progress);
     }
 
     fn on_progress(&self, progress: Progress) {
-        self.publish("packing", progress);
+        self.report("packing", progress);
     }
 
     fn on_finish(&self) {

@@ -19,7 +19,7 @@ impl Events for ExportEvents<'_> {
     fn on_progress(&self, progress: Progress) {
         let samples = progress.samples;
         let bytes = progress.payload_bytes;
-        self.0.publish(News { stage: "writing", samples, samples_total: Some(self.1), bytes, bytes_total: None });
+        self.0.report(News { stage: "writing", samples, samples_total: Some(self.1), bytes, bytes_total: None });
     }
 
     fn on_finish(&self) {

@@ -41,7 +41,7 @@ impl BackgroundJob {
     }
 
     /// Reports progress. A report that is not read in time is replaced by the next one.
-    pub(crate) fn publish(&self, news: News) {
+    pub(crate) fn report(&self, news: News) {
         if let Ok(mut place) = self.news.try_lock() {
             *place = Some(news);
         }

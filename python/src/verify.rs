@@ -30,7 +30,7 @@ pub(crate) fn verify<'py>(
         let checked = AtomicU64::new(0);
         let on_progress = |bytes: u64| {
             let bytes = checked.fetch_add(bytes, Ordering::Relaxed) + bytes;
-            job.publish(News { stage: "checking", samples: 0, samples_total: None, bytes, bytes_total: None });
+            job.report(News { stage: "checking", samples: 0, samples_total: None, bytes, bytes_total: None });
         };
         let on_damage = |damage| damages.lock().unwrap_or_else(PoisonError::into_inner).push(damage);
         Ok(grainstore_store::verify(&path, &options, &on_damage, &on_progress)?)

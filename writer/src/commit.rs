@@ -14,27 +14,28 @@ use crate::{DiskStorage, WriteError};
 
 const PARTIAL: &str = ".partial";
 
-/// `NAME.partial`, locked against other writers. Dropped before [`Workplace::publish`], it is removed unless it is
-/// kept.
-pub(crate) struct Workplace {
+/// `NAME.partial`, locked against other writers. Dropped before [`PartialDirectory::commit`], it is removed unless it
+/// is kept.
+pub(crate) struct PartialDirectory {
     storage: Arc<dyn Storage>,
     target: PathBuf,
     path: PathBuf,
     replace: bool,
-    kept: bool, // its contents are useful, or not ours to remove
+    is_kept: bool,     // its contents are useful, or not ours to remove
+    has_journal: bool, // of this writer, or possibly of an interrupted one
     _lock: Box<dyn DirectoryLock>,
 }
 
-impl Workplace {
+impl PartialDirectory {
     /// Creates `target.partial`, or takes over and empties one that an interrupted writer left.
     pub(crate) fn create(storage: &Arc<dyn Storage>, target: &Path, overwrite: bool) -> Result<Self, WriteError> {
-        let mut workplace = Self::take_over(storage, target, overwrite)?;
-        workplace.clear()?;
-        Ok(workplace)
+        let mut partial = Self::take_over(storage, target, overwrite)?;
+        partial.clear()?;
+        Ok(partial)
     }
 
     /// Creates `target.partial`, or takes over one that an interrupted writer left, with its contents. It is kept until
-    /// [`Workplace::clear`].
+    /// [`PartialDirectory::clear`].
     pub(crate) fn take_over(storage: &Arc<dyn Storage>, target: &Path, overwrite: bool) -> Result<Self, WriteError> {
         // Removes `/` or `/.` at the end, which `file_name` ignores and the operating system does not.
         let target = &target.components().collect::<PathBuf>();
@@ -52,13 +53,14 @@ impl Workplace {
         }
         let lock = lock(storage.as_ref(), &path)?;
         let storage = Arc::clone(storage);
-        Ok(Self { storage, target: target.to_owned(), path, replace, kept: true, _lock: lock })
+        Ok(Self { storage, target: target.to_owned(), path, replace, is_kept: true, has_journal: true, _lock: lock })
     }
 
     /// Removes everything in the directory, which is no longer kept.
     pub(crate) fn clear(&mut self) -> Result<(), WriteError> {
         self.clear_but(&[])?;
-        self.kept = false;
+        self.is_kept = false;
+        self.has_journal = false;
         Ok(())
     }
 
@@ -69,12 +71,13 @@ impl Workplace {
 
     /// Keeps the directory even if the writer fails: its journal lists the complete segments.
     pub(crate) fn keep(&mut self) {
-        self.kept = true;
+        self.is_kept = true;
+        self.has_journal = true;
     }
 
     /// Removes the directory when the writer is dropped.
     pub(crate) fn give_up(&mut self) {
-        self.kept = false;
+        self.is_kept = false;
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -84,7 +87,7 @@ impl Workplace {
     /// Writes the manifest, and renames the directory to its final name. After this the dataset exists.
     ///
     /// Returns the path of the replaced dataset if it could not be removed.
-    pub(crate) fn publish(mut self, manifest: &Manifest) -> Result<Option<PathBuf>, WriteError> {
+    pub(crate) fn commit(mut self, manifest: &Manifest) -> Result<Option<PathBuf>, WriteError> {
         write_manifest(&self.storage, &self.path, manifest)?;
         self.storage.sync_dir(&self.path).map_err(WriteError::io("sync", &self.path))?;
         let parent = parent_of(&self.target);
@@ -101,9 +104,9 @@ impl Workplace {
                 _ => WriteError::io("rename", &self.path)(error),
             })?;
         }
-        let journaled = std::mem::replace(&mut self.kept, true);
+        self.is_kept = true;
         self.storage.sync_dir(&parent).map_err(WriteError::io("sync", &parent))?;
-        if journaled {
+        if self.has_journal {
             self.remove_journal();
         }
         if !self.replace {
@@ -123,9 +126,9 @@ impl Workplace {
     }
 }
 
-impl Drop for Workplace {
+impl Drop for PartialDirectory {
     fn drop(&mut self) {
-        if !self.kept {
+        if !self.is_kept {
             // If this fails, too, the next writer of this name takes over the directory.
             let _ = remove_dataset(self.storage.as_ref(), &self.path);
         }
@@ -167,7 +170,7 @@ pub(crate) fn write_manifest(
     storage.sync_dir(directory).map_err(WriteError::io("sync", directory))?;
     let mut output = Output::create(storage, directory.join(Manifest::FILE_NAME))?;
     output.write(&manifest.encode()?)?;
-    output.publish()
+    output.rename_into_place()
 }
 
 fn partial_path(target: &Path) -> Result<PathBuf, WriteError> {

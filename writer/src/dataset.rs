@@ -39,7 +39,7 @@ pub struct Summary {
     pub stored_bytes: u64,
     /// The dataset's fingerprint.
     pub fingerprint: Fingerprint,
-    /// The path of the replaced dataset, if it could not be removed. The new dataset is published nevertheless.
+    /// The path of the replaced dataset, if it could not be removed. The new dataset is committed nevertheless.
     pub leftover: Option<PathBuf>,
 }
 
@@ -152,7 +152,7 @@ impl DatasetWriter {
             fingerprint: manifest.fingerprint(),
             leftover: None,
         };
-        summary.leftover = self.directory.publish(&manifest)?;
+        summary.leftover = self.directory.commit(&manifest)?;
         Ok(summary)
     }
 

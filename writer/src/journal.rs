@@ -2,7 +2,7 @@
 //! source that they were written with.
 //!
 //! It is written after each finished segment, through a temporary name, and trusted only as far as the files agree with
-//! it. Only the writer uses it: readers ignore it, and it is removed when the dataset is published. spec.md: WR-4,
+//! it. Only the writer uses it: readers ignore it, and it is removed when the dataset is committed. spec.md: WR-4,
 //! WR-5.
 
 use std::path::Path;
@@ -134,7 +134,7 @@ impl Journal {
         storage.sync_dir(directory).map_err(WriteError::io("sync", directory))?;
         let mut output = Output::create(storage, directory.join(JOURNAL_NAME))?;
         output.write(&self.encode(segments, samples)?)?;
-        output.publish()?;
+        output.rename_into_place()?;
         storage.sync_dir(directory).map_err(WriteError::io("sync", directory))?;
         self.safe_samples = samples;
         Ok(())

@@ -32,6 +32,6 @@ pub(crate) fn merge(
     let mut output = Output::create(storage, directory.join(&file))?;
     output.write(&Header { kind: FileKind::Index, geometry: spec.geometry }.encode())?;
     let emitted = emit(builder, &mut output)?;
-    output.publish()?;
+    output.rename_into_place()?;
     Ok(IndexRef { file, fingerprint: emitted.fingerprint })
 }

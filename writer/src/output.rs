@@ -9,9 +9,9 @@ use crate::storage::{Storage, StorageFile};
 const BUFFER_LEN: usize = 1 << 20;
 static ZEROS: [u8; 65536] = [0; 65536];
 
-/// An append-only file. Its final name exists only after [`Output::publish`].
+/// An append-only file. Its final name exists only after [`Output::rename_into_place`].
 pub(crate) struct Output {
-    published: bool,
+    renamed: bool,
     storage: Arc<dyn Storage>,
     file: Box<dyn StorageFile>,
     final_path: PathBuf,
@@ -27,7 +27,7 @@ impl Output {
         path.push(".tmp");
         let path = PathBuf::from(path);
         let file = storage.create(&path).map_err(WriteError::io("create", &path))?;
-        Ok(Self { published: false, storage: Arc::clone(storage), file, final_path, path, buffer: Vec::new(), len: 0 })
+        Ok(Self { renamed: false, storage: Arc::clone(storage), file, final_path, path, buffer: Vec::new(), len: 0 })
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -65,11 +65,11 @@ impl Output {
     }
 
     /// Syncs the file and renames it to its final name.
-    pub(crate) fn publish(mut self) -> Result<(), WriteError> {
+    pub(crate) fn rename_into_place(mut self) -> Result<(), WriteError> {
         self.flush()?;
         self.file.sync().map_err(WriteError::io("sync", &self.path))?;
         self.storage.rename(&self.path, &self.final_path).map_err(WriteError::io("rename", &self.path))?;
-        self.published = true;
+        self.renamed = true;
         Ok(())
     }
 
@@ -88,7 +88,7 @@ impl Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if !self.published {
+        if !self.renamed {
             // If this fails, too, there is nothing more to do.
             let _ = self.storage.remove_file(&self.path);
         }

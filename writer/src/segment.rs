@@ -84,7 +84,7 @@ impl SegmentWriter {
     pub(crate) fn finish(mut self) -> Result<Emitted, WriteError> {
         self.index.end_segment(self.data_end)?;
         let emitted = emit(self.index, &mut self.output)?;
-        self.output.publish()?;
+        self.output.rename_into_place()?;
         Ok(emitted)
     }
 

@@ -1,4 +1,4 @@
-//! The directory that a writer writes to, and the step that publishes its files: a new directory, or that of an
+//! The directory that a writer writes to, and the step that commits its files: a new directory, or that of an
 //! existing dataset.
 
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use grainstore_format::{Manifest, SegmentRef};
 
 use crate::WriteError;
-use crate::commit::Workplace;
+use crate::commit::PartialDirectory;
 use crate::extension::Extension;
 
 pub(crate) enum TargetDirectory {
-    New(Workplace),
+    New(PartialDirectory),
     Existing(Extension),
 }
 
@@ -18,7 +18,7 @@ impl TargetDirectory {
     /// The directory.
     pub(crate) fn path(&self) -> &Path {
         match self {
-            Self::New(workplace) => workplace.path(),
+            Self::New(partial) => partial.path(),
             Self::Existing(extension) => extension.path(),
         }
     }
@@ -48,22 +48,22 @@ impl TargetDirectory {
 
     /// Keeps the finished segments even if the writer fails.
     pub(crate) fn keep(&mut self) {
-        if let Self::New(workplace) = self {
-            workplace.keep();
+        if let Self::New(partial) = self {
+            partial.keep();
         }
     }
 
     /// Removes the finished segments when the writer is dropped.
     pub(crate) fn give_up(&mut self) {
-        if let Self::New(workplace) = self {
-            workplace.give_up();
+        if let Self::New(partial) = self {
+            partial.give_up();
         }
     }
 
     /// Commits. Returns the path of the replaced dataset if it could not be removed.
-    pub(crate) fn publish(self, manifest: &Manifest) -> Result<Option<PathBuf>, WriteError> {
+    pub(crate) fn commit(self, manifest: &Manifest) -> Result<Option<PathBuf>, WriteError> {
         match self {
-            Self::New(workplace) => workplace.publish(manifest),
+            Self::New(partial) => partial.commit(manifest),
             Self::Existing(extension) => extension.commit(manifest).map(|()| None),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use grainstore_format::Schema;
 
 use super::DatasetWriter;
-use crate::commit::Workplace;
+use crate::commit::PartialDirectory;
 use crate::existing::check_segments;
 use crate::extension::Extension;
 use crate::index::IndexSpec;
@@ -84,24 +84,24 @@ impl DatasetWriter {
     ) -> Result<(Self, Option<ResumePoint>), WriteError> {
         let mut journal = Journal::new(&options, stamp)?;
         let pool = start_pool(&options)?;
-        let mut workplace = Workplace::take_over(&storage, target, options.overwrite)?;
-        let path = workplace.path().join(JOURNAL_NAME);
+        let mut partial = PartialDirectory::take_over(&storage, target, options.overwrite)?;
+        let path = partial.path().join(JOURNAL_NAME);
         let mut segments = Vec::new();
         let mut point = None;
         if storage.kind(&path).map_err(WriteError::io("look at", &path))?.is_some() {
-            let taken_up = journal.take_up(storage.as_ref(), workplace.path())?;
+            let taken_up = journal.take_up(storage.as_ref(), partial.path())?;
             segments = taken_up.0;
             point = Some(taken_up.1).filter(|point| point.samples > 0);
         }
         if point.is_some() {
             let names = segments.iter().map(|segment| segment.name.as_str());
-            workplace.clear_but(&names.chain([JOURNAL_NAME]).collect::<Vec<_>>())?;
+            partial.clear_but(&names.chain([JOURNAL_NAME]).collect::<Vec<_>>())?;
         } else {
-            workplace.clear()?;
+            partial.clear()?;
             journal.forget();
         }
         let spec = IndexSpec::of(&options);
-        let mut writer = Self::assemble(storage, options, spec, pool, TargetDirectory::New(workplace));
+        let mut writer = Self::assemble(storage, options, spec, pool, TargetDirectory::New(partial));
         writer.finished = point.as_ref().map_or(0, |point| point.samples);
         writer.taken = writer.finished;
         writer.segments = segments;
@@ -156,9 +156,9 @@ impl DatasetWriter {
     ) -> Result<Self, WriteError> {
         let pool = start_pool(&options)?;
         options.metadata.encode()?; // invalid metadata is refused before anything is written
-        let workplace = Workplace::create(&storage, target, options.overwrite)?;
+        let partial = PartialDirectory::create(&storage, target, options.overwrite)?;
         let spec = IndexSpec::of(&options);
-        Ok(Self { journal, ..Self::assemble(storage, options, spec, pool, TargetDirectory::New(workplace)) })
+        Ok(Self { journal, ..Self::assemble(storage, options, spec, pool, TargetDirectory::New(partial)) })
     }
 
     fn assemble(

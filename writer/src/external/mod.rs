@@ -5,7 +5,7 @@
 //! train-1.tar  -- samples -->  ExternalSegment 1  -->  00001.idx --+-->  index-*.idx, manifest.json
 //! ...                          in threads of the caller            |
 //! ```
-//! The caller reads the files, and gives the location and the checksum of each sample. The dataset is published like a
+//! The caller reads the files, and gives the location and the checksum of each sample. The dataset is committed like a
 //! native one. spec.md: EXT-1 to EXT-3, FIL-3, MAN-4, section 10.
 
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use grainstore_format::{IndexRef, MAX_SEGMENTS, Manifest, SegmentRef};
 
-use crate::commit::Workplace;
+use crate::commit::PartialDirectory;
 use crate::emit::Emitted;
 use crate::index::IndexSpec;
 use crate::merge::merge;
@@ -49,7 +49,7 @@ struct Shared {
     /// The properties of the segments' own indexes, with a share of the memory.
     segment_spec: IndexSpec,
     storage: Arc<dyn Storage>,
-    workplace: Workplace,
+    directory: PartialDirectory,
 }
 
 impl ExternalWriter {
@@ -70,10 +70,10 @@ impl ExternalWriter {
         options.metadata.encode()?; // invalid metadata is refused before anything is written
         let share = spec.memory_len / jobs(&options);
         let segment_spec = IndexSpec { memory_len: share, ..spec.clone() };
-        let workplace = Workplace::create(&storage, target, options.overwrite)?;
+        let directory = PartialDirectory::create(&storage, target, options.overwrite)?;
         let begun = Mutex::default();
         let failed = AtomicBool::new(false);
-        Ok(Self { shared: Arc::new(Shared { begun, failed, spec, segment_spec, storage, workplace }) })
+        Ok(Self { shared: Arc::new(Shared { begun, failed, spec, segment_spec, storage, directory }) })
     }
 
     /// Begins segment `number` of the dataset, counted from 0. The numbers of segments that are dropped or have no
@@ -113,7 +113,7 @@ impl ExternalWriter {
             fingerprint: manifest.fingerprint(),
             leftover: None,
         };
-        summary.leftover = shared.workplace.publish(&manifest)?;
+        summary.leftover = shared.directory.commit(&manifest)?;
         Ok(summary)
     }
 }
@@ -164,7 +164,7 @@ impl Shared {
         if segments.len() == 1 {
             return Ok(unmerged);
         }
-        let directory = self.workplace.path();
+        let directory = self.directory.path();
         let paths = segments.iter().map(|segment| directory.join(segment.index().file));
         let index: IndexRef = merge(&self.storage, directory, paths, &self.spec, unmerged.fingerprint())?;
         Ok(Manifest::new(index, refs, &[])?)

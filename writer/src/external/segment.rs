@@ -51,7 +51,7 @@ impl Drop for Begun {
 
 impl ExternalSegment {
     pub(super) fn new(number: usize, shared: Arc<Shared>) -> Self {
-        let spill_path = shared.workplace.path().join(index_name(number) + ".spill.tmp");
+        let spill_path = shared.directory.path().join(index_name(number) + ".spill.tmp");
         let index = IndexBuilder::new(shared.segment_spec.clone(), &shared.storage, spill_path);
         Self { index, data_end: 0, begun: Begun { number, shared, is_written: false } }
     }
@@ -116,10 +116,10 @@ impl Written {
 
 fn write(shared: &Shared, mut index: IndexBuilder, data_end: u64, name: &str) -> Result<Emitted, WriteError> {
     index.end_segment(data_end)?;
-    let mut output = Output::create(&shared.storage, shared.workplace.path().join(name))?;
+    let mut output = Output::create(&shared.storage, shared.directory.path().join(name))?;
     output.write(&Header { kind: FileKind::Index, geometry: index.spec.geometry }.encode())?;
     let emitted = emit(index, &mut output)?;
-    output.publish()?;
+    output.rename_into_place()?;
     Ok(emitted)
 }
 

@@ -44,7 +44,7 @@ fn whole(samples: &[Sample]) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// The dataset under the final name is one of `allowed`, except a journal that was not removed.
-fn published(disk: &FakeDisk, allowed: &[&BTreeMap<String, Vec<u8>>], place: &str) -> bool {
+fn committed(disk: &FakeDisk, allowed: &[&BTreeMap<String, Vec<u8>>], place: &str) -> bool {
     let Some(mut files) = disk.files(&target()) else { return false };
     files.remove("progress.json");
     assert!(allowed.contains(&&files), "{place}: it holds {:?}", files.keys());
@@ -71,16 +71,16 @@ fn sweep(
         for image in Image::ALL {
             let place = format!("{trouble:?} at operation {at}, {image:?}");
             let crashed = disk.after(image);
-            let exists = published(&crashed, &allowed, &place);
+            let exists = committed(&crashed, &allowed, &place);
             assert!(exists || old.is_none(), "{place}: the old dataset is gone");
-            assert!(!completed || published(&crashed, &[&new], &place), "{place}: done, and a crash would lose it");
+            assert!(!completed || committed(&crashed, &[&new], &place), "{place}: done, and a crash would lose it");
             then(&crashed);
             if exists && old.is_none() {
                 continue;
             }
             let found = go_on(&crashed, samples, old.is_some());
             spared += found.unwrap_or_else(|error| panic!("{place}: the next writer fails: {error}"));
-            assert!(published(&crashed, &[&new], &place));
+            assert!(committed(&crashed, &[&new], &place));
             assert!(crashed.files(Path::new("set.grain.partial")).is_none(), "{place}: something is left over");
         }
         if completed {
