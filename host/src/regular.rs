@@ -48,8 +48,9 @@ pub fn open_regular(path: &Path) -> io::Result<(File, u64)> {
 /// # Errors
 /// If it cannot be read, or its length has changed.
 pub fn read_whole(file: File, len: u64) -> io::Result<Vec<u8>> {
+    let room = usize::try_from(len).map_err(io::Error::other)?;
     let mut payload = Vec::new();
-    payload.try_reserve_exact(grainstore_format::to_usize(len))?;
+    payload.try_reserve_exact(room)?;
     // One byte more than there should be shows a file that has grown.
     file.take(len + 1).read_to_end(&mut payload)?;
     let found = payload.len() as u64;
