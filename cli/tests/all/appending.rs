@@ -15,23 +15,23 @@ fn place() -> Place {
     for (name, first, count) in [("a.tar", 0, 100), ("b.tar", 100, 50), ("c.tar", 150, 50)] {
         place.export("tar", name, numbered(200, 300).skip(first).take(count));
     }
-    place.done("convert a.tar d");
+    place.run_ok("convert a.tar d");
     place
 }
 
 #[test]
 fn added_samples_follow_the_existing_ones_as_a_generation() {
     let place = place();
-    let before = place.done("ls d").stdout;
-    assert_eq!(place.done("append b.tar d").stdout, "d: 50 samples added, 1 segment, 15.0 kB\n");
+    let before = place.run_ok("ls d").stdout;
+    assert_eq!(place.run_ok("append b.tar d").stdout, "d: 50 samples added, 1 segment, 15.0 kB\n");
     assert_eq!(place.json("append c.tar d")["samples"], 50);
-    assert!(place.done("ls d").stdout.starts_with(&before));
-    let document: Value = serde_json::from_str(&place.done("inspect d --json").stdout).unwrap();
+    assert!(place.run_ok("ls d").stdout.starts_with(&before));
+    let document: Value = serde_json::from_str(&place.run_ok("inspect d --json").stdout).unwrap();
     assert_eq!((&document["samples"], &document["segments"]), (&200.into(), &3.into()));
-    assert!(place.done("inspect d").stdout.contains("  generations  3"), "{document}");
-    place.done("verify d");
+    assert!(place.run_ok("inspect d").stdout.contains("  generations  3"), "{document}");
+    place.run_ok("verify d");
     for (key, payload) in numbered(200, 300) {
-        place.done(&format!("get d {key} -o out"));
+        place.run_ok(&format!("get d {key} -o out"));
         assert_eq!(place.read("out"), payload, "{key}");
         fs::remove_file(place.path("out")).unwrap();
     }
@@ -41,13 +41,13 @@ fn added_samples_follow_the_existing_ones_as_a_generation() {
 fn a_state_of_the_older_generation_resumes_in_it() {
     let place = place();
     let epoch = "epoch d --print-ordinals --quiet --batch-size 10 --state state";
-    let first = ordinals(&place.done(&format!("{epoch} --limit-seconds 0")).stdout);
-    place.done("append b.tar d");
-    let rest = ordinals(&place.done(epoch).stdout);
+    let first = ordinals(&place.run_ok(&format!("{epoch} --limit-seconds 0")).stdout);
+    place.run_ok("append b.tar d");
+    let rest = ordinals(&place.run_ok(epoch).stdout);
     assert!(!first.is_empty() && first.len() < 100, "{} came before", first.len());
     let all: BTreeSet<u64> = first.iter().chain(&rest).copied().collect();
     assert_eq!((first.len() + rest.len(), all), (100, (0..100).collect()));
-    assert_eq!(ordinals(&place.done("epoch d --print-ordinals --quiet").stdout).len(), 150);
+    assert_eq!(ordinals(&place.run_ok("epoch d --print-ordinals --quiet").stdout).len(), 150);
 }
 
 #[test]
@@ -67,11 +67,11 @@ fn whatever_fails_leaves_the_dataset_as_it_was() {
         ("short.tar", "\nhint: --skip-bad continues without what cannot be read, and lists it\n"),
         ("nothing.tar", "nothing.tar: there is no such file or folder"),
     ] {
-        let refused = place.refused(&format!("append {source} d"));
+        let refused = place.error_of(&format!("append {source} d"));
         assert!(refused.contains(message), "{source}: {refused}");
         assert!(place.files("d") == before, "{source}");
     }
-    assert!(place.refused("append b.tar none").contains("none: nothing can be added to it: it does not exist"));
+    assert!(place.error_of("append b.tar none").contains("none: nothing can be added to it: it does not exist"));
     assert_eq!(place.names(), ["a.tar", "b.tar", "c.tar", "d", "keyless", "other.tar", "short.tar"]);
 }
 
@@ -81,7 +81,7 @@ fn new_classes_are_numbered_behind_the_old_ones() {
     for name in ["one/bee/1.jpg", "one/cat/1.jpg", "two/ant/2.jpg", "two/cat/2.jpg"] {
         place.put(name, name);
     }
-    place.done("convert one d");
-    place.done("append two d");
+    place.run_ok("convert one d");
+    place.run_ok("append two d");
     assert_eq!(place.rows("d"), ["ant/2.jpg\t13\t2", "bee/1.jpg\t13\t0", "cat/1.jpg\t13\t1", "cat/2.jpg\t13\t1"]);
 }

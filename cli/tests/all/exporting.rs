@@ -10,7 +10,7 @@ use grainstore_writer::{Sample, WriterOptions};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::common::place::{Place, SmallDisk, ended, numbered, until_there};
+use crate::common::place::{Place, SmallDisk, numbered, until_there, wait};
 use crate::common::{Fixture, Run, finish, grainstore};
 
 fn export(fixture: &Fixture, out: &Path, flags: &[&str]) -> Run {
@@ -75,7 +75,7 @@ fn a_full_disk_is_reported_and_everything_written_is_removed() {
 /// An export of 20,000 files that has begun and is far from done.
 fn begun(place: &Place) -> Child {
     place.dataset("d", numbered(20_000, 10));
-    let mut child = place.started("export d out --to folder", Stdio::null());
+    let mut child = place.spawn("export d out --to folder", Stdio::null());
     until_there(&place.path("out.partial"), &mut child);
     child
 }
@@ -85,7 +85,7 @@ fn ctrl_c_leaves_nothing() {
     let place = Place::new();
     let child = begun(&place);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let run = ended(child);
+    let run = wait(child);
     assert_eq!((run.status, run.stdout.as_str(), run.stderr.as_str()), (130, "", "grainstore: interrupted\n"));
     assert_eq!(place.names(), ["d"]);
 }
@@ -97,7 +97,7 @@ fn a_killed_export_leaves_its_partial_only_which_the_next_one_names() {
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
     assert_eq!(place.names(), ["d", "out.partial"]);
-    let refused = place.refused("export d out --to tar");
+    let refused = place.error_of("export d out --to tar");
     assert!(refused.contains("out.partial: already exists: if a killed export left it"), "{refused}");
     assert_eq!(place.names(), ["d", "out.partial"]);
 }
@@ -109,10 +109,10 @@ fn an_older_generation_and_a_part_without_what_was_taken_down_can_be_exported() 
         place.put(&format!("one/{class}/{number}.jpg"), class);
         place.put(&format!("two/{class}/{}.jpg", number + 2), class);
     }
-    place.done("convert one d");
-    place.done("append two d");
+    place.run_ok("convert one d");
+    place.run_ok("append two d");
     let exported = |flags: &str| {
-        place.done(&format!("export d out --to folder {flags}"));
+        place.run_ok(&format!("export d out --to folder {flags}"));
         let names: Vec<_> = place.files("out").into_keys().map(|path| path.to_str().unwrap().to_owned()).collect();
         fs::remove_dir_all(place.path("out")).unwrap();
         names
@@ -120,10 +120,10 @@ fn an_older_generation_and_a_part_without_what_was_taken_down_can_be_exported() 
     assert_eq!(exported("--generation 0"), ["cat/1.jpg", "dog/2.jpg"]);
     assert_eq!(exported("--subset label!=0"), ["attributes.jsonl", "dog/2.jpg", "dog/4.jpg"]);
     assert_eq!(exported(""), ["cat/1.jpg", "cat/3.jpg", "dog/2.jpg", "dog/4.jpg"]);
-    assert!(place.refused("export d out --to tar --generation 2").contains("generation"));
-    let nothing = place.refused("export d out --to tar --subset label==7");
+    assert!(place.error_of("export d out --to tar --generation 2").contains("generation"));
+    let nothing = place.error_of("export d out --to tar --subset label==7");
     assert!(nothing.contains("no sample is in the subset label == 7; nothing was written\nhint: "), "{nothing}");
-    let packed = place.refused("export d out.tar.gz --to tar");
+    let packed = place.error_of("export d out.tar.gz --to tar");
     assert!(packed.contains("out.tar.gz: its name ends in .gz, but the output is not compressed"), "{packed}");
     assert_eq!(place.names(), ["d", "one", "two"]);
 }

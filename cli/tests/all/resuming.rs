@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::common::place::{Place, SmallDisk, ended, gzip, numbered, records, until_there};
+use crate::common::place::{Place, SmallDisk, gzip, numbered, records, until_there, wait};
 
 /// 60 segments of 64 KiB, each of which takes a while to be durable.
 const COUNT: u64 = 120;
@@ -18,7 +18,7 @@ const LEN: usize = 30_000;
 
 /// Kills a conversion once it has finished a segment, the first one being 0, and is far from done.
 fn kill_behind(place: &Place, line: &str, segment: u64) {
-    let mut child = place.started(line, Stdio::null());
+    let mut child = place.spawn(line, Stdio::null());
     until_there(&place.path(&format!("d.partial/{segment:05}.seg")), &mut child);
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9), "it ended before it was killed");
@@ -28,7 +28,7 @@ fn kill_behind(place: &Place, line: &str, segment: u64) {
 fn check_killed_conversions(place: &Place, source: &str) {
     for order in ["shuffled", "source"] {
         let line = format!("convert {source} --segment-size 64K --order {order}");
-        place.done(&format!("{line} expected"));
+        place.run_ok(&format!("{line} expected"));
         kill_behind(place, &format!("{line} d"), 1);
         assert!(!place.path("d").exists());
         kill_behind(place, &format!("{line} d --resume"), 25);
@@ -75,7 +75,7 @@ fn a_killed_conversion_of_tfrecord_resumes_to_the_same_bytes() {
 
 /// A conversion of a stream that has come so far that segments are finished, and waits for more of it.
 fn waiting(place: &Place, line: &str, stream: &[u8]) -> (std::process::Child, std::process::ChildStdin) {
-    let mut child = place.started(line, Stdio::piped());
+    let mut child = place.spawn(line, Stdio::piped());
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(stream).unwrap();
     until_there(&place.path("d.partial/00004.seg"), &mut child);
@@ -93,13 +93,13 @@ fn ctrl_c_ends_a_conversion_of_a_silent_stream_and_leaves_nothing() {
     let stream = records(numbered(STREAM_COUNT, 100));
     let (child, stdin) = waiting(&place, STREAM_LINE, &stream[..stream.len() / 10 * 9]);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let run = ended(child);
+    let run = wait(child);
     drop(stdin);
     assert_eq!((run.status, run.stdout.as_str()), (130, ""));
     assert_eq!(run.stderr, "grainstore: interrupted\n");
     assert_eq!(place.names(), [""; 0]);
 
-    let refused = place.fed(&format!("{STREAM_LINE} --resume"), &stream);
+    let refused = place.run_with_stdin(&format!("{STREAM_LINE} --resume"), &stream);
     assert_eq!(refused.status, 2);
     assert!(
         refused.stderr.contains("-: a stream is read once, so a conversion of it cannot be resumed"),
@@ -111,12 +111,12 @@ fn ctrl_c_ends_a_conversion_of_a_silent_stream_and_leaves_nothing() {
 #[test]
 fn ctrl_c_before_the_first_segment_leaves_nothing() {
     let place = Place::new();
-    let mut child = place.started(STREAM_LINE, Stdio::piped());
+    let mut child = place.spawn(STREAM_LINE, Stdio::piped());
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(&records(numbered(5_000, 100))).unwrap();
     until_there(&place.path("d.partial"), &mut child);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let run = ended(child);
+    let run = wait(child);
     drop(stdin);
     assert_eq!((run.status, run.stderr.as_str()), (130, "grainstore: interrupted\n"));
     assert_eq!(place.names(), [""; 0]);
@@ -126,12 +126,12 @@ fn ctrl_c_before_the_first_segment_leaves_nothing() {
 fn ctrl_c_while_a_silent_stream_is_looked_at_ends_it() {
     let place = Place::new();
     place.export("tar", "a.tar", numbered(1, 8 << 20));
-    let mut child = place.started("convert - d", Stdio::piped());
+    let mut child = place.spawn("convert - d", Stdio::piped());
     // More than a pipe holds: what has been taken has been looked at.
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(&place.read("a.tar")[..4 << 20]).unwrap();
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let run = ended(child);
+    let run = wait(child);
     drop(stdin);
     assert_eq!((run.status, run.stderr.as_str()), (130, "grainstore: interrupted\n"));
     assert_eq!(place.names(), ["a.tar"]);
@@ -153,19 +153,19 @@ fn other_options_and_other_data_are_refused_by_what_differs() {
         ("--compress lz4", "compression: it was started with none, now lz4"),
         ("--seed 1", "hash seed: it was started with "),
     ] {
-        let printed = place.refused(&format!("{line} --resume {flags}"));
+        let printed = place.error_of(&format!("{line} --resume {flags}"));
         assert!(printed.contains(message), "{flags}: {printed}");
         assert!(printed.ends_with("--restart discards it and starts over\n"), "{printed}");
     }
-    let segments = place.refused("convert a.tar d --segment-size 128K --resume");
+    let segments = place.error_of("convert a.tar d --segment-size 128K --resume");
     assert!(segments.contains("segment size: it was started with 65536, now 131072"), "{segments}");
     let tar = File::options().write(true).open(place.path("a.tar")).unwrap();
     tar.set_modified(SystemTime::UNIX_EPOCH).unwrap();
-    let touched = place.refused(&format!("{line} --resume"));
+    let touched = place.error_of(&format!("{line} --resume"));
     assert!(touched.contains("it was started with \"source: tar, names and lengths and times "), "{touched}");
     assert!(place.files("d.partial") == before, "it stays as it is");
 
-    let neither = place.refused(line);
+    let neither = place.error_of(line);
     assert!(
         neither.contains(
             "d.partial: segments that an interrupted conversion finished are here\nhint: the same command with --resume"
@@ -183,7 +183,7 @@ fn to_resume_what_was_never_begun_begins_it() {
     let place = Place::new();
     place.export("tar", "a.tar", numbered(3, 10));
     assert_eq!(place.json("convert a.tar d --resume")["samples"], 3);
-    let there = place.refused("convert a.tar d --resume");
+    let there = place.error_of("convert a.tar d --resume");
     assert_eq!(
         there,
         "grainstore: d: already exists\nhint: --overwrite replaces it, once the new dataset is complete\n"
@@ -196,7 +196,7 @@ fn a_full_disk_keeps_what_is_done_and_the_conversion_resumes_when_there_is_room(
     place.export("tar", "a.tar", numbered(COUNT, LEN));
     let Some(disk) = SmallDisk::mount(place.path("disk")) else { return };
     let line = "convert a.tar --segment-size 64K";
-    let message = place.refused(&format!("{line} disk/d"));
+    let message = place.error_of(&format!("{line} disk/d"));
     assert!(message.contains("No space left on device"), "{message}");
     assert!(
         message.contains(
@@ -206,7 +206,7 @@ fn a_full_disk_keeps_what_is_done_and_the_conversion_resumes_when_there_is_room(
     );
     disk.grow();
     assert!(place.json(&format!("{line} disk/d --resume"))["resumed_samples"].as_u64().unwrap() > 0);
-    place.done(&format!("{line} expected"));
+    place.run_ok(&format!("{line} expected"));
     assert!(place.files("disk/d") == place.files("expected"));
 }
 
@@ -218,7 +218,7 @@ fn what_stopped_at_a_bad_sample_resumes_without_it() {
     // In the middle of the last member: behind it come two blocks of zeros.
     place.put("a.tar", &whole[..whole.len() - 1024 - 500]);
     let line = "convert a.tar d --order source --segment-size 256K";
-    let refused = place.refused(line);
+    let refused = place.error_of(line);
     assert!(refused.contains("but the archive ends at byte "), "{refused}");
     assert!(refused.contains("\nhint: --resume --skip-bad continues without "), "{refused}");
     assert!(place.path("d.partial/00000.seg").exists());

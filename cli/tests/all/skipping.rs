@@ -8,12 +8,12 @@ use crate::common::place::{Place, numbered, records};
 /// Checks the refusal, the skipping as text and as JSON, and the remaining samples.
 fn check_skipped(place: &Place, source: &str, samples: u64, skipped: &[(&str, &str)]) {
     let (path, why) = skipped[0];
-    let refused = place.refused(&format!("convert {source} d"));
+    let refused = place.error_of(&format!("convert {source} d"));
     let expected =
         format!("grainstore: {path}: {why}\nhint: --skip-bad continues without what cannot be read, and lists it\n");
     assert_eq!(refused, expected);
     assert!(!place.path("d").exists() && !place.path("d.partial").exists());
-    let run = place.done(&format!("convert {source} d --skip-bad"));
+    let run = place.run_ok(&format!("convert {source} d --skip-bad"));
     assert!(run.stdout.ends_with(&format!(", {} skipped\n", skipped.len())), "{run:?}");
     for (path, why) in skipped {
         assert!(run.stderr.contains(&format!("grainstore: skipped {path}: {why}\n")), "{run:?}");
@@ -65,7 +65,7 @@ fn where_nothing_can_be_read_there_is_no_dataset() {
     place.put("photos/1", "x");
     std::fs::remove_file(place.path("photos/1")).unwrap();
     std::os::unix::fs::symlink("nowhere", place.path("photos/1")).unwrap();
-    let message = place.refused("convert photos d --skip-bad");
+    let message = place.error_of("convert photos d --skip-bad");
     assert!(message.contains("photos"), "{message}");
     assert_eq!(place.names(), ["photos"]);
 }
@@ -76,16 +76,16 @@ fn keys_that_are_there_twice_are_refused_or_the_first_or_the_last_is_kept() {
     for (name, content) in [("a.tar", "first"), ("b.tar", "last!")] {
         place.export("tar", name, numbered(3, 1).map(|(key, _)| (key, content.into())));
     }
-    let refused = place.refused("convert a.tar b.tar d --order source");
+    let refused = place.error_of("convert a.tar b.tar d --order source");
     let hint = "\nhint: --on-duplicate first keeps the first sample of a key, last the last one\n";
     assert!(refused.starts_with("grainstore: duplicate key \"s0000") && refused.ends_with(hint), "{refused}");
     for kept in ["first", "last"] {
-        let run = place.done(&format!("convert a.tar b.tar {kept} --on-duplicate {kept}"));
+        let run = place.run_ok(&format!("convert a.tar b.tar {kept} --on-duplicate {kept}"));
         assert!(run.stderr.contains("grainstore: skipped because another sample has the same key: 3\n"), "{run:?}");
         assert_eq!(place.rows(kept), ["s00000\t5", "s00001\t5", "s00002\t5"]);
-        assert_eq!(place.done(&format!("get {kept} s00001")).stdout.trim_end_matches('!'), kept);
+        assert_eq!(place.run_ok(&format!("get {kept} s00001")).stdout.trim_end_matches('!'), kept);
     }
     assert_eq!(place.json("convert a.tar b.tar d --on-duplicate first")["duplicates"], 3);
-    let stream = place.fed("convert --from stream - s --on-duplicate first", &records(numbered(3, 1)));
+    let stream = place.run_with_stdin("convert --from stream - s --on-duplicate first", &records(numbered(3, 1)));
     assert!(stream.stderr.contains("-: a stream is read once, and finding duplicate keys"), "{stream:?}");
 }

@@ -28,7 +28,7 @@ fn every_format_is_known_by_its_content_whatever_the_file_is_called() {
         let found = (&document["source"], &document["samples"], &document["order"]);
         assert_eq!(found, (&kind.into(), &samples.into(), &order.into()), "{fixture}");
         assert_eq!((&document["skipped_samples"], &document["warnings"]), (&[(); 0].into(), &[(); 0].into()));
-        place.done("verify d");
+        place.run_ok("verify d");
         assert!(place.rows("d")[0].starts_with(row), "{fixture}: {:?}", place.rows("d"));
     }
 }
@@ -37,12 +37,12 @@ fn every_format_is_known_by_its_content_whatever_the_file_is_called() {
 fn samples_come_out_as_they_went_in() {
     let place = Place::new();
     place.fixture("tar/webdataset.tar", "a.tar");
-    place.done("convert a.tar d");
-    assert_eq!(place.done("get d d/s000 --field txt").stdout, "caption é 0");
+    place.run_ok("convert a.tar d");
+    assert_eq!(place.run_ok("get d d/s000 --field txt").stdout, "caption é 0");
     for format in ["tar", "tfrecord", "lmdb", "parquet", "folder"] {
         let samples = || numbered(20, 1000).map(|(key, _)| (key.clone(), key.repeat(50).into_bytes()));
         place.export(format, format, samples());
-        place.done(&format!("convert {format} {format}.grain"));
+        place.run_ok(&format!("convert {format} {format}.grain"));
         for (key, payload) in samples() {
             let found = place.run(&format!("get {format}.grain {key}"));
             assert_eq!(found.stdout.into_bytes(), payload, "{format}: {:?}", place.rows(&format!("{format}.grain")));
@@ -64,13 +64,13 @@ fn patterns_ranges_and_folders_stand_for_shards() {
         assert_eq!(place.json(&format!("convert {named} d{number}"))["samples"], 16, "{named}");
         assert!(place.files("d0") == place.files(&format!("d{number}")), "{named}");
     }
-    let run = place.done("convert shards d");
+    let run = place.run_ok("convert shards d");
     let warning = "grainstore: files among the shards that are not TFRecord are NOT packed: README.md\n";
     assert!(run.stderr.contains(warning), "{run:?}");
     assert!(place.files("d0") == place.files("d"));
-    let missing = place.refused("convert shards/t-{00..04} e");
+    let missing = place.error_of("convert shards/t-{00..04} e");
     assert_eq!(missing, "grainstore: shards/t-04: there is no such file; shards/t-{00..04} names it\n");
-    assert!(place.refused("convert u-* e").contains("u-*: there is no such file or folder, and nothing matches it"));
+    assert!(place.error_of("convert u-* e").contains("u-*: there is no such file or folder, and nothing matches it"));
 }
 
 #[test]
@@ -79,12 +79,12 @@ fn standard_input_is_a_tar_compressed_or_not_or_records() {
     place.fixture("tar/webdataset.tar", "a.tar");
     let tar = place.read("a.tar");
     for (number, bytes) in [tar.clone(), gzip(&tar)].into_iter().enumerate() {
-        let run = place.fed(&format!("convert - d{number} --json"), &bytes);
+        let run = place.run_with_stdin(&format!("convert - d{number} --json"), &bytes);
         let document: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
         assert_eq!((&document["source"], &document["samples"]), (&"tar stream".into(), &3.into()), "{run:?}");
     }
     assert!(place.files("d0") == place.files("d1"));
-    let run = place.fed("convert --from stream - s --json", &records(numbered(7, 10)));
+    let run = place.run_with_stdin("convert --from stream - s --json", &records(numbered(7, 10)));
     assert!(run.stdout.contains("\"source\": \"stream of records\",\n  \"samples\": 7,"), "{run:?}");
 
     for (line, bytes, message) in [
@@ -103,7 +103,7 @@ fn standard_input_is_a_tar_compressed_or_not_or_records() {
             "-: it cannot be adopted: a stream has no file to refer to\nhint: `grainstore convert` packs it",
         ),
     ] {
-        let run = place.fed(line, bytes);
+        let run = place.run_with_stdin(line, bytes);
         assert_eq!((run.status, run.stdout.as_str()), (2, ""), "{line}");
         assert!(run.stderr.contains(message), "{line}: {run:?}");
     }
@@ -119,9 +119,9 @@ fn a_table_gives_files_labels_and_several_folders_are_splits() {
     let document = place.json("convert photos d --labels labels.csv");
     assert_eq!((&document["attributes"], &document["fields"][1]), (&["label"].into(), &"caption".into()));
     assert_eq!(place.rows("d"), ["a.jpg\t17\t3", "b.jpg\t18\t4"]);
-    place.done("convert train val roots");
+    place.run_ok("convert train val roots");
     assert_eq!(place.rows("roots"), ["train/cat/1.jpg\t15\t0\t0", "val/cat/2.jpg\t13\t0\t1"]);
-    let refused = place.refused("convert photos e --labels nothing.csv");
+    let refused = place.error_of("convert photos e --labels nothing.csv");
     assert!(refused.contains("nothing.csv"), "{refused}");
 }
 
@@ -144,7 +144,7 @@ fn maps_raw_records_databases_and_values_are_taken_as_the_flags_say() {
         ("convert named x", "holds no values itself, only named databases (train, val)\nhint: --database chooses one"),
         ("convert named --database test x", "named: has no named database \"test\""),
     ] {
-        let refused = place.refused(line);
+        let refused = place.error_of(line);
         assert!(refused.contains(message), "{line}: {refused}");
     }
 }
@@ -175,7 +175,7 @@ fn flags_that_mean_nothing_for_the_source_are_refused() {
         ("convert a.tar --from folder x", "a.tar: not a folder\nhint: SRC is a folder of plain files\n"),
         ("convert a.tar", "two paths are needed, what to take and the dataset: SRC... DST\n"),
     ] {
-        let refused = place.refused(line);
+        let refused = place.error_of(line);
         assert!(refused.contains(message), "{line}: {refused}");
     }
     assert_eq!(place.names(), ["a.tar", "photos"]);
@@ -188,10 +188,10 @@ fn data_of_two_kinds_are_refused_by_both_names_and_a_dataset_is_no_source() {
     place.fixture("parquet/all.parquet", "mixed/b");
     let message = "mixed/b: it is Parquet, but mixed/a is tar: name data of one kind\nhint: --from names the format\n";
     for line in ["convert mixed/a mixed/b x", "convert mixed x"] {
-        assert_eq!(place.refused(line), format!("grainstore: {message}"), "{line}");
+        assert_eq!(place.error_of(line), format!("grainstore: {message}"), "{line}");
     }
     assert_eq!(place.json("convert mixed x --from tar")["samples"], 3);
-    let again = place.refused("convert x y");
+    let again = place.error_of("convert x y");
     assert!(
         again.contains("x: it is a grainstore dataset, which need not be converted\nhint: `grainstore export`"),
         "{again}"

@@ -34,14 +34,14 @@ impl Terminal {
     }
 
     /// A run that fails and names what is wrong, escaped.
-    fn refused(&self, line: &str) {
+    fn assert_refused(&self, line: &str) {
         let run = self.run(line);
         assert_eq!(run.status, 2, "{line}: {run:?}");
         assert!(run.stderr.contains(r"\u{1b}[31m"), "{line} names nothing: {run:?}");
     }
 
     /// A run that succeeds.
-    fn done(&self, line: &str) -> Run {
+    fn run_ok(&self, line: &str) -> Run {
         let run = self.run(line);
         assert_eq!(run.status, 0, "{line}: {run:?}");
         run
@@ -57,7 +57,7 @@ impl Terminal {
     }
 
     /// A dataset of one sample with [`NAME`] as its key.
-    fn wild_key(&self, name: &str) {
+    fn dataset_with_escape_key(&self, name: &str) {
         let path = self.place.path(&named(name));
         let mut writer = grainstore_writer::DatasetWriter::create(&path, WriterOptions::default()).unwrap();
         writer.write(Sample::new(NAME, vec![b'x'; 5000])).unwrap();
@@ -83,17 +83,17 @@ fn assert_plain(line: &str, run: &Run) {
 fn sources_that_cannot_be_read() {
     let terminal = Terminal::new();
     let place = &terminal.place;
-    terminal.refused("convert N d"); // no such file
-    terminal.refused("convert N/N d");
-    terminal.refused("convert N.csv d --from list");
+    terminal.assert_refused("convert N d"); // no such file
+    terminal.assert_refused("convert N/N d");
+    terminal.assert_refused("convert N.csv d --from list");
     fs::create_dir(place.path(NAME)).unwrap();
-    terminal.refused("convert N d"); // an empty folder
+    terminal.assert_refused("convert N d"); // an empty folder
     terminal.put("N/good", "1");
     symlink("nowhere", place.path(&named("N/Nlink"))).unwrap();
-    terminal.refused("convert N d");
-    let run = terminal.done("convert N d --skip-bad");
+    terminal.assert_refused("convert N d");
+    let run = terminal.run_ok("convert N d --skip-bad");
     assert!(run.stderr.contains(r"\u{1b}[31m"), "{run:?}");
-    terminal.done("convert N e --skip-bad --json");
+    terminal.run_ok("convert N e --skip-bad --json");
     mknodat(CWD, place.path(&named("N/Npipe")), FileType::Fifo, Mode::RUSR, 0).unwrap();
     terminal.run("convert N f");
     terminal.run("convert N g --skip-bad");
@@ -105,9 +105,9 @@ fn sources_that_cannot_be_read() {
         terminal.run(&format!("adopt Nbad i --from {format}"));
         assert!(!place.path("h").exists(), "{format}");
     }
-    terminal.refused("convert Nbad N h");
-    terminal.refused("adopt Nmissing i");
-    terminal.refused("append Nmissing d");
+    terminal.assert_refused("convert Nbad N h");
+    terminal.assert_refused("adopt Nmissing i");
+    terminal.assert_refused("append Nmissing d");
 }
 
 #[test]
@@ -116,15 +116,15 @@ fn damaged_archives_and_strange_members() {
     terminal.place.fixture("tar/webdataset.tar", "whole");
     let whole = terminal.place.read("whole");
     terminal.put("N.tar", &whole[..3000]);
-    terminal.refused("convert N.tar d");
-    terminal.done("convert N.tar d --skip-bad");
-    terminal.refused("adopt N.tar e");
+    terminal.assert_refused("convert N.tar d");
+    terminal.run_ok("convert N.tar d --skip-bad");
+    terminal.assert_refused("adopt N.tar e");
     terminal.place.fixture("tfrecord/features.tfrecord", "records");
     let mut records = terminal.place.read("records");
     records[200] = b'X';
     terminal.put("N.tfrecord", &records[..700]);
-    terminal.refused("convert N.tfrecord f");
-    terminal.done("convert N.tfrecord f --skip-bad");
+    terminal.assert_refused("convert N.tfrecord f");
+    terminal.run_ok("convert N.tfrecord f --skip-bad");
     terminal.place.fixture("parquet/all.parquet", "columns");
     let columns = terminal.place.read("columns");
     terminal.put("N.parquet", &columns[..columns.len() / 2]);
@@ -137,16 +137,16 @@ fn damaged_archives_and_strange_members() {
     terminal.put("N.mdb", &terminal.place.read("lmdb")[..8192]);
     terminal.run("convert N.mdb i");
     // Members of a tar and keys of a stream, with the name in them; twice, so that they are duplicates.
-    terminal.wild_key("wild");
-    terminal.done("export wild Nwild.tar --to tar");
+    terminal.dataset_with_escape_key("wild");
+    terminal.run_ok("export wild Nwild.tar --to tar");
     terminal.run("convert Nwild.tar Nwild.tar k");
     terminal.run("adopt Nwild.tar Nwild.tar k");
-    terminal.done("convert Nwild.tar k");
+    terminal.run_ok("convert Nwild.tar k");
     terminal.run("append k Nwild.tar");
-    terminal.done("ls k");
+    terminal.run_ok("ls k");
     let stream = records_of(&[NAME, NAME]);
     terminal.put("N.stream", stream);
-    terminal.refused("convert N.stream l --from stream");
+    terminal.assert_refused("convert N.stream l --from stream");
     terminal.run("convert N.stream l --from stream --on-duplicate last");
 }
 
@@ -158,7 +158,7 @@ fn records_of(keys: &[&str]) -> Vec<u8> {
 fn lists_that_name_files() {
     let terminal = Terminal::new();
     terminal.put("list.csv", named("path,offset,length\nN,0,1\n"));
-    terminal.refused("adopt list.csv d --from list");
+    terminal.assert_refused("adopt list.csv d --from list");
     for list in [
         "path,Ncolumn\nx,Nvalue\ny\n",
         "path,offset,length\nx,N,1\n",
@@ -195,14 +195,14 @@ fn folders_whose_names_are_classes() {
     terminal.put("Nlabels.csv", named("N,label\nx"));
     terminal.run("convert source d --labels Nlabels.csv");
     terminal.run("convert source d --labels Nmissing.csv");
-    terminal.done("convert source d");
-    terminal.done("convert source N.grain");
+    terminal.run_ok("convert source d");
+    terminal.run_ok("convert source N.grain");
     for line in ["inspect N.grain", "ls N.grain", "plan N.grain", "epoch N.grain", "verify N.grain"] {
-        terminal.done(line);
+        terminal.run_ok(line);
     }
     terminal.run("inspect d");
     terminal.run("plan d");
-    terminal.done("get N.grain Na/Nfile");
+    terminal.run_ok("get N.grain Na/Nfile");
     terminal.run("export N.grain Nout --to folder");
     terminal.run("export N.grain Nout --to folder");
 }
@@ -272,7 +272,7 @@ fn datasets_and_what_is_asked_of_them() {
 #[test]
 fn damaged_datasets() {
     let terminal = Terminal::new();
-    terminal.wild_key("N");
+    terminal.dataset_with_escape_key("N");
     flip_byte(&terminal.place.path(&named("N/00000.seg")), 5000);
     let run = terminal.run("verify N");
     assert_eq!(run.status, 1, "{run:?}");
@@ -308,7 +308,7 @@ fn damaged_datasets() {
 fn adopted_files_that_changed() {
     let terminal = Terminal::new();
     terminal.place.export("tar", &named("N.tar"), numbered(20, 700));
-    terminal.done("adopt N.tar N");
+    terminal.run_ok("adopt N.tar N");
     for line in ["inspect N", "verify N", "epoch N", "ls N", "get N s00001 -o out"] {
         terminal.run(line);
     }
@@ -332,7 +332,7 @@ fn adopted_files_that_changed() {
 fn what_an_interrupted_conversion_left() {
     let terminal = Terminal::new();
     terminal.dataset("d");
-    terminal.done("export d N.tar --to tar");
+    terminal.run_ok("export d N.tar --to tar");
     for left in ["N", "N.partial"] {
         terminal.put(&format!("{left}/Nforeign"), "x");
         for line in ["convert N.tar N", "convert N.tar N --overwrite", "convert N.tar N --restart", "adopt N.tar N"] {
@@ -340,9 +340,9 @@ fn what_an_interrupted_conversion_left() {
         }
     }
     terminal.put("Nfile.partial", "x");
-    terminal.refused("convert N.tar Nfile");
-    terminal.refused("export d Nfile --to tar");
+    terminal.assert_refused("convert N.tar Nfile");
+    terminal.assert_refused("export d Nfile --to tar");
     terminal.put("Njournal.partial/progress.json", named("{\"N\": 1}"));
-    terminal.refused("convert N.tar Njournal");
+    terminal.assert_refused("convert N.tar Njournal");
     terminal.run("convert N.tar missing/N");
 }

@@ -56,7 +56,7 @@ impl Place {
     /// These samples in files of another format: "tar", "tfrecord", "lmdb", "folder".
     pub fn export(&self, format: &str, name: &str, samples: impl IntoIterator<Item = (String, Vec<u8>)>) {
         self.dataset("exported.grain", samples);
-        self.done(&format!("export exported.grain {name} --to {format}"));
+        self.run_ok(&format!("export exported.grain {name} --to {format}"));
         fs::remove_dir_all(self.path("exported.grain")).unwrap();
     }
 
@@ -72,14 +72,14 @@ impl Place {
     }
 
     /// A run that succeeds.
-    pub fn done(&self, line: &str) -> Run {
+    pub fn run_ok(&self, line: &str) -> Run {
         let run = self.run(line);
         assert_eq!(run.status, 0, "{line}: {run:?}");
         run
     }
 
     /// A run that fails with status 2: its messages.
-    pub fn refused(&self, line: &str) -> String {
+    pub fn error_of(&self, line: &str) -> String {
         let run = self.run(line);
         assert_eq!((run.status, run.stdout.as_str()), (2, ""), "{line}: {run:?}");
         run.stderr
@@ -87,24 +87,24 @@ impl Place {
 
     /// The document of a run that succeeds and prints nothing else.
     pub fn json(&self, line: &str) -> Value {
-        let run = self.done(&format!("{line} --json"));
+        let run = self.run_ok(&format!("{line} --json"));
         assert_eq!(run.stderr, "", "{line}");
         serde_json::from_str(&run.stdout).unwrap()
     }
 
     /// A run with these bytes on standard input.
-    pub fn fed(&self, line: &str, bytes: &[u8]) -> Run {
-        let mut child = self.started(line, Stdio::piped());
+    pub fn run_with_stdin(&self, line: &str, bytes: &[u8]) -> Run {
+        let mut child = self.spawn(line, Stdio::piped());
         let mut stdin = child.stdin.take().unwrap();
         thread::scope(|scope| {
             // The command may refuse before it has read all.
             scope.spawn(move || drop(stdin.write_all(bytes)));
-            ended(child)
+            wait(child)
         })
     }
 
-    /// A run that is not waited for.
-    pub fn started(&self, line: &str, stdin: Stdio) -> Child {
+    /// Starts a run.
+    pub fn spawn(&self, line: &str, stdin: Stdio) -> Child {
         self.command(line).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
@@ -135,7 +135,7 @@ impl Place {
 
     /// The rows of `ls`, sorted, without their ordinals.
     pub fn rows(&self, dataset: &str) -> Vec<String> {
-        let listing = self.done(&format!("ls {dataset}")).stdout;
+        let listing = self.run_ok(&format!("ls {dataset}")).stdout;
         let mut rows: Vec<_> = listing.lines().map(|line| line.split_once('\t').unwrap().1.to_owned()).collect();
         rows.sort();
         rows
@@ -143,7 +143,7 @@ impl Place {
 }
 
 /// Waits for a run.
-pub fn ended(child: Child) -> Run {
+pub fn wait(child: Child) -> Run {
     let output = child.wait_with_output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Run { status: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
