@@ -13,11 +13,21 @@ const CHUNK_SIZE: u64 = 4096;
 /// Samples of a plan: every position is computed three times, once slowly.
 const MAX_SAMPLES: u64 = 1000;
 
+// The order, in the two low bits of an input's first byte.
+pub(crate) const CHUNKED: u8 = 0;
+pub(crate) const FULL: u8 = 1;
+pub(crate) const ALSO_CHUNKED: u8 = 2;
+pub(crate) const SEQUENTIAL: u8 = 3;
+
 /// PLN-2 to PLN-5, PLN-7: seeds, order and lanes, then the chunks of a dataset.
 pub fn plan(data: &[u8]) {
     let mut input = Input(data);
     check_default_lanes(&mut Input(data));
-    let order = [Order::Chunked, Order::Full, Order::Chunked, Order::Sequential][usize::from(input.byte() % 4)];
+    let order = match input.byte() % 4 {
+        FULL => Order::Full,
+        SEQUENTIAL => Order::Sequential,
+        _ => Order::Chunked,
+    };
     let (lanes, start) = (u64::from(input.u16()), u64::from(input.u16()));
     let (seed, epoch, fingerprint) = (input.u64(), u64::from(input.byte()), u64::from(input.u32()));
     let chunks = chunks(&mut input);

@@ -5,7 +5,7 @@ use grainstore_format::{
     push_key,
 };
 
-use crate::open;
+use crate::{open, order};
 
 /// A file of a corpus.
 pub struct Seed {
@@ -33,7 +33,7 @@ pub fn seeds() -> Vec<Seed> {
         ("payload", payloads()),
         ("plan", plans()),
         ("subset_expression", expressions()),
-        ("open", opens()),
+        ("open", open::changed_datasets()),
     ];
     let all = lists
         .into_iter()
@@ -138,17 +138,18 @@ fn payloads() -> Named {
 }
 
 fn plans() -> Named {
-    let seed = |order: u8, lanes: u16, start: u16, chunks: &[u8]| {
-        let numbers = [&7_u64.to_le_bytes()[..], &[1], &5_u32.to_le_bytes()].concat();
-        [&[order][..], &lanes.to_le_bytes(), &start.to_le_bytes(), &numbers, chunks].concat()
+    let seed = |order_byte: u8, lanes: u16, start: u16, chunks: &[u8]| {
+        let (seed, epoch, fingerprint) = (7_u64, 1_u8, 5_u32);
+        let numbers = [&seed.to_le_bytes()[..], &[epoch], &fingerprint.to_le_bytes()].concat();
+        [&[order_byte][..], &lanes.to_le_bytes(), &start.to_le_bytes(), &numbers, chunks].concat()
     };
     let chunks = [3, 9, 2, 0, 0, 0, 4, 255, 1, 170, 40, 3];
     vec![
-        ("chunked".into(), seed(0, 3, 5, &chunks)),
-        ("full".into(), seed(1, 0, 5, &chunks)),
-        ("sequential".into(), seed(3, 0, 0, &chunks)),
-        ("many_lanes".into(), seed(2, 50, 49, &chunks)),
-        ("no_samples".into(), seed(2, 1, 0, &[0, 0])),
+        ("chunked".into(), seed(order::CHUNKED, 3, 5, &chunks)),
+        ("full".into(), seed(order::FULL, 0, 5, &chunks)),
+        ("sequential".into(), seed(order::SEQUENTIAL, 0, 0, &chunks)),
+        ("many_lanes".into(), seed(order::ALSO_CHUNKED, 50, 49, &chunks)),
+        ("no_samples".into(), seed(order::ALSO_CHUNKED, 1, 0, &[0, 0])),
     ]
 }
 
@@ -162,31 +163,4 @@ fn expressions() -> Named {
         ("missing", "half < 3 and width > 2000"),
     ];
     seeds.into_iter().map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec())).collect()
-}
-
-/// Every fixture as it is, then each kind of change at each level.
-fn opens() -> Named {
-    let mut seeds: Named = (0..4).map(|fixture| (format!("whole_{fixture}"), vec![fixture])).collect();
-    for (name, file, place, at, value) in [
-        ("header_byte", 0, 1 << 3 | 4, 21_u16, &[3][..]),
-        ("footer_word", 0, 2 << 3 | 2, 20, &[1, 0, 0, 0]),
-        ("directory_number", 0, 3 << 3 | 3, 8, &[255, 255, 0, 0, 0, 0, 0, 0]),
-        ("data_byte", 0, 4 << 3 | 4, 1000, &[1]),
-        ("entry_length", 0, 6 << 3 | 1, 24, &[9, 0]),
-        ("entry_offset", 0, 6 << 3 | 2, 32, &[0, 0, 1, 0]),
-        // The last sample, moved a little: it ends past the data, or begins inside the one before.
-        ("last_entry_bit_0", 0, 6 << 3 | 4, 17 * 16, &[1]),
-        ("last_entry_bit_1", 0, 6 << 3 | 4, 17 * 16, &[2]),
-        ("key_byte", 0, 10 << 3 | 4, 3, &[1]),
-        ("cut", 0, 7, 0, &[1]),
-        ("grown", 1, 7, 0, &[5]),
-        ("last_file", 3, 4, 70, &[1]),
-    ] {
-        for (level, repair) in ["nothing", "index", "samples"].iter().enumerate() {
-            let first = (level as u8) << 2 | u8::from(file > 0);
-            let bytes = [&[first, file, place][..], &at.to_le_bytes(), value].concat();
-            seeds.push((format!("{name}_{repair}"), bytes));
-        }
-    }
-    seeds
 }

@@ -1,4 +1,4 @@
-//! Makes checksums right again, so that a change reaches the checks behind them.
+//! Makes checksums right again, so that a change reaches the checks that follow them.
 
 use std::ops::Range;
 
@@ -22,13 +22,16 @@ pub(super) enum Repair {
     Samples,
 }
 
-pub(super) fn repair(level: Repair, fixture: &Fixture, files: &mut [Vec<u8>]) {
-    if level == Repair::Nothing {
+/// The repairs by their number in an input.
+pub(super) const REPAIRS: [Repair; 3] = [Repair::Nothing, Repair::Index, Repair::Samples];
+
+pub(super) fn repair(repaired: Repair, fixture: &Fixture, files: &mut [Vec<u8>]) {
+    if repaired == Repair::Nothing {
         return;
     }
     for number in 0..files.len() {
         let mut bytes = std::mem::take(&mut files[number]);
-        if level == Repair::Samples {
+        if repaired == Repair::Samples {
             repair_entries(fixture, files, number, &mut bytes);
         }
         match fixture.files[number].role {
