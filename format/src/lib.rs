@@ -42,7 +42,7 @@ mod splitmix;
 mod text;
 
 pub use bitmap::{Bitmap, BitmapBuilder};
-pub use checksums::{ChecksumBuilder, ChecksumList, PIECE_LEN};
+pub use checksums::{CHECKSUM_PAGE_LEN, ChecksumBuilder, ChecksumList};
 pub use choice::{UnknownName, choice_of};
 pub use chunks::{ChunkList, width_of_count};
 pub use directory::{Directory, DirectoryCounts};

@@ -1,6 +1,6 @@
 //! A section of the index: its kind, and its record in the directory. spec.md: sections 5 and 6.
 
-use crate::checksums::PIECE_LEN;
+use crate::checksums::CHECKSUM_PAGE_LEN;
 use crate::{BLOCK_LEN, round_up};
 
 /// The largest number of sections of an index; 1024 attributes and 1024 fields need fewer.
@@ -116,9 +116,9 @@ pub struct SectionRecord {
 }
 
 impl SectionRecord {
-    /// Pieces of 64 KiB, each with a checksum.
-    pub fn piece_count(&self) -> u64 {
-        self.len.div_ceil(PIECE_LEN)
+    /// Checksum pages of 64 KiB, each with a checksum.
+    pub fn page_count(&self) -> u64 {
+        self.len.div_ceil(CHECKSUM_PAGE_LEN)
     }
 
     /// Where the list of checksums starts in the file.
@@ -128,7 +128,7 @@ impl SectionRecord {
 
     /// Bytes that the section and its checksums take. spec.md: DIR-4.
     pub fn storage_len(&self) -> u64 {
-        round_up(self.len, 4) + 4 * self.piece_count()
+        round_up(self.len, 4) + 4 * self.page_count()
     }
 
     /// Where the next section, or the directory, starts. spec.md: DIR-4.

@@ -68,7 +68,7 @@ fn check_directory(bytes: &[u8]) {
     for section in directory.sections() {
         assert_eq!(section.offset, offset, "{}", section.label());
         assert_eq!(directory.section(section.kind, section.item), Some(section));
-        assert!(section.checksums_offset() + 4 * section.piece_count() <= section.next_offset());
+        assert!(section.checksums_offset() + 4 * section.page_count() <= section.next_offset());
         offset = section.next_offset();
     }
     assert_eq!(offset, directory_offset);

@@ -63,8 +63,8 @@ impl<'a> EntrySlice<'a> {
 pub(crate) struct EntryTotals {
     pub(crate) stored_bytes: u64,
     pub(crate) payload_bytes: u64,
-    pub(crate) long: u64,
-    pub(crate) lz4: u64,
+    pub(crate) long_count: u64,
+    pub(crate) lz4_count: u64,
 }
 
 impl EntryTotals {
@@ -72,14 +72,14 @@ impl EntryTotals {
         Self {
             stored_bytes: self.stored_bytes.saturating_add(other.stored_bytes),
             payload_bytes: self.payload_bytes.saturating_add(other.payload_bytes),
-            long: self.long + other.long,
-            lz4: self.lz4 + other.lz4,
+            long_count: self.long_count + other.long_count,
+            lz4_count: self.lz4_count + other.lz4_count,
         }
     }
 }
 
 /// Called for every broken rule, with the ordinal and what is wrong.
-pub(crate) type Wrong<'w> = dyn FnMut(u64, Arguments<'_>) + 'w;
+pub(crate) type ReportBrokenRule<'r> = dyn FnMut(u64, Arguments<'_>) + 'r;
 
 /// The smallest offset of a sample. spec.md: ENT-2.
 pub(crate) fn min_offset(external: bool) -> u64 {
@@ -102,24 +102,24 @@ pub(crate) fn raw_len_fits(stored_len: u64, raw_len: u64) -> bool {
 
 impl EntryRules<'_> {
     /// Checks the samples of a slice, and adds them up.
-    pub(crate) fn check(&self, slice: EntrySlice<'_>, wrong: &mut Wrong<'_>) -> EntryTotals {
+    pub(crate) fn check(&self, slice: EntrySlice<'_>, report: &mut ReportBrokenRule<'_>) -> EntryTotals {
         let mut totals = EntryTotals::default();
         let mut rest = slice;
         while !rest.entries.is_empty() {
             let segment = self.table.segment_of(rest.first);
             let left = to_usize(self.table.ordinals(segment).end.saturating_sub(rest.first));
             let (of_segment, later) = rest.split_at(left.max(1));
-            totals = totals.plus(self.check_segment(&of_segment, segment, wrong));
+            totals = totals.plus(self.check_segment(&of_segment, segment, report));
             rest = later;
         }
         totals
     }
 
     /// Checks samples of one segment.
-    fn check_segment(&self, slice: &EntrySlice<'_>, segment: usize, wrong: &mut Wrong<'_>) -> EntryTotals {
+    fn check_segment(&self, slice: &EntrySlice<'_>, segment: usize, report: &mut ReportBrokenRule<'_>) -> EntryTotals {
         let mut check = SegmentCheck::new(self, segment);
         if let Some(before) = slice.before.filter(|_| slice.first > check.ordinals.start) {
-            // A long sample that is missing in its table is reported itself: it hides nothing behind it.
+            // A long sample that is missing in its table is reported separately; here its length counts as 0.
             let len = stored_len(&before, slice.first - 1, self.long).unwrap_or(0);
             check.end = before.offset().saturating_add(len);
         }
@@ -127,12 +127,12 @@ impl EntryRules<'_> {
         match slice.raw_len {
             None => {
                 for (ordinal, entry) in entries {
-                    check.check(ordinal, entry, 0, wrong);
+                    check.check(ordinal, entry, 0, report);
                 }
             }
             Some(raw_len) => {
                 for ((ordinal, entry), raw_len) in entries.zip(raw_len) {
-                    check.check(ordinal, entry, u64::from(u32::from_le_bytes(*raw_len)), wrong);
+                    check.check(ordinal, entry, u64::from(u32::from_le_bytes(*raw_len)), report);
                 }
             }
         }
@@ -173,12 +173,12 @@ impl<'a> SegmentCheck<'a> {
     }
 
     #[inline]
-    fn check(&mut self, ordinal: u64, entry: &Entry, raw_len: u64, wrong: &mut Wrong<'_>) {
+    fn check(&mut self, ordinal: u64, entry: &Entry, raw_len: u64, report: &mut ReportBrokenRule<'_>) {
         match entry.stored_len() {
             StoredLen::Here(len) if self.is_plainly_right(ordinal, entry, u64::from(len), raw_len) => {
                 self.count(entry, u64::from(len), raw_len);
             }
-            _ => self.check_each_rule(ordinal, entry, raw_len, wrong),
+            _ => self.check_each_rule(ordinal, entry, raw_len, report),
         }
     }
 
@@ -204,38 +204,38 @@ impl<'a> SegmentCheck<'a> {
         self.totals.stored_bytes = self.totals.stored_bytes.saturating_add(len);
         self.totals.payload_bytes =
             self.totals.payload_bytes.saturating_add(if entry.is_lz4() { raw_len } else { len });
-        self.totals.lz4 += u64::from(entry.is_lz4());
+        self.totals.lz4_count += u64::from(entry.is_lz4());
     }
 
     #[inline(never)]
-    fn check_each_rule(&mut self, ordinal: u64, entry: &Entry, raw_len: u64, wrong: &mut Wrong<'_>) {
+    fn check_each_rule(&mut self, ordinal: u64, entry: &Entry, raw_len: u64, report: &mut ReportBrokenRule<'_>) {
         let offset = entry.offset();
         let len = match entry.stored_len() {
             StoredLen::Here(len) => u64::from(len),
-            StoredLen::Long => self.long_len(ordinal, entry, wrong),
+            StoredLen::Long => self.long_len(ordinal, entry, report),
         };
         let end = offset.saturating_add(len);
         if entry.segment() as usize != self.segment {
             let expected = self.segment;
-            wrong(ordinal, format_args!("its entry has segment {}, it is in segment {expected}", entry.segment()));
+            report(ordinal, format_args!("its entry has segment {}, it is in segment {expected}", entry.segment()));
         }
         if offset < self.end {
-            wrong(ordinal, format_args!("it starts at {offset}, the previous sample ends at {}", self.end));
+            report(ordinal, format_args!("it starts at {offset}, the previous sample ends at {}", self.end));
         }
         if end > self.data_end {
-            wrong(ordinal, format_args!("it ends at {end}, the segment's data ends at {}", self.data_end));
+            report(ordinal, format_args!("it ends at {end}, the segment's data ends at {}", self.data_end));
         } else {
-            self.check_owner(ordinal, offset, len, wrong);
+            self.check_owner(ordinal, offset, len, report);
         }
         let lz4 = entry.is_lz4();
         if lz4 && !raw_len_fits(len, raw_len) {
-            wrong(ordinal, format_args!("{len} bytes of LZ4 cannot hold {raw_len} raw bytes"));
+            report(ordinal, format_args!("{len} bytes of LZ4 cannot hold {raw_len} raw bytes"));
         }
         if !lz4 && raw_len != 0 {
-            wrong(ordinal, format_args!("it is stored raw, but has the raw length {raw_len}"));
+            report(ordinal, format_args!("it is stored raw, but has the raw length {raw_len}"));
         }
         if ordinal + 1 == self.ordinals.end && end != self.data_end {
-            wrong(
+            report(
                 ordinal,
                 format_args!("it is the last of its segment and ends at {end}, the data ends at {}", self.data_end),
             );
@@ -244,19 +244,19 @@ impl<'a> SegmentCheck<'a> {
     }
 
     #[cold]
-    fn long_len(&mut self, ordinal: u64, entry: &Entry, wrong: &mut Wrong<'_>) -> u64 {
-        self.totals.long += 1;
+    fn long_len(&mut self, ordinal: u64, entry: &Entry, report: &mut ReportBrokenRule<'_>) -> u64 {
+        self.totals.long_count += 1;
         if entry.is_lz4() {
-            wrong(ordinal, format_args!("it is both long and LZ4"));
+            report(ordinal, format_args!("it is both long and LZ4"));
         }
         self.rules.long.stored_len(ordinal).unwrap_or_else(|| {
-            wrong(ordinal, format_args!("it is long, but missing in the table of long samples"));
+            report(ordinal, format_args!("it is long, but missing in the table of long samples"));
             0
         })
     }
 
     #[inline]
-    fn check_owner(&mut self, ordinal: u64, offset: u64, len: u64, wrong: &mut Wrong<'_>) {
+    fn check_owner(&mut self, ordinal: u64, offset: u64, len: u64, report: &mut ReportBrokenRule<'_>) {
         let owner = self.rules.chunk_size.owner(offset, len);
         if owner != self.chunk {
             self.chunk = owner;
@@ -264,12 +264,12 @@ impl<'a> SegmentCheck<'a> {
         }
         if !self.owned.contains(&ordinal) {
             let owned = &self.owned;
-            wrong(ordinal, format_args!("it belongs to chunk {owner}, which owns {}..{}", owned.start, owned.end));
+            report(ordinal, format_args!("it belongs to chunk {owner}, which owns {}..{}", owned.start, owned.end));
         } else if ordinal + 1 == self.owned.end {
             let crosses = self.rules.chunk_size.crosses_out_of(owner, offset, len);
             if crosses != self.rules.chunks.edge(self.first_chunk + owner) {
                 let not = if crosses { "" } else { "not " };
-                wrong(ordinal, format_args!("it does {not}cross the end of chunk {owner}, the edge list disagrees"));
+                report(ordinal, format_args!("it does {not}cross the end of chunk {owner}, the edge list disagrees"));
             }
         }
     }

@@ -207,7 +207,7 @@ fn entry_slice<'a>(
 pub(crate) fn read_chunks(index: &Index) -> Result<ChunkList, StoreError> {
     let all = |kind| {
         let len = index.record(kind, 0).map_or(0, |record| record.len);
-        index.peek(kind, 0, 0..len)
+        index.read_uncached(kind, 0, 0..len)
     };
     let counts = all(SectionKind::Chunks)?;
     let edges = all(SectionKind::Edges)?;
@@ -218,14 +218,14 @@ pub(crate) fn read_chunks(index: &Index) -> Result<ChunkList, StoreError> {
 pub(crate) fn check_totals(index: &Index, long: &LongTable, totals: EntryTotals) -> Result<(), StoreError> {
     let counts = index.frame.directory.counts();
     let wrong = |what, detail| Err(index.damaged(what, detail));
-    if totals.long != long.len() {
-        let detail = format!("{} records, but {} entries are long", long.len(), totals.long);
+    if totals.long_count != long.len() {
+        let detail = format!("{} records, but {} entries are long", long.len(), totals.long_count);
         return wrong("table of long samples", detail);
     }
-    if (totals.lz4 > 0) != index.record(SectionKind::RawLen, 0).is_some() {
+    if (totals.lz4_count > 0) != index.record(SectionKind::RawLen, 0).is_some() {
         return wrong(
             "directory",
-            format!("{} samples are LZ4, the presence of section raw_len disagrees", totals.lz4),
+            format!("{} samples are LZ4, the presence of section raw_len disagrees", totals.lz4_count),
         );
     }
     if (totals.stored_bytes, totals.payload_bytes) != (counts.stored_bytes, counts.payload_bytes) {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use grainstore_format::{
-    AttributeValue, ChecksumList, Directory, Entry, Fingerprint, Footer, FormatError, LongTable, Metadata, PIECE_LEN,
-    SectionKind, SectionRecord, StoredLen, split_key, to_usize,
+    AttributeValue, CHECKSUM_PAGE_LEN, ChecksumList, Directory, Entry, Fingerprint, Footer, FormatError, LongTable,
+    Metadata, SectionKind, SectionRecord, StoredLen, split_key, to_usize,
 };
 
 use crate::WriteError;
@@ -40,11 +40,11 @@ struct SectionStreams {
     fields: Vec<(SectionStream, SectionStream, Option<SectionStream>)>,
 }
 
-/// A section that is read from start to end, in pieces that are each checked.
+/// A section that is read from start to end, in pages that are each checked.
 struct SectionStream {
     record: SectionRecord,
     checksums: ChecksumList,
-    next_piece: u64,
+    next_page: u64,
     buffer: Vec<u8>,
     at: usize,
 }
@@ -233,10 +233,10 @@ impl SectionStreams {
 
 impl SectionStream {
     fn open(file: &dyn StorageFile, record: &SectionRecord) -> Result<Self, RowError> {
-        let mut list = vec![0; to_usize(4 * record.piece_count())];
+        let mut list = vec![0; to_usize(4 * record.page_count())];
         file.read_exact_at(&mut list, record.checksums_offset())?;
         let checksums = ChecksumList::decode(list, record.checksums_crc)?;
-        Ok(Self { record: *record, checksums, next_piece: 0, buffer: Vec::new(), at: 0 })
+        Ok(Self { record: *record, checksums, next_page: 0, buffer: Vec::new(), at: 0 })
     }
 
     /// The next `len` bytes of the section.
@@ -248,20 +248,20 @@ impl SectionStream {
         Ok(&self.buffer[self.at - len..self.at])
     }
 
-    /// Adds the next piece to the buffer.
+    /// Adds the next page to the buffer.
     fn fill(&mut self, file: &dyn StorageFile) -> Result<(), RowError> {
         self.buffer.drain(..self.at);
         self.at = 0;
-        let from = self.next_piece * PIECE_LEN;
-        let len = self.record.len.saturating_sub(from).min(PIECE_LEN);
+        let from = self.next_page * CHECKSUM_PAGE_LEN;
+        let len = self.record.len.saturating_sub(from).min(CHECKSUM_PAGE_LEN);
         if len == 0 {
             return Err(RowError::Format(ended()));
         }
         let start = self.buffer.len();
         self.buffer.resize(start + to_usize(len), 0);
         file.read_exact_at(&mut self.buffer[start..], self.record.offset + from)?;
-        self.checksums.check_piece(self.next_piece, &self.buffer[start..])?;
-        self.next_piece += 1;
+        self.checksums.check_page(self.next_page, &self.buffer[start..])?;
+        self.next_page += 1;
         Ok(())
     }
 
@@ -286,7 +286,7 @@ impl SectionStream {
                 self.at = self.buffer.len() - rest.len();
                 return Ok(());
             }
-            // Either the key continues in the next piece, or there is no next piece and this fails.
+            // Either the key continues in the next page, or there is no next page and this fails.
             self.fill(file)?;
         }
     }

@@ -17,7 +17,7 @@ pub(super) struct Agreement {
     class_names: Option<serde_json::Value>,
 }
 
-/// The entry of the user's metadata that lists the names of the classes.
+/// The member of the user's metadata that lists the names of the classes.
 const CLASS_NAMES: &str = "class_names";
 
 impl Agreement {

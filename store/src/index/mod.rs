@@ -4,8 +4,8 @@
 //! Index                   segments and schema are known
 //!  `- Frame               footer and directory
 //!      |- IndexFile       the open file: reads are counted
-//!      `- Section         one section: read in pieces of 64 KiB, or whole; every byte is checked
-//!          |- PieceCache  the pieces that were read last
+//!      `- Section         one section: read in checksum pages of 64 KiB, or whole; every byte is checked
+//!          |- PageCache   the pages that were read last
 //!          `- SectionBytes  the whole section, in memory or mapped
 //! ```
 //! spec.md: section 9.
@@ -27,7 +27,7 @@ mod frame;
 #[allow(unsafe_code, reason = "a file is mapped here, and nowhere else")]
 mod mapping;
 pub(crate) mod numbers;
-mod piece_cache;
+mod page_cache;
 pub(crate) mod section;
 mod section_bytes;
 
@@ -56,7 +56,7 @@ impl Index {
         let table = SegmentTable::decode(segments, frame.sample_count(), frame.geometry().chunk_size).map_err(wrong)?;
         let metadata = frame.required(SectionKind::Metadata, 0)?;
         // Not cached: the decoded form is held.
-        let metadata = metadata.peek(&frame.file, 0..metadata.record().len)?;
+        let metadata = metadata.read_uncached(&frame.file, 0..metadata.record().len)?;
         let metadata = Metadata::decode(&metadata).map_err(wrong)?;
         metadata.check_sections(&frame.directory).map_err(wrong)?;
         Ok((table, metadata))
@@ -85,8 +85,8 @@ impl Index {
     }
 
     /// Bytes of a required section, not cached.
-    pub(crate) fn peek(&self, kind: SectionKind, item: u16, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
-        self.frame.required(kind, item)?.peek(&self.frame.file, range)
+    pub(crate) fn read_uncached(&self, kind: SectionKind, item: u16, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
+        self.frame.required(kind, item)?.read_uncached(&self.frame.file, range)
     }
 
     /// A whole required section.
@@ -123,7 +123,7 @@ impl Index {
         let table = match self.section(SectionKind::Long, 0) {
             None => LongTable::default(),
             Some(section) => {
-                let bytes = section.peek(&self.frame.file, 0..section.record().len)?;
+                let bytes = section.read_uncached(&self.frame.file, 0..section.record().len)?;
                 LongTable::decode(&bytes, self.sample_count()).map_err(|error| self.wrong(error))?
             }
         };

@@ -1,7 +1,7 @@
-//! One section of an index: read in pieces, or whole. Every byte is checked before it is returned. spec.md: DIR-6.
+//! One section of an index: read in pages, or whole. Every byte is checked before it is returned. spec.md: DIR-6.
 //!
-//! A single query reads only the pieces of 64 KiB that cover the answer; the last ones are cached. After
-//! `max(8, pieces / 8)` pieces the whole section is loaded, so that many queries read at most an eighth more than the
+//! A single query reads only the checksum pages of 64 KiB that cover the answer; the last ones are cached. After
+//! `max(8, pages / 8)` pages the whole section is loaded, so that many queries read at most an eighth more than the
 //! section.
 
 use std::borrow::Cow;
@@ -9,18 +9,18 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use grainstore_format::{ChecksumList, FormatError, PIECE_LEN, SectionRecord, to_usize};
+use grainstore_format::{CHECKSUM_PAGE_LEN, ChecksumList, FormatError, SectionRecord, to_usize};
 use grainstore_host::ForkLock;
 
 use super::file::IndexFile;
 use super::numbers::little_endian;
-use super::piece_cache::PieceCache;
+use super::page_cache::PageCache;
 use super::section_bytes::{AllocatedBytes, SectionBytes};
 use crate::StoreError;
 use crate::threads::share_out;
 
 /// Bytes that one thread reads and checks at a time when a section is loaded.
-const SHARE_LEN: u64 = 16 * PIECE_LEN;
+const SHARE_LEN: u64 = 16 * CHECKSUM_PAGE_LEN;
 /// Sections up to this many bytes are loaded by the calling thread: starting more threads takes longer.
 const SINGLE_THREAD_LEN: u64 = 8 * SHARE_LEN;
 
@@ -30,9 +30,9 @@ pub(crate) struct Section {
     checksums: OnceLock<ChecksumList>,
     whole: OnceLock<SectionBytes>,
     loading: ForkLock<()>,
-    pieces_read: AtomicU64,
-    cache: PieceCache,
-    /// It could not be loaded: its undamaged parts are read in pieces.
+    pages_read: AtomicU64,
+    cache: PageCache,
+    /// It could not be loaded: its undamaged parts are read in pages.
     is_broken: AtomicBool,
 }
 
@@ -64,7 +64,7 @@ impl<'a> View<'a> {
     pub(crate) fn read_once(&self, range: Range<u64>) -> Result<Cow<'a, [u8]>, StoreError> {
         match self.whole.and_then(|whole| whole.get(to_usize(range.start)..to_usize(range.end))) {
             Some(bytes) => Ok(Cow::Borrowed(bytes)),
-            None => self.section.peek(self.file, range).map(Cow::Owned),
+            None => self.section.read_uncached(self.file, range).map(Cow::Owned),
         }
     }
 
@@ -87,8 +87,8 @@ impl Section {
             checksums: OnceLock::new(),
             whole: OnceLock::new(),
             loading: ForkLock::default(),
-            pieces_read: AtomicU64::new(0),
-            cache: PieceCache::default(),
+            pages_read: AtomicU64::new(0),
+            cache: PageCache::default(),
             is_broken: AtomicBool::new(false),
         }
     }
@@ -102,12 +102,12 @@ impl Section {
     pub(crate) fn read(&self, file: &IndexFile, range: Range<u64>) -> Result<Cow<'_, [u8]>, StoreError> {
         let all = match self.whole.get() {
             Some(whole) => &**whole,
-            None => match self.read_pieces(file, &range)? {
+            None => match self.read_pages(file, &range)? {
                 Some(bytes) => return Ok(Cow::Owned(bytes)),
                 None => match self.whole(file) {
                     Ok(whole) => whole,
                     // Damage elsewhere in the section must not fail this read.
-                    Err(_) => return self.peek(file, range).map(Cow::Owned),
+                    Err(_) => return self.read_uncached(file, range).map(Cow::Owned),
                 },
             },
         };
@@ -141,15 +141,15 @@ impl Section {
     }
 
     /// The bytes of `range`, read from the disk and not cached.
-    pub(crate) fn peek(&self, file: &IndexFile, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
+    pub(crate) fn read_uncached(&self, file: &IndexFile, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
         if range.start > range.end || range.end > self.record.len {
             return Err(self.outside(file, &range));
         }
         if range.is_empty() {
             return Ok(Vec::new());
         }
-        let from = range.start / PIECE_LEN * PIECE_LEN;
-        let to = (range.end.div_ceil(PIECE_LEN) * PIECE_LEN).min(self.record.len);
+        let from = range.start / CHECKSUM_PAGE_LEN * CHECKSUM_PAGE_LEN;
+        let to = (range.end.div_ceil(CHECKSUM_PAGE_LEN) * CHECKSUM_PAGE_LEN).min(self.record.len);
         let checksums = self.checksums(file)?;
         let mut bytes = file.read(self.record.offset + from..self.record.offset + to)?;
         self.check(file, checksums, from, &bytes)?;
@@ -164,36 +164,36 @@ impl Section {
             return Ok(list);
         }
         let start = self.record.checksums_offset();
-        let bytes = file.read(start..start + 4 * self.record.piece_count())?;
+        let bytes = file.read(start..start + 4 * self.record.page_count())?;
         let list = ChecksumList::decode(bytes, self.record.checksums_crc).map_err(|error| self.wrong(file, error))?;
         Ok(self.checksums.get_or_init(|| list))
     }
 
-    /// The bytes of `range`; `None` once enough pieces were read that the whole section should be loaded.
-    fn read_pieces(&self, file: &IndexFile, range: &Range<u64>) -> Result<Option<Vec<u8>>, StoreError> {
-        let piece = range.start / PIECE_LEN;
-        let from = piece * PIECE_LEN;
+    /// The bytes of `range`; `None` once enough pages were read that the whole section should be loaded.
+    fn read_pages(&self, file: &IndexFile, range: &Range<u64>) -> Result<Option<Vec<u8>>, StoreError> {
+        let page = range.start / CHECKSUM_PAGE_LEN;
+        let from = page * CHECKSUM_PAGE_LEN;
         let within = to_usize(range.start - from)..to_usize(range.end.saturating_sub(from));
-        if let Some(bytes) = self.cache.read(piece, within.clone()) {
+        if let Some(bytes) = self.cache.read(page, within.clone()) {
             return Ok(Some(bytes));
         }
         if self.is_worth_loading(range) {
             return Ok(None);
         }
-        let to = from.saturating_add(PIECE_LEN).min(self.record.len);
+        let to = from.saturating_add(CHECKSUM_PAGE_LEN).min(self.record.len);
         if range.end > to {
-            return self.peek(file, range.clone()).map(Some);
+            return self.read_uncached(file, range.clone()).map(Some);
         }
-        let bytes = self.peek(file, from..to)?;
+        let bytes = self.read_uncached(file, from..to)?;
         let requested = bytes.get(within).map(<[u8]>::to_vec).ok_or_else(|| self.outside(file, range))?;
-        self.cache.insert(piece, bytes);
+        self.cache.insert(page, bytes);
         Ok(Some(requested))
     }
 
     fn is_worth_loading(&self, range: &Range<u64>) -> bool {
-        let pieces = range.end.div_ceil(PIECE_LEN).saturating_sub(range.start / PIECE_LEN);
-        let read = self.pieces_read.fetch_add(pieces, Ordering::Relaxed).saturating_add(pieces);
-        let all = self.record.piece_count();
+        let pages = range.end.div_ceil(CHECKSUM_PAGE_LEN).saturating_sub(range.start / CHECKSUM_PAGE_LEN);
+        let read = self.pages_read.fetch_add(pages, Ordering::Relaxed).saturating_add(pages);
+        let all = self.record.page_count();
         (all == 1 || read > (all / 8).max(8)) && !self.is_broken.load(Ordering::Relaxed)
     }
 
@@ -236,11 +236,11 @@ impl Section {
         if self.record.len <= SINGLE_THREAD_LEN { shares.try_for_each(work) } else { share_out(shares, work) }
     }
 
-    /// Checks whole pieces that start at `from`, a multiple of the piece's length.
+    /// Checks whole pages that start at `from`, a multiple of the page's length.
     fn check(&self, file: &IndexFile, list: &ChecksumList, from: u64, bytes: &[u8]) -> Result<(), StoreError> {
-        (from / PIECE_LEN..)
-            .zip(bytes.chunks(to_usize(PIECE_LEN)))
-            .try_for_each(|(piece, bytes)| list.check_piece(piece, bytes))
+        (from / CHECKSUM_PAGE_LEN..)
+            .zip(bytes.chunks(to_usize(CHECKSUM_PAGE_LEN)))
+            .try_for_each(|(page, bytes)| list.check_page(page, bytes))
             .map_err(|error| self.wrong(file, error))
     }
 

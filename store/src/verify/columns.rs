@@ -37,7 +37,7 @@ fn check_bitmap(report: &FileReport<'_>, index: &Index, kind: SectionKind, item:
             return None;
         }
         let last = range.end == record.len;
-        let bytes = index.peek(kind, item, range).ok()?;
+        let bytes = index.read_uncached(kind, item, range).ok()?;
         let tail = bytes.last().copied().unwrap_or(0);
         if last && used > 0 && tail >> used != 0 {
             report.damage(format!("{what}: unused bits of section {} are set", record.label()));

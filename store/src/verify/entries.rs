@@ -12,7 +12,7 @@ use crate::load::{check_totals, read_chunks};
 
 /// Checks all entries of an index.
 pub(super) fn check_entries(report: &FileReport<'_>, index: &Index, external: &[bool]) {
-    // A piece that cannot be read has been reported; a broken rule is reported here.
+    // A page that cannot be read has been reported; a broken rule is reported here.
     let report_broken_rule = |error: StoreError| {
         if is_broken_rule(&error) {
             report.damage(error.without_path())
@@ -43,7 +43,7 @@ pub(super) fn check_entries(report: &FileReport<'_>, index: &Index, external: &[
     }
 }
 
-/// Whether an error is a broken rule, not a piece that cannot be read.
+/// Whether an error is a broken rule, not a page that cannot be read.
 fn is_broken_rule(error: &StoreError) -> bool {
     use grainstore_format::FormatError::Damaged;
     matches!(error, StoreError::Format { source: Damaged { what, .. }, .. } if *what != "index")
@@ -61,16 +61,16 @@ fn check_part(
     let width = Entry::LEN as u64;
     // One more in front: samples must not overlap where two parts meet.
     let from = ordinals.start.saturating_sub(1);
-    let bytes = index.peek(SectionKind::Entries, 0, from * width..ordinals.end * width).ok()?;
+    let bytes = index.read_uncached(SectionKind::Entries, 0, from * width..ordinals.end * width).ok()?;
     let raw_len = match index.record(SectionKind::RawLen, 0) {
-        Some(_) => Some(index.peek(SectionKind::RawLen, 0, 4 * ordinals.start..4 * ordinals.end).ok()?),
+        Some(_) => Some(index.read_uncached(SectionKind::RawLen, 0, 4 * ordinals.start..4 * ordinals.end).ok()?),
         None => None,
     };
     let all = Entry::slice_of(&bytes);
     let (before, entries) = if from < ordinals.start { (all.first().copied(), all.get(1..)?) } else { (None, all) };
     let slice = EntrySlice::new(ordinals.start, entries, before, raw_len.as_deref())?;
-    let mut wrong = |ordinal: u64, what: std::fmt::Arguments<'_>| {
+    let mut report_rule = |ordinal: u64, what: std::fmt::Arguments<'_>| {
         report.sample(ordinal, key_of(index, ordinal), None, what.to_string());
     };
-    Some(rules.check(slice, &mut wrong))
+    Some(rules.check(slice, &mut report_rule))
 }

@@ -1,8 +1,8 @@
-//! Checks what does not depend on the contents of the sections: header, footer, directory, the checksums of all pieces,
+//! Checks what does not depend on the contents of the sections: header, footer, directory, the checksums of all pages,
 //! the zeros in between. spec.md: FIL, HDR, FTR, DIR, CON-5.
 
 use grainstore_format::{
-    BLOCK_LEN, ChecksumList, FileKind, Fingerprint, Footer, Header, PIECE_LEN, SectionRecord, to_usize,
+    BLOCK_LEN, CHECKSUM_PAGE_LEN, ChecksumList, FileKind, Fingerprint, Footer, Header, SectionRecord, to_usize,
 };
 use rayon::prelude::*;
 
@@ -12,8 +12,8 @@ use crate::index::section::Section;
 use crate::open::{check_index_file, read_header};
 use crate::{IndexMemory, StoreError};
 
-/// Pieces that one thread reads at a time: a mebibyte.
-const PIECES_AT_A_TIME: u64 = 16;
+/// Checksum pages that one thread reads at a time: a mebibyte.
+const PAGES_AT_A_TIME: u64 = 16;
 /// Bytes 8 to 20 of header and footer: version and feature bits. spec.md: FTR-3.
 const FEATURES: std::ops::Range<usize> = 8..20;
 
@@ -83,7 +83,7 @@ fn check_features(report: &FileReport<'_>, frame: &Frame, header: &[u8]) {
     }
 }
 
-/// Checks every piece against its checksum, and the zeros after every section.
+/// Checks every page against its checksum, and the zeros after every section.
 fn check_sections(report: &FileReport<'_>, frame: &Frame) {
     frame.sections().par_iter().for_each(|section| {
         if report.is_stopped() {
@@ -92,10 +92,10 @@ fn check_sections(report: &FileReport<'_>, frame: &Frame) {
         if let Err(error) = section.checksums(&frame.file) {
             report.at(section.record().checksums_offset(), error.without_path());
         }
-        let pieces = section.record().piece_count();
-        let shares = pieces.div_ceil(PIECES_AT_A_TIME);
+        let pages = section.record().page_count();
+        let shares = pages.div_ceil(PAGES_AT_A_TIME);
         (0..shares).into_par_iter().for_each(|share| {
-            check_pieces(report, frame, section, share * PIECES_AT_A_TIME..pieces.min((share + 1) * PIECES_AT_A_TIME));
+            check_pages(report, frame, section, share * PAGES_AT_A_TIME..pages.min((share + 1) * PAGES_AT_A_TIME));
         });
         check_padding(report, frame, section.record());
     });
@@ -103,12 +103,12 @@ fn check_sections(report: &FileReport<'_>, frame: &Frame) {
     check_zeros(report, frame, directory_end..frame.file.len() - Footer::LEN as u64);
 }
 
-fn check_pieces(report: &FileReport<'_>, frame: &Frame, section: &Section, pieces: std::ops::Range<u64>) {
+fn check_pages(report: &FileReport<'_>, frame: &Frame, section: &Section, pages: std::ops::Range<u64>) {
     if report.is_stopped() {
         return;
     }
     let record = section.record();
-    let range = pieces.start * PIECE_LEN..(pieces.end * PIECE_LEN).min(record.len);
+    let range = pages.start * CHECKSUM_PAGE_LEN..(pages.end * CHECKSUM_PAGE_LEN).min(record.len);
     report.checked(range.end - range.start);
     let bytes = match frame.file.read(record.offset + range.start..record.offset + range.end) {
         Ok(bytes) => bytes,
@@ -116,14 +116,14 @@ fn check_pieces(report: &FileReport<'_>, frame: &Frame, section: &Section, piece
     };
     // A damaged list has been reported.
     let Ok(list) = section.checksums(&frame.file) else { return };
-    for (piece, bytes) in pieces.zip(bytes.chunks(to_usize(PIECE_LEN))) {
-        check_piece(report, record, list, piece, bytes);
+    for (page, bytes) in pages.zip(bytes.chunks(to_usize(CHECKSUM_PAGE_LEN))) {
+        check_page(report, record, list, page, bytes);
     }
 }
 
-fn check_piece(report: &FileReport<'_>, record: &SectionRecord, list: &ChecksumList, piece: u64, bytes: &[u8]) {
-    if let Err(error) = list.check_piece(piece, bytes) {
-        report.at(record.offset + piece * PIECE_LEN, format!("section {}: {error}", record.label()));
+fn check_page(report: &FileReport<'_>, record: &SectionRecord, list: &ChecksumList, page: u64, bytes: &[u8]) {
+    if let Err(error) = list.check_page(page, bytes) {
+        report.at(record.offset + page * CHECKSUM_PAGE_LEN, format!("section {}: {error}", record.label()));
     }
 }
 

@@ -117,7 +117,7 @@ impl<'a> KeyCheck<'a> {
     fn buckets(&self, buckets: Range<u64>, each: &dyn Fn(u64, u64)) -> Result<(), Fault> {
         let width = self.index.record(SectionKind::Buckets, 0).map_or(4, |record| record.width);
         let range = buckets.start * u64::from(width)..(buckets.end + 1) * u64::from(width);
-        let starts = self.index.peek(SectionKind::Buckets, 0, range)?;
+        let starts = self.index.read_uncached(SectionKind::Buckets, 0, range)?;
         let starts: Vec<u64> = numbers(&starts, width).collect();
         for (bucket, pair) in buckets.clone().zip(starts.windows(2)) {
             let [from, to] = pair else { continue };
@@ -133,7 +133,7 @@ impl<'a> KeyCheck<'a> {
                 return Err(Fault::Unreadable);
             }
             let range = slots.start * SLOT_LEN as u64..slots.end * SLOT_LEN as u64;
-            let bytes = self.index.peek(SectionKind::Slots, 0, range)?;
+            let bytes = self.index.read_uncached(SectionKind::Slots, 0, range)?;
             for (number, slot) in slots.zip(bytes.as_chunks::<SLOT_LEN>().0) {
                 let (ordinal, hash) = walk.take(number, KeyGeometry::decode_slot(slot))?;
                 each(ordinal, hash);

@@ -1,13 +1,13 @@
 //! Checks all structures of a dataset, and every byte of its samples.
 //!
-//! Damage is reported and the check continues: a damaged piece hides no other, and a segment whose own index is lost is
+//! Damage is reported and the check continues: a damaged page hides no other, and a segment whose own index is lost is
 //! read through the merged one. Work is shared among threads; each needs a few megabytes, plus one LZ4 sample.
 //!
 //! | a message about | is made in |
 //! | --- | --- |
 //! | the manifest, its only segment, the length of a file or its data | `mod.rs` |
 //! | the data file of a segment: missing, another length, another fingerprint | `../segment.rs` |
-//! | header, footer, directory, the checksum of a section's piece, padding | `frame.rs` |
+//! | header, footer, directory, the checksum of a section's page, padding | `frame.rs` |
 //! | an entry, a chunk, the table of long samples, raw lengths | `entries.rs`, by the rules in `../entry_rules.rs` |
 //! | a key, a key group, a bucket, a slot | `keys.rs` |
 //! | an attribute, a field, a bitmap of them | `columns.rs` |

@@ -133,7 +133,7 @@ impl FileReport<'_> {
         self.report(Damage { ordinal, key, offset, what: what.into(), segment: None });
     }
 
-    /// Reports an internal error. Other errors are pieces that cannot be read: the check of all pieces reports them.
+    /// Reports an internal error. Other errors are pages that cannot be read: the check of all pages reports them.
     pub(super) fn internal_error(&self, result: Result<(), StoreError>) {
         if let Err(error @ StoreError::Bug { .. }) = result {
             self.damage(error.to_string());

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use grainstore_format::{Entry, KeyGroups, PIECE_LEN, SectionKind, split_key, to_usize};
+use grainstore_format::{CHECKSUM_PAGE_LEN, Entry, KeyGroups, SectionKind, split_key, to_usize};
 
 use crate::StoreError;
 use crate::entry_rules::stored_len;
@@ -15,11 +15,11 @@ use rayon::prelude::*;
 /// Samples that are checked at a time.
 pub(super) const PART_LEN: u64 = 65536;
 /// Bytes of keys that are read at a time, unless a group is longer.
-const KEYS_LEN: u64 = 16 * PIECE_LEN;
+const KEYS_LEN: u64 = 16 * CHECKSUM_PAGE_LEN;
 
-/// Why a relation could not be checked to its end.
+/// Why a check across sections stopped.
 pub(super) enum Fault {
-    /// A piece cannot be read, which the check of all pieces has reported, or the check was stopped.
+    /// A page cannot be read, which the check of all pages has reported, or the check was stopped.
     Unreadable,
     /// A rule is broken.
     Wrong(String),
@@ -65,7 +65,7 @@ pub(super) fn key_of(index: &Index, ordinal: u64) -> Option<Vec<u8>> {
 /// The entries of some samples, as locations. No rule is checked.
 pub(super) fn locations(index: &Index, ordinals: Range<u64>) -> Result<Vec<Location>, StoreError> {
     let width = Entry::LEN as u64;
-    let bytes = index.peek(SectionKind::Entries, 0, ordinals.start * width..ordinals.end * width)?;
+    let bytes = index.read_uncached(SectionKind::Entries, 0, ordinals.start * width..ordinals.end * width)?;
     let raw_len = column(index, SectionKind::RawLen, 0, &ordinals)?;
     let long = index.long()?;
     let entries = ordinals.zip(Entry::slice_of(&bytes)).enumerate();
@@ -93,7 +93,7 @@ pub(super) fn column(
 ) -> Result<Option<Vec<u64>>, StoreError> {
     let Some(record) = index.record(kind, item) else { return Ok(None) };
     let width = u64::from(record.width);
-    let bytes = index.peek(kind, item, ordinals.start * width..ordinals.end * width)?;
+    let bytes = index.read_uncached(kind, item, ordinals.start * width..ordinals.end * width)?;
     Ok(Some(numbers(&bytes, record.width).collect()))
 }
 
@@ -119,7 +119,7 @@ pub(super) fn bits(
         return Ok(vec![true; to_usize(ordinals.end - ordinals.start)]);
     }
     let first_byte = ordinals.start / 8;
-    let bytes = index.peek(kind, item, first_byte..ordinals.end.div_ceil(8))?;
+    let bytes = index.read_uncached(kind, item, first_byte..ordinals.end.div_ceil(8))?;
     let bit =
         |ordinal: u64| bytes.get(to_usize(ordinal / 8 - first_byte)).is_some_and(|byte| byte >> (ordinal % 8) & 1 == 1);
     Ok(ordinals.clone().map(bit).collect())
@@ -192,7 +192,7 @@ impl<'a> KeyCursor<'a> {
     fn read_groups(&mut self) -> Result<(), Fault> {
         let first = self.next_group;
         let until = self.end.div_ceil(KeyGroups::GROUP_LEN).min(first + PART_LEN / KeyGroups::GROUP_LEN);
-        let starts = self.index.peek(SectionKind::KeyGroups, 0, 8 * first..8 * (until + 1))?;
+        let starts = self.index.read_uncached(SectionKind::KeyGroups, 0, 8 * first..8 * (until + 1))?;
         let starts: Vec<u64> = numbers(&starts, 8).collect();
         let [begin, rest @ ..] = starts.as_slice() else { return Err(Fault::Unreadable) };
         let keys_len = self.index.record(SectionKind::Keys, 0).map_or(0, |record| record.len);
@@ -209,7 +209,7 @@ impl<'a> KeyCursor<'a> {
             ends.push(to_usize(end - begin));
             before = end;
         }
-        self.buffer = self.index.peek(SectionKind::Keys, 0, *begin..before)?;
+        self.buffer = self.index.read_uncached(SectionKind::Keys, 0, *begin..before)?;
         self.used = 0;
         self.next_group = first + ends.len() as u64;
         ends.reverse();

@@ -10,9 +10,9 @@ use crate::common::{Built, DatasetModel};
 
 /// Samples whose entries take a little more than 171 pieces.
 const COUNT: u64 = 700_000;
-const PIECE_LEN: u64 = 64 << 10;
+const CHECKSUM_PAGE_LEN: u64 = 64 << 10;
 /// Samples of a piece.
-const STEP: u64 = PIECE_LEN / 16;
+const STEP: u64 = CHECKSUM_PAGE_LEN / 16;
 
 fn large() -> Built {
     DatasetModel::plain(&vec![vec![]; COUNT as usize]).write()
@@ -27,10 +27,10 @@ fn neighbours_are_answered_from_the_piece_that_was_read() {
     assert!((0..STEP).rev().all(|ordinal| dataset.locate(ordinal).is_ok()));
     assert_eq!(dataset.index_bytes_read(), read);
     dataset.locate(STEP).unwrap();
-    assert_eq!(dataset.index_bytes_read(), read + PIECE_LEN);
+    assert_eq!(dataset.index_bytes_read(), read + CHECKSUM_PAGE_LEN);
     // The pieces that were read first are still cached, and give the same answers.
     assert_eq!(dataset.locate(0).unwrap(), dataset.locate(STEP - 1).unwrap());
-    assert_eq!(dataset.index_bytes_read(), read + PIECE_LEN);
+    assert_eq!(dataset.index_bytes_read(), read + CHECKSUM_PAGE_LEN);
 }
 
 /// DIR-6
@@ -61,7 +61,7 @@ fn load_ahead_of_a_large_index_returns_at_once_and_load_waits_for_it() {
     }
     dataset.load().unwrap();
     let read = dataset.index_bytes_read();
-    assert!(read < 16 * COUNT + 4 * PIECE_LEN, "{read} bytes were read: it was loaded twice");
+    assert!(read < 16 * COUNT + 4 * CHECKSUM_PAGE_LEN, "{read} bytes were read: it was loaded twice");
     dataset.load_ahead().unwrap();
     assert_eq!(dataset.index_bytes_read(), read);
 }
