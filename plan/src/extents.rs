@@ -47,7 +47,7 @@ impl Extents {
         self.first[extent]..self.first[extent + 1]
     }
 
-    /// The extent of an index below [`sample_count`](Self::sample_count), which is `near` or a later one.
+    /// The extent of an index below [`sample_count`](Self::sample_count). The caller knows that it is not before `near`.
     pub fn extent_of(&self, index: u64, near: u32) -> u32 {
         let later = &self.first[near as usize + 1..];
         let skipped = later.partition_point(|&first| first <= index);

@@ -101,7 +101,7 @@ impl SampledPlaces<'_> {
         let batch_size = self.batch_size.get();
         let drawn = self.drawn(batch_count);
         let last_batch = (len - drawn) / batch_size;
-        // Batches times places may not fit 64 bits.
+        // Batches times places may not fit in 64 bits; the quotient does.
         let batch = u128::from(place) * u128::from(len / batch_size) / (u128::from(self.places.get()) + 1);
         #[expect(clippy::cast_possible_truncation, reason = "at most `last_batch`")]
         let batch = batch.min(last_batch.into()) as u64;
@@ -126,8 +126,8 @@ impl SampledPlaces<'_> {
         let mut classes = HashSet::new();
         let subset = self.plan.extents().subset();
         for ordinal in self.plan.ordinals_from(positions.start).take(drawn) {
-            let rank = subset.map_or(ordinal, |subset| subset.count_before(ordinal));
-            parts.insert(part_of(rank, self.plan.len()));
+            let stored_index = subset.map_or(ordinal, |subset| subset.count_before(ordinal));
+            parts.insert(part_of(stored_index, self.plan.len()));
             classes.extend(self.class_of.and_then(|class_of| class_of(ordinal)));
         }
         Distinct {
@@ -240,10 +240,9 @@ mod tests {
     #[test]
     fn parts_of_the_stored_order_differ_by_one_sample_at_most() {
         for sample_count in [1, 2, 255, 256, 257, 1000, 65_537] {
-            let counted = sizes(
-                (0..PART_COUNT)
-                    .map(|part| (0..sample_count).filter(|&rank| part_of(rank, sample_count) == part).count() as u64),
-            );
+            let counted = sizes((0..PART_COUNT).map(|part| {
+                (0..sample_count).filter(|&index| part_of(index, sample_count) == part).count() as u64
+            }));
             assert_eq!(part_sizes(sample_count), counted, "{sample_count} samples");
             assert!(counted.len() <= 2, "{counted:?}");
         }

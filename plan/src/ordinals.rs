@@ -17,7 +17,7 @@ pub struct Ordinals {
     /// For the chunked order, the visited lanes, starting with that of the first position. A lane is added at
     /// its first visit; afterwards they take turns.
     lanes: Vec<LaneOrdinals>,
-    lane_count: usize,
+    visited_lane_count: usize,
     /// Rounds of a lane from one visit to the next.
     round_step: u64,
     next_lane: usize,
@@ -40,12 +40,12 @@ impl Ordinals {
     pub(super) fn new(plan: Plan, positions: Stride) -> Self {
         let positions = Stride { end: positions.end.min(plan.len()), ..positions };
         let all_lanes = plan.lanes().map_or(1, |lanes| lanes.lane_count());
-        let lane_count = in_memory(positions.lanes_of(all_lanes));
+        let visited_lane_count = in_memory(positions.lanes_of(all_lanes));
         let round_step = positions.rounds_to_next(all_lanes);
-        Self { plan, positions, lanes: Vec::new(), lane_count, round_step, next_lane: 0 }
+        Self { plan, positions, lanes: Vec::new(), visited_lane_count, round_step, next_lane: 0 }
     }
 
-    fn ordinal(&mut self, position: u64) -> Option<u64> {
+    fn next_ordinal(&mut self, position: u64) -> Option<u64> {
         let Arrangement::Chunked(lanes) = &self.plan.arrangement else {
             return Some(self.plan.extents.ordinal(self.plan.index_at(position)));
         };
@@ -54,8 +54,8 @@ impl Ordinals {
             let lane_count = lanes.lane_count();
             self.lanes.push(LaneOrdinals::new(LaneWalk::new(lanes, position % lane_count, position / lane_count)));
         }
-        self.next_lane = if lane + 1 == self.lane_count { 0 } else { lane + 1 };
-        self.lanes[lane].ordinal(lanes, &self.plan.extents, self.round_step)
+        self.next_lane = if lane + 1 == self.visited_lane_count { 0 } else { lane + 1 };
+        self.lanes[lane].next_ordinal(lanes, &self.plan.extents, self.round_step)
     }
 }
 
@@ -64,7 +64,7 @@ impl Iterator for Ordinals {
 
     fn next(&mut self) -> Option<u64> {
         let position = self.positions.next()?;
-        self.ordinal(position)
+        self.next_ordinal(position)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -81,8 +81,8 @@ impl LaneOrdinals {
         Self { round: walk.round, walk, offsets: Vec::new(), base: 0, first_round: 0 }
     }
 
-    /// The ordinal of the next visit, which is `round_step` rounds before the one after it.
-    fn ordinal(&mut self, lanes: &Lanes, extents: &Extents, round_step: u64) -> Option<u64> {
+    /// Returns the next visited ordinal and advances by `round_step` rounds.
+    fn next_ordinal(&mut self, lanes: &Lanes, extents: &Extents, round_step: u64) -> Option<u64> {
         let round = self.round;
         self.round = round.saturating_add(round_step);
         if round - self.first_round >= self.offsets.len() as u64 {

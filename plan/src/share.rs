@@ -171,7 +171,7 @@ impl Share {
     /// The most ranks that visit samples of one piece of the chunked order: 1 if the world divides the lanes, because
     /// then every rank has lanes of its own. (An extent at the border of two lanes is two pieces, for any number of ranks.)
     #[must_use]
-    pub fn readers_of_an_extent(&self) -> u64 {
+    pub fn ranks_per_piece_max(&self) -> u64 {
         match self.order {
             Order::Chunked => self.spec.world / common_divisor(self.spec.world, self.lane_count),
             Order::Full | Order::Sequential => 1,
@@ -180,7 +180,7 @@ impl Share {
 
     /// Number of lanes that this rank visits.
     #[must_use]
-    pub fn lane_count(&self) -> u64 {
+    pub fn visited_lane_count(&self) -> u64 {
         self.lane_count / common_divisor(self.spec.world, self.lane_count)
     }
 

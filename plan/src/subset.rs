@@ -1,8 +1,8 @@
 //! A subset: which samples of a dataset an epoch visits, one bit a sample.
 //!
 //! The n-th wanted ordinal and the number of wanted ones before an ordinal are found through a small directory:
-//! the number of wanted samples before every block of 2048, 8 bytes each. Without the `popcnt` instruction, which
-//! not every x86-64 has, a word is counted in about 3 ns, so 32 words are as long as a look may take.
+//! the number of wanted samples before every count block of 2048, 8 bytes each. Without the `popcnt` instruction, which
+//! not every x86-64 has, a word is counted in about 3 ns, so a look-up counts at most 32 words (100 ns).
 
 use std::fmt;
 use std::ops::Range;

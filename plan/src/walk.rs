@@ -48,7 +48,8 @@ impl Lanes {
     }
 }
 
-/// How far a lane has been walked. Compared field by field, so by the next sample's position.
+/// How far a lane has been walked. Do not reorder the fields: the derived order (round, lane) is the order
+/// of positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LaneWalk {
     pub(super) round: u64,
@@ -147,7 +148,7 @@ pub struct PieceSchedule {
     /// Rounds of a lane from one visit to the next.
     round_step: u64,
     /// Lanes that are visited.
-    lane_count: u64,
+    visited_lane_count: u64,
     /// Lanes whose first piece has been returned. All first pieces come before any second one, since
     /// each lane is visited once before any is visited twice: so the lanes need not be started together.
     started_count: u64,
@@ -157,14 +158,14 @@ pub struct PieceSchedule {
 impl PieceSchedule {
     fn new(lanes: Arc<Lanes>, stride: Stride) -> Self {
         let round_step = stride.rounds_to_next(lanes.lane_count());
-        let lane_count = stride.lanes_of(lanes.lane_count());
-        Self { lanes, stride, round_step, lane_count, started_count: 0, walks: BinaryHeap::new() }
+        let visited_lane_count = stride.lanes_of(lanes.lane_count());
+        Self { lanes, stride, round_step, visited_lane_count, started_count: 0, walks: BinaryHeap::new() }
     }
 
     fn start_lane(&mut self) -> Option<Visits> {
         let position = self.stride.at(self.started_count);
         if position >= self.stride.end {
-            self.started_count = self.lane_count;
+            self.started_count = self.visited_lane_count;
             return None;
         }
         self.started_count += 1;
@@ -210,7 +211,7 @@ impl Iterator for PieceSchedule {
     type Item = Visits;
 
     fn next(&mut self) -> Option<Visits> {
-        if self.started_count < self.lane_count
+        if self.started_count < self.visited_lane_count
             && let Some(visits) = self.start_lane()
         {
             return Some(visits);

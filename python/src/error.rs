@@ -64,7 +64,7 @@ impl Raised {
 
     pub(crate) fn no_such_key(key: &[u8]) -> Self {
         let message = format!("no sample has the key \"{}\"", grainstore_format::escape_bytes(key));
-        Self::new("NoSuchKey", message).of(None, Some(key.to_vec()))
+        Self::new("NoSuchKey", message).for_sample(None, Some(key.to_vec()))
     }
 
     pub(crate) fn closed(what: &str) -> Self {
@@ -89,7 +89,7 @@ impl Raised {
         self
     }
 
-    fn of(mut self, ordinal: Option<u64>, key: Option<Vec<u8>>) -> Self {
+    fn for_sample(mut self, ordinal: Option<u64>, key: Option<Vec<u8>>) -> Self {
         (self.place.ordinal, self.place.key) = (ordinal, key);
         self
     }
@@ -155,13 +155,13 @@ impl From<StoreError> for Raised {
             StoreError::NotADataset { path, .. } | StoreError::Unfinished { path, .. } => of("NotADataset").at(path),
             StoreError::Mismatch { path, .. } => of("Damaged").at(path),
             StoreError::Outside { path, .. } => of("InvalidOption").at(path),
-            StoreError::NoSuchOrdinal { ordinal, .. } => of("NoSuchOrdinal").of(Some(*ordinal), None),
+            StoreError::NoSuchOrdinal { ordinal, .. } => of("NoSuchOrdinal").for_sample(Some(*ordinal), None),
             StoreError::NoSuchAttribute { .. } => of("NoSuchName"),
             StoreError::NoSuchGeneration { path, .. } => of("InvalidOption").at(path),
             StoreError::Unlike { second, .. } => of("InvalidOption").at(second),
             StoreError::NoMembers => of("InvalidOption"),
             StoreError::Sample { path, ordinal, key, offset, .. } => {
-                of("DamagedSample").of(Some(*ordinal), key.clone()).in_segment(path, Some(*offset)).at(path)
+                of("DamagedSample").for_sample(Some(*ordinal), key.clone()).in_segment(path, Some(*offset)).at(path)
             }
             _ => of("Error"),
         }
@@ -181,10 +181,10 @@ impl From<ReadError> for Raised {
         let of = |kind| Self::of_error(kind, &error, error.remedy());
         match &error {
             ReadError::Unreadable { ordinal, key, source } => {
-                let raised = of("UnreadableSample").of(Some(*ordinal), key.clone());
+                let raised = of("UnreadableSample").for_sample(Some(*ordinal), key.clone());
                 raised.in_segment(source.path(), source.offset()).at(source.path())
             }
-            ReadError::Closed { source } => of("ReadFailed").at(source.path()),
+            ReadError::CannotOpen { source } => of("ReadFailed").at(source.path()),
             ReadError::Engine(engine::EngineError::Forked { .. }) | ReadError::Forked => of("Forked"),
             ReadError::Engine(_) | ReadError::Thread { .. } => of("ReadFailed"),
             ReadError::Stalled { path, .. } => of("ReadFailed").at(path),
@@ -235,8 +235,12 @@ impl From<WriteError> for Raised {
             | WriteError::ResumeMismatch { path, .. }
             | WriteError::NotExtendable { path, .. } => of("WriteFailed").at(path),
             WriteError::Damaged { path, source } => of(kind_of_format(source)).at(path),
-            WriteError::Sample { ordinal, key, .. } => of("InvalidSample").of(Some(*ordinal), Some(key.clone())),
-            WriteError::DuplicateKey { key, second, .. } => of("InvalidSample").of(Some(*second), Some(key.clone())),
+            WriteError::Sample { ordinal, key, .. } => {
+                of("InvalidSample").for_sample(Some(*ordinal), Some(key.clone()))
+            }
+            WriteError::DuplicateKey { key, second, .. } => {
+                of("InvalidSample").for_sample(Some(*second), Some(key.clone()))
+            }
             _ => of("WriteFailed"),
         }
     }
@@ -289,8 +293,10 @@ impl From<ExportError> for Raised {
             ExportError::BadDestination { path, .. }
             | ExportError::Io { path, .. }
             | ExportError::Library { path, .. } => of("ExportFailed").at(path),
-            ExportError::BadName { ordinal, key, .. } => of("ExportFailed").of(Some(*ordinal), Some(key.clone())),
-            ExportError::BadSample { ordinal, key, .. } => of("ExportFailed").of(Some(*ordinal), key.clone()),
+            ExportError::BadName { ordinal, key, .. } => {
+                of("ExportFailed").for_sample(Some(*ordinal), Some(key.clone()))
+            }
+            ExportError::BadSample { ordinal, key, .. } => of("ExportFailed").for_sample(Some(*ordinal), key.clone()),
             _ => match error {
                 ExportError::Read(error) => error.into(),
                 error => Self::of_error("ExportFailed", &error, error.remedy()),

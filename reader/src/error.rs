@@ -30,7 +30,7 @@ pub enum ReadError {
     },
     /// The file of a segment could not be opened.
     #[error("the file of a segment cannot be opened")]
-    Closed {
+    CannotOpen {
         /// Which file, and the system's error.
         source: engine::FileError,
     },
@@ -114,7 +114,7 @@ impl ReadError {
             Self::Engine(engine) => engine.remedy(),
             Self::Plan(plan) => plan.remedy(),
             Self::State(state) => state.remedy(),
-            Self::Unreadable { source, .. } | Self::Closed { source } => source.remedy(),
+            Self::Unreadable { source, .. } | Self::CannotOpen { source } => source.remedy(),
             Self::NoMemory { .. } => Some(Remedy::UseLessMemory),
             Self::SmallWindow { .. } => Some(Remedy::UseLargerWindow),
             Self::NoQueue => Some(Remedy::UseLargerQueue),

@@ -121,7 +121,7 @@ impl OpenFiles {
     fn open(&self, segment: usize) -> Result<OpenFile, ReadError> {
         self.dataset.segment_file(segment)?;
         let file = OpenFile::open(self.dataset.segment_path(segment), self.opening.mode)
-            .map_err(|source| ReadError::Closed { source })?;
+            .map_err(|source| ReadError::CannotOpen { source })?;
         Ok(if self.opening.dont_cache { file.with_dont_cache() } else { file })
     }
 

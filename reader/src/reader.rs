@@ -116,8 +116,8 @@ impl Reader {
         let reader = Self::new(Collection::open(paths, &index)?, options)?;
         match reader.open_files.of(0) {
             // Reported at once. Any other failure is reported by the call that needs the file.
-            Err(ReadError::Closed { source: source @ engine::FileError::Map { .. } }) => {
-                Err(ReadError::Closed { source })
+            Err(ReadError::CannotOpen { source: source @ engine::FileError::Map { .. } }) => {
+                Err(ReadError::CannotOpen { source })
             }
             _ => Ok(reader),
         }

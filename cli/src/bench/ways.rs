@@ -194,7 +194,7 @@ pub(crate) struct Latency {
 
 /// Whether a way failed because files cannot be mapped here: the other ways may still work.
 pub(crate) fn is_unmappable(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(ReadError::Closed { source: engine::FileError::Map { .. } }))
+    matches!(error.downcast_ref(), Some(ReadError::CannotOpen { source: engine::FileError::Map { .. } }))
 }
 
 impl Bench {

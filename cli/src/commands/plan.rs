@@ -160,7 +160,7 @@ impl PlanArgs {
             start_position: share.spec().start,
             rank_samples: samples_of(share),
             batches: share.batch_count(),
-            piece_readers_max: share.readers_of_an_extent(),
+            ranks_per_piece_max: share.ranks_per_piece_max(),
             step,
             mixing,
         })

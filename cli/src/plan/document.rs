@@ -35,8 +35,9 @@ pub(crate) struct PlanDocument {
     pub(crate) rank_samples: u64,
     /// Number of batches of every rank, from there on.
     pub(crate) batches: u64,
-    /// Maximum number of ranks that read the same chunk; 1 if every rank has its own lanes.
-    pub(crate) piece_readers_max: u64,
+    /// Maximum number of ranks that visit samples of the same piece; 1 if every rank has its own lanes.
+    #[serde(rename = "piece_readers_max")]
+    pub(crate) ranks_per_piece_max: u64,
     pub(crate) step: Option<StepDocument>,
     pub(crate) mixing: Option<MixingDocument>,
 }

@@ -154,7 +154,7 @@ fn ranks_read_extents_of_their_own_where_the_world_divides_the_lanes() {
     let plan = plan(&extents(&[5; 40]), Order::Chunked, 12);
     for (world, readers, lanes) in [(1, 1, 12), (4, 1, 3), (12, 1, 1), (5, 5, 12), (8, 2, 3), (24, 2, 1)] {
         let share = Share::new(&plan, spec(0, world, 2, 0, Tail::Short)).unwrap();
-        assert_eq!((share.readers_of_an_extent(), share.lane_count()), (readers, lanes), "world {world}");
+        assert_eq!((share.ranks_per_piece_max(), share.visited_lane_count()), (readers, lanes), "world {world}");
     }
 }
 

@@ -68,7 +68,7 @@ impl EpochPlan {
     /// A warning for the user where the ranks cannot have lanes of their own.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
-        let factor = self.share.readers_of_an_extent();
+        let factor = self.share.ranks_per_piece_max();
         let lanes = self.lanes()?;
         let world = self.share.spec().world;
         // An epoch that has begun keeps its lanes.

@@ -139,7 +139,7 @@ fn in_place_len_min(order: Order, dataset: &Collection) -> u64 {
 /// This rank's part of the window, which is of all ranks' lanes.
 fn own_window_len(window_len: u64, plan: &EpochPlan) -> u64 {
     match plan.lanes() {
-        Some(lanes) => (window_len / lanes).saturating_mul(plan.share().lane_count()).max(1),
+        Some(lanes) => (window_len / lanes).saturating_mul(plan.share().visited_lane_count()).max(1),
         None => window_len,
     }
 }

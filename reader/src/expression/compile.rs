@@ -12,7 +12,7 @@ use super::SelectError;
 use super::floats::{FloatItem, FloatSet};
 use super::integers::{Base, IntegerSet};
 use super::number::{IntegerCut, Number};
-use super::tree::{ListItem, Literal, Name, Node, Predicate, Side, Test};
+use super::tree::{Comparison, Condition, ListItem, Literal, Name, Node, Predicate};
 
 /// The attribute whose values are classes, and the names of them in the user metadata.
 const CLASS_ATTRIBUTE: &str = "label";
@@ -84,7 +84,7 @@ impl Compiler<'_> {
             Node::Any(parts) => CompiledNode::Any(self.nodes(parts)?),
             Node::All(parts) => CompiledNode::All(self.nodes(parts)?),
             Node::Not(part) => CompiledNode::Not(Box::new(self.node(part)?)),
-            Node::Test(test) => self.test(test)?,
+            Node::Condition(test) => self.test(test)?,
         })
     }
 
@@ -92,7 +92,7 @@ impl Compiler<'_> {
         parts.iter().map(|part| self.node(part)).collect()
     }
 
-    fn test(&mut self, test: &Test) -> Result<CompiledNode, SelectError> {
+    fn test(&mut self, test: &Condition) -> Result<CompiledNode, SelectError> {
         let leaf = self.leaf(&test.name, &test.predicate).map_err(|misfit| SelectError::Unfit {
             path: self.dataset.path().to_owned(),
             name: test.name.to_string(),
@@ -102,7 +102,7 @@ impl Compiler<'_> {
         })?;
         let negated = match test.predicate {
             Predicate::Among { negated, .. } | Predicate::Present { negated } => negated,
-            Predicate::Side(..) | Predicate::StartsWith(_) => false,
+            Predicate::Compare(..) | Predicate::StartsWith(_) => false,
         };
         let leaf = CompiledNode::Leaf(leaf);
         Ok(if negated { CompiledNode::Not(Box::new(leaf)) } else { leaf })
@@ -174,7 +174,7 @@ fn integers(
 ) -> Result<IntegerSet, Misfit> {
     let mut ranges = Vec::new();
     match predicate {
-        Predicate::Side(side, number) => ranges.push(on_side(*side, cut(number))),
+        Predicate::Compare(side, number) => ranges.push(on_side(*side, cut(number))),
         Predicate::Among { items, .. } => {
             for item in items {
                 match item {
@@ -198,7 +198,7 @@ fn integers(
 fn check_fractions(predicate: &Predicate) -> Result<(), Misfit> {
     let outside = |number: &&Number| number.cut().last_at_most() < 0 || number.cut().first_at_least() > 1;
     let numbers: Vec<&Number> = match predicate {
-        Predicate::Side(_, number) => vec![number],
+        Predicate::Compare(_, number) => vec![number],
         Predicate::Among { items, .. } => items.iter().flat_map(numbers_of).collect(),
         Predicate::StartsWith(_) | Predicate::Present { .. } => Vec::new(),
     };
@@ -219,12 +219,12 @@ fn numbers_of(item: &ListItem) -> Vec<&Number> {
     }
 }
 
-fn on_side(side: Side, cut: IntegerCut) -> RangeInclusive<i128> {
+fn on_side(side: Comparison, cut: IntegerCut) -> RangeInclusive<i128> {
     match side {
-        Side::Below => i128::MIN..=cut.last_below(),
-        Side::AtMost => i128::MIN..=cut.last_at_most(),
-        Side::Above => cut.first_above()..=i128::MAX,
-        Side::AtLeast => cut.first_at_least()..=i128::MAX,
+        Comparison::Below => i128::MIN..=cut.last_below(),
+        Comparison::AtMost => i128::MIN..=cut.last_at_most(),
+        Comparison::Above => cut.first_above()..=i128::MAX,
+        Comparison::AtLeast => cut.first_at_least()..=i128::MAX,
     }
 }
 
@@ -263,7 +263,7 @@ fn bools(predicate: &Predicate) -> Result<IntegerSet, String> {
 /// The values that meet a predicate, with numbers rounded by `nearest`.
 fn floats(predicate: &Predicate, nearest: impl Fn(&Number) -> f64) -> Result<FloatSet, String> {
     let items = match predicate {
-        Predicate::Side(side, number) => vec![FloatItem::Side(*side, nearest(number))],
+        Predicate::Compare(side, number) => vec![FloatItem::Compare(*side, nearest(number))],
         Predicate::Among { items, .. } => {
             items.iter().map(|item| float_item(item, &nearest)).collect::<Result<_, _>>()?
         }
@@ -286,7 +286,7 @@ fn keys(predicate: &Predicate) -> Result<Leaf, String> {
     let items = match predicate {
         Predicate::Among { items, .. } => items,
         Predicate::StartsWith(text) => return Ok(Leaf::KeyPrefix(text.clone())),
-        Predicate::Side(..) | Predicate::Present { .. } => return Err(wrong()),
+        Predicate::Compare(..) | Predicate::Present { .. } => return Err(wrong()),
     };
     let texts = items.iter().map(|item| match item {
         ListItem::Literal(Literal::Text(text)) => Ok(text.clone()),

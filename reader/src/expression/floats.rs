@@ -1,7 +1,7 @@
 //! A set of floating-point values, which tests 64 values at a time. NaN is in none. spec.md: SUB-7.
 
 use super::integers::pack;
-use super::tree::Side;
+use super::tree::Comparison;
 
 /// The values that meet any item.
 #[derive(Clone, Debug)]
@@ -9,7 +9,7 @@ pub(super) struct FloatSet(pub(super) Vec<FloatItem>);
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum FloatItem {
-    Side(Side, f64),
+    Compare(Comparison, f64),
     Equal(f64),
     /// From the first on, below the second.
     Range(f64, f64),
@@ -26,10 +26,10 @@ impl FloatItem {
     #[expect(clippy::float_cmp, reason = "the expression compares with ==")]
     fn bits(self, values: &[f64]) -> u64 {
         match self {
-            Self::Side(Side::Below, bound) => pack(values, |value| value < bound),
-            Self::Side(Side::AtMost, bound) => pack(values, |value| value <= bound),
-            Self::Side(Side::Above, bound) => pack(values, |value| value > bound),
-            Self::Side(Side::AtLeast, bound) => pack(values, |value| value >= bound),
+            Self::Compare(Comparison::Below, bound) => pack(values, |value| value < bound),
+            Self::Compare(Comparison::AtMost, bound) => pack(values, |value| value <= bound),
+            Self::Compare(Comparison::Above, bound) => pack(values, |value| value > bound),
+            Self::Compare(Comparison::AtLeast, bound) => pack(values, |value| value >= bound),
             Self::Equal(other) => pack(values, |value| value == other),
             Self::Range(start, end) => pack(values, |value| value >= start && value < end),
         }

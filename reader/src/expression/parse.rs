@@ -4,7 +4,9 @@
 
 use super::number::Number;
 use super::token::{Token, TokenKind, tokens};
-use super::tree::{KEY, KEY_HASH, KEYWORDS, ListItem, Literal, Name, Node, ORDINAL, Predicate, Test, TestColumn};
+use super::tree::{
+    Condition, KEY, KEY_HASH, KEYWORDS, ListItem, Literal, Name, Node, ORDINAL, Predicate, TextPosition,
+};
 use super::{ExpressionError, MAX_DEPTH, MAX_LEN};
 
 /// Longest text of a token that an error shows.
@@ -59,7 +61,7 @@ impl Parser<'_> {
                 Ok(node)
             });
         }
-        self.test().map(Node::Test)
+        self.test().map(Node::Condition)
     }
 
     /// Takes a token, and what it starts one level further down.
@@ -77,10 +79,10 @@ impl Parser<'_> {
         node
     }
 
-    fn test(&mut self) -> Result<Test, ExpressionError> {
-        let column = TestColumn(self.token().column);
+    fn test(&mut self) -> Result<Condition, ExpressionError> {
+        let column = TextPosition(self.token().column);
         let name = self.name()?;
-        Ok(Test { predicate: self.predicate(&name)?, name, column })
+        Ok(Condition { predicate: self.predicate(&name)?, name, column })
     }
 
     fn name(&mut self) -> Result<Name, ExpressionError> {
@@ -101,9 +103,9 @@ impl Parser<'_> {
 
     fn predicate(&mut self, name: &Name) -> Result<Predicate, ExpressionError> {
         match self.token().kind {
-            TokenKind::Side(side) => {
+            TokenKind::Comparison(side) => {
                 self.step();
-                return Ok(Predicate::Side(side, self.number()?));
+                return Ok(Predicate::Compare(side, self.number()?));
             }
             TokenKind::Equal => return self.one(false),
             TokenKind::Unequal => return self.one(true),

@@ -2,7 +2,7 @@
 
 use super::ExpressionError;
 use super::number::Number;
-use super::tree::{Side, is_word_character};
+use super::tree::{Comparison, is_word_character};
 
 /// A token, where it starts, and its text.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub(super) enum TokenKind {
     /// A string in single quotes.
     Text(Vec<u8>),
     Number(Number),
-    Side(Side),
+    Comparison(Comparison),
     Equal,
     Unequal,
     Open,
@@ -37,12 +37,12 @@ pub(super) enum TokenKind {
 const SYMBOLS: [(&str, TokenKind); 11] = [
     ("==", TokenKind::Equal),
     ("!=", TokenKind::Unequal),
-    ("<=", TokenKind::Side(Side::AtMost)),
-    (">=", TokenKind::Side(Side::AtLeast)),
+    ("<=", TokenKind::Comparison(Comparison::AtMost)),
+    (">=", TokenKind::Comparison(Comparison::AtLeast)),
     ("..", TokenKind::Range),
     ("=", TokenKind::Equal),
-    ("<", TokenKind::Side(Side::Below)),
-    (">", TokenKind::Side(Side::Above)),
+    ("<", TokenKind::Comparison(Comparison::Below)),
+    (">", TokenKind::Comparison(Comparison::Above)),
     ("(", TokenKind::Open),
     (")", TokenKind::Close),
     (",", TokenKind::Comma),

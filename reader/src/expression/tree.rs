@@ -24,22 +24,22 @@ pub(super) enum Node {
     /// Two or more, joined by `and`.
     All(Vec<Node>),
     Not(Box<Node>),
-    Test(Test),
+    Condition(Condition),
 }
 
 /// A condition that a sample meets or not.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Test {
+pub(super) struct Condition {
     pub(super) name: Name,
-    pub(super) column: TestColumn,
+    pub(super) column: TextPosition,
     pub(super) predicate: Predicate,
 }
 
 /// The column of the text at which a test starts, counted from 1 in characters.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TestColumn(pub(super) usize);
+pub(super) struct TextPosition(pub(super) usize);
 
-impl PartialEq for TestColumn {
+impl PartialEq for TextPosition {
     /// Always equal: two tests at different columns are the same test.
     fn eq(&self, _: &Self) -> bool {
         true
@@ -57,7 +57,7 @@ pub(super) enum Name {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Predicate {
     /// The value is on one side of a number.
-    Side(Side, Number),
+    Compare(Comparison, Number),
     /// The value is one of these items, of which there is at least one; or, negated, none of them.
     Among { items: Vec<ListItem>, negated: bool },
     /// The key starts with these bytes.
@@ -67,7 +67,7 @@ pub(super) enum Predicate {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum Comparison {
     Below,
     AtMost,
     Above,
@@ -105,7 +105,7 @@ impl Display for Node {
                 formatter.write_str("not ")?;
                 return part.shown_in(formatter, matches!(**part, Self::Any(_) | Self::All(_)));
             }
-            Self::Test(test) => return test.fmt(formatter),
+            Self::Condition(test) => return test.fmt(formatter),
         };
         for (index, part) in parts.iter().enumerate() {
             formatter.write_str(if index == 0 { "" } else { joint })?;
@@ -116,11 +116,11 @@ impl Display for Node {
     }
 }
 
-impl Display for Test {
+impl Display for Condition {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} ", self.name)?;
         match &self.predicate {
-            Predicate::Side(side, number) => write!(formatter, "{} {number}", side.symbol()),
+            Predicate::Compare(side, number) => write!(formatter, "{} {number}", side.symbol()),
             Predicate::Among { items, negated } => write_items(formatter, items, *negated),
             Predicate::StartsWith(text) => write!(formatter, "starts with {}", quoted(text)),
             Predicate::Present { negated: true } => formatter.write_str("is missing"),
@@ -150,7 +150,7 @@ impl Display for Name {
     }
 }
 
-impl Side {
+impl Comparison {
     fn symbol(self) -> &'static str {
         match self {
             Self::Below => "<",

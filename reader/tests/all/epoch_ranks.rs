@@ -145,13 +145,13 @@ fn ranks_with_lanes_of_their_own_read_together_what_one_reader_reads_and_hold_th
         let bound = 2 * 24 * (64 << 10) / world * 9 / 8 + (1 << 20) + (256 << 10);
         assert!(held(&ranks) <= bound, "world {world}: {} of {bound}", held(&ranks));
         let plan = reader.plan(&of_rank(0, world, &options)).unwrap();
-        assert_eq!((plan.notice(), plan.share().readers_of_an_extent()), (None, 1));
+        assert_eq!((plan.notice(), plan.share().ranks_per_piece_max()), (None, 1));
     }
     // 5 ranks each visit every lane: a notice reports this, and the factor is not exceeded.
     let ranks = all_ranks(&made, &reader, 5, &options);
     assert!(read(&ranks) <= read(&alone) * 5 * 103 / 100);
     let plan = reader.plan(&of_rank(3, 5, &options)).unwrap();
-    assert_eq!(plan.share().readers_of_an_extent(), 5);
+    assert_eq!(plan.share().ranks_per_piece_max(), 5);
     let expected = "24 lanes cannot be divided among 5 ranks: up to 5 of them read from the same chunks";
     let notice = plan.notice().unwrap();
     assert!(

@@ -26,13 +26,13 @@ pub(super) struct TarMember {
     pub(super) unusable: Option<String>,
 }
 
-/// Damage after which no member can be found.
+/// The archive cannot be read beyond this point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Damage {
-    /// Offset at which reading has to begin to find the damage again.
+    /// Reading that starts here meets the same damage again: the first header of the member.
     pub(super) position: u64,
     pub(super) offset: u64,
-    /// The name of the damaged member, where it is known.
+    /// The name of the damaged member, if known.
     pub(super) name: Option<Vec<u8>>,
     pub(super) why: String,
 }
