@@ -75,6 +75,10 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         }
         Remedy::ListDamage => "`grainstore verify` lists everything that is damaged",
         Remedy::RebuildIndex => "`grainstore rebuild-index` rebuilds the index from the segments",
+        Remedy::AdoptAgain => {
+            "the adopted files are not affected, but their index is; `grainstore adopt --overwrite` with them makes it \
+             again"
+        }
         Remedy::UseOrdinalBelow(count) => return format!("ordinals go from 0 to {}", count.saturating_sub(1)),
 
         Remedy::UseLessMemory => "a smaller `--window` or `--batch-size` needs less",
@@ -109,7 +113,9 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
             return format!("`--{setting} {value}` resumes the epoch; {START_OVER}");
         }
 
-        Remedy::Resume => "the same conversion with `--resume` continues it",
+        Remedy::Resume => {
+            "the same conversion with `--resume` continues it; an adoption or export starts over when it is run again"
+        }
         Remedy::Restart => "`--restart` discards what the interrupted conversion finished and starts over",
         Remedy::ResumeOrRestart => {
             "the same command with --resume continues with them; --restart discards them and starts over"

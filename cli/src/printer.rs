@@ -9,7 +9,7 @@ use std::io::{self, BufWriter, IsTerminal, Read, Stdout, Write};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
-use grainstore_format::escape_controls;
+use grainstore_format::{escape_controls, escape_json};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::errors::on_one_line;
@@ -103,7 +103,7 @@ impl Printer {
     /// # Errors
     /// As [`Printer::line`].
     pub(crate) fn json(&self, document: &impl serde::Serialize) -> anyhow::Result<()> {
-        self.line(serde_json::to_string_pretty(document)?)
+        self.line(escape_json(&serde_json::to_string_pretty(document)?))
     }
 
     /// Prints one JSON document on a line.
@@ -111,7 +111,7 @@ impl Printer {
     /// # Errors
     /// As [`Printer::line`].
     pub(crate) fn json_line(&self, document: &impl serde::Serialize) -> anyhow::Result<()> {
-        self.line(serde_json::to_string(document)?)
+        self.line(escape_json(&serde_json::to_string(document)?))
     }
 
     /// Flushes buffered data. `main` does it when a command is done.

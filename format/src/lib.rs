@@ -62,7 +62,7 @@ pub use schema::{Attribute, AttributeType, AttributeValue, Field, FieldType, Sch
 pub use section::{MAX_SECTIONS, SectionKind, SectionRecord};
 pub use segments::{SegmentRecord, SegmentTable};
 pub use splitmix::{MIX_STEP, SplitMix64, finalise, mix};
-pub use text::{escape_bytes, escape_controls, shown_key, shown_names, shown_path};
+pub use text::{escape_bytes, escape_controls, escape_json, shown_key, shown_names, shown_path};
 
 /// The version of the format that this crate reads and writes.
 pub const VERSION: u32 = 0;

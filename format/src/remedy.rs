@@ -17,6 +17,8 @@ pub enum Remedy {
     ListDamage,
     /// Write the index again from the segments.
     RebuildIndex,
+    /// Adopt the files again, whose index is lost.
+    AdoptAgain,
     /// Use an ordinal below this number, which is at least 1.
     UseOrdinalBelow(u64),
 

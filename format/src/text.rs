@@ -45,6 +45,28 @@ pub fn escape_controls(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
+/// Returns a JSON document with the characters escaped that a terminal would act on and JSON allows: DEL, the C1 control
+/// characters, marks that change the direction of text. It is still the same document.
+pub fn escape_json(json: &str) -> Cow<'_, str> {
+    // Outside strings, JSON has printable ASCII and line ends only.
+    let is_unsafe = |character| character != '\n' && is_unsafe_to_print(character);
+    if !json.contains(is_unsafe) {
+        return Cow::Borrowed(json);
+    }
+    let mut escaped = String::with_capacity(json.len() + 16);
+    for character in json.chars() {
+        if is_unsafe(character) {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                // Writing to a string does not fail.
+                let _ = write!(escaped, "\\u{unit:04x}");
+            }
+        } else {
+            escaped.push(character);
+        }
+    }
+    Cow::Owned(escaped)
+}
+
 /// Returns a path for a message.
 pub fn shown_path(path: impl AsRef<Path>) -> String {
     escape_bytes(path.as_ref().as_os_str().as_encoded_bytes())

@@ -240,9 +240,10 @@ mod tests {
     #[test]
     fn parts_of_the_stored_order_differ_by_one_sample_at_most() {
         for sample_count in [1, 2, 255, 256, 257, 1000, 65_537] {
-            let counted = sizes((0..PART_COUNT).map(|part| {
-                (0..sample_count).filter(|&index| part_of(index, sample_count) == part).count() as u64
-            }));
+            let counted =
+                sizes((0..PART_COUNT).map(|part| {
+                    (0..sample_count).filter(|&index| part_of(index, sample_count) == part).count() as u64
+                }));
             assert_eq!(part_sizes(sample_count), counted, "{sample_count} samples");
             assert!(counted.len() <= 2, "{counted:?}");
         }

@@ -10,6 +10,7 @@ pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
         Remedy::AllowExternal => "allow_external=True allows it",
         Remedy::ListDamage => "grainstore.verify() lists everything that is damaged",
         Remedy::RebuildIndex => "grainstore.rebuild_index() rebuilds the index from the segments",
+        Remedy::AdoptAgain => "the index of adopted files is lost: adopt() with overwrite=True makes it again",
 
         Remedy::UseLessMemory => "a smaller window_bytes or batch_size needs less",
         Remedy::UseLargerWindow => "the default of window_bytes is 256 MiB; order=\"full\" needs none",
@@ -32,7 +33,9 @@ pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
         Remedy::ResumeWithSameSubset => "the filter() or select() that it was started with resumes it",
         Remedy::ResumeWith { setting, value } => return Some(format!("{} resumes it", argument(*setting, value))),
 
-        Remedy::Resume => "convert() with resume=True continues it",
+        Remedy::Resume => {
+            "convert() with resume=True continues it; an adoption or export starts over when it is run again"
+        }
         Remedy::Restart => "restart=True discards what the interrupted conversion finished and starts over",
         Remedy::ResumeOrRestart => "resume=True continues with them, restart=True discards them",
         Remedy::ResumeAsStarted => {

@@ -111,7 +111,7 @@ pub(crate) fn shards_of(paths: &[PathBuf], format: Format) -> Result<Recognised,
             found.paths.push(path.clone());
             continue;
         }
-        for file in files_in(path)? {
+        for file in files_in(path)?.into_shards()? {
             let list = if Format::of_file(&file)? == Some(format) { &mut found.paths } else { &mut found.ignored };
             list.push(file);
         }
@@ -148,9 +148,9 @@ fn recognise_folder(path: &Path) -> Result<Recognised, SourceError> {
     if has_folders(path)? {
         return folder();
     }
-    let files = files_in(path)?;
-    let mut formats = Vec::with_capacity(files.len().min(1024));
-    for file in &files {
+    let found = files_in(path)?;
+    let mut formats = Vec::with_capacity(found.files.len().min(1024));
+    for file in &found.files {
         let format = Format::of_file(file)?;
         // The first sixteen files are not shards: pictures, not a README among shards.
         if formats.len() == 16 && formats.iter().all(Option::is_none) {
@@ -158,14 +158,14 @@ fn recognise_folder(path: &Path) -> Result<Recognised, SourceError> {
         }
         formats.push(format);
     }
-    let mut shards = files.iter().zip(&formats).filter_map(|(file, format)| Some((file, (*format)?)));
+    let mut shards = found.files.iter().zip(&formats).filter_map(|(file, format)| Some((file, (*format)?)));
     let Some((first_file, first)) = shards.next() else { return folder() };
     if let Some((file, format)) = shards.find(|(_, format)| *format != first) {
         return Err(mixed(file, format, first_file, first));
     }
     let mut paths = Vec::new();
     let mut ignored = Vec::new();
-    for (file, format) in files.into_iter().zip(formats) {
+    for (file, format) in found.into_shards()?.into_iter().zip(formats) {
         if format.is_some() { paths.push(file) } else { ignored.push(file) }
     }
     Ok(Recognised { format: first, paths, ignored })

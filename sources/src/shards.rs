@@ -43,23 +43,52 @@ fn check_distinct(paths: &[PathBuf]) -> Result<(), SourceError> {
     twice.map_or(Ok(()), |path| Err(refused(path, "it is named twice")))
 }
 
-/// The regular files in a folder that may be shards, sorted by name. Names that begin with `.` or `_`, such as logs and
-/// markers, are ignored, and so are folders.
+/// What a folder has that may be shards.
+pub struct FolderFiles {
+    /// Regular files and links to them, sorted by name.
+    pub files: Vec<PathBuf>,
+    /// Links to nothing, pipes and the like: if the others are shards, one of them is missing.
+    pub unusable: Vec<PathBuf>,
+}
+
+/// The files in a folder that may be shards. Names that begin with `.` or `_`, such as logs and markers, are ignored, and
+/// so are folders.
 ///
 /// # Errors
 /// Where it cannot be listed.
-pub fn files_in(folder: &Path) -> Result<Vec<PathBuf>, SourceError> {
+pub fn files_in(folder: &Path) -> Result<FolderFiles, SourceError> {
     let unlisted = |source| SourceError::Path { path: folder.to_owned(), source };
     let mut files = Vec::new();
+    let mut unusable = Vec::new();
     for entry in fs::read_dir(folder).map_err(unlisted)? {
         let path = entry.map_err(unlisted)?.path();
         let marked = path.file_name().is_none_or(|name| matches!(name.as_bytes().first(), Some(b'.' | b'_')));
-        if !marked && path.is_file() {
-            files.push(path);
+        if marked {
+            continue;
+        }
+        match fs::metadata(&path) {
+            Ok(metadata) if metadata.is_file() => files.push(path),
+            Ok(metadata) if metadata.is_dir() => {}
+            _ => unusable.push(path),
         }
     }
     files.sort_unstable_by(|a, b| a.as_os_str().as_bytes().cmp(b.as_os_str().as_bytes()));
-    Ok(files)
+    Ok(FolderFiles { files, unusable })
+}
+
+impl FolderFiles {
+    /// The files, as shards.
+    ///
+    /// # Errors
+    /// Where one of the shards is missing.
+    pub fn into_shards(self) -> Result<Vec<PathBuf>, SourceError> {
+        match self.unusable.first() {
+            Some(path) => {
+                Err(refused(path, "it is not a regular file or a link to one, and there are shards beside it"))
+            }
+            None => Ok(self.files),
+        }
+    }
 }
 
 fn matching(pattern: &Path) -> Result<Vec<PathBuf>, SourceError> {
@@ -158,7 +187,15 @@ mod tests {
     #[test]
     fn a_folder_of_shards_has_the_files_that_are_not_markers() {
         let folder = shards();
-        let files = files_in(folder.path()).unwrap();
+        let files = files_in(folder.path()).unwrap().into_shards().unwrap();
         assert_eq!(names(files, folder.path()), ["a-08.tar", "a-09.tar", "a-10.tar", "b.tar", "x[1].tar"]);
+    }
+
+    #[test]
+    fn a_shard_that_is_a_link_to_nothing_is_an_error() {
+        let folder = shards();
+        std::os::unix::fs::symlink("nowhere", folder.path().join("c.tar")).unwrap();
+        let error = files_in(folder.path()).unwrap().into_shards().unwrap_err().to_string();
+        assert!(error.contains("c.tar: it is not a regular file"), "{error}");
     }
 }

@@ -39,14 +39,14 @@ pub enum StoreError {
         /// What was found instead.
         why: String,
     },
-    /// The path names a dataset that an interrupted conversion did not finish.
-    #[error("{}: not a dataset: {why}; \"{}\" is an interrupted conversion", shown_path(.path), shown_name(.partial))]
+    /// The path names a dataset that an interrupted command did not finish.
+    #[error("{}: not a dataset: {why}; \"{}\" is what an interrupted command left", shown_path(.path), shown_name(.partial))]
     Unfinished {
         /// The path given.
         path: PathBuf,
         /// What was found instead.
         why: String,
-        /// The directory that the interrupted conversion left.
+        /// The directory that the interrupted command left.
         partial: PathBuf,
     },
     /// A file is whole, but not the one that the dataset expects.
@@ -156,7 +156,9 @@ impl StoreError {
             Self::NotFound { path } | Self::Format { path, .. } | Self::Mismatch { path, .. }
                 if path.extension().is_some_and(|extension| extension == "idx") =>
             {
-                Some(Remedy::RebuildIndex)
+                // The index of an external segment is in no other file.
+                let is_merged = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"index-"));
+                Some(if is_merged { Remedy::RebuildIndex } else { Remedy::AdoptAgain })
             }
             Self::Unfinished { .. } => Some(Remedy::Resume),
             Self::Outside { .. } => Some(Remedy::AllowExternal),

@@ -110,3 +110,21 @@ fn a_file_that_was_touched_is_reported_on_stderr_and_read() {
     let document: serde_json::Value = serde_json::from_str(&verified.stdout).unwrap();
     assert_eq!((document["ok"].as_bool(), document["notices"].as_array().map(Vec::len)), (Some(true), Some(1)));
 }
+
+#[test]
+fn damage_of_the_index_is_reported_once_under_its_name_with_what_helps() {
+    let adopted = adopt(false);
+    let index = adopted.dataset.join("00000.idx");
+    let whole = std::fs::read(&index).unwrap();
+    std::fs::write(&index, [&whole[..], b"x"].concat()).unwrap();
+    let verified = run("verify", &adopted.dataset, &[], None);
+    assert_eq!(verified.status, 1, "{verified:?}");
+    assert!(verified.stdout.contains("00000.idx") && !verified.stdout.contains("data.tar"), "{verified:?}");
+    let json = run("verify", &adopted.dataset, &["--json"], None);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["damaged"], 1, "{json}");
+    std::fs::remove_file(&index).unwrap();
+    let listed = run("ls", &adopted.dataset, &[], None);
+    assert!(listed.stderr.contains("adopt --overwrite"), "{listed:?}");
+    assert!(!listed.stderr.contains("rebuild-index"), "{listed:?}");
+}

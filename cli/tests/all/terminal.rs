@@ -329,6 +329,25 @@ fn adopted_files_that_changed() {
 }
 
 #[test]
+fn json_has_no_character_that_a_terminal_acts_on() {
+    let terminal = Terminal::new();
+    // JSON itself allows these in a string, without an escape.
+    let wild = "C\u{9b}31m\u{7f}\u{202e}D";
+    for class in [wild, "E"] {
+        fs::create_dir_all(terminal.place.path(&format!("classes/{class}"))).unwrap();
+        fs::write(terminal.place.path(&format!("classes/{class}/1")), "x").unwrap();
+    }
+    terminal.run_ok("convert classes set");
+    for line in ["ls set --json", "inspect set --json", "plan set --step 0 --keys --json"] {
+        let run = terminal.run_ok(line);
+        assert!(run.stdout.contains(r"\u009b31m\u007f\u202eD"), "{line}: {run:?}");
+        let keys: Vec<serde_json::Value> =
+            serde_json::Deserializer::from_str(&run.stdout).into_iter().map(Result::unwrap).collect();
+        assert!(format!("{keys:?}").contains(&format!("{wild:?}").trim_matches('"').to_owned()), "{line}: {keys:?}");
+    }
+}
+
+#[test]
 fn what_an_interrupted_conversion_left() {
     let terminal = Terminal::new();
     terminal.dataset("d");

@@ -121,7 +121,7 @@ fn name_of(path: &Path) -> Cow<'_, str> {
 fn check_lone_segment(reporter: &Reporter<'_>, path: &Path, name: &str) -> u64 {
     let report = reporter.file(name, 0);
     let file_len = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    let job = SegmentJob { report, path, external: false, file_len, number: 0, merged: None };
+    let job = SegmentJob { report, index_report: report, path, external: false, file_len, number: 0, merged: None };
     let own = job.check_own(path, None);
     job.check_data(own.as_ref());
     own.map_or(0, |own| own.sample_count())
@@ -156,9 +156,9 @@ fn verify_directory(reporter: &Reporter<'_>, path: &Path, allowed: AllowedPaths)
         if reporter.is_stopped() {
             return;
         }
-        let report = reporter.file(&segment.path, *first);
+        let reports = (reporter.file(&segment.path, *first), reporter.file(index_file_of(segment), *first));
         let data = ExternalData::of(&segment.kind, allowed);
-        check_segment(report, path, (number, segment, data), merged.as_ref());
+        check_segment(reports, path, (number, segment, data), merged.as_ref());
     });
     let samples = segments.iter().map(|(_, segment)| segment.sample_count).sum();
     Ok(DatasetCounts { samples, segments: segments.len() as u64 })
@@ -208,9 +208,9 @@ fn verify_without_manifest(reporter: &Reporter<'_>, path: &Path) -> Result<Datas
 fn check_merged(reporter: &Reporter<'_>, path: &Path, manifest: &Manifest) -> Option<Index> {
     let report = reporter.file(&manifest.index().file, 0);
     if let [only] = manifest.segments()
-        && only.kind == SegmentKind::Native
+        && (only.kind == SegmentKind::Native || manifest.index().file == *index_file_of(only))
     {
-        if manifest.index().file != only.path || manifest.index().fingerprint != only.fingerprint {
+        if manifest.index().file != *index_file_of(only) || manifest.index().fingerprint != only.fingerprint {
             report.damage("the manifest names another index than its only segment");
         }
         return None;
@@ -234,17 +234,22 @@ fn check_relations(report: &FileReport<'_>, index: &Index, external: &[bool]) {
     columns::check_columns(report, index);
 }
 
+/// The file that has a segment's own index: the segment itself, or the one beside it.
+fn index_file_of(segment: &SegmentRef) -> &String {
+    match &segment.kind {
+        SegmentKind::Native => &segment.path,
+        SegmentKind::External { index_file, .. } => index_file,
+    }
+}
+
 fn check_segment(
-    report: FileReport<'_>,
+    (report, index_report): (FileReport<'_>, FileReport<'_>),
     path: &Path,
     (number, segment, data): (usize, &SegmentRef, Option<ExternalData>),
     merged: Option<&Index>,
 ) {
     let data_path = path.join(&segment.path);
-    let index_path = match &segment.kind {
-        SegmentKind::Native => data_path.clone(),
-        SegmentKind::External { index_file, .. } => path.join(index_file),
-    };
+    let index_path = path.join(index_file_of(segment));
     let external = data.is_some();
     match or_report(&report, check_data_file(path, &data_path, segment.file_len, data.as_ref())) {
         // A missing native segment has been reported; its index is missing with it.
@@ -252,10 +257,11 @@ fn check_segment(
         Some(FileTime::Other) => report.modified(),
         _ => {}
     }
-    let job = SegmentJob { report, path: &data_path, external, file_len: segment.file_len, number, merged };
+    let file_len = segment.file_len;
+    let job = SegmentJob { report, index_report, path: &data_path, external, file_len, number, merged };
     let own = job.check_own(&index_path, Some(segment));
     if let (Some(own), Some(merged)) = (&own, merged) {
-        agree::check_agreement(&report, own, merged, number);
+        agree::check_agreement(&index_report, own, merged, number);
     }
     job.check_data(own.as_ref());
 }
@@ -267,7 +273,10 @@ fn or_report<T>(report: &FileReport<'_>, result: Result<T, StoreError>) -> Optio
 
 /// One segment to be checked.
 struct SegmentJob<'a> {
+    /// Of the data.
     report: FileReport<'a>,
+    /// Of the segment's own index.
+    index_report: FileReport<'a>,
     path: &'a Path,
     external: bool,
     file_len: u64,
@@ -278,7 +287,7 @@ struct SegmentJob<'a> {
 impl SegmentJob<'_> {
     /// Checks the segment's own index; `None` if it cannot be used.
     fn check_own(&self, index_path: &Path, segment: Option<&SegmentRef>) -> Option<Index> {
-        let report = &self.report;
+        let report = &self.index_report;
         let kind = if self.external { FileKind::Index } else { FileKind::Segment };
         let frame = frame::check_frame(report, index_path, kind)?;
         let index = {
@@ -300,7 +309,8 @@ impl SegmentJob<'_> {
             return None;
         };
         if !data_end_fits(!self.external, record.data_end, self.file_len) {
-            report.damage(format!("its data ends at {}, the file has {} bytes", record.data_end, self.file_len));
+            let what = format!("its data ends at {}, the file has {} bytes", record.data_end, self.file_len);
+            self.report.damage(what);
         }
         check_relations(report, &index, &[self.external]);
         Some(index)

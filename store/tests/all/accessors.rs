@@ -218,11 +218,11 @@ fn a_path_that_is_not_a_dataset_is_refused_with_a_reason() {
     std::fs::write(at("text"), "hello").unwrap();
     for (name, what) in [
         ("empty", "not a dataset: the directory has no manifest.json"),
-        ("x.grain.partial", "\"x.grain.partial\" is an interrupted conversion"),
-        ("x.grain", "\"x.grain.partial\" is an interrupted conversion"),
+        ("x.grain.partial", "\"x.grain.partial\" is what an interrupted command left"),
+        ("x.grain", "\"x.grain.partial\" is what an interrupted command left"),
     ] {
         let error = Dataset::open(&at(name)).unwrap_err();
-        let is_interrupted = what.ends_with("interrupted conversion");
+        let is_interrupted = what.ends_with("interrupted command left");
         assert_eq!(matches!(error, StoreError::Unfinished { .. }), is_interrupted, "{error}");
         assert_eq!(error.remedy(), is_interrupted.then_some(Remedy::Resume));
         assert!(error.to_string().ends_with(what), "{error}");

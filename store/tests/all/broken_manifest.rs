@@ -180,9 +180,9 @@ fn refuses_external_data_that_have_changed() {
 fn reports_an_external_index_that_is_missing_or_of_another_kind() {
     let (built, _) = external();
     std::fs::copy(built.path.join("00000.seg"), built.path.join("00001.idx")).unwrap();
-    assert_reported(&built.path, "../00001.tar: at 0: damaged header");
+    assert_reported(&built.path, "00001.idx: at 0: damaged header");
     std::fs::remove_file(built.path.join("00001.idx")).unwrap();
-    assert_reported(&built.path, "../00001.tar: no such file");
+    assert_reported(&built.path, "00001.idx: no such file");
     assert_eq!(use_all(&built.path).unwrap().len(), 10, "the merged index is enough to read");
 }
 
