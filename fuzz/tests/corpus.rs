@@ -44,6 +44,7 @@ fn every_seed_is_in_the_tree_as_it_is_made() {
 fn the_corpora_stay_small() {
     let lens = corpus().into_values().flatten().map(|path| std::fs::metadata(path).unwrap().len());
     let lens: Vec<u64> = lens.collect();
-    assert!(lens.iter().all(|len| *len <= 2048));
+    // Archives of other programs are padded: a tar to 10 KiB.
+    assert!(lens.iter().all(|len| *len <= 10 << 10));
     assert!(lens.iter().sum::<u64>() <= 200 << 10);
 }
