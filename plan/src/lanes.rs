@@ -3,7 +3,7 @@
 //! ```text
 //! ring    | e3      | e0  | e7        | e1    | ...    extents end to end, each rotated
 //! turn              ^ places are counted from here round the ring
-//! cut     | lane 0        | lane 1        | ...        equal to one sample
+//! cut     | lane 0        | lane 1        | ...        their lengths differ by one sample at most
 //! phase   |.....^         |...^           | ...        where a lane begins; it wraps at its end
 //! piece   |     |---|-----|                            a lane's part of an extent, visited in shuffled order
 //! ```
@@ -11,6 +11,18 @@
 //! A *place* is the number of a sample round the ring, counted from the turn.
 //! Position p of the epoch is sample p div L (its *round*) of lane p mod L. Rotation, turn and phase
 //! make every sample equally likely at every position. spec.md: PLN-5.
+//!
+//! The test vector of spec.md, step by step: 12 samples in 5 extents, 3 lanes.
+//!
+//! ```text
+//! extents   0 1 2 | 3 4 | 5 6 7 8 | 9 | 10 11
+//! ring      2 0 1 | 10 11 | 4 3 | 5 6 7 8 | 9     shuffled; extent 0 is rotated by 2, extent 1 by 1
+//! turn 9    7 8 9 2 0 1 10 11 4 3 5 6             place 0 is the ring's tenth sample
+//! cut       7 8 9 2 | 0 1 10 11 | 4 3 5 6
+//! phase     9 2 7 8 | 0 1 10 11 | 6 4 3 5         the lanes begin at their samples 2, 0 and 3, and wrap
+//! pieces    9,2,7 8 | 0 1,11 10 | 6,3 4,5         each is shuffled
+//! epoch     9 0 6 2 1 3 7 11 4 8 10 5             the lanes in turn
+//! ```
 
 use std::fmt;
 use std::ops::Range;
