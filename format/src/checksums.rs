@@ -68,7 +68,7 @@ impl ChecksumList {
     pub fn check_page(&self, page: u64, bytes: &[u8]) -> Result<(), FormatError> {
         let (list, _) = self.0.as_chunks::<4>();
         let Some(expected) = list.get(to_usize(page)) else {
-            return Err(FormatError::damaged("index", format!("piece {page} has no checksum in its list")));
+            return Err(FormatError::damaged("index", format!("page {page} has no checksum in its list")));
         };
         let expected = u32::from_le_bytes(*expected);
         let found = crc32fast::hash(bytes);

@@ -156,9 +156,7 @@ impl StoreError {
             Self::NotFound { path } | Self::Format { path, .. } | Self::Mismatch { path, .. }
                 if path.extension().is_some_and(|extension| extension == "idx") =>
             {
-                // The index of an external segment is in no other file.
-                let is_merged = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"index-"));
-                Some(if is_merged { Remedy::RebuildIndex } else { Remedy::AdoptAgain })
+                path.file_name().and_then(|name| index_remedy(name.to_str()?))
             }
             Self::Unfinished { .. } => Some(Remedy::Resume),
             Self::Outside { .. } => Some(Remedy::AllowExternal),
@@ -219,6 +217,13 @@ impl StoreError {
 /// The last part of a path, or all of a path that ends with `..`, made safe for a terminal.
 fn shown_name(path: &Path) -> String {
     escape_bytes(path.file_name().unwrap_or(path.as_os_str()).as_encoded_bytes())
+}
+
+/// What helps where a file of this name is lost or damaged, if it is an index.
+pub(crate) fn index_remedy(name: &str) -> Option<Remedy> {
+    // The index of an external segment is in no other file.
+    let remedy = if name.starts_with("index-") { Remedy::RebuildIndex } else { Remedy::AdoptAgain };
+    name.ends_with(".idx").then_some(remedy)
 }
 
 #[cfg(test)]

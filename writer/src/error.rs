@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use grainstore_format::{FormatError, Remedy, escape_bytes, shown_path};
 
-/// Why a dataset could not be written. The final name is as it was before.
+/// Why a dataset could not be written. The final name is as it was before, unless only the last step failed, the sync of
+/// the containing directory: then the dataset is there, but a crash may still remove it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {

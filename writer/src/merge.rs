@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use grainstore_format::{FileKind, Fingerprint, Header, IndexRef};
+use grainstore_format::{FileKind, Fingerprint, FormatError, Header, IndexRef};
 
 use crate::WriteError;
 use crate::emit::emit;
@@ -22,7 +22,12 @@ pub(crate) fn merge(
 ) -> Result<IndexRef, WriteError> {
     let mut builder = IndexBuilder::new(spec.clone(), storage, directory.join("merged.spill.tmp"));
     for path in segments {
-        let mut rows = SegmentRows::open(storage.as_ref(), path)?;
+        let mut rows = SegmentRows::open(storage.as_ref(), path.clone())?;
+        // What an interrupted writer left may be of another dataset.
+        if !rows.spec(0).agrees_with(spec) {
+            let detail = "its schema, keys or geometry are not those of the dataset".to_owned();
+            return Err(WriteError::Damaged { path, source: FormatError::Damaged { what: "segment", detail } });
+        }
         while let Some(row) = rows.next()? {
             builder.push(&row)?;
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use grainstore_format::{
     AttributeValue, CHECKSUM_PAGE_LEN, ChecksumList, Directory, Entry, Fingerprint, Footer, FormatError, LongTable,
-    Metadata, SectionKind, SectionRecord, StoredLen, split_key, to_usize,
+    Metadata, SectionKind, SectionRecord, StoredLen, escape_bytes, split_key, to_usize,
 };
 
 use crate::WriteError;
@@ -218,6 +218,11 @@ impl SectionStreams {
         for ((values, validity), attribute) in self.attributes.iter_mut().zip(metadata.schema.attributes()) {
             let value = attribute.kind.decode(values.take(file, attribute.kind.width() as usize)?);
             let there = validity.as_mut().map_or(Ok(true), |validity| validity.take_bit(file, ordinal))?;
+            if there && value.is_none() {
+                let name = escape_bytes(attribute.name.as_bytes());
+                let detail = format!("the \"{name}\" of sample {ordinal} is no value of its type");
+                return Err(RowError::Format(FormatError::Damaged { what: "attribute", detail }));
+            }
             attributes.push(value.filter(|_| there));
         }
         fields.clear();

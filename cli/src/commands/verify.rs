@@ -6,13 +6,14 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use grainstore_format::shown_path;
+use grainstore_format::{Remedy, shown_path};
 use grainstore_store::{Damage, StoreError, VerifyOptions, VerifyReport};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::ls::key_members;
 use crate::external::External;
+use crate::hints::hint;
 use crate::printer::{ClosedPipe, Counted, Printer};
 use crate::sizes::{counted, parse_jobs, per_second, shown_size};
 use crate::{Exit, interrupt};
@@ -23,7 +24,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// Check every checksum and every rule of a dataset, and list what is damaged
 ///
 /// Reads everything. Exits with 0 if the dataset is intact and with 1 if it is damaged; then it prints one line per
-/// defect, in no particular order, with the segment's file, the sample's ordinal and key, and the offset in the file,
+/// defect, in no particular order, with the file, the sample's ordinal and key, and the offset in the file,
 /// where they are known. The last line is a summary.
 #[derive(clap::Args)]
 pub(crate) struct VerifyArgs {
@@ -76,8 +77,8 @@ struct Listing<'a> {
     rows: Vec<DamageRow>,
     /// The reader of the list has closed stdout; the exit status is still reported.
     closed: bool,
-    /// The merged index is damaged, which can be rebuilt.
-    index_damaged: bool,
+    /// Of the first damage that has one.
+    remedy: Option<Remedy>,
 }
 
 impl VerifyArgs {
@@ -88,7 +89,7 @@ impl VerifyArgs {
     pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         let started = Instant::now();
         let news = self.start(external)?;
-        let mut listing = Listing { printer, json: self.json, rows: Vec::new(), closed: false, index_damaged: false };
+        let mut listing = Listing { printer, json: self.json, rows: Vec::new(), closed: false, remedy: None };
         let Some(report) = self.follow(&news, external, &mut listing)? else { return Ok(Exit::Interrupted) };
         let elapsed = started.elapsed();
         self.print_result(printer, listing, &report, elapsed)?;
@@ -150,8 +151,8 @@ impl VerifyArgs {
             printer.line(format_args!("{}: {samples}, {segments}, {size}: {verdict}", shown_path(&self.path)))
         };
         unless_closed(result)?;
-        if listing.index_damaged {
-            printer.hint("`grainstore rebuild-index` rebuilds the merged index from the segments");
+        if let Some(remedy) = &listing.remedy {
+            printer.hint(hint(remedy));
         }
         printer.note(format_args!(
             "checked {size} in {:.1} s, {}, {} damaged",
@@ -182,7 +183,7 @@ impl VerifyArgs {
 
 impl Listing<'_> {
     fn add(&mut self, damage: Damage) -> anyhow::Result<()> {
-        self.index_damaged |= damage.segment.as_deref().is_some_and(|file| file.starts_with("index-"));
+        self.remedy = self.remedy.take().or_else(|| damage.remedy());
         if self.json {
             self.rows.push(row(damage));
         } else if !self.closed {

@@ -120,6 +120,7 @@ fn damage_of_the_index_is_reported_once_under_its_name_with_what_helps() {
     let verified = run("verify", &adopted.dataset, &[], None);
     assert_eq!(verified.status, 1, "{verified:?}");
     assert!(verified.stdout.contains("00000.idx") && !verified.stdout.contains("data.tar"), "{verified:?}");
+    assert!(verified.stderr.contains("adopt --overwrite"), "{verified:?}");
     let json = run("verify", &adopted.dataset, &["--json"], None);
     let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(json["damaged"], 1, "{json}");

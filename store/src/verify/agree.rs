@@ -17,16 +17,16 @@ use crate::location::Location;
 pub(super) fn check_agreement(report: &FileReport<'_>, own: &Index, merged: &Index, segment: usize) {
     let Some(record) = merged.table.records().get(segment) else { return };
     if own.table.records() != [*record] {
-        return report.damage("its index and the merged one disagree on samples or data end");
+        return report.damage("the segment's index and the merged one disagree on samples or data end");
     }
     if own.frame.geometry() != merged.frame.geometry() {
-        report.damage("its index and the merged one disagree on chunk size, alignment or hash seed");
+        report.damage("the segment's index and the merged one disagree on chunk size, alignment or hash seed");
     }
     if own.metadata.schema != merged.metadata.schema {
-        return report.damage("its index and the merged one have different schemas");
+        return report.damage("the segment's index and the merged one have different schemas");
     }
     if own.frame.directory.is_keyed() != merged.frame.directory.is_keyed() {
-        return report.damage("its index and the merged one disagree on whether samples have keys");
+        return report.damage("the segment's index and the merged one disagree on whether samples have keys");
     }
     let pair = IndexPair { report, own, merged, first: merged.table.ordinals(segment).start, segment };
     parallel_parts(0..own.sample_count(), PART_LEN).for_each(|ordinals| {

@@ -5,7 +5,7 @@
 //!
 //! | a message about | is made in |
 //! | --- | --- |
-//! | the manifest, its only segment, the length of a file or its data | `mod.rs` |
+//! | the manifest, an index that is not that of its only segment, where the data ends | `mod.rs` |
 //! | the data file of a segment: missing, another length, another fingerprint | `../segment.rs` |
 //! | header, footer, directory, the checksum of a section's page, padding | `frame.rs` |
 //! | an entry, a chunk, the table of long samples, raw lengths | `entries.rs`, by the rules in `../entry_rules.rs` |
@@ -210,8 +210,10 @@ fn check_merged(reporter: &Reporter<'_>, path: &Path, manifest: &Manifest) -> Op
     if let [only] = manifest.segments()
         && (only.kind == SegmentKind::Native || manifest.index().file == *index_file_of(only))
     {
-        if manifest.index().file != *index_file_of(only) || manifest.index().fingerprint != only.fingerprint {
+        if manifest.index().file != *index_file_of(only) {
             report.damage("the manifest names another index than its only segment");
+        } else if manifest.index().fingerprint != only.fingerprint {
+            report.damage("the manifest has two fingerprints for it, as an index and as its only segment");
         }
         return None;
     }
@@ -304,7 +306,7 @@ impl SegmentJob<'_> {
             let found = index.sample_count();
             let segments = index.table.len();
             report.damage(format!(
-                "its index has {found} samples in {segments} segments, the manifest has {expected} samples"
+                "the segment's index has {found} samples in {segments} segments, {expected} samples are expected"
             ));
             return None;
         };

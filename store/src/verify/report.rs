@@ -5,15 +5,16 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use grainstore_format::{escape_bytes, shown_key};
+use grainstore_format::{Remedy, escape_bytes, shown_key};
 
 use crate::StoreError;
+use crate::error::index_remedy;
 use crate::segment::modified_since;
 
 /// One thing that is wrong with a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Damage {
-    /// The file, as the manifest names it.
+    /// The file: of a segment or an index as the manifest names it, or the manifest.
     pub segment: Option<String>,
     /// The sample.
     pub ordinal: Option<u64>,
@@ -23,6 +24,13 @@ pub struct Damage {
     pub offset: Option<u64>,
     /// Found and expected.
     pub what: String,
+}
+
+impl Damage {
+    /// What the caller can do about it.
+    pub fn remedy(&self) -> Option<Remedy> {
+        self.segment.as_deref().and_then(index_remedy)
+    }
 }
 
 impl fmt::Display for Damage {
