@@ -45,7 +45,7 @@ pub struct ConvertSummary {
 ///
 /// # Errors
 /// Where the source cannot be read, the dataset cannot be written, one is inside the other, or `events` stops it.
-/// Complete segments then stay in `destination.partial`, for [`OnKept::Resume`]. Where there are none, everything that
+/// Complete segments then stay in `destination.partial`, for [`OnKept::Resume`] (except those of a stream). Where there are none, everything that
 /// was written is removed. A dataset that was to be replaced is unchanged.
 pub fn convert(
     source: &dyn Source,
@@ -141,8 +141,8 @@ pub(crate) fn pack(
     let skip = Skip { count: done_count, counts: &|id| !drops.contains(id), bad_places: &bad_places };
     let before = (!source.description().is_listed).then(|| source.stamp());
     plan.feed(source, How::new(Layout::Packed, options.jobs), skip, |feed| packer.pack(feed))?;
-    // Files of a folder are read whole, and each one reports a change. Other data are read in pieces, and a write
-    // between two reads would mix old and new bytes.
+    // Samples of a folder or a list are read by themselves, and a file that has another length is an error. Other data
+    // are read in pieces, and a write between two reads would mix samples of both.
     if before.is_some_and(|before| before != source.stamp()) {
         return Err(changed(source));
     }

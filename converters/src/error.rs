@@ -8,7 +8,8 @@ use grainstore_sources::{Bad, Remark, SourceError};
 use grainstore_store::StoreError;
 use grainstore_writer::WriteError;
 
-/// Why a conversion failed. What was under the destination's name before is unchanged.
+/// Why a conversion failed. What was under the destination's name before is unchanged, unless only the last step failed,
+/// the sync of the containing directory: then the dataset is there, but a crash may still remove it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConvertError {
@@ -33,8 +34,8 @@ pub enum ConvertError {
     },
     /// A source does not return the same samples as when its conversion was interrupted.
     #[error(
-        "sample {number} of the order can be read now and could not when the conversion was interrupted, or the other \
-         way round: what follows it would not be what followed then"
+        "sample {number} of the packing order was readable before the interruption and is not now, or the reverse: the \
+         samples after it would differ"
     )]
     Changed {
         /// Number among all that were packed or skipped, from 0.
@@ -120,7 +121,9 @@ impl ConvertError {
             Self::KeptWork { .. } => Some(Remedy::ResumeOrRestart),
             Self::DestinationInsideSource { .. } => Some(Remedy::UseDestinationOutside),
             Self::SourceInsideDestination { .. } => Some(Remedy::UseOtherDestination),
-            Self::NoParent { .. } => Some(Remedy::CreateFolder),
+            Self::NoParent { source, .. } => {
+                (source.kind() == std::io::ErrorKind::NotFound).then_some(Remedy::CreateFolder)
+            }
             Self::Format(error) => error.remedy(),
             Self::Write(error) => error.remedy(),
             Self::InFile { source, .. } => source.remedy(),

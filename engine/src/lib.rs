@@ -36,8 +36,8 @@
 //! - Dropping an engine drains it: no read continues afterwards. If a device does not answer for [`DRAIN_MAX`], its
 //!   reads are abandoned, and the memory that they may still write to is leaked.
 //!
-//! An engine repeats a read only if it was short or interrupted, or if the system asked to try again. Checksums and
-//! caching are not its task.
+//! An engine repeats a read only if it was short or interrupted, if the system asked to try again, or if it refused a
+//! direct or uncached read. Checksums and caching are not its task.
 //!
 //! The files, in reading order:
 //!

@@ -13,7 +13,7 @@
 //! anything else             error
 //! ```
 //!
-//! This is decided here once, for all engines and for reads without one. Where the bytes go is not known here.
+//! This is decided here once, for all reads of samples, by an engine or without one. Where the bytes go is not known here.
 
 use std::io;
 use std::ops::Range;

@@ -1,8 +1,10 @@
 //! Recognises the format of foreign data by their content, not by their names.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::{Remedy, shown_path};
+use grainstore_format::{Manifest, Remedy, shown_path};
+use grainstore_host::open_regular;
 
 use crate::compressed::{Compression, content_head, detect, head_of};
 use crate::shards::files_in;
@@ -125,7 +127,7 @@ pub(crate) fn shards_of(paths: &[PathBuf], format: Format) -> Result<Recognised,
 
 fn recognise_one(path: &Path) -> Result<Recognised, SourceError> {
     let whole = |format| Recognised { format, paths: vec![path.to_owned()], ignored: Vec::new() };
-    if grainstore_writer::existing(path).is_ok() {
+    if is_dataset(path) {
         let why = "it is a grainstore dataset, which need not be converted";
         return Err(SourceError::refused(path, Remark::new(why, Remedy::Export)));
     }
@@ -139,6 +141,14 @@ fn recognise_one(path: &Path) -> Result<Recognised, SourceError> {
             Err(SourceError::refused(path, Remark::new(why, Remedy::NameFormat)))
         }
     }
+}
+
+/// Whether a folder is a dataset of grainstore, intact or damaged: its files are no samples.
+fn is_dataset(path: &Path) -> bool {
+    let mut start = Vec::with_capacity(64);
+    let read =
+        open_regular(&path.join(Manifest::FILE_NAME)).and_then(|(file, _)| file.take(64).read_to_end(&mut start));
+    read.is_ok() && start.windows(12).any(|window| window == b"\"grainstore\"")
 }
 
 /// A folder is a folder of shards if it has no folders inside and at least one file of a known format among its first

@@ -47,8 +47,8 @@ fn check_distinct(paths: &[PathBuf]) -> Result<(), SourceError> {
 pub struct FolderFiles {
     /// Regular files and links to them, sorted by name.
     pub files: Vec<PathBuf>,
-    /// Links to nothing, pipes and the like: if the others are shards, one of them is missing.
-    pub unusable: Vec<PathBuf>,
+    /// The first that is not one, such as a link to nothing or a pipe: a shard may be missing.
+    pub unusable: Option<SourceError>,
 }
 
 /// The files in a folder that may be shards. Names that begin with `.` or `_`, such as logs and markers, are ignored, and
@@ -59,7 +59,7 @@ pub struct FolderFiles {
 pub fn files_in(folder: &Path) -> Result<FolderFiles, SourceError> {
     let unlisted = |source| SourceError::Path { path: folder.to_owned(), source };
     let mut files = Vec::new();
-    let mut unusable = Vec::new();
+    let mut unusable = None;
     for entry in fs::read_dir(folder).map_err(unlisted)? {
         let path = entry.map_err(unlisted)?.path();
         let marked = path.file_name().is_none_or(|name| matches!(name.as_bytes().first(), Some(b'.' | b'_')));
@@ -69,7 +69,10 @@ pub fn files_in(folder: &Path) -> Result<FolderFiles, SourceError> {
         match fs::metadata(&path) {
             Ok(metadata) if metadata.is_file() => files.push(path),
             Ok(metadata) if metadata.is_dir() => {}
-            _ => unusable.push(path),
+            Ok(_) => _ = unusable.get_or_insert_with(|| refused(&path, "it is not a regular file, and no shard")),
+            // Removed since the folder was listed.
+            Err(_) if fs::symlink_metadata(&path).is_err() => {}
+            Err(source) => _ = unusable.get_or_insert(SourceError::Path { path, source }),
         }
     }
     files.sort_unstable_by(|a, b| a.as_os_str().as_bytes().cmp(b.as_os_str().as_bytes()));
@@ -80,14 +83,9 @@ impl FolderFiles {
     /// The files, as shards.
     ///
     /// # Errors
-    /// Where one of the shards is missing.
+    /// Where a shard may be missing.
     pub fn into_shards(self) -> Result<Vec<PathBuf>, SourceError> {
-        match self.unusable.first() {
-            Some(path) => {
-                Err(refused(path, "it is not a regular file or a link to one, and there are shards beside it"))
-            }
-            None => Ok(self.files),
-        }
+        self.unusable.map_or(Ok(self.files), Err)
     }
 }
 
@@ -196,6 +194,6 @@ mod tests {
         let folder = shards();
         std::os::unix::fs::symlink("nowhere", folder.path().join("c.tar")).unwrap();
         let error = files_in(folder.path()).unwrap().into_shards().unwrap_err().to_string();
-        assert!(error.contains("c.tar: it is not a regular file"), "{error}");
+        assert!(error.contains("c.tar: cannot be read: No such file"), "{error}");
     }
 }

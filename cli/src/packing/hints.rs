@@ -64,7 +64,7 @@ impl PackTask {
             Remedy::Overwrite if !is_dataset(error) => {
                 "the last path is DST, the dataset to be made; this is not a dataset: is DST missing?".to_owned()
             }
-            Remedy::ChooseDuplicate => self.choose_duplicate(),
+            Remedy::ChooseDuplicate => self.choose_duplicate(kept),
             _ => hint(&remedy),
         })
     }
@@ -80,9 +80,17 @@ impl PackTask {
         }
     }
 
-    fn choose_duplicate(self) -> String {
+    fn choose_duplicate(self, kept: Option<&Path>) -> String {
         match self {
-            Self::Packing => hint(&Remedy::ChooseDuplicate),
+            Self::Packing => {
+                let choose = hint(&Remedy::ChooseDuplicate);
+                match kept.map(shown_path) {
+                    Some(shown) => {
+                        format!("{choose}; together with --restart, as {shown}.partial was begun without it")
+                    }
+                    None => choose,
+                }
+            }
             Self::Adding => "--on-duplicate first skips samples whose key is taken".to_owned(),
             Self::Adopting => {
                 "`convert` packs such data: --on-duplicate decides which sample of a key is kept".to_owned()

@@ -226,3 +226,15 @@ fn what_stopped_at_a_bad_sample_resumes_without_it() {
     assert!(document["resumed_samples"].as_u64().unwrap() > 10_000, "{document}");
     assert_eq!((&document["skipped"], &document["samples"]), (&1.into(), &(STREAM_COUNT - 1).into()));
 }
+
+#[test]
+fn a_key_twice_after_finished_segments_has_advice_that_works() {
+    let place = Place::new();
+    place.put("blob", vec![7; 100_000]);
+    let rows: String = (0..60).map(|row| format!("blob,{},1000,k{}\n", row * 1000, row % 50)).collect();
+    place.put("list.csv", format!("path,offset,length,key\n{rows}"));
+    let line = "convert list.csv d --from list --segment-size 8K --order source";
+    let error = place.error_of(line);
+    assert!(error.contains("--on-duplicate first") && error.contains("together with --restart"), "{error}");
+    assert_eq!(place.json(&format!("{line} --on-duplicate first --restart"))["duplicates"], 10);
+}

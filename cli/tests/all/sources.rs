@@ -198,3 +198,12 @@ fn data_of_two_kinds_are_refused_by_both_names_and_a_dataset_is_no_source() {
     );
     assert!(fs::symlink_metadata(place.path("y")).is_err());
 }
+
+#[test]
+fn a_damaged_dataset_is_not_packed_as_a_folder_of_files() {
+    let place = Place::new();
+    place.dataset("d", numbered(20, 100));
+    fs::remove_file(place.path("d/00000.seg")).unwrap();
+    let error = place.error_of("convert d e");
+    assert!(error.contains("d: it is a grainstore dataset"), "{error}");
+}

@@ -1,8 +1,8 @@
 //! The memory of an epoch's units: a few slabs of huge pages, from which buffers are cut and to which they return.
 //!
 //! First fit by address; free neighbours are joined. Extents of a dataset are about equally long, so that little memory
-//! is lost between them. Slabs are made as they are needed and stay until the epoch ends, so that no memory is
-//! allocated, zeroed or registered twice.
+//! is lost between them. Slabs are made as they are needed and stay as long as the arena, so that their memory
+//! is allocated, zeroed and registered once. Buffers above half a slab have memory of their own.
 
 use grainstore_format::to_usize;
 

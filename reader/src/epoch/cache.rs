@@ -68,7 +68,7 @@ pub(super) enum Supply {
     ReadAndKeep(Box<Reservation>, Vec<ByteRange>),
     /// They are in the cache.
     Cached(Arc<CachedExtent>),
-    /// An earlier unit of the same epoch reads them into the cache.
+    /// An earlier unit of the same thread, perhaps of the epoch before, reads them into the cache.
     Arriving(ArrivingExtent),
 }
 

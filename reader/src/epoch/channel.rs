@@ -24,7 +24,7 @@ pub(super) struct Channel<T> {
     home: ProcessId,
 }
 
-/// The queue is full when it holds two items at least, and as many or as long as this.
+/// The queue is full when it holds at least two items and has reached a bound.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueBounds {
     pub(super) count_max: usize,

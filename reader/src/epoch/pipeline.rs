@@ -1,7 +1,7 @@
 //! From the plan to the bytes of a visited sample: schedule, batches under construction, and units in flight.
 //!
 //! Units are submitted in the order of first need as long as those ahead of their need fit the budget, or there are
-//! none. So the memory consists of the units that the lanes are visiting (the window; a unit of one sample is freed
+//! none. So the memory of units consists of those that the lanes are visiting (the window; a unit of one sample is freed
 //! after its visit) and of the budget, or of one unit if that is larger. It cannot get stuck: if the unit that is
 //! needed next has not been submitted, it is the next one to submit, since all submitted units are needed earlier.
 

@@ -192,7 +192,7 @@ impl ReadSchedule {
             }
         }
         let sample_count = u32::try_from(samples.count()).unwrap_or_else(|_| {
-            ranges = Err(Box::new(ReadError::bug("an extent has more than 65,536 samples")));
+            ranges = Err(Box::new(ReadError::bug("a unit has more samples than 32 bits count")));
             1
         });
         let in_place = match (samples.sole_ordinal(&self.extents), &supply) {

@@ -14,9 +14,9 @@ pub struct EpochStats {
     pub samples: u64,
     /// Samples that were skipped, since they cannot be read or are damaged.
     pub skipped_samples: u64,
-    /// Their raw bytes.
+    /// Raw bytes of the samples returned.
     pub payload_bytes: u64,
-    /// Their stored bytes.
+    /// Stored bytes of the samples returned.
     pub stored_bytes: u64,
     /// Samples of extents that were in the cache, or being read into it, so that nothing was read for them.
     pub cached_samples: u64,
@@ -34,7 +34,7 @@ pub struct EpochStats {
     /// The most bytes of buffers that samples being read and drawn from took at once. Samples that are read straight
     /// into their batch are not counted.
     pub held_bytes_max: u64,
-    /// Bytes of memory that these buffers were cut from.
+    /// Bytes of the slabs that these buffers are cut from; a very long buffer has memory of its own.
     pub slab_bytes: u64,
     /// Bytes of memory that are registered with the kernel.
     pub registered_bytes: u64,

@@ -25,7 +25,7 @@ use crate::open_files::OpenFiles;
 use crate::plan::{Extents, LONE_SAMPLE_CHUNKS, Order};
 use crate::read_timeout::ReadTimeout;
 
-/// Batches that wait for the caller: this many, or this many bytes, but two of any size.
+/// Batches that wait for the caller: at most 64, or 8 MiB of them, but always two.
 const QUEUE: QueueBounds = QueueBounds { count_max: 64, len_max: 8 << 20 };
 /// Bytes of batches' memory that are kept for later ones.
 const POOL_LEN: usize = 64 << 20;

@@ -147,7 +147,7 @@ impl ListedRows {
         }
         let Some(column) = self.columns.key else { return Ok(()) };
         match self.table.cell(row, column).map_or(0, str::len) {
-            0 => Err(self.table.refused_row(row, "it has no key, but other rows have")),
+            0 => Err(self.table.refused_row(row, "its key is empty: every row needs one, or leave out the column")),
             len if len > MAX_KEY_LEN => {
                 let why = format!("its key has {len} bytes; keys have {MAX_KEY_LEN} at most");
                 Err(self.table.refused_row(row, why))

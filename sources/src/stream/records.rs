@@ -74,7 +74,7 @@ impl<'a> Records<'a> {
         let skipped = io::copy(&mut self.stream.by_ref().take(self.long_len), &mut io::sink()).map_err(unreadable)?;
         match std::mem::take(&mut self.long_len) - skipped {
             0 => Ok(()),
-            missing => Err(format!("the stream ends {missing} bytes before the payload of the record before")),
+            missing => Err(format!("the stream ends {missing} bytes before the end of the previous record's payload")),
         }
     }
 

@@ -130,7 +130,10 @@ fn a_row_without_a_valid_byte_range_is_refused_with_its_line() {
     assert!(why.contains(expected), "{why}");
     let why = refusal("path,offset,length\na,18446744073709551615,1\n");
     assert_eq!(why, "line 2: no file has 1 bytes at 18446744073709551615");
-    assert_eq!(refusal("path,offset,length,key\na,0,1,k\na,1,1,\n"), "line 3: it has no key, but other rows have");
+    assert_eq!(
+        refusal("path,offset,length,key\na,0,1,k\na,1,1,\n"),
+        "line 3: its key is empty: every row needs one, or leave out the column"
+    );
     let why = refusal(&format!("path,offset,length,key\na,0,1,{}\n", "k".repeat(65_536)));
     assert_eq!(why, "line 2: its key has 65536 bytes; keys have 65535 at most");
     let why = refusal("path,offset,length,caption\na,0,1,a dog\n");
