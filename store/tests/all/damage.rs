@@ -113,24 +113,33 @@ fn a_flipped_byte_of_a_lone_segment_is_reported() {
 /// RD-1, FIL-1, FTR-2, MAN-1
 #[test]
 fn a_file_cut_at_any_length_is_refused_and_reported() {
+    let file_count = small().files().len();
+    // The longest test of its program: a thread for each file.
+    std::thread::scope(|scope| {
+        for number in 0..file_count {
+            scope.spawn(move || assert_cuts_are_reported(number));
+        }
+    });
+}
+
+/// Cuts one file of a dataset of its own at every length.
+fn assert_cuts_are_reported(number: usize) {
     let built = small();
     let whole = readable(&built.path, IndexMemory::Owned);
-    for file in built.files() {
-        let bytes = std::fs::read(&file).unwrap();
-        let handle = std::fs::File::options().write(true).open(&file).unwrap();
-        for len in (0..bytes.len()).rev() {
-            handle.set_len(len as u64).unwrap();
-            let what = format!("{} cut at {len}", file.display());
-            assert_right_or_error(&built.path, &whole, len, &what);
-            // Verification is slow: only lengths at the edges of blocks, near the end, and some others.
-            if bytes.len() < 8192 || len % 4096 <= 1 || len % 211 == 0 || len + 80 > bytes.len() {
-                let reported = verify(&built.path).map_or(1, |(report, _)| report.damaged);
-                assert!(reported > 0, "{what}: verification is silent");
-            }
+    let file = &built.files()[number];
+    let bytes = std::fs::read(file).unwrap();
+    let handle = std::fs::File::options().write(true).open(file).unwrap();
+    for len in (0..bytes.len()).rev() {
+        handle.set_len(len as u64).unwrap();
+        let what = format!("{} cut at {len}", file.display());
+        assert_right_or_error(&built.path, &whole, len, &what);
+        // Verification is slow: only lengths at the edges of blocks, near the end, and some others.
+        if bytes.len() < 8192 || len % 4096 <= 1 || len % 211 == 0 || len + 80 > bytes.len() {
+            let reported = verify(&built.path).map_or(1, |(report, _)| report.damaged);
+            assert!(reported > 0, "{what}: verification is silent");
         }
-        let longer = [bytes.as_slice(), &[0; 4096]].concat();
-        std::fs::write(&file, longer).unwrap();
-        assert!(verify(&built.path).map_or(1, |(report, _)| report.damaged) > 0, "{}: longer", file.display());
-        std::fs::write(&file, &bytes).unwrap();
     }
+    let longer = [bytes.as_slice(), &[0; 4096]].concat();
+    std::fs::write(file, longer).unwrap();
+    assert!(verify(&built.path).map_or(1, |(report, _)| report.damaged) > 0, "{}: longer", file.display());
 }
