@@ -45,8 +45,8 @@ pub struct ConvertSummary {
 ///
 /// # Errors
 /// Where the source cannot be read, the dataset cannot be written, one is inside the other, or `events` stops it.
-/// Complete segments then stay in `destination.partial`, for [`OnKept::Resume`] (except those of a stream). Where there are none, everything that
-/// was written is removed. A dataset that was to be replaced is unchanged.
+/// Complete segments then stay in `destination.partial`, for [`OnKept::Resume`] (except those of a stream). Where there
+/// are none, everything that was written is removed. A dataset that was to be replaced is unchanged.
 pub fn convert(
     source: &dyn Source,
     destination: &Path,

@@ -13,7 +13,8 @@
 //! anything else             error
 //! ```
 //!
-//! This is decided here once, for all reads of samples, by an engine or without one. Where the bytes go is not known here.
+//! This is decided here once, for all reads of samples, by an engine or without one. Where the bytes go is not known
+//! here.
 
 use std::io;
 use std::ops::Range;
@@ -24,7 +25,8 @@ use super::{BLOCK_LEN, FileError, IoMode, OpenFile, Span};
 /// Reads in a row that may fail with "try again" before this is reported as an error.
 const AGAIN_MAX: u32 = 1000;
 
-/// The state of the read of one byte range. Its file is passed to each call, because the request owns the file and this state.
+/// The state of the read of one byte range. Its file is passed to each call, because the request owns the file and this
+/// state.
 #[derive(Debug)]
 pub(super) struct ReadProgress {
     /// The wanted bytes of the file.

@@ -1,4 +1,4 @@
-//! SplitMix64 (Steele, Lea, Flood 2014): the mixer of the plan, and a sequence of numbers from a seed. spec.md: PLN-1.
+//! SplitMix64 (Steele, Lea, Flood 2014): the mixer of the plan, and a sequence of numbers from a seed. order.md: PLN-1.
 //!
 //! Orders that the specification defines come from here, so no value may ever change.
 
@@ -13,7 +13,7 @@ pub const fn finalise(word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// Mixes 64 bits as [`finalise`] does, one step further: the mixer of every order. spec.md: PLN-1.
+/// Mixes 64 bits as [`finalise`] does, one step further: the mixer of every order. order.md: PLN-1.
 pub const fn mix(word: u64) -> u64 {
     finalise(word.wrapping_add(MIX_STEP))
 }

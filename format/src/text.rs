@@ -30,6 +30,23 @@ pub fn escape_bytes(bytes: &[u8]) -> String {
 /// Returns a sentence from elsewhere, such as an error of a library, with its control characters escaped. Quotes,
 /// backslashes and line ends stay.
 pub fn escape_controls(text: &str) -> Cow<'_, str> {
+    escape_lines(text, |character, escaped| escaped.extend(character.escape_default()))
+}
+
+/// Returns a JSON document with the characters escaped that a terminal would act on and JSON allows: DEL, the C1 control
+/// characters, marks that change the direction of text. It is still the same document.
+pub fn escape_json(json: &str) -> Cow<'_, str> {
+    // Outside strings, JSON has printable ASCII and line ends only.
+    escape_lines(json, |character, escaped| {
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            // Writing to a string does not fail.
+            let _ = write!(escaped, "\\u{unit:04x}");
+        }
+    })
+}
+
+/// Escapes what is unsafe to print, except line ends.
+fn escape_lines(text: &str, escape: impl Fn(char, &mut String)) -> Cow<'_, str> {
     let is_unsafe = |character| character != '\n' && is_unsafe_to_print(character);
     if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
@@ -37,29 +54,7 @@ pub fn escape_controls(text: &str) -> Cow<'_, str> {
     let mut escaped = String::with_capacity(text.len() + 16);
     for character in text.chars() {
         if is_unsafe(character) {
-            escaped.extend(character.escape_default());
-        } else {
-            escaped.push(character);
-        }
-    }
-    Cow::Owned(escaped)
-}
-
-/// Returns a JSON document with the characters escaped that a terminal would act on and JSON allows: DEL, the C1 control
-/// characters, marks that change the direction of text. It is still the same document.
-pub fn escape_json(json: &str) -> Cow<'_, str> {
-    // Outside strings, JSON has printable ASCII and line ends only.
-    let is_unsafe = |character| character != '\n' && is_unsafe_to_print(character);
-    if !json.contains(is_unsafe) {
-        return Cow::Borrowed(json);
-    }
-    let mut escaped = String::with_capacity(json.len() + 16);
-    for character in json.chars() {
-        if is_unsafe(character) {
-            for unit in character.encode_utf16(&mut [0; 2]) {
-                // Writing to a string does not fail.
-                let _ = write!(escaped, "\\u{unit:04x}");
-            }
+            escape(character, &mut escaped);
         } else {
             escaped.push(character);
         }

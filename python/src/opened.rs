@@ -30,7 +30,7 @@ impl How {
     /// The arguments of `open`, by name. Paths are absolute, since the other process may have another working
     /// directory.
     pub(crate) fn arguments<'py>(&self, py: Python<'py>, generation: Option<usize>) -> PyResult<Bound<'py, PyDict>> {
-        // A path that cannot be made absolute is left as it is: opening it reports why.
+        // If this fails, the path stays as it is: opening it reports why.
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
         let paths: Vec<PathBuf> = self.paths.iter().map(absolute).collect();
         let arguments = PyDict::new(py);

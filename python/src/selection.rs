@@ -68,7 +68,13 @@ impl Selection {
     pub(crate) fn ordinals_at(&self, indices: Range<u64>) -> Result<Vec<u64>, Raised> {
         match self {
             Self::Range(range) => Ok((range.start + indices.start..range.start + indices.end).collect()),
-            Self::Subset(_) | Self::List(_) => indices.map(|index| self.at(index)).collect(),
+            Self::Subset(_) | Self::List(_) => {
+                let mut ordinals = Vec::with_capacity(to_usize(indices.end - indices.start));
+                for index in indices {
+                    ordinals.push(self.at(index)?);
+                }
+                Ok(ordinals)
+            }
         }
     }
 
@@ -89,8 +95,11 @@ impl Selection {
                 Ok(Self::Range(first..first + count))
             }
             _ => {
-                let ordinals: Result<Vec<u64>, _> = (0..count).map(|number| self.at(index(number))).collect();
-                Ok(Self::List(ordinals?.into()))
+                let mut ordinals = Vec::with_capacity(to_usize(count));
+                for number in 0..count {
+                    ordinals.push(self.at(index(number))?);
+                }
+                Ok(Self::List(ordinals.into()))
             }
         }
     }

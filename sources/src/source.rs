@@ -46,8 +46,8 @@ pub trait Source: Send + Sync {
     /// Where it cannot be opened.
     fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn SampleReader + '_>, Bad>;
 
-    /// A hash of the current paths, lengths, times and inodes of the data: a copy of the data has another. An interrupted conversion is resumed only if the
-    /// hash is the same. [`stamp_of_parts`] is the hash of the parts' files.
+    /// A hash of the current paths, lengths, times and inodes of the data: a copy of the data has another. An interrupted
+    /// conversion is resumed only if the hash is the same. [`stamp_of_parts`] is the hash of the parts' files.
     fn stamp(&self) -> u64;
 }
 

@@ -45,6 +45,9 @@ pub struct Summary {
 
 /// Writes a dataset, or adds to one. Dropped without [`DatasetWriter::finish`], it removes what it wrote, except
 /// finished segments that a journal lists: see [`DatasetWriter::create_journaled`].
+///
+/// Do not write while holding a lock that other jobs of the same rayon pool need: a thread of that pool may run one of
+/// them while it waits for the samples to be prepared.
 pub struct DatasetWriter {
     segments: Vec<FinishedSegment>,
     finished: u64, // samples in them

@@ -110,7 +110,7 @@ impl PackingOrder {
     }
 }
 
-/// The blocks of a part that cannot be scanned: one bad sample. Reading it reports the error.
+/// The blocks of an unreadable part: one with one bad sample. Reading it reports the error.
 fn unreadable() -> Option<Blocks> {
     Some(Blocks::Runs(vec![SourceBlock { position: 0, len: 0, sample_count: 1 }]))
 }

@@ -100,7 +100,7 @@ impl UnitReader<'_> {
         while let Some(position) = producer.begin() {
             let unit = self.plan.unit(self.first + position);
             let mut opened = self.source.open(unit.part, unit.position, self.layout);
-            // Nothing is reserved for what is not held: a long sample, or one that cannot be opened.
+            // A long sample, or one that failed to open, takes no memory here.
             let len = unit.memory_len().or_else(|| opened.as_mut().ok()?.ahead_len()).unwrap_or(0);
             if !producer.reserve(position, len) {
                 return;

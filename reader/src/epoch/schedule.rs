@@ -204,7 +204,7 @@ impl ReadSchedule {
 
     /// The slot of a sample that is read straight into its batch.
     fn slot_of(&self, position: u64, ordinal: u64) -> Option<SlotAddress> {
-        // A sample that cannot be located is reported when it is visited.
+        // If locating it fails, the visit reports that.
         let location = self.dataset.locate(ordinal).ok()?;
         let epoch = self.epochs.front().filter(|_| is_in_place(&location, self.in_place_len_min))?;
         let (batch, index) = epoch.plan.share().batch_of(position);

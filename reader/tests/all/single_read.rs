@@ -186,7 +186,7 @@ fn a_segment_truncated_while_open_is_an_error_with_its_end_and_samples_before_it
                     assert!(source.contains(&expected), "{source}");
                 }
             }
-            // Many at a time: none is lost, and the error names the first that cannot be read.
+            // In a batch all reads are waited for, and the error names a sample.
             let error = reader.get_batch(&(0..400).collect::<Vec<_>>()).unwrap_err();
             assert!(matches!(error, ReadError::Unreadable { .. }), "{error}");
         }

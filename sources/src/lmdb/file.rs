@@ -26,7 +26,7 @@ pub(super) struct DataFile {
     page_count: u64,
 }
 
-/// A place in the file that cannot be read or decoded.
+/// Damage at a place in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     offset: u64,
