@@ -1,4 +1,4 @@
-//! The default number of lanes: how many extents fit the memory window. spec.md: PLN-7.
+//! The default number of lanes: how many extents fit the memory window. order.md: PLN-7.
 
 /// Numbers of lanes to choose from, largest first. Of the form 3 x 2^k, so that many world sizes divide them.
 const LANE_COUNTS: [u64; 11] = [768, 384, 192, 96, 48, 24, 12, 6, 3, 2, 1];

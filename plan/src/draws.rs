@@ -1,7 +1,7 @@
 //! SplitMix64: the keyed hash from which every random number of a plan comes, and the shuffle made of them.
 //!
 //! A draw is a function of a key and a number, not of the draws before it. This lets a plan compute
-//! any position by itself. spec.md: PLN-1.
+//! any position by itself. order.md: PLN-1.
 
 use grainstore_format::mix;
 

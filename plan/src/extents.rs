@@ -2,10 +2,10 @@
 //!
 //! An extent is a contiguous range of ordinals, never empty. The samples that a chunk
 //! owns are one extent, or several if there are more than 65,536 of them. A sample of 8 chunks or more, which can only
-//! be the chunk's last, is an extent of its own. spec.md: PLN-2.
+//! be the chunk's last, is an extent of its own. order.md: PLN-2.
 //!
 //! An extent of a subset holds the subset's samples of an extent of the dataset. Samples are then counted by index:
-//! index i is the i-th smallest ordinal of the subset. Without a subset, an index is an ordinal. spec.md: PLN-9.
+//! index i is the i-th smallest ordinal of the subset. Without a subset, an index is an ordinal. order.md: PLN-9.
 
 use std::fmt;
 use std::ops::Range;
@@ -145,7 +145,7 @@ impl ExtentsBuilder {
         Self { first: vec![0], lone_sample_len: chunk_size.saturating_mul(LONE_SAMPLE_CHUNKS) }
     }
 
-    /// Sets the chunk size of the following chunks: that of the next of several datasets. spec.md: PLN-8.
+    /// Sets the chunk size of the following chunks: that of the next of several datasets. order.md: PLN-8.
     pub fn set_chunk_size(&mut self, chunk_size: u64) {
         self.lone_sample_len = chunk_size.saturating_mul(LONE_SAMPLE_CHUNKS);
     }

@@ -10,9 +10,9 @@
 //!
 //! A *place* is the number of a sample round the ring, counted from the turn.
 //! Position p of the epoch is sample p div L (its *round*) of lane p mod L. Rotation, turn and phase
-//! make every sample equally likely at every position. spec.md: PLN-5.
+//! make every sample equally likely at every position. order.md: PLN-5.
 //!
-//! The test vector of spec.md, step by step: 12 samples in 5 extents, 3 lanes.
+//! The test vector of order.md, step by step: 12 samples in 5 extents, 3 lanes.
 //!
 //! ```text
 //! extents   0 1 2 | 3 4 | 5 6 7 8 | 9 | 10 11

@@ -49,7 +49,7 @@
 //! | `budget.rs` | the default number of lanes |
 //! | `mixing.rs` | how well an order mixes |
 //!
-//! spec.md: PLN-1 to PLN-7.
+//! order.md: PLN-1 to PLN-7.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;

@@ -10,7 +10,7 @@
 //!             [b|b|b|b|b|b|b|b|b|b|b|b|b|b|b|b]                          sixteen
 //! ```
 //!
-//! It does not measure which samples meet *which*: only a training run shows how good an order is. spec.md: MIX-1,
+//! It does not measure which samples meet *which*: only a training run shows how good an order is. order.md: MIX-1,
 //! MIX-2.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -81,7 +81,7 @@ impl Mixing {
     }
 }
 
-/// The places that are sampled. spec.md: MIX-1.
+/// The places that are sampled. order.md: MIX-1.
 struct SampledPlaces<'a> {
     plan: &'a Plan,
     batch_size: NonZeroU64,
@@ -137,7 +137,7 @@ impl SampledPlaces<'_> {
     }
 }
 
-/// Samples drawn without replacement. spec.md: MIX-2.
+/// Samples drawn without replacement. order.md: MIX-2.
 struct WithoutReplacement {
     from: u64,
     count: u64,

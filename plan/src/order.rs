@@ -9,18 +9,18 @@ const FULL_FROM_MEAN_LEN: u64 = 65_536;
 /// The order in which an epoch visits the samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// By ordinal: for evaluation. spec.md: PLN-3.
+    /// By ordinal: for evaluation. order.md: PLN-3.
     Sequential,
-    /// A permutation of all samples, each read by itself. spec.md: PLN-4.
+    /// A permutation of all samples, each read by itself. order.md: PLN-4.
     Full,
-    /// Near-uniform, reads each extent once. spec.md: PLN-5.
+    /// Near-uniform, reads each extent once. order.md: PLN-5.
     Chunked,
 }
 
 /// The caller's choice: one of the orders, or the one that suits the dataset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OrderChoice {
-    /// Decided by the mean stored length of the samples. spec.md: PLN-6.
+    /// Decided by the mean stored length of the samples. order.md: PLN-6.
     #[default]
     Auto,
     /// This order.

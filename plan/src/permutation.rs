@@ -3,7 +3,7 @@
 //! A balanced Feistel network permutes the numbers of an even count of bits, 64 of them or at most four
 //! times as many as there are samples; a result that is not an ordinal goes through the network again, until one is.
 //! Eight rounds: with four, a chi-squared test of position against sample fails for a small dataset.
-//! spec.md: PLN-4.
+//! order.md: PLN-4.
 
 use grainstore_format::mix;
 

@@ -1,6 +1,6 @@
 //! A piece: a lane's part of an extent, visited in shuffled order.
 //!
-//! Samples are given as indices, which are ordinals unless the epoch is over a subset. spec.md: PLN-5.
+//! Samples are given as indices, which are ordinals unless the epoch is over a subset. order.md: PLN-5.
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! The ring of the chunked order: the extents in shuffled order, end to end.
 //!
 //! It takes 4 bytes an extent. The place at which an extent starts on the ring is stored for every 64th
-//! extent only, and summed from there: an array of all of them would triple the ring. spec.md: PLN-5.
+//! extent only, and summed from there: an array of all of them would triple the ring. order.md: PLN-5.
 
 use super::draws::Draws;
 use super::extents::Extents;

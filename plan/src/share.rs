@@ -8,7 +8,7 @@
 //! chunked, full      |0 1 2 0 1 2|0 1 2 0 ...     rank r takes the positions p = r mod world
 //! sequential         |0 0 1 1 2 2|0 0 1 1 ...     rank r takes the r-th contiguous part of each global batch
 //! ```
-//! spec.md: RNK-1 to RNK-3.
+//! order.md: RNK-1 to RNK-3.
 
 use std::fmt;
 use std::num::NonZeroUsize;

@@ -1,4 +1,4 @@
-//! The state of an epoch: a line of text from which another process resumes. spec.md: STA-1 to STA-3.
+//! The state of an epoch: a line of text from which another process resumes. order.md: STA-1 to STA-3.
 
 use grainstore_format::{EpochSetting, Fingerprint, Remedy};
 use serde::{Deserialize, Serialize};

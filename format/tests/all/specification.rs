@@ -1,4 +1,4 @@
-//! spec.md and the tests agree: every rule is cited by a test, and no test cites a rule that does not exist.
+//! spec.md, order.md and the tests agree: every rule is cited by a test, and no test cites a rule that does not exist.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -29,10 +29,15 @@ fn rules_in(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The rules that spec.md defines: `- **FTR-4** ...`.
+/// The text of both pages.
+fn pages() -> String {
+    ["spec.md", "order.md"].map(|page| std::fs::read_to_string(root().join(page)).unwrap()).concat()
+}
+
+/// The rules that the pages define: `- **FTR-4** ...`.
 fn defined() -> BTreeSet<String> {
-    let spec = std::fs::read_to_string(root().join("spec.md")).unwrap();
-    let heads = spec.lines().filter_map(|line| line.strip_prefix("- **")?.split_once("**"));
+    let pages = pages();
+    let heads = pages.lines().filter_map(|line| line.strip_prefix("- **")?.split_once("**"));
     let rules: Vec<String> = heads.map(|(rule, _)| rule.to_owned()).collect();
     let set: BTreeSet<String> = rules.iter().cloned().collect();
     assert_eq!(rules.len(), set.len(), "a rule is defined twice");
@@ -84,15 +89,14 @@ fn every_rule_is_cited_by_a_test() {
 fn every_rule_that_is_cited_exists() {
     let defined = defined();
     let unknown: Vec<_> = cited().into_iter().filter(|(rule, _)| !defined.contains(rule)).collect();
-    assert!(unknown.is_empty(), "spec.md does not define {unknown:?}");
+    assert!(unknown.is_empty(), "no page defines {unknown:?}");
 }
 
 #[test]
-fn spec_refers_only_to_rules_that_it_defines() {
-    let spec = std::fs::read_to_string(root().join("spec.md")).unwrap();
+fn pages_refer_only_to_rules_that_they_define() {
     let defined = defined();
     let others = ["CRC-32", "UTF-8"].map(str::to_owned);
     let unknown: Vec<_> =
-        rules_in(&spec).into_iter().filter(|rule| !defined.contains(rule) && !others.contains(rule)).collect();
-    assert!(unknown.is_empty(), "spec.md refers to {unknown:?}");
+        rules_in(&pages()).into_iter().filter(|rule| !defined.contains(rule) && !others.contains(rule)).collect();
+    assert!(unknown.is_empty(), "the pages refer to {unknown:?}");
 }

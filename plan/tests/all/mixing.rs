@@ -1,6 +1,6 @@
 //! How well an order mixes a dataset that is stored class by class: 400,000 samples of 512 B, 85 in each extent, 1,000
 //! classes, batches of 256, eleven looks over the epoch. The more lanes, the closer to a full shuffle. The figures are
-//! also compared with those of spec.md.
+//! also compared with those of order.md.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may fail, and prints what it measured")]
 
 use std::collections::HashSet;
@@ -93,7 +93,7 @@ fn fewer_lanes_than_samples_in_a_batch_mix_less() {
     assert_near(&mixing(Order::Chunked, 24), [27.0, 31.0, 82.0]);
 }
 
-/// The first positions of the looks, as spec.md defines them.
+/// The first positions of the looks, as order.md defines them.
 ///
 /// MIX-1
 #[test]
@@ -150,7 +150,7 @@ fn a_batch_larger_than_any_dataset_holds_every_part() {
     assert_eq!([all.one, all.sixteen, all.full_one, all.full_sixteen], [every; 4]);
 }
 
-/// The test vector of spec.md.
+/// The test vector of order.md.
 ///
 /// MIX-1, MIX-2
 #[test]

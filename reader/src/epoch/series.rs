@@ -83,7 +83,7 @@ impl EpochSeries {
     }
 }
 
-/// Whether the state is of the open dataset. spec.md: STA-2.
+/// Whether the state is of the open dataset. order.md: STA-2.
 fn check_dataset(dataset: &Collection, state: &EpochState) -> Result<(), ReadError> {
     let found = state.fingerprint();
     let expected = dataset.fingerprint();

@@ -1,4 +1,4 @@
-//! Compiles an expression for one dataset: looks names up, checks types, turns values into sets. spec.md: SUB-5 to
+//! Compiles an expression for one dataset: looks names up, checks types, turns values into sets. order.md: SUB-5 to
 //! SUB-9.
 //!
 //! It looks at the schema and the user metadata, and reads no column.
@@ -194,7 +194,7 @@ fn integers(
     Ok(IntegerSet::new(&ranges, base))
 }
 
-/// Checks that a hash is compared with numbers from 0 to 1: a user who writes 90 means 0.9. spec.md: SUB-9.
+/// Checks that a hash is compared with numbers from 0 to 1: a user who writes 90 means 0.9. order.md: SUB-9.
 fn check_fractions(predicate: &Predicate) -> Result<(), Misfit> {
     let outside = |number: &&Number| number.cut().last_at_most() < 0 || number.cut().first_at_least() > 1;
     let numbers: Vec<&Number> = match predicate {

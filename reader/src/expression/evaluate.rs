@@ -1,4 +1,4 @@
-//! Finds the samples that meet an expression, 64 at a time. spec.md: SUB-5, SUB-8 to SUB-10.
+//! Finds the samples that meet an expression, 64 at a time. order.md: SUB-5, SUB-8 to SUB-10.
 //!
 //! Every node is evaluated for a mask of samples: `and` evaluates its second part only for the samples that met the
 //! first, `or` only for those that did not. So a sample may lack a value that is not evaluated for it.

@@ -1,4 +1,4 @@
-//! A set of floating-point values, which tests 64 values at a time. NaN is in none. spec.md: SUB-7.
+//! A set of floating-point values, which tests 64 values at a time. NaN is in none. order.md: SUB-7.
 
 use super::integers::pack;
 use super::tree::Comparison;

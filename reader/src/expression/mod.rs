@@ -1,7 +1,7 @@
 //! The language that chooses samples by their attributes and keys: `label in 3, 7 and width >= 64`.
 //!
 //! An [`Expression`] is parsed once, then evaluated on datasets. It reads columns, and keys if it names them, never
-//! payloads. spec.md defines it ("Subsets of an epoch", SUB-1 to SUB-10).
+//! payloads. order.md defines it ("Subsets", SUB-1 to SUB-10).
 //!
 //! ```
 //! use grainstore_reader::Expression;

@@ -1,4 +1,4 @@
-//! A number of an expression, exactly as written: a decimal of any length up to a bound. spec.md: SUB-4, SUB-6, SUB-9.
+//! A number of an expression, exactly as written: a decimal of any length up to a bound. order.md: SUB-4, SUB-6, SUB-9.
 //!
 //! It meets integers through a [`IntegerCut`], which is exact; it meets floating-point values as the nearest `f64`.
 

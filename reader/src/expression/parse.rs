@@ -1,4 +1,4 @@
-//! Parses an expression by recursive descent. spec.md: SUB-2, SUB-5.
+//! Parses an expression by recursive descent. order.md: SUB-2, SUB-5.
 //!
 //! Lists of `and` and `or` are parsed in a loop; only parentheses and `not` recurse, up to a bound.
 

@@ -1,4 +1,4 @@
-//! Splits the text of an expression into tokens. spec.md: SUB-3, SUB-4.
+//! Splits the text of an expression into tokens. order.md: SUB-3, SUB-4.
 
 use super::ExpressionError;
 use super::number::Number;

@@ -1,4 +1,4 @@
-//! The syntax tree of an expression, and its text. spec.md: SUB-2 to SUB-4.
+//! The syntax tree of an expression, and its text. order.md: SUB-2 to SUB-4.
 
 use std::fmt::{self, Display};
 

@@ -1,4 +1,4 @@
-//! The Python reader that was written from spec.md alone reads what the writer writes, and plans what the reader plans:
+//! The Python reader that was written from spec.md and order.md alone reads what the writer writes, and plans what the reader plans:
 //! two programs that share only the specification. Where bits of a dataset are flipped, it returns the right bytes or
 //! an error in a sentence.
 //!

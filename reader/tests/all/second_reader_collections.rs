@@ -1,4 +1,4 @@
-//! Several datasets as one, and how well an order mixes: the Python reader that was written from spec.md alone plans
+//! Several datasets as one, and how well an order mixes: the Python reader that was written from spec.md and order.md alone plans
 //! what the reader plans, and reports the same numbers.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 

@@ -1,4 +1,4 @@
-//! Ranks, subsets and states: the Python reader that was written from spec.md alone plans the same batches as the
+//! Ranks, subsets and states: the Python reader that was written from spec.md and order.md alone plans the same batches as the
 //! reader, for every rank of every world, and each resumes an epoch from the other's state.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 

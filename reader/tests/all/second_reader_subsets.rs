@@ -1,4 +1,4 @@
-//! Subsets by expression: the Python reader that was written from spec.md alone accepts and refuses the same
+//! Subsets by expression: the Python reader that was written from spec.md and order.md alone accepts and refuses the same
 //! expressions as the reader, and chooses the same samples.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 

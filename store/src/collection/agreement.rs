@@ -1,6 +1,6 @@
 //! What the datasets of a collection must have in common: attributes, fields, whether there are keys, and the meaning
 //! of labels.
-//! spec.md: PLN-8.
+//! order.md: PLN-8.
 
 use std::path::Path;
 

@@ -8,7 +8,7 @@
 //! Queries to a single dataset are passed on directly. Of several, each is opened when it is first needed (`member`)
 //! and must have the schema of the first (`agreement`); ordinals and segments are numbered across all of them
 //! (`several`). Samples are not drawn from members by weights: the plan orders the samples of all members, and a
-//! mixture by weights would be another order. spec.md: PLN-8.
+//! mixture by weights would be another order. order.md: PLN-8.
 
 use std::fmt;
 use std::ops::Range;

@@ -1,5 +1,5 @@
 //! Several datasets end to end: which of them has an ordinal or a segment, numbered across all of them.
-//! spec.md: PLN-8.
+//! order.md: PLN-8.
 
 use std::ops::Range;
 use std::path::Path;

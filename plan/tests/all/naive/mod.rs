@@ -1,4 +1,4 @@
-//! The orders of an epoch as spec.md defines them, line by line: slow, obvious, and without any code of the crate. The
+//! The orders of an epoch as order.md defines them, line by line: slow, obvious, and without any code of the crate. The
 //! hard-coded epochs in `model.rs` were computed independently of this code.
 #![allow(dead_code, clippy::unwrap_used, reason = "a fuzz target uses its part; a test may fail")]
 
