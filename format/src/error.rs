@@ -1,6 +1,7 @@
 //! What can be wrong with bytes that claim to be a grainstore structure.
 
 use crate::Remedy;
+use crate::memory::NoMemory;
 
 /// Why bytes were refused. The texts give what, found and expected; the caller adds the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -56,6 +57,14 @@ pub enum FormatError {
         /// The largest value that the format can hold.
         limit: u64,
     },
+    /// The system has no memory for the decoded form.
+    #[error("{what}: {source}")]
+    NoMemory {
+        /// The structure.
+        what: &'static str,
+        /// Bytes that were requested.
+        source: NoMemory,
+    },
     /// A name, type or option that the format does not allow (from a writer).
     #[error("{0}")]
     Invalid(String),
@@ -72,6 +81,10 @@ impl FormatError {
 
     pub(crate) fn damaged(what: &'static str, detail: impl Into<String>) -> Self {
         Self::Damaged { what, detail: detail.into() }
+    }
+
+    pub(crate) fn no_memory(what: &'static str) -> impl FnOnce(NoMemory) -> Self {
+        move |source| Self::NoMemory { what, source }
     }
 }
 

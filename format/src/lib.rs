@@ -33,6 +33,7 @@ mod json_members;
 mod keys;
 mod long;
 mod manifest;
+pub mod memory;
 mod metadata;
 mod remedy;
 mod schema;

@@ -103,14 +103,14 @@ fn check_segment_table(input: &mut Input<'_>) {
 }
 
 fn check_long_table(sample_count: u64, bytes: &[u8]) {
-    let Ok(table) = LongTable::decode(bytes, sample_count) else { return };
+    let Ok(table) = LongTable::decode(bytes.to_vec(), sample_count) else { return };
     let mut written = Vec::new();
     for record in bytes.chunks_exact(16) {
         let ordinal = crate::input::u64_at(record, 0);
         let len = table.stored_len(ordinal).unwrap();
         assert!(ordinal < sample_count && len >= LONG_STORED_LEN);
         written.extend(LongTable::encode_record(ordinal, len));
-        assert_eq!(table.truncated(ordinal).len(), written.len() as u64 / 16 - 1);
+        assert_eq!(table.clone().truncated(ordinal).len(), written.len() as u64 / 16 - 1);
     }
     assert_eq!(written, bytes);
     assert_eq!((table.len(), table.is_empty()), (bytes.len() as u64 / 16, bytes.is_empty()));
@@ -127,7 +127,7 @@ fn check_chunk_list(input: &mut Input<'_>) {
     let Some((counts, edges)) = bytes.split_at_checked(chunk_count * width as usize) else { return };
     let edge_count = edges.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>() + edge_delta;
     let Ok(directory) = directory_of(&table, size, width, edge_count) else { return };
-    let Ok(list) = ChunkList::decode(counts, edges.to_vec(), &table, &directory) else { return };
+    let Ok(list) = ChunkList::decode(counts.to_vec(), edges.to_vec(), &table, &directory) else { return };
     assert_eq!((list.len(), edge_delta), (table.chunk_count(), 0));
     let owned: Vec<u64> = (0..list.len()).map(|chunk| list.samples(chunk).end - list.samples(chunk).start).collect();
     assert_eq!(width, width_of_count(*owned.iter().max().unwrap()));
@@ -136,7 +136,7 @@ fn check_chunk_list(input: &mut Input<'_>) {
     let edge_samples: Vec<u64> = list.edge_samples().collect();
     assert!(edge_samples.is_sorted_by(|a, b| a < b) && edge_samples.len() as u64 == edge_count);
     for segment in 0..table.len() {
-        let older = list.truncated(table.chunks(segment).end);
+        let older = list.clone().truncated(table.chunks(segment).end);
         let samples = table.ordinals(segment).end;
         assert_eq!((older.len(), older.samples(older.len() - 1).end), (table.chunks(segment).end, samples));
         assert!(older.edge_samples().eq(edge_samples.iter().copied().filter(|&ordinal| ordinal < samples)));

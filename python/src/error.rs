@@ -163,6 +163,7 @@ impl From<StoreError> for Raised {
             StoreError::Sample { path, ordinal, key, offset, .. } => {
                 of("DamagedSample").for_sample(Some(*ordinal), key.clone()).in_segment(path, Some(*offset)).at(path)
             }
+            StoreError::NoMemory { path, .. } => of("OutOfMemory").at(path),
             _ => of("Error"),
         }
     }
@@ -172,6 +173,7 @@ fn kind_of_format(error: &FormatError) -> &'static str {
     match error {
         FormatError::TooNew { .. } | FormatError::UnknownFeature { .. } => "TooNew",
         FormatError::NotGrainstore { .. } => "NotADataset",
+        FormatError::NoMemory { .. } => "OutOfMemory",
         _ => "Damaged",
     }
 }

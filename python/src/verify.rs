@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use grainstore_store::{Damage, VerifyOptions};
+use grainstore_store::{Damage, DamageList, VerifyOptions};
 use grainstore_writer::{DiskStorage, Storage, WriterOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -13,7 +13,8 @@ use crate::convert::jobs as jobs_of;
 use crate::error::Raised;
 use crate::progress::{News, run};
 
-/// Check every checksum and every rule of the dataset at `path`. Damage is listed, not raised: see `report["ok"]`.
+/// Check every checksum and every rule of the dataset at `path`. Damage is listed, not raised: see `report["ok"]`. At
+/// most 100,000 damages are listed; `report["damaged"]` counts all.
 #[pyfunction]
 #[pyo3(signature = (path, *, jobs=None, allow_external=false, progress=None))]
 pub(crate) fn verify<'py>(
@@ -24,7 +25,7 @@ pub(crate) fn verify<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let threads = jobs_of(jobs)?.map(usize::from);
-    let damages: Mutex<Vec<Damage>> = Mutex::default();
+    let damages: Mutex<DamageList> = Mutex::default();
     let report = run(py, progress, |job| {
         let options = VerifyOptions { threads, allow_external, stop: Some(job.stop()) };
         let checked = AtomicU64::new(0);
@@ -32,17 +33,17 @@ pub(crate) fn verify<'py>(
             let bytes = checked.fetch_add(bytes, Ordering::Relaxed) + bytes;
             job.report(News { stage: "checking", samples: 0, samples_total: None, bytes, bytes_total: None });
         };
-        let on_damage = |damage| damages.lock().unwrap_or_else(PoisonError::into_inner).push(damage);
+        let on_damage = |damage| damages.lock().unwrap_or_else(PoisonError::into_inner).add(damage);
         Ok(grainstore_store::verify(&path, &options, &on_damage, &on_progress)?)
     })?;
-    let mut damages = damages.into_inner().unwrap_or_else(PoisonError::into_inner);
-    damages.sort_by(|a, b| (&a.segment, a.ordinal, a.offset).cmp(&(&b.segment, b.ordinal, b.offset)));
-    let rows: PyResult<Vec<_>> = damages.into_iter().map(|damage| row(py, damage)).collect();
+    let damages = damages.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let rows: PyResult<Vec<_>> = damages.into_sorted().into_iter().map(|damage| row(py, damage)).collect();
     let document = PyDict::new(py);
     document.set_item("ok", report.damaged == 0)?;
     document.set_item("samples", report.samples)?;
     document.set_item("segments", report.segments)?;
     document.set_item("checked_bytes", report.checked_bytes)?;
+    document.set_item("damaged", report.damaged)?;
     document.set_item("damages", PyList::new(py, rows?)?)?;
     document.set_item("notices", report.notices)?;
     Ok(document)

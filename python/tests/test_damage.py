@@ -93,6 +93,7 @@ def test_verify_finds_what_is_damaged(damage: Damage, made_path: Path) -> None:
     assert (sound["samples"], sound["damages"]) == (made.COUNT, [])
     report = grainstore.verify(damage.path)
     assert not report["ok"]
+    assert (sound["damaged"], report["damaged"]) == (0, 1)
     [found] = report["damages"]
     assert found["ordinal"] == DAMAGED
     assert found["key"] == made.key(DAMAGED).encode()

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use grainstore_format::memory::NoMemory;
 use grainstore_format::{FormatError, Remedy, escape_bytes, shown_key, shown_names, shown_path};
 
 /// Why a dataset could not be opened, or a query failed.
@@ -134,6 +135,14 @@ pub enum StoreError {
         /// Found and expected.
         what: String,
     },
+    /// The system has no memory for what a file requires.
+    #[error("{}: {source}", shown_path(.path))]
+    NoMemory {
+        /// The file.
+        path: PathBuf,
+        /// Bytes that were requested.
+        source: NoMemory,
+    },
     /// The system could not start threads.
     #[error("cannot start threads: {0}")]
     Threads(String),
@@ -175,13 +184,29 @@ impl StoreError {
     /// Whether the system refused access, so that nothing is known about the file.
     pub(crate) fn is_refusal(&self) -> bool {
         const TOO_MANY_OPEN_FILES: [i32; 2] = [23, 24]; // ENFILE, EMFILE
+        if self.is_lack_of_memory() {
+            return true;
+        }
         let Self::Io { source, .. } = self else { return false };
-        matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::OutOfMemory)
+        source.kind() == io::ErrorKind::PermissionDenied
             || source.raw_os_error().is_some_and(|code| TOO_MANY_OPEN_FILES.contains(&code))
+    }
+
+    /// Whether memory is missing, which says nothing about the file.
+    pub(crate) fn is_lack_of_memory(&self) -> bool {
+        match self {
+            Self::NoMemory { .. } | Self::Format { source: FormatError::NoMemory { .. }, .. } => true,
+            Self::Io { source, .. } => source.kind() == io::ErrorKind::OutOfMemory,
+            _ => false,
+        }
     }
 
     pub(crate) fn format(path: &Path, source: FormatError) -> Self {
         Self::Format { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn no_memory(path: &Path, source: NoMemory) -> Self {
+        Self::NoMemory { path: path.to_owned(), source }
     }
 
     pub(crate) fn damaged(path: &Path, what: &'static str, detail: impl Into<String>) -> Self {

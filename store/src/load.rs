@@ -211,7 +211,7 @@ pub(crate) fn read_chunks(index: &Index) -> Result<ChunkList, StoreError> {
     };
     let counts = all(SectionKind::Chunks)?;
     let edges = all(SectionKind::Edges)?;
-    ChunkList::decode(&counts, edges, &index.table, &index.frame.directory).map_err(|error| index.wrong(error))
+    ChunkList::decode(counts, edges, &index.table, &index.frame.directory).map_err(|error| index.wrong(error))
 }
 
 /// Checks that the samples add up to the totals of the directory. spec.md: section 5, LNG-1, RAW-1.

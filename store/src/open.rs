@@ -66,12 +66,12 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<OpenedParts, St
 /// Reads `manifest.json`.
 pub(crate) fn read_manifest(directory: &Path) -> Result<Manifest, StoreError> {
     let path = directory.join(Manifest::FILE_NAME);
-    let (_, len) = open_regular(&path)?;
+    let (file, len) = open_regular(&path)?;
     if len > Manifest::MAX_LEN {
         let source = FormatError::Limit { what: "length of the manifest", found: len, limit: Manifest::MAX_LEN };
         return Err(StoreError::format(&path, source));
     }
-    let bytes = std::fs::read(&path).map_err(|error| StoreError::io(&path, error))?;
+    let bytes = grainstore_host::read_whole(file, len).map_err(|error| StoreError::io(&path, error))?;
     Manifest::decode(&bytes).map_err(|error| StoreError::format(&path, error))
 }
 

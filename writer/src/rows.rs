@@ -80,7 +80,7 @@ impl SegmentRows {
             grainstore_format::SegmentTable::decode(&table, counts.sample_count, directory.geometry().chunk_size)
                 .map_err(damaged)?;
         let long = match section(SectionKind::Long)? {
-            Some(bytes) => LongTable::decode(&bytes, counts.sample_count).map_err(damaged)?,
+            Some(bytes) => LongTable::decode(bytes, counts.sample_count).map_err(damaged)?,
             None => LongTable::default(),
         };
         let [record] = table.records() else {

@@ -2,12 +2,12 @@
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use grainstore_format::{Remedy, shown_path};
-use grainstore_store::{Damage, StoreError, VerifyOptions, VerifyReport};
+use grainstore_store::{Damage, DamageList, StoreError, VerifyOptions, VerifyReport};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -20,6 +20,9 @@ use crate::{Exit, interrupt};
 
 /// How long the printing thread waits for news before it checks for Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Messages that wait to be printed.
+const NEWS_COUNT_MAX: usize = 1024;
 
 /// Check every checksum and every rule of a dataset, and list what is damaged
 ///
@@ -34,7 +37,7 @@ pub(crate) struct VerifyArgs {
     /// Threads that read and check (default: one for each core)
     #[arg(long, value_name = "N", value_parser = parse_jobs)]
     jobs: Option<NonZeroUsize>,
-    /// Print one JSON document instead; damage is sorted by segment, ordinal and offset
+    /// Print one JSON document instead; damage is sorted by segment, ordinal and offset, at most 100,000 are listed
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -74,7 +77,7 @@ enum News {
 struct Listing<'a> {
     printer: &'a Printer,
     json: bool,
-    rows: Vec<DamageRow>,
+    damages: DamageList,
     /// The reader of the list has closed stdout; the exit status is still reported.
     closed: bool,
     /// Of the first damage that has one.
@@ -89,7 +92,8 @@ impl VerifyArgs {
     pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         let started = Instant::now();
         let news = self.start(external)?;
-        let mut listing = Listing { printer, json: self.json, rows: Vec::new(), closed: false, remedy: None };
+        let mut listing =
+            Listing { printer, json: self.json, damages: DamageList::default(), closed: false, remedy: None };
         let Some(report) = self.follow(&news, external, &mut listing)? else { return Ok(Exit::Interrupted) };
         let elapsed = started.elapsed();
         self.print_result(printer, listing, &report, elapsed)?;
@@ -98,7 +102,8 @@ impl VerifyArgs {
 
     /// Starts checking on other threads. Nothing is written, so they can be abandoned when the user wants to stop.
     fn start(&self, external: External) -> anyhow::Result<Receiver<News>> {
-        let (sender, receiver) = mpsc::channel();
+        // Bounded, since damage may be found faster than it can be printed.
+        let (sender, receiver) = mpsc::sync_channel(NEWS_COUNT_MAX);
         let path = self.path.clone();
         let threads = self.jobs.map(NonZeroUsize::get);
         let options = VerifyOptions { threads, allow_external: external.is_allowed(), stop: None };
@@ -143,7 +148,7 @@ impl VerifyArgs {
         report.notices.iter().for_each(|notice| printer.warn(notice));
         let size = shown_size(report.checked_bytes);
         let result = if self.json {
-            printer.json(&self.document(listing.rows, report, elapsed))
+            printer.json(&self.document(listing.damages, report, elapsed))
         } else {
             let verdict = if report.damaged == 0 { "ok".to_owned() } else { format!("{} damaged", report.damaged) };
             let samples = counted(report.samples, "sample");
@@ -163,10 +168,7 @@ impl VerifyArgs {
         Ok(())
     }
 
-    fn document(&self, mut damages: Vec<DamageRow>, report: &VerifyReport, elapsed: Duration) -> VerifyDocument {
-        damages.sort_by(|a, b| {
-            (&a.segment, a.ordinal, a.offset, &a.what).cmp(&(&b.segment, b.ordinal, b.offset, &b.what))
-        });
+    fn document(&self, damages: DamageList, report: &VerifyReport, elapsed: Duration) -> VerifyDocument {
         VerifyDocument {
             path: shown_path(&self.path),
             ok: report.damaged == 0,
@@ -175,7 +177,7 @@ impl VerifyArgs {
             checked_bytes: report.checked_bytes,
             elapsed_s: elapsed.as_secs_f64(),
             damaged: report.damaged,
-            damages,
+            damages: damages.into_sorted().into_iter().map(row).collect(),
             notices: report.notices.clone(),
         }
     }
@@ -185,7 +187,7 @@ impl Listing<'_> {
     fn add(&mut self, damage: Damage) -> anyhow::Result<()> {
         self.remedy = self.remedy.take().or_else(|| damage.remedy());
         if self.json {
-            self.rows.push(row(damage));
+            self.damages.add(damage);
         } else if !self.closed {
             // Flushed, since the check may continue for minutes.
             self.closed = !unless_closed(self.printer.line(damage).and_then(|()| self.printer.flush()))?;
@@ -202,7 +204,7 @@ fn unless_closed(printed: anyhow::Result<()>) -> anyhow::Result<bool> {
     }
 }
 
-fn check(path: &Path, options: &VerifyOptions, sender: &Sender<News>) {
+fn check(path: &Path, options: &VerifyOptions, sender: &SyncSender<News>) {
     // Nobody listens any more once the user wants to stop.
     let send = |news| drop(sender.send(news));
     let report = grainstore_store::verify(path, options, &|damage| send(News::Damage(damage)), &|bytes| {

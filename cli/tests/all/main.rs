@@ -15,6 +15,7 @@ mod getting;
 mod large;
 mod looking;
 mod manners;
+mod memory_of_small_files;
 mod pages;
 mod plain_libraries;
 mod plan;

@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use grainstore_format::memory::zeroed;
 use grainstore_format::{BLOCK_LEN, to_usize};
 use grainstore_host::NotRegular;
 #[cfg(target_os = "linux")]
@@ -84,7 +85,7 @@ impl IndexFile {
             let what = format!("{}..{} is not inside the file's {} bytes", range.start, range.end, self.len);
             return Err(StoreError::damaged(&self.path, "index", what));
         }
-        let mut bytes = vec![0; to_usize(range.end - range.start)];
+        let mut bytes = zeroed(range.end - range.start).map_err(|error| StoreError::no_memory(&self.path, error))?;
         self.read_into(range.start, &mut bytes)?;
         Ok(bytes)
     }

@@ -124,7 +124,7 @@ impl Index {
             None => LongTable::default(),
             Some(section) => {
                 let bytes = section.read_uncached(&self.frame.file, 0..section.record().len)?;
-                LongTable::decode(&bytes, self.sample_count()).map_err(|error| self.wrong(error))?
+                LongTable::decode(bytes, self.sample_count()).map_err(|error| self.wrong(error))?
             }
         };
         Ok(self.long.get_or_init(|| table))

@@ -208,7 +208,7 @@ impl Section {
     fn load_owned(&self, file: &IndexFile) -> Result<SectionBytes, StoreError> {
         let checksums = self.checksums(file)?;
         let memory = AllocatedBytes::zeroed(to_usize(self.record.len));
-        let mut memory = memory.map_err(|error| StoreError::io(file.path(), error))?;
+        let mut memory = memory.map_err(|error| StoreError::no_memory(file.path(), error))?;
         file.expect_long_reads();
         let done = self.for_each_share(memory.as_mut().chunks_mut(to_usize(SHARE_LEN)), |from, share| {
             file.read_into(self.record.offset + from, share)?;
@@ -253,6 +253,7 @@ impl Section {
     fn wrong(&self, file: &IndexFile, error: FormatError) -> StoreError {
         let detail = match error {
             FormatError::Damaged { detail, .. } => detail,
+            lack @ FormatError::NoMemory { .. } => return StoreError::format(file.path(), lack),
             other => other.to_string(),
         };
         let detail = format!("section {}: {detail}", self.record.label());

@@ -4,9 +4,9 @@
 //! pages of 4 KiB nearly every access would wait for the page table too, and filling the memory would fault once per
 //! page.
 
-use std::io;
 use std::ops::Deref;
 
+use grainstore_format::memory::{self, NoMemory};
 use memmap2::MmapMut;
 
 use super::mapping::FileMapping;
@@ -29,11 +29,13 @@ pub(crate) enum AllocatedBytes {
 
 impl AllocatedBytes {
     /// Zeroed bytes, for the caller to fill.
-    pub(crate) fn zeroed(len: usize) -> io::Result<Self> {
+    pub(crate) fn zeroed(len: usize) -> Result<Self, NoMemory> {
         if len < HUGE_LEN {
-            return Ok(Self::Small(vec![0; len]));
+            return memory::zeroed(len as u64).map(Self::Small);
         }
-        let pages = MmapMut::map_anon(len)?;
+        let lack = || NoMemory { len: len as u64 };
+        let pages = MmapMut::map_anon(len).map_err(|_| lack())?;
+        memory::check_room(0).map_err(|_| lack())?;
         // If the system has none, it uses small pages.
         #[cfg(target_os = "linux")]
         let _ = pages.advise(memmap2::Advice::HugePage);

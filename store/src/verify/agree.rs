@@ -33,11 +33,13 @@ pub(super) fn check_agreement(report: &FileReport<'_>, own: &Index, merged: &Ind
         if report.is_stopped() {
             return;
         }
-        report.internal_error(pair.entries(ordinals.clone()));
-        report.internal_error(pair.attributes(ordinals.clone()));
-        report.internal_error(pair.fields(ordinals.clone()));
-        // Keys that cannot be read or are damaged have been reported.
-        let _ = pair.keys(ordinals);
+        report.readable(pair.entries(ordinals.clone()));
+        report.readable(pair.attributes(ordinals.clone()));
+        report.readable(pair.fields(ordinals.clone()));
+        // Keys that are damaged have been reported.
+        if let Err(Fault::Unreadable(error)) = pair.keys(ordinals) {
+            report.readable::<()>(Err(error));
+        }
     });
 }
 

@@ -21,7 +21,7 @@ pub(super) fn check_columns(report: &FileReport<'_>, index: &Index) {
             if report.is_stopped() {
                 return;
             }
-            report.internal_error(check_values(report, index, (number, attribute.kind, &what), ordinals));
+            report.readable(check_values(report, index, (number, attribute.kind, &what), ordinals));
         });
     });
     check_fields(report, index);
@@ -37,7 +37,7 @@ fn check_bitmap(report: &FileReport<'_>, index: &Index, kind: SectionKind, item:
             return None;
         }
         let last = range.end == record.len;
-        let bytes = index.read_uncached(kind, item, range).ok()?;
+        let bytes = report.readable(index.read_uncached(kind, item, range))?;
         let tail = bytes.last().copied().unwrap_or(0);
         if last && used > 0 && tail >> used != 0 {
             report.damage(format!("{what}: unused bits of section {} are set", record.label()));
@@ -82,7 +82,7 @@ fn check_fields(report: &FileReport<'_>, index: &Index) {
                 if report.is_stopped() {
                     return None;
                 }
-                check_field(report, index, (number, &field.kind, &what), ordinals).ok()
+                report.readable(check_field(report, index, (number, &field.kind, &what), ordinals))
             })
             .reduce(|| Some(0), |a, b| Some(a?.max(b?)))
     });

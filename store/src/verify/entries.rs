@@ -16,6 +16,8 @@ pub(super) fn check_entries(report: &FileReport<'_>, index: &Index, external: &[
     let report_broken_rule = |error: StoreError| {
         if is_broken_rule(&error) {
             report.damage(error.without_path())
+        } else {
+            report.readable(Err(error)).unwrap_or_default()
         }
     };
     let (chunks, long) = match (read_chunks(index), index.long()) {
@@ -61,9 +63,13 @@ fn check_part(
     let width = Entry::LEN as u64;
     // One more in front: samples must not overlap where two parts meet.
     let from = ordinals.start.saturating_sub(1);
-    let bytes = index.read_uncached(SectionKind::Entries, 0, from * width..ordinals.end * width).ok()?;
+    let bytes = index.read_uncached(SectionKind::Entries, 0, from * width..ordinals.end * width);
+    let bytes = report.readable(bytes)?;
     let raw_len = match index.record(SectionKind::RawLen, 0) {
-        Some(_) => Some(index.read_uncached(SectionKind::RawLen, 0, 4 * ordinals.start..4 * ordinals.end).ok()?),
+        Some(_) => {
+            let bytes = index.read_uncached(SectionKind::RawLen, 0, 4 * ordinals.start..4 * ordinals.end);
+            Some(report.readable(bytes)?)
+        }
         None => None,
     };
     let all = Entry::slice_of(&bytes);

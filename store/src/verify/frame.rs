@@ -23,7 +23,7 @@ pub(super) fn check_frame(report: &FileReport<'_>, path: &std::path::Path, kind:
     let frame = match Frame::open(path, IndexMemory::Owned) {
         Ok(frame) => frame,
         Err(error) => {
-            report.damage(error.without_path());
+            report.unreadable(None, error);
             return None;
         }
     };
@@ -36,7 +36,7 @@ pub(super) fn check_frame(report: &FileReport<'_>, path: &std::path::Path, kind:
     if kind == FileKind::Index
         && let Err(error) = check_index_file(&frame)
     {
-        report.damage(error.without_path());
+        report.unreadable(None, error);
     }
     report.checked(BLOCK_LEN);
     check_sections(report, &frame);
@@ -56,7 +56,7 @@ fn check_header(report: &FileReport<'_>, path: &std::path::Path, kind: FileKind)
         // Opening the frame meets the same error, and reports it.
         Err(StoreError::NotFound { .. } | StoreError::Mismatch { .. }) => return None,
         Err(error) => {
-            report.damage(error.without_path());
+            report.unreadable(None, error);
             return None;
         }
     };
@@ -77,7 +77,7 @@ fn check_header(report: &FileReport<'_>, path: &std::path::Path, kind: FileKind)
 /// spec.md: FTR-3
 fn check_features(report: &FileReport<'_>, frame: &Frame, header: &[u8]) {
     let len = frame.file.len();
-    let Ok(footer) = frame.file.read(len - Footer::LEN as u64..len) else { return };
+    let Some(footer) = report.readable(frame.file.read(len - Footer::LEN as u64..len)) else { return };
     if footer.get(FEATURES) != header.get(FEATURES) {
         report.damage("header and footer disagree on version or feature bits");
     }
@@ -90,7 +90,7 @@ fn check_sections(report: &FileReport<'_>, frame: &Frame) {
             return;
         }
         if let Err(error) = section.checksums(&frame.file) {
-            report.at(section.record().checksums_offset(), error.without_path());
+            report.unreadable(Some(section.record().checksums_offset()), error);
         }
         let pages = section.record().page_count();
         let shares = pages.div_ceil(PAGES_AT_A_TIME);
@@ -112,7 +112,7 @@ fn check_pages(report: &FileReport<'_>, frame: &Frame, section: &Section, pages:
     report.checked(range.end - range.start);
     let bytes = match frame.file.read(record.offset + range.start..record.offset + range.end) {
         Ok(bytes) => bytes,
-        Err(error) => return report.at(record.offset + range.start, error.without_path()),
+        Err(error) => return report.unreadable(Some(record.offset + range.start), error),
     };
     // A damaged list has been reported.
     let Ok(list) = section.checksums(&frame.file) else { return };
@@ -144,6 +144,6 @@ pub(super) fn check_zeros(report: &FileReport<'_>, frame: &Frame, range: std::op
                 report.at(range.start + position as u64, "padding is not zero");
             }
         }
-        Err(error) => report.at(range.start, error.without_path()),
+        Err(error) => report.unreadable(Some(range.start), error),
     }
 }

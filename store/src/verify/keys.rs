@@ -9,11 +9,13 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use grainstore_format::memory::push;
 use grainstore_format::{KeyGeometry, KeyGroups, SLOT_LEN, SectionKind, hash48, mix, to_usize};
 use rayon::prelude::*;
 
 use super::report::FileReport;
 use super::slices::{Fault, KeyCursor, PART_LEN, key_of, parallel_parts, parts};
+use crate::StoreError;
 use crate::index::Index;
 use crate::index::numbers::numbers;
 
@@ -69,10 +71,13 @@ impl<'a> KeyCheck<'a> {
 
     /// Reports a broken rule. Returns whether there was no fault.
     fn report_fault(&self, result: Result<(), Fault>) -> bool {
-        if let Err(Fault::Wrong(what)) = &result {
-            self.report.damage(what.as_str());
+        match result {
+            Ok(()) => return true,
+            Err(Fault::Stopped) => {}
+            Err(Fault::Unreadable(error)) => drop(self.report.readable::<()>(Err(error))),
+            Err(Fault::Wrong(what)) => self.report.damage(what),
         }
-        result.is_ok()
+        false
     }
 
     fn add(&self, sums: &[AtomicU64], ordinal: u64, hash: u64) {
@@ -104,7 +109,7 @@ impl<'a> KeyCheck<'a> {
     /// Checks the keys of a block of ordinals. spec.md: KEY-1, KEY-7.
     fn keys(&self, ordinals: Range<u64>) -> Result<(), Fault> {
         if self.report.is_stopped() {
-            return Err(Fault::Unreadable);
+            return Err(Fault::Stopped);
         }
         let mut keys = KeyCursor::new(self.index, ordinals)?;
         while let Some((ordinal, key)) = keys.next_key()? {
@@ -130,7 +135,7 @@ impl<'a> KeyCheck<'a> {
         let mut walk = BucketWalk { check: self, bucket: buckets.start, ends, before: None, equal: Vec::new() };
         for slots in parts(*first..last, PART_LEN) {
             if self.report.is_stopped() {
-                return Err(Fault::Unreadable);
+                return Err(Fault::Stopped);
             }
             let range = slots.start * SLOT_LEN as u64..slots.end * SLOT_LEN as u64;
             let bytes = self.index.read_uncached(SectionKind::Slots, 0, range)?;
@@ -155,26 +160,26 @@ impl<'a> KeyCheck<'a> {
                 self.report.damage(format!("keys and slots of samples {start}..{end} of this index disagree"));
                 continue;
             }
-            // Both sides were read a moment ago without a fault.
-            let _ = self.compare_block(ordinals);
+            self.report_fault(self.compare_block(ordinals));
         }
     }
 
     /// Names the samples of a block whose slot and key disagree. spec.md: KEY-2 to KEY-4.
     fn compare_block(&self, ordinals: Range<u64>) -> Result<(), Fault> {
-        let found: Mutex<HashMap<u64, Vec<u64>>> = Mutex::default();
+        // By ordinal: the first hash, and the number of slots.
+        let found: Mutex<HashMap<u64, (u64, u64)>> = Mutex::default();
         self.buckets(0..self.geometry.bucket_count(), &|ordinal, hash| {
             if ordinals.contains(&ordinal) {
-                found.lock().unwrap_or_else(PoisonError::into_inner).entry(ordinal).or_default().push(hash);
+                found.lock().unwrap_or_else(PoisonError::into_inner).entry(ordinal).or_insert((hash, 0)).1 += 1;
             }
         })?;
         let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut keys = KeyCursor::new(self.index, ordinals)?;
         while let Some((ordinal, key)) = keys.next_key()? {
-            let what = match found.get(&ordinal).map(Vec::as_slice) {
-                Some([hash]) if *hash == hash48(key, self.hash_seed) => continue,
-                Some([_]) => "its slot has another hash than its key".to_owned(),
-                Some(slots) => format!("it is in {} slots", slots.len()),
+            let what = match found.get(&ordinal) {
+                Some((hash, 1)) if *hash == hash48(key, self.hash_seed) => continue,
+                Some((_, 1)) => "its slot has another hash than its key".to_owned(),
+                Some((_, slot_count)) => format!("it is in {slot_count} slots"),
                 None => "it is in no slot".to_owned(),
             };
             self.report.sample(ordinal, Some(key.to_vec()), None, what);
@@ -218,7 +223,8 @@ impl BucketWalk<'_> {
             self.equal.clear();
         }
         self.check_unequal(ordinal);
-        self.equal.push(ordinal);
+        let lack = |error| StoreError::no_memory(self.check.index.path(), error);
+        push(&mut self.equal, ordinal).map_err(lack)?;
         self.before = Some(slot);
         Ok((ordinal, hash))
     }

@@ -1,7 +1,8 @@
 //! Checks all structures of a dataset, and every byte of its samples.
 //!
 //! Damage is reported and the check continues: a damaged page hides no other, and a segment whose own index is lost is
-//! read through the merged one. Work is shared among threads; each needs a few megabytes, plus one LZ4 sample.
+//! read through the merged one. Work is shared among threads; each needs up to 30 MB, and four of them 130 MB where LZ4
+//! samples are longer than 8 MiB.
 //!
 //! | a message about | is made in |
 //! | --- | --- |
@@ -39,7 +40,7 @@ use crate::open::{PathKind, check_is_ours, check_lone, data_end_fits, path_kind,
 use crate::segment::{AllowedPaths, ExternalData, FileTime, check_data_file};
 use crate::threads::pool;
 
-pub use report::Damage;
+pub use report::{Damage, DamageList};
 use report::{FileReport, Reporter};
 use samples::{SegmentData, SegmentIndex};
 
@@ -76,7 +77,7 @@ pub struct VerifyReport {
 ///
 /// # Errors
 /// If `path` is not a dataset, was written by a newer version or names files that may not be read, if threads cannot be
-/// started, or the check was stopped. Damage is not an error.
+/// started, there is no memory, or the check was stopped. Damage is not an error.
 pub fn verify(
     path: &Path,
     options: &VerifyOptions,
@@ -89,16 +90,19 @@ pub fn verify(
         PathKind::Directory => verify_directory(&reporter, path, AllowedPaths::new(options.allow_external)),
         PathKind::LoneFile => verify_lone(&reporter, path),
     })?;
-    if reporter.is_stopped() {
-        return Err(StoreError::Stopped { path: path.to_owned() });
-    }
-    Ok(VerifyReport {
+    let report = VerifyReport {
         samples: counts.samples,
         segments: counts.segments,
         checked_bytes: reporter.checked_bytes(),
         damaged: reporter.damaged(),
         notices: reporter.notices(),
-    })
+    };
+    let is_stopped = reporter.is_stopped();
+    match reporter.into_failure() {
+        Some(error) => Err(error),
+        None if is_stopped => Err(StoreError::Stopped { path: path.to_owned() }),
+        None => Ok(report),
+    }
 }
 
 /// Samples and segments that were checked.
@@ -139,7 +143,7 @@ fn verify_directory(reporter: &Reporter<'_>, path: &Path, allowed: AllowedPaths)
         }
         Err(error) if error.is_refusal() => return Err(error),
         Err(error) => {
-            reporter.file(Manifest::FILE_NAME, 0).damage(error.without_path());
+            reporter.file(Manifest::FILE_NAME, 0).unreadable(None, error);
             return verify_without_manifest(reporter, path);
         }
     };
@@ -270,7 +274,13 @@ fn check_segment(
 
 /// The value, or `None` after the error was reported.
 fn or_report<T>(report: &FileReport<'_>, result: Result<T, StoreError>) -> Option<T> {
-    result.map_err(|error| report.damage(error.without_path())).ok()
+    match result {
+        Ok(value) => Some(value),
+        Err(error) => {
+            report.unreadable(None, error);
+            None
+        }
+    }
 }
 
 /// One segment to be checked.

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use grainstore_format::{Remedy, escape_bytes, shown_key};
 
@@ -48,6 +50,39 @@ impl fmt::Display for Damage {
     }
 }
 
+/// The most damages that a [`DamageList`] holds.
+const LISTED_COUNT_MAX: usize = 100_000;
+/// The most bytes of keys and texts that it holds.
+const LISTED_LEN_MAX: usize = 64 << 20;
+
+/// The first 100,000 damages that were reported, for callers that list them after the check: a file of a few megabytes
+/// can break a rule for every sample of billions.
+#[derive(Debug, Default)]
+pub struct DamageList {
+    damages: Vec<Damage>,
+    len: usize,
+}
+
+impl DamageList {
+    /// Adds a damage, unless there are too many.
+    pub fn add(&mut self, damage: Damage) {
+        let texts =
+            [Some(damage.what.len()), damage.segment.as_ref().map(String::len), damage.key.as_ref().map(Vec::len)];
+        self.len += texts.into_iter().flatten().sum::<usize>();
+        if self.damages.len() < LISTED_COUNT_MAX && self.len <= LISTED_LEN_MAX {
+            self.damages.push(damage);
+        }
+    }
+
+    /// The damages by segment, ordinal and offset.
+    pub fn into_sorted(mut self) -> Vec<Damage> {
+        self.damages.sort_by(|a, b| {
+            (&a.segment, a.ordinal, a.offset, &a.what).cmp(&(&b.segment, b.ordinal, b.offset, &b.what))
+        });
+        self.damages
+    }
+}
+
 /// Collects damage and progress from all threads.
 pub(super) struct Reporter<'a> {
     on_damage: &'a (dyn Fn(Damage) + Sync),
@@ -55,6 +90,10 @@ pub(super) struct Reporter<'a> {
     stop: Option<&'a AtomicBool>,
     damaged: AtomicU64,
     checked_bytes: AtomicU64,
+    /// Held by threads that use much memory, so that they are few whatever the number of threads.
+    large_permits: [Mutex<()>; 4],
+    /// Why the check cannot continue.
+    failure: OnceLock<StoreError>,
     /// Files that were modified, but have the content that the manifest records.
     modified: Mutex<BTreeSet<String>>,
 }
@@ -71,13 +110,26 @@ impl<'a> Reporter<'a> {
             stop,
             damaged: AtomicU64::new(0),
             checked_bytes: AtomicU64::new(0),
+            large_permits: Default::default(),
+            failure: OnceLock::new(),
             modified: Mutex::default(),
         }
     }
 
-    /// Whether the caller has stopped the check.
+    /// Whether the caller has stopped the check, or it cannot continue.
     pub(super) fn is_stopped(&self) -> bool {
-        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) || self.failure.get().is_some()
+    }
+
+    /// Ends the check: what is left cannot be checked. The first error is returned to the caller.
+    pub(super) fn fail(&self, error: StoreError) {
+        // Another thread may have failed meanwhile.
+        let _ = self.failure.set(error);
+    }
+
+    /// Why the check could not continue.
+    pub(super) fn into_failure(self) -> Option<StoreError> {
+        self.failure.into_inner()
     }
 
     pub(super) fn damage(&self, damage: Damage) {
@@ -141,11 +193,41 @@ impl FileReport<'_> {
         self.report(Damage { ordinal, key, offset, what: what.into(), segment: None });
     }
 
-    /// Reports an internal error. Other errors are pages that cannot be read: the check of all pages reports them.
-    pub(super) fn internal_error(&self, result: Result<(), StoreError>) {
-        if let Err(error @ StoreError::Bug { .. }) = result {
-            self.damage(error.to_string());
+    /// Reports a file, or a structure at `offset` of it, that cannot be read. A lack of memory is no damage: it ends
+    /// the check.
+    pub(super) fn unreadable(&self, offset: Option<u64>, error: StoreError) {
+        if error.is_lack_of_memory() {
+            return self.reporter.fail(error);
         }
+        self.report(Damage { offset, what: error.without_path(), ..Damage::default() });
+    }
+
+    /// The value; `None` if it cannot be read. Pages that cannot be read are reported by the check of all pages.
+    pub(super) fn readable<T>(&self, result: Result<T, StoreError>) -> Option<T> {
+        match result {
+            Ok(value) => return Some(value),
+            Err(error @ StoreError::Bug { .. }) => self.damage(error.to_string()),
+            Err(error) if error.is_lack_of_memory() => self.reporter.fail(error),
+            Err(_) => {}
+        }
+        None
+    }
+
+    /// Ends the check: the file cannot be read now, which says nothing about it.
+    pub(super) fn io_failure(&self, error: io::Error) {
+        self.reporter.fail(StoreError::io(Path::new(self.name), error));
+    }
+
+    /// Waits until this thread may use much memory.
+    pub(super) fn large_permit(&self) -> MutexGuard<'_, ()> {
+        let [first, second, third, fourth] = &self.reporter.large_permits;
+        let permit = match rayon::current_thread_index().unwrap_or(0) % 4 {
+            0 => first,
+            1 => second,
+            2 => third,
+            _ => fourth,
+        };
+        permit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn checked(&self, bytes: u64) {

@@ -8,6 +8,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+use grainstore_format::memory::{NoMemory, reserve};
 use grainstore_format::{Geometry, to_usize};
 use rayon::prelude::*;
 
@@ -21,6 +22,8 @@ use crate::payload::{check_and_decode, check_stored, wrong_crc};
 
 /// Bytes that one thread holds of a segment.
 const BUFFER_LEN: u64 = 2 << 20;
+/// Raw bytes from which few threads decode LZ4 samples at a time: each needs twice as much memory.
+const LARGE_LEN: u64 = 8 << 20;
 /// About the stored bytes of a part: enough for sequential reads, few enough to share among threads.
 const PART_BYTES: u64 = 32 << 20;
 
@@ -33,8 +36,8 @@ pub(super) struct SegmentIndex<'a> {
 }
 
 impl SegmentIndex<'_> {
-    fn locations(&self, ordinals: &Range<u64>) -> Option<Vec<Location>> {
-        locations(self.index, ordinals.start + self.first..ordinals.end + self.first).ok()
+    fn locations(&self, ordinals: &Range<u64>) -> Result<Vec<Location>, StoreError> {
+        locations(self.index, ordinals.start + self.first..ordinals.end + self.first)
     }
 
     fn key(&self, ordinal: u64) -> Option<Vec<u8>> {
@@ -70,9 +73,8 @@ impl SegmentData<'_> {
     fn check_part(&self, ordinals: Range<u64>) {
         // One sample more in front: the first gap of the part begins at its end.
         let from = ordinals.start.saturating_sub(1);
-        let Some(locations) = self.indexes.iter().find_map(|index| index.locations(&(from..ordinals.end))) else {
-            return;
-        };
+        let locations = self.indexes.iter().map(|index| index.locations(&(from..ordinals.end)));
+        let Some(locations) = locations.filter_map(|located| self.report.readable(located)).next() else { return };
         let mut at = min_offset(self.external);
         let limit = locations.iter().map(|l| l.offset.saturating_add(l.stored_len)).max().unwrap_or(0);
         let mut ahead = ReadAhead { data: self, start: 0, bytes: Vec::new(), limit: limit.min(self.file_len) };
@@ -119,18 +121,27 @@ impl SegmentData<'_> {
         let result = match location.encoding {
             // An impossible raw length is reported by the check of the entries.
             Encoding::Lz4 { raw_len } if !raw_len_fits(location.stored_len, raw_len) => return,
+            // No block is as long, so it is not read.
+            Encoding::Lz4 { raw_len } if location.stored_len > block_len_max(raw_len) => {
+                let stored_len = location.stored_len;
+                Ok(Err(format!("{stored_len} stored bytes are no LZ4 block of {raw_len} raw bytes")))
+            }
             Encoding::Raw if location.stored_len > BUFFER_LEN => self.check_long(ahead, location),
             Encoding::Raw => {
                 ahead.read(range).map(|stored| check_stored(location, stored).map_err(|error| error.to_string()))
             }
-            Encoding::Lz4 { .. } => ahead.read(range).map(|stored| {
-                raw.clear();
-                check_and_decode(location, stored, raw).map_err(|error| error.to_string())
-            }),
+            Encoding::Lz4 { raw_len } if raw_len > LARGE_LEN => {
+                let _permit = self.report.large_permit();
+                let result = check_lz4(ahead, location, &mut Vec::new());
+                ahead.release();
+                result
+            }
+            Encoding::Lz4 { .. } => check_lz4(ahead, location, raw),
         };
         match result {
             Ok(Ok(())) => {}
             Ok(Err(what)) => self.wrong(ordinal, location, what),
+            Err(error) if error.kind() == io::ErrorKind::OutOfMemory => self.report.io_failure(error),
             Err(error) => self.wrong(ordinal, location, error.to_string()),
         }
     }
@@ -171,6 +182,23 @@ impl SegmentData<'_> {
     }
 }
 
+/// Checks an LZ4 sample, whose raw length is possible. The inner error is damage.
+fn check_lz4(ahead: &mut ReadAhead<'_>, location: &Location, raw: &mut Vec<u8>) -> io::Result<Result<(), String>> {
+    raw.clear();
+    reserve(raw, location.raw_len()).map_err(out_of_memory)?;
+    let stored = ahead.read(location.offset..location.offset + location.stored_len)?;
+    Ok(check_and_decode(location, stored, raw).map_err(|error| error.to_string()))
+}
+
+/// The longest LZ4 block of `raw_len` bytes: literals, and the bytes that count them.
+fn block_len_max(raw_len: u64) -> u64 {
+    raw_len + raw_len / 255 + 16
+}
+
+fn out_of_memory(error: NoMemory) -> io::Error {
+    io::Error::new(io::ErrorKind::OutOfMemory, error)
+}
+
 /// A buffer that reads a segment's file ahead.
 struct ReadAhead<'a> {
     data: &'a SegmentData<'a>,
@@ -181,12 +209,20 @@ struct ReadAhead<'a> {
 }
 
 impl ReadAhead<'_> {
+    /// Frees the memory.
+    fn release(&mut self) {
+        self.bytes = Vec::new();
+    }
+
     /// The bytes of `range`, which is inside the file.
     fn read(&mut self, range: Range<u64>) -> io::Result<&[u8]> {
         let held = self.start..self.start + self.bytes.len() as u64;
         if range.start < held.start || range.end > held.end {
             let ahead = (range.start + BUFFER_LEN).min(self.limit);
-            self.bytes.resize(to_usize(range.end.max(ahead) - range.start), 0);
+            let len = range.end.max(ahead) - range.start;
+            let more = len.saturating_sub(self.bytes.len() as u64);
+            reserve(&mut self.bytes, more).map_err(out_of_memory)?;
+            self.bytes.resize(to_usize(len), 0);
             self.start = range.start;
             if let Err(error) = self.data.file.read_exact_at(&mut self.bytes, range.start) {
                 self.bytes.clear();

@@ -19,18 +19,17 @@ const KEYS_LEN: u64 = 16 * CHECKSUM_PAGE_LEN;
 
 /// Why a check across sections stopped.
 pub(super) enum Fault {
-    /// A page cannot be read, which the check of all pages has reported, or the check was stopped.
-    Unreadable,
+    /// The check was stopped.
+    Stopped,
+    /// A page cannot be read, which the check of all pages has reported, or there is no memory.
+    Unreadable(StoreError),
     /// A rule is broken.
     Wrong(String),
 }
 
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Bug { .. } => Self::Wrong(error.to_string()),
-            _ => Self::Unreadable,
-        }
+        Self::Unreadable(error)
     }
 }
 
@@ -194,7 +193,9 @@ impl<'a> KeyCursor<'a> {
         let until = self.end.div_ceil(KeyGroups::GROUP_LEN).min(first + PART_LEN / KeyGroups::GROUP_LEN);
         let starts = self.index.read_uncached(SectionKind::KeyGroups, 0, 8 * first..8 * (until + 1))?;
         let starts: Vec<u64> = numbers(&starts, 8).collect();
-        let [begin, rest @ ..] = starts.as_slice() else { return Err(Fault::Unreadable) };
+        let [begin, rest @ ..] = starts.as_slice() else {
+            return Err(StoreError::bug("a read returned no bytes").into());
+        };
         let keys_len = self.index.record(SectionKind::Keys, 0).map_or(0, |record| record.len);
         let mut ends = Vec::new();
         let mut before = *begin;

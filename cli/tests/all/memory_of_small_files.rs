@@ -1,0 +1,74 @@
+//! Files that are small, or take no space on the disk, do not make the command take much memory, and a lack of memory is
+//! an error, never an abort.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use grainstore_format::SectionKind;
+
+use crate::common::grainstore;
+#[path = "../../../store/tests/all/common/mod.rs"]
+mod store_common;
+use store_common::{DatasetModel, DatasetParts};
+
+const MIB: u64 = 1 << 20;
+
+/// Runs the command with at most this much private memory.
+fn limited(memory_len: u64, words: &[&str], path: &Path) -> Output {
+    let command = grainstore();
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(format!("ulimit -c 0 && ulimit -d {} && exec \"$0\" \"$@\"", memory_len >> 10));
+    shell.arg(command.get_program()).args(words).arg(path);
+    // Memory that the C library keeps for each thread would hide what is measured.
+    shell.env("MALLOC_ARENA_MAX", "1").output().unwrap()
+}
+
+fn shown(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(400)]).into_owned();
+    format!("{:?}: {} {}", output.status, text(&output.stdout), text(&output.stderr))
+}
+
+/// A dataset of one sample in a sparse file, whose index has 16 million chunks.
+fn many_chunks() -> DatasetParts {
+    const CHUNKS: u64 = 16 << 20;
+    let mut model = DatasetModel::plain(&[vec![7; 9]]);
+    model.segments[0].1 = true;
+    let mut parts = model.parts();
+    let data_end = CHUNKS * 4096;
+    parts.segments[0].sparse_len = Some(data_end);
+    let merged = parts.merged.as_mut().unwrap();
+    for index in [merged, &mut parts.segments[0].index] {
+        index.section(SectionKind::Segments, 0)[8..16].copy_from_slice(&data_end.to_le_bytes());
+        index.put(SectionKind::Chunks, 0, 4, vec![0; 4 * CHUNKS as usize]);
+        index.put(SectionKind::Edges, 0, 0, vec![0; CHUNKS as usize / 8]);
+    }
+    parts
+}
+
+/// CHK-1, CHK-2
+#[test]
+fn an_index_takes_about_its_own_length_in_memory() {
+    let built = many_chunks().write();
+    // Each of the two indexes has 66 MiB.
+    for words in [&["verify", "--jobs", "2", "--allow-external"], &["inspect", "--allow-external"][..]] {
+        let output = limited(200 * MIB, words, &built.path);
+        let status = output.status.code();
+        assert!(status == Some(if words[0] == "verify" { 1 } else { 2 }), "{}", shown(&output));
+        let text = [output.stdout.as_slice(), &output.stderr].concat();
+        assert!(String::from_utf8_lossy(&text).contains("do not own its 1 samples"), "{}", shown(&output));
+    }
+}
+
+#[test]
+fn a_lack_of_memory_is_an_error_and_no_damage() {
+    let built = many_chunks().write();
+    for words in [&["verify", "--jobs", "2", "--allow-external"], &["inspect", "--allow-external"][..]] {
+        for limit in [70, 90, 110] {
+            let output = limited(limit * MIB, words, &built.path);
+            assert_eq!(output.status.code(), Some(2), "{limit} MiB, {words:?}: {}", shown(&output));
+            assert!(String::from_utf8_lossy(&output.stderr).contains("no memory for"), "{}", shown(&output));
+        }
+    }
+}
