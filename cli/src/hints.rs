@@ -82,6 +82,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::UseOrdinalBelow(count) => return format!("ordinals go from 0 to {}", count.saturating_sub(1)),
 
         Remedy::UseLessMemory => "a smaller `--window` or `--batch-size` needs less",
+        Remedy::UseSmallerBatch => "take a smaller `--batch-size`",
         Remedy::UseLargerWindow => "the default of `--window` is 256M; `--order full` needs none",
         Remedy::UseLargerQueue => "the default of `--queue` is 8M",
         Remedy::UseLongerTimeout => {

@@ -24,6 +24,8 @@ pub enum Remedy {
 
     /// Read with a smaller window or smaller batches.
     UseLessMemory,
+    /// Read fewer samples at once.
+    UseSmallerBatch,
     /// Read with a larger window, or in an order that has none.
     UseLargerWindow,
     /// Read with a larger queue.

@@ -195,7 +195,7 @@ impl From<ReadError> for Raised {
                 of("InvalidOption")
             }
             ReadError::NoSuchField { .. } => of("NoSuchName"),
-            ReadError::NoMemory { .. } => of("OutOfMemory"),
+            ReadError::NoMemory { .. } | ReadError::LargeBatch { .. } => of("OutOfMemory"),
             _ => match error {
                 ReadError::Store(error) => error.into(),
                 error => Self::of_error("Error", &error, error.remedy()),

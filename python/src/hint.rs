@@ -13,6 +13,7 @@ pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
         Remedy::AdoptAgain => "the index of adopted files is lost: adopt() with overwrite=True makes it again",
 
         Remedy::UseLessMemory => "a smaller window_bytes or batch_size needs less",
+        Remedy::UseSmallerBatch => "take a smaller batch_size, or fewer samples at once",
         Remedy::UseLargerWindow => "the default of window_bytes is 256 MiB; order=\"full\" needs none",
         Remedy::UseLargerQueue => "the default of queue_bytes is 8 MiB",
         Remedy::UseLongerTimeout => "a longer timeout_s waits for a slow device",

@@ -17,6 +17,7 @@ use grainstore_store::{Collection, Encoding, Location};
 
 use crate::ReadError;
 use crate::batch::{Batch, BatchMemory};
+use crate::batch_len::BatchLen;
 use crate::byte_range::ByteRange;
 use crate::check::Check;
 use crate::engine::{BLOCK_LEN, Buffer, BufferPool, Filled};
@@ -45,6 +46,8 @@ pub(crate) struct BatchBuilder {
     /// The memory past what the batch needs.
     rest: Buffer,
     len: usize,
+    /// Raw bytes of the samples that are decoded.
+    decoded_len: u64,
     pool: Arc<BufferPool>,
 }
 
@@ -68,12 +71,15 @@ pub(crate) fn is_in_place(location: &Location, len_min: u64) -> bool {
 }
 
 impl BatchBuilder {
-    /// Lays out a batch. Samples that are `in_place` get a slot; it is called once for each, in order.
+    /// Lays out a batch, if it does not decode to too many bytes. Samples that are `in_place` get a slot; it is called once for each, in order.
     pub(crate) fn new(
         samples: Vec<LocatedSample>,
         pool: Arc<BufferPool>,
         mut in_place: impl FnMut(usize, &LocatedSample) -> bool,
     ) -> Result<Self, ReadError> {
+        let mut batch_len = BatchLen::default();
+        samples.iter().for_each(|sample| batch_len.add(sample));
+        batch_len.check(samples.len())?;
         let in_place: Vec<bool> = samples.iter().enumerate().map(|(index, sample)| in_place(index, sample)).collect();
         let mut packed_len = 0_u64;
         let mut slots_len = 0_u64;
@@ -90,7 +96,8 @@ impl BatchBuilder {
         let rest = packed.split_off(to_usize(packed_len));
         let views = Vec::with_capacity(samples.len());
         let len = to_usize(packed_len);
-        let mut builder = Self { samples: Arc::default(), views, packed, slots: vec![], rest, len, pool };
+        let decoded_len = batch_len.decoded_len;
+        let mut builder = Self { samples: Arc::default(), views, packed, slots: vec![], rest, len, decoded_len, pool };
         let mut packed_end = 0;
         for ((index, sample), in_place) in samples.iter().enumerate().zip(in_place) {
             if in_place {
@@ -109,6 +116,11 @@ impl BatchBuilder {
     /// The samples, in the batch's order.
     pub(crate) fn samples(&self) -> &Arc<Vec<LocatedSample>> {
         &self.samples
+    }
+
+    /// Raw bytes of the samples that are decoded.
+    pub(crate) fn decoded_len(&self) -> u64 {
+        self.decoded_len
     }
 
     /// A buffer of the memory, for engines to register; `None` where it is so large that no other batch gets it

@@ -90,6 +90,20 @@ pub enum ReadError {
         /// What is contradicted.
         what: &'static str,
     },
+    /// A batch decodes to more bytes than are allowed for its stored length.
+    #[error("batch of {sample_count} samples{}: it decodes from {stored_len} bytes to {payload_len}, the limit is {payload_len_max}", shown_position(*.position))]
+    LargeBatch {
+        /// Samples of the batch.
+        sample_count: u64,
+        /// The position of the first of them in its epoch; `None` where it belongs to no epoch.
+        position: Option<u64>,
+        /// Stored bytes of the samples.
+        stored_len: u64,
+        /// Raw bytes of the samples.
+        payload_len: u64,
+        /// The most raw bytes that a batch of this stored length may have.
+        payload_len_max: u64,
+    },
     /// The system has no memory for the request.
     #[error("no memory for {len} bytes at once")]
     NoMemory {
@@ -116,10 +130,21 @@ impl ReadError {
             Self::State(state) => state.remedy(),
             Self::Unreadable { source, .. } | Self::CannotOpen { source } => source.remedy(),
             Self::NoMemory { .. } => Some(Remedy::UseLessMemory),
+            Self::LargeBatch { .. } => Some(Remedy::UseSmallerBatch),
             Self::SmallWindow { .. } => Some(Remedy::UseLargerWindow),
             Self::NoQueue => Some(Remedy::UseLargerQueue),
             Self::NoTimeout | Self::Stalled { .. } => Some(Remedy::UseLongerTimeout),
             Self::Thread { .. } | Self::Forked | Self::Bug { .. } | Self::NoSuchField { .. } => None,
+        }
+    }
+
+    /// The same error, with the position in the epoch where it is about a batch.
+    pub(crate) fn at_position(self, first: u64) -> Self {
+        match self {
+            Self::LargeBatch { sample_count, stored_len, payload_len, payload_len_max, .. } => {
+                Self::LargeBatch { sample_count, position: Some(first), stored_len, payload_len, payload_len_max }
+            }
+            other => other,
         }
     }
 
@@ -132,6 +157,10 @@ impl ReadError {
     pub(crate) fn unreadable(dataset: &Collection, ordinal: u64, source: engine::FileError) -> Self {
         Self::Unreadable { ordinal, key: key_of(dataset, ordinal), source }
     }
+}
+
+fn shown_position(position: Option<u64>) -> String {
+    position.map_or_else(String::new, |position| format!(" at position {position}"))
 }
 
 /// The key, for a message: a key that cannot be read must not hide the error that is being reported.

@@ -72,6 +72,7 @@
 
 mod batch;
 mod batch_builder;
+mod batch_len;
 mod byte_range;
 mod check;
 mod chunk_extents;

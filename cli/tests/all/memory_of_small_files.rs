@@ -7,8 +7,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use grainstore_format::SectionKind;
+use grainstore_writer::{Compression, Sample, WriterOptions};
 
-use crate::common::grainstore;
+use crate::common::{Fixture, grainstore};
 #[path = "../../../store/tests/all/common/mod.rs"]
 mod store_common;
 use store_common::{DatasetModel, DatasetParts};
@@ -32,17 +33,17 @@ fn shown(output: &Output) -> String {
 
 /// A dataset of one sample in a sparse file, whose index has 16 million chunks.
 fn many_chunks() -> DatasetParts {
-    const CHUNKS: u64 = 16 << 20;
+    const CHUNKS: usize = 16 << 20;
     let mut model = DatasetModel::plain(&[vec![7; 9]]);
     model.segments[0].1 = true;
     let mut parts = model.parts();
-    let data_end = CHUNKS * 4096;
+    let data_end = CHUNKS as u64 * 4096;
     parts.segments[0].sparse_len = Some(data_end);
     let merged = parts.merged.as_mut().unwrap();
     for index in [merged, &mut parts.segments[0].index] {
         index.section(SectionKind::Segments, 0)[8..16].copy_from_slice(&data_end.to_le_bytes());
-        index.put(SectionKind::Chunks, 0, 4, vec![0; 4 * CHUNKS as usize]);
-        index.put(SectionKind::Edges, 0, 0, vec![0; CHUNKS as usize / 8]);
+        index.put(SectionKind::Chunks, 0, 4, vec![0; 4 * CHUNKS]);
+        index.put(SectionKind::Edges, 0, 0, vec![0; CHUNKS / 8]);
     }
     parts
 }
@@ -71,4 +72,35 @@ fn a_lack_of_memory_is_an_error_and_no_damage() {
             assert!(String::from_utf8_lossy(&output.stderr).contains("no memory for"), "{}", shown(&output));
         }
     }
+}
+
+/// Samples of 64 MiB that take a 255th of it on the disk.
+fn zeros(count: usize) -> Fixture {
+    let options = WriterOptions { compression: Compression::Lz4, keyed: false, ..WriterOptions::default() };
+    Fixture::write(options, (0..count).map(|_| Sample::new("", vec![0; 64 << 20])))
+}
+
+#[test]
+fn batches_that_decode_to_much_more_than_is_stored_are_refused() {
+    let fixture = zeros(17);
+    let run = fixture.run("epoch", ["--seed", "3"]);
+    assert_eq!((run.status, run.stdout.as_str()), (2, ""));
+    let stored_len = fixture.json("inspect", [""; 0]).1["stored_bytes"].as_u64().unwrap();
+    assert_eq!(
+        run.stderr,
+        format!(
+            "grainstore: batch of 17 samples at position 0: it decodes from {stored_len} bytes to 1140850688, the limit \
+             is 1073741824\nhint: take a smaller `--batch-size`\n"
+        )
+    );
+}
+
+#[test]
+fn decoded_batches_that_wait_are_bounded() {
+    const BATCH_LEN: u64 = 320 * MIB;
+    let fixture = zeros(20);
+    // One batch waits or is made, and the command has one. The reader has at most 64 MiB for anything else.
+    let words = ["epoch", "--batch-size", "5", "--io", "buffered", "--order", "full"];
+    let output = limited(2 * BATCH_LEN + 120 * MIB, &words, &fixture.path);
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
 }

@@ -19,6 +19,9 @@ use crate::batch_builder::{BatchBuilder, LocatedSample, is_in_place};
 use crate::engine::{Buffer, BufferPool};
 use crate::plan::Positions;
 
+/// Decoded bytes that may wait, or have memory that waits for them, besides the batch under construction.
+pub(super) const DECODED_AHEAD_LEN_MAX: u64 = 256 << 20;
+
 /// Lays out batches in order.
 pub(super) struct Assembler {
     dataset: Collection,
@@ -28,6 +31,8 @@ pub(super) struct Assembler {
     epochs: VecDeque<BatchesOfEpoch>,
     /// Laid out and not taken. One that failed reports why when it is its turn.
     laid_out: VecDeque<Result<BatchUnderConstruction, ReadError>>,
+    /// Raw bytes of their samples that will be decoded.
+    decoded_len: u64,
     /// The number of the first of them.
     first_laid_out: u64,
     /// Batches of all epochs so far.
@@ -58,6 +63,7 @@ impl Assembler {
             in_place_len_min,
             epochs: VecDeque::new(),
             laid_out: VecDeque::new(),
+            decoded_len: 0,
             first_laid_out: 0,
             batch_count: 0,
             prepare: Duration::ZERO,
@@ -97,14 +103,18 @@ impl Assembler {
     pub(super) fn take_current(&mut self) -> Result<BatchUnderConstruction, ReadError> {
         let current = self.laid_out.pop_front();
         self.first_laid_out += 1;
+        if let Some(Ok(batch)) = &current {
+            self.decoded_len -= batch.builder.decoded_len();
+        }
         current.unwrap_or_else(|| Err(ReadError::bug("no batch is under construction")))
     }
 
-    /// Lends a slot to a read. `None` where its batch failed.
+    /// Lends a slot to a read. `None` where its batch failed, or batches that are laid out have too much memory for
+    /// samples that will be decoded: the sample is then read elsewhere and copied.
     pub(super) fn lend_slot(&mut self, address: SlotAddress, schedule: &mut ReadSchedule) -> Option<Buffer> {
         let index = to_usize(address.batch.checked_sub(self.first_laid_out)?);
         while self.laid_out.len() <= index {
-            if !self.lay_out(schedule) {
+            if self.decoded_len > DECODED_AHEAD_LEN_MAX || !self.lay_out(schedule) {
                 return None;
             }
         }
@@ -134,6 +144,9 @@ impl Assembler {
             let turns = LaneTurns::of(epoch.plan.plan(), &positions);
             epoch.next += 1;
             let batch = self.batch(positions, turns, schedule);
+            if let Ok(batch) = &batch {
+                self.decoded_len += batch.builder.decoded_len();
+            }
             self.laid_out.push_back(batch);
             return true;
         }
@@ -156,7 +169,8 @@ impl Assembler {
         }
         let builder = BatchBuilder::new(self.locate(ordinals)?, Arc::clone(&self.pool), |_, sample| {
             is_in_place(&sample.location, self.in_place_len_min)
-        })?;
+        });
+        let builder = builder.map_err(|error| error.at_position(positions.first))?;
         Ok(BatchUnderConstruction { builder, units: units.into(), positions })
     }
 

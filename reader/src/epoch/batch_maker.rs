@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use grainstore_store::Collection;
 
-use super::channel::Channel;
+use super::channel::{Channel, ItemLen};
 use super::damaged_samples::DamagedSamples;
 use super::epoch_plan::EpochPlan;
 use super::in_flight::Arrived;
@@ -101,7 +101,7 @@ impl BatchMaker {
         // Closes the channel even if this panics: otherwise the caller would wait forever.
         let _guard = ChannelGuard(Arc::clone(&self.channel));
         if let Err(error) = self.make_all(first) {
-            self.channel.put(Message::Failed(error), 0);
+            self.channel.put(Message::Failed(error), ItemLen::default());
         }
     }
 
@@ -111,7 +111,7 @@ impl BatchMaker {
             self.make_epoch(&epoch)?;
             self.plans.pop_front();
             self.done.before = self.totals();
-            self.channel.put(Message::End, 0);
+            self.channel.put(Message::End, ItemLen::default());
             self.channel.flush();
             if self.channel.is_stopped() {
                 break;
@@ -128,8 +128,8 @@ impl BatchMaker {
             if !self.wait_for_room()? || !self.pipeline.begin_batch()? {
                 break;
             }
-            let batch = self.make_batch(epoch)?;
-            self.send(batch);
+            let (batch, decoded_len) = self.make_batch(epoch)?;
+            self.send(batch, decoded_len);
             self.load_index()?;
             self.append_next()?;
             self.check_pace();
@@ -147,8 +147,8 @@ impl BatchMaker {
         Ok(self.dataset.load_ahead()?)
     }
 
-    /// Fills the batch that has been begun, group by group.
-    fn make_batch(&mut self, epoch: &EpochPlan) -> Result<Batch, ReadError> {
+    /// Fills the batch that has been begun, group by group. Returns it, and how many bytes of it were decoded.
+    fn make_batch(&mut self, epoch: &EpochPlan) -> Result<(Batch, u64), ReadError> {
         let batch = self.pipeline.batch()?;
         let samples = Arc::clone(batch.builder.samples());
         let units = Arc::clone(&batch.units);
@@ -172,7 +172,8 @@ impl BatchMaker {
                 self.done.stats.count_sample(&sample.location);
             }
         }
-        Ok(batch.builder.finish(&self.dataset, batch.positions, epoch.plan().len(), skipped))
+        let decoded_len = batch.builder.decoded_len();
+        Ok((batch.builder.finish(&self.dataset, batch.positions, epoch.plan().len(), skipped), decoded_len))
     }
 
     /// Samples that are verified and copied together.
@@ -262,8 +263,8 @@ impl BatchMaker {
         Ok(())
     }
 
-    fn send(&mut self, batch: Batch) {
-        let len = batch.block().len();
+    fn send(&mut self, batch: Batch, decoded: u64) {
+        let len = ItemLen { memory: batch.block().len(), decoded };
         let stats = Box::new(self.stats());
         self.channel.put(Message::Batch(batch, stats), len);
     }

@@ -24,17 +24,29 @@ pub(super) struct Channel<T> {
     home: ProcessId,
 }
 
-/// The queue is full when it holds at least two items and has reached a bound.
+/// The queue is full when it holds at least two items and has reached a bound, or when it holds more decoded bytes than
+/// it may.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueBounds {
     pub(super) count_max: usize,
     pub(super) len_max: usize,
+    pub(super) decoded_len_max: u64,
+}
+
+/// Bytes of an item.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ItemLen {
+    /// All of its memory.
+    pub(super) memory: usize,
+    /// Bytes of samples that were decoded.
+    pub(super) decoded: u64,
 }
 
 struct Queue<T> {
-    items: VecDeque<(T, usize)>,
+    items: VecDeque<(T, ItemLen)>,
     /// Bytes of the items.
     len: usize,
+    decoded_len: u64,
     caller_waits: bool,
     maker_waits: bool,
     closed: bool,
@@ -42,7 +54,14 @@ struct Queue<T> {
 
 impl<T> Channel<T> {
     pub(super) fn new(bounds: QueueBounds) -> Self {
-        let queue = Queue { items: VecDeque::new(), len: 0, caller_waits: false, maker_waits: false, closed: false };
+        let queue = Queue {
+            items: VecDeque::new(),
+            len: 0,
+            decoded_len: 0,
+            caller_waits: false,
+            maker_waits: false,
+            closed: false,
+        };
         Self {
             queue: Mutex::new(queue),
             filled: Condvar::new(),
@@ -83,7 +102,8 @@ impl<T> Channel<T> {
             waited = begin.elapsed();
         }
         let item = queue.items.pop_front().map(|(item, len)| {
-            queue.len -= len;
+            queue.len -= len.memory;
+            queue.decoded_len -= len.decoded;
             item
         });
         if queue.maker_waits && self.is_half_empty(&queue) {
@@ -93,11 +113,12 @@ impl<T> Channel<T> {
         (item, waited)
     }
 
-    /// Puts an item of `len` bytes into the queue, even if it is full: the maker looks first.
-    pub(super) fn put(&self, item: T, len: usize) {
+    /// Puts an item into the queue, even if it is full: the maker looks first.
+    pub(super) fn put(&self, item: T, len: ItemLen) {
         let mut queue = self.lock();
         queue.items.push_back((item, len));
-        queue.len += len;
+        queue.len += len.memory;
+        queue.decoded_len += len.decoded;
         if queue.len >= WAKE_LEN {
             self.wake_caller(&mut queue);
         }
@@ -167,12 +188,15 @@ impl<T> Channel<T> {
     }
 
     fn room_in(&self, queue: &Queue<T>) -> bool {
-        queue.items.len() < 2 || (queue.items.len() < self.bounds.count_max && queue.len < self.bounds.len_max)
+        let few = queue.items.len() < 2;
+        let fits = few || (queue.items.len() < self.bounds.count_max && queue.len < self.bounds.len_max);
+        fits && queue.decoded_len <= self.bounds.decoded_len_max
     }
 
     fn is_half_empty(&self, queue: &Queue<T>) -> bool {
-        queue.items.len() < 2
-            || (queue.items.len() <= self.bounds.count_max / 2 && queue.len <= self.bounds.len_max / 2)
+        let few = queue.items.len() < 2;
+        let half = few || (queue.items.len() <= self.bounds.count_max / 2 && queue.len <= self.bounds.len_max / 2);
+        half && queue.decoded_len <= self.bounds.decoded_len_max
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue<T>> {
@@ -188,7 +212,11 @@ mod tests {
     use super::*;
 
     fn channel(count_max: usize, len_max: usize) -> Channel<u32> {
-        Channel::new(QueueBounds { count_max, len_max })
+        Channel::new(QueueBounds { count_max, len_max, decoded_len_max: 1000 })
+    }
+
+    fn bytes(memory: usize) -> ItemLen {
+        ItemLen { memory, decoded: 0 }
     }
 
     #[test]
@@ -198,7 +226,7 @@ mod tests {
             scope.spawn(|| {
                 for item in 0..1000 {
                     channel.wait_for_room();
-                    channel.put(item, 1000);
+                    channel.put(item, bytes(1000));
                 }
                 channel.close();
             });
@@ -213,15 +241,30 @@ mod tests {
         let large = channel(64, 100);
         for item in 0..3 {
             assert!(many.has_room());
-            many.put(item, 1);
+            many.put(item, bytes(1));
         }
         assert!(!many.has_room());
-        large.put(0, 1000);
+        large.put(0, bytes(1000));
         assert!(large.has_room());
-        large.put(1, 1000);
+        large.put(1, bytes(1000));
         assert!(!large.has_room());
         assert_eq!(large.take().0, Some(0));
         assert!(large.has_room());
+    }
+
+    #[test]
+    fn it_is_full_by_decoded_bytes_even_with_one_item() {
+        let channel = channel(64, 1 << 20);
+        channel.put(0, ItemLen { memory: 1, decoded: 1000 });
+        assert!(channel.has_room());
+        channel.put(1, ItemLen { memory: 1, decoded: 1 });
+        assert!(!channel.has_room());
+        assert_eq!(channel.take().0, Some(0));
+        assert!(channel.has_room());
+        channel.put(2, ItemLen { memory: 1, decoded: 5000 });
+        assert!(!channel.has_room());
+        assert_eq!((channel.take().0, channel.has_room()), (Some(1), false));
+        assert_eq!((channel.take().0, channel.has_room()), (Some(2), true));
     }
 
     #[test]
@@ -229,7 +272,7 @@ mod tests {
         let channel = channel(64, 1 << 20);
         thread::scope(|scope| {
             let caller = scope.spawn(|| channel.take().0);
-            channel.put(7, 1);
+            channel.put(7, bytes(1));
             channel.flush();
             assert_eq!(caller.join().unwrap(), Some(7));
         });
@@ -239,7 +282,7 @@ mod tests {
     fn a_caller_with_a_short_timeout_learns_whether_there_is_an_item() {
         let channel = channel(64, 1 << 20);
         assert!(!channel.is_ready_within(Duration::ZERO));
-        channel.put(7, 1);
+        channel.put(7, bytes(1));
         assert!(channel.is_ready_within(Duration::from_secs(60)));
         assert_eq!(channel.take().0, Some(7));
         channel.close();
@@ -249,8 +292,8 @@ mod tests {
     #[test]
     fn a_maker_that_waits_for_room_is_woken_by_a_stop() {
         let channel = channel(2, 10);
-        channel.put(0, 10);
-        channel.put(1, 10);
+        channel.put(0, bytes(10));
+        channel.put(1, bytes(10));
         thread::scope(|scope| {
             let maker = scope.spawn(|| {
                 channel.wait_for_room();

@@ -6,7 +6,7 @@ use std::thread::{Builder, JoinHandle};
 use grainstore_host::ForkLock;
 use grainstore_store::Collection;
 
-use super::assembler::Assembler;
+use super::assembler::{Assembler, DECODED_AHEAD_LEN_MAX};
 use super::batch_maker::{BatchMaker, Message};
 use super::cache::Cache;
 use super::channel::{Channel, QueueBounds};
@@ -25,8 +25,9 @@ use crate::open_files::OpenFiles;
 use crate::plan::{Extents, LONE_SAMPLE_CHUNKS, Order};
 use crate::read_timeout::ReadTimeout;
 
-/// Batches that wait for the caller: at most 64, or 8 MiB of them, but always two.
-const QUEUE: QueueBounds = QueueBounds { count_max: 64, len_max: 8 << 20 };
+/// Batches that wait for the caller: at most 64, or 8 MiB of them, but always two, unless they were decoded to more
+/// than a small file should be able to take.
+const QUEUE: QueueBounds = QueueBounds { count_max: 64, len_max: 8 << 20, decoded_len_max: DECODED_AHEAD_LEN_MAX };
 /// Bytes of batches' memory that are kept for later ones.
 const POOL_LEN: usize = 64 << 20;
 

@@ -10,6 +10,7 @@ mod second;
 
 mod collection;
 mod damaged_samples;
+mod decoded_batches;
 mod epoch_cache;
 mod epoch_damage;
 mod epoch_engines;
