@@ -30,7 +30,8 @@ VERSION, BLOCK, PIECE, LONG_MARK, MASK, WINDOW = 0, 4096, 65536, 2**31 - 1, 2**6
 ATTRIBUTE_TYPES = {"bool": "<?", "int8": "<b", "int16": "<h", "int32": "<i", "int64": "<q", "uint8": "<B",
                    "uint16": "<H", "uint32": "<I", "uint64": "<Q", "float32": "<f", "float64": "<d"}
 STATE = {"grainstore_state": int, "fingerprint": str, "subset": str, "seed": int, "epoch": int, "order": str,
-         "lanes": int, "position": int}  # STA-1
+         "lanes": int, "group": range(1, 1 << 32), "mixture": type(None), "position": int}  # STA-1
+STATE_LEN_MAX = 1 << 20  # STA-1
 TAILS = ("drop", "short", "pad")
 LANE_COUNTS = (768, 384, 192, 96, 48, 24, 12, 6, 3, 2, 1)
 
@@ -466,7 +467,7 @@ def chain(before, fingerprint, sample_count):
 # ---- samples: what one dataset and several as one have in common ------------------------------------------------
 
 class Samples:
-    """Has n, fingerprint, stored_bytes, chunk_size, schema, keyed, extents(), key() and attributes()."""
+    """Has n, fingerprint, stored_bytes, chunk_size, schema, keyed, member_extents(), key() and attributes()."""
 
     def __len__(self):
         return self.n
@@ -476,9 +477,9 @@ class Samples:
             raise NotPossible(f"There is no sample {ordinal}: the dataset has {self.n}.")
         return ordinal
 
-    def order(self, name, seed=0, epoch=0, window=WINDOW, lanes=None, subset=None, state=None):
+    def order(self, name, seed=0, epoch=0, window=WINDOW, lanes=None, group=None, subset=None, state=None):
         """PLN-3 to PLN-9, STA-2: the order of an epoch of all samples, or of those whose ordinals are subset's.
-        With a state, `auto` and absent lanes are those of the state, and the rest has to agree with it."""
+        With a state, `auto`, absent lanes and an absent group are those of the state; the rest has to agree with it."""
         if not all(0 <= number <= MASK for number in (seed, epoch, window)):
             raise NotPossible("Seed, epoch and window are unsigned numbers of 64 bits.")
         chosen = range(self.n) if subset is None else sorted(set(map(self.check, subset)))
@@ -489,30 +490,40 @@ class Samples:
             name = state["order"] if state else "full" if self.stored_bytes >= 65536 * self.n else "chunked"
         if lanes is None and state:
             lanes = state["lanes"]
+        if group is None:
+            group = state["group"] if state and state["group"] else 1
         k, n = key(seed, epoch, self.fingerprint), len(chosen)
         if name == "chunked":
-            lanes, place = self.chunked(chosen, k, window, lanes)
+            lanes, place = self.chunked(chosen, k, window, lanes, group)
         else:
-            lanes, place = None, full(n, k) if name == "full" else lambda position: position
+            lanes, group, place = None, None, full(n, k) if name == "full" else lambda position: position
         hashed = None if subset is None else f"{subset_hash(chosen, self.n):016x}"
         own = {"grainstore_state": 1, "fingerprint": f"{self.fingerprint:016x}", "subset": hashed, "seed": seed,
-               "epoch": epoch, "order": name, "lanes": lanes, "position": state["position"] if state else 0}
+               "epoch": epoch, "order": name, "lanes": lanes, "group": group, "mixture": None,
+               "position": state["position"] if state else 0}
         for member in state or ():
             if state[member] != own[member]:
                 raise NotPossible(f"The state is of {member} {state[member]}, not {own[member]} (STA-2).")
         return Order(n, chosen, place, own)
 
-    def chunked(self, chosen, k, window, lanes):
+    def chunked(self, chosen, k, window, lanes, group):
         """PLN-5, PLN-7, PLN-9: the number of lanes, and the function from position to index."""
-        whole, n = self.extents(), len(chosen)
-        extents = [(bisect.bisect_left(chosen, a), bisect.bisect_left(chosen, b)) for a, b in whole]
-        extents = [(a, b) for a, b in extents if a < b]
+        if not 1 <= group < 1 << 32:
+            raise NotPossible(f"There can be 1 to 4294967295 extents in a group, not {group} (PLN-5).")
+        members, n = self.member_extents(), len(chosen)
+        units = []
+        for unit in (extents[i:i + group] for extents in members for i in range(0, len(extents), group)):
+            unit = [(bisect.bisect_left(chosen, a), bisect.bisect_left(chosen, b)) for a, b in unit]
+            units.append([(a, b) for a, b in unit if a < b])
+        units = [unit for unit in units if unit]
         if lanes is None:
-            m = max(1, window // max(self.chunk_size, -(-self.stored_bytes // len(whole))))
-            lanes = next(count for count in LANE_COUNTS if count == 1 or count <= min(m, len(extents) // 2))
+            if window < self.chunk_size:
+                raise NotPossible(f"A window has at least a chunk of {self.chunk_size} bytes, not {window} (PLN-7).")
+            m = max(1, window // max(self.chunk_size, -(-self.stored_bytes // sum(map(len, members)))))
+            lanes = next(count for count in LANE_COUNTS if count == 1 or count <= min(m, len(units) // 2))
         if not 1 <= lanes <= n:
             raise NotPossible(f"There can be 1 to {n} lanes, not {lanes} (PLN-5).")
-        return lanes, chunked(n, k, extents, lanes)
+        return lanes, chunked(n, k, units, lanes)
 
 
 # ---- the dataset ------------------------------------------------------------------------------------------------
@@ -637,6 +648,9 @@ class Dataset(Samples):
             require(begin == index.starts[s + 1], f"{index.name}: CHUNKS is damaged: its sums (CHK-1).")
         return found
 
+    def member_extents(self):
+        return [self.extents()]
+
     def verify(self):
         """Yield a sentence for each problem: of every section of every index, and of every sample."""
         for segment in self.segments[:self.segment_count]:
@@ -728,9 +742,9 @@ class Several(Samples):
         return [ordinal for start, member in zip(self.starts, self.members)
                 for ordinal in member.subset(expression, start)]
 
-    def extents(self):
-        return [(start + a, start + b) for start, member in zip(self.starts, self.members)
-                for a, b in member.extents()]
+    def member_extents(self):
+        return [[(start + a, start + b) for a, b in member.extents()]
+                for start, member in zip(self.starts, self.members)]
 
     def close(self):
         for member in self.members:
@@ -756,7 +770,7 @@ class Order:
 
     def __init__(self, n, chosen, place, state):
         self.n, self.chosen, self.place, self.begin = n, chosen, place, state
-        self.name, self.lanes = state["order"], state["lanes"]
+        self.name, self.lanes, self.group = state["order"], state["lanes"], state["group"]
 
     def at(self, position):
         return self.chosen[self.place(position)]
@@ -831,6 +845,7 @@ class Batches:
 def read_state(text):
     """STA-1, CON-8."""
     what = "The state of an epoch"
+    require(len(text.encode("utf-8", "surrogatepass")) <= STATE_LEN_MAX, f"{what} is longer than {STATE_LEN_MAX} bytes.")
     try:
         pairs = json.loads(text, object_pairs_hook=tuple)
     except (ValueError, RecursionError) as error:
@@ -841,8 +856,13 @@ def read_state(text):
     if type(version) is int and version > 1:
         raise NotPossible(f"{what} was written by a newer grainstore: it has version {version}.")
     require(len(pairs) == len(state), f"{what} has a member twice.")
+    if version == 1 and state.get("mixture") is not None:
+        raise NotPossible(f"{what} was written by a newer grainstore: it has a mixture.")
+    require(version != 1 or "group" in state and "mixture" in state,
+            f"{what} has no group or no mixture: a development version of grainstore wrote it.")
     chunked, subset = state.get("order") == "chunked", state.get("subset")
-    check_shape(state, {**STATE, "lanes": int if chunked else type(None), "subset": type(subset)}, what)
+    only_chunked = {} if chunked else {"lanes": type(None), "group": type(None)}
+    check_shape(state, {**STATE, **only_chunked, "subset": type(subset)}, what)
     require(version == 1, f"{what} has version 0.")
     require(state["order"] in ("full", "chunked", "sequential"), f"{what} has an unknown order.")
     for digits in [state["fingerprint"]] + [subset] * (subset is not None):
@@ -904,9 +924,11 @@ def missed(n, m, size):
     return math.exp(sum(math.log1p(-max(size, m) / (n - i)) for i in range(min(size, m))))
 
 
-def chunked(n, k, extents, lanes):
-    """PLN-5, as a function from position to ordinal. Shifts may be negative; only mix and key wrap around."""
-    ring = shuffled(key(k, 1), len(extents))
+def chunked(n, k, units, lanes):
+    """PLN-5, as a function from position to index; units are lists of extents."""
+    extents = [extent for unit in units for extent in unit]
+    unit_first = [0, *itertools.accumulate(map(len, units))]
+    ring = [e for j in shuffled(key(k, 1), len(units)) for e in range(unit_first[j], unit_first[j + 1])]
     start = [0, *itertools.accumulate(extents[e][1] - extents[e][0] for e in ring)]
     turn = below(key(k, 2), 0, n)
     # In an epoch the lanes take turns, so this keeps the current piece of each: never more than n numbers.
@@ -917,17 +939,17 @@ def chunked(n, k, extents, lanes):
         q, x = divmod(n, lanes)
         a = lane * q + min(lane, x)
         b = a + q + (lane < x)
-        begin = a + below(key(k, 3), lane, b - a)
-        t = a + (begin - a + step) % (b - a)
+        phase = below(key(k, 3), lane, b - a)
+        begin, t = a + phase, a + (phase + step) % (b - a)
         u = (t + turn) % n
         i = bisect.bisect_right(start, u) - 1
-        shift = t - u
-        low, high = max(a, start[i] + shift), min(b, start[i + 1] + shift)
+        first, end = extents[ring[i]]
+        size, skipped = end - first, u - start[i]
+        low, high = max(a, t - min(t, skipped)), min(b, t + (size - skipped))
         if low < begin < high:
             low, high = (low, begin) if t < begin else (begin, high)
-        first, end = extents[ring[i]]
-        w = low - shift - start[i] + shuffled_piece(low, high - low)[t - low]
-        return first + (w + below(key(k, 5), ring[i], end - first)) % (end - first)
+        w = skipped - (t - low) + shuffled_piece(low, high - low)[t - low]
+        return first + (w + below(key(k, 5), ring[i], size)) % size
 
     return place
 
@@ -1186,7 +1208,8 @@ def run_get(dataset, options):
 def run_plan(dataset, options):
     """print the ordinals of a rank's batches, one a line, or those of one batch, or how mixed they are"""
     subset = None if options.subset is None else dataset.subset(options.subset)
-    order = dataset.order(options.order, options.seed, options.epoch, options.window, options.lanes, subset)
+    order = dataset.order(options.order, options.seed, options.epoch, options.window, options.lanes, options.group,
+                          subset)
     batches = order.batches(options.world, options.rank, options.batch_size, options.tail, options.start)
     steps = range(len(batches)) if options.step is None else [options.step]
     if options.step is not None and not 0 <= options.step < len(batches):
@@ -1199,8 +1222,8 @@ def run_plan(dataset, options):
                     "ordinals": batches[options.step]}
         print(json.dumps({
             "fingerprint": f"{dataset.fingerprint:016x}", "order": order.name, "lanes": order.lanes,
-            "window_bytes": options.window, "seed": options.seed, "epoch": options.epoch, "world": options.world,
-            "rank": options.rank, "batch_size": options.batch_size, "tail": options.tail, "samples": order.n,
+            "group": order.group, "window_bytes": options.window, "seed": options.seed, "epoch": options.epoch,
+            "world": options.world, "rank": options.rank, "batch_size": options.batch_size, "tail": options.tail, "samples": order.n,
             "start_position": batches.start, "batches": len(batches), "step": step, "mixing": mixing}))
     else:
         for batch in map(batches.__getitem__, () if mixing and options.step is None else steps):
@@ -1253,6 +1276,7 @@ def parse_arguments(arguments):
             command.add_argument("--epoch", type=int, default=0)
             command.add_argument("--window", type=int, default=WINDOW)
             command.add_argument("--lanes", type=int)
+            command.add_argument("--group", type=int)
             command.add_argument("--world", type=int, default=1)
             command.add_argument("--rank", type=int, default=0)
             command.add_argument("--batch-size", type=int, default=256)

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use std::hint::black_box;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use criterion::measurement::WallTime;
@@ -26,7 +27,16 @@ fn extents_of(count: u64, samples_of_each: u64) -> Arc<Extents> {
 
 fn plan_of(extents: &Arc<Extents>, order: Order, epoch: u64) -> Plan {
     let lanes = LANES.min(extents.sample_count());
-    Plan::new(PlanSpec { extents: Arc::clone(extents), seed: 7, epoch, fingerprint: 5, order, lanes }).unwrap()
+    Plan::new(PlanSpec {
+        extents: Arc::clone(extents),
+        seed: 7,
+        epoch,
+        fingerprint: 5,
+        order,
+        lanes,
+        group: NonZeroU32::MIN,
+    })
+    .unwrap()
 }
 
 /// Checks that every sample occurs once, and that single positions agree with the whole sequence.

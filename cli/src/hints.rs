@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn an_invalid_option_is_answered_with_its_flag() {
-        let small = ReadError::SmallWindow { window_len: 1, extent_len: 9 };
+        let small = ReadError::SmallWindow { window_len: 1, chunk_size: 9 };
         assert!(hint_of(&small.into()).is_some_and(|hint| hint.contains("`--window` ")));
         assert!(hint_of(&ReadError::NoQueue.into()).is_some_and(|hint| hint.contains("`--queue` ")));
     }

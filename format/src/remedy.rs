@@ -152,6 +152,8 @@ pub enum EpochSetting {
     Epoch,
     /// The number of lanes.
     Lanes,
+    /// The number of extents in a group.
+    Group,
 }
 
 /// A setting that only some kinds of sources have.
@@ -176,6 +178,7 @@ impl fmt::Display for EpochSetting {
             Self::Seed => "seed",
             Self::Epoch => "epoch",
             Self::Lanes => "lanes",
+            Self::Group => "group",
         })
     }
 }

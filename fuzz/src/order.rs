@@ -1,5 +1,6 @@
 //! The orders of an epoch against their definition.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use grainstore_reader::plan::{ExtentsBuilder, LaneBudget, Order, Plan, PlanError, PlanSpec, Visits, default_lanes};
@@ -13,17 +14,21 @@ const CHUNK_SIZE: u64 = 4096;
 /// Samples of a plan: every position is computed three times, once slowly.
 const MAX_SAMPLES: u64 = 1000;
 
-// The order, in the two low bits of an input's first byte.
+// The order, in the two low bits of an input's first byte; the others are the group.
 pub(crate) const CHUNKED: u8 = 0;
 pub(crate) const FULL: u8 = 1;
 pub(crate) const ALSO_CHUNKED: u8 = 2;
 pub(crate) const SEQUENTIAL: u8 = 3;
+pub(crate) const CHUNKED_IN_PAIRS: u8 = CHUNKED + 4;
 
-/// PLN-2 to PLN-5, PLN-7: seeds, order and lanes, then the chunks of a dataset.
+/// PLN-2 to PLN-5, PLN-7: seeds, order, group and lanes, then the chunks of a dataset.
 pub fn plan(data: &[u8]) {
     let mut input = Input(data);
     check_default_lanes(&mut Input(data));
-    let order = match input.byte() % 4 {
+    let order_byte = input.byte();
+    // The rest of the byte is the group: 1 to 64 extents.
+    let group = NonZeroU32::MIN.saturating_add(u32::from(order_byte / 4));
+    let order = match order_byte % 4 {
         FULL => Order::Full,
         SEQUENTIAL => Order::Sequential,
         _ => Order::Chunked,
@@ -41,7 +46,7 @@ pub fn plan(data: &[u8]) {
     let n = extents.sample_count();
     // Any number of lanes is tried, but most inputs should have a legal one.
     let lanes = if lanes > 60_000 { lanes } else { lanes % (n + 2) };
-    match Plan::new(PlanSpec { extents, seed, epoch, fingerprint, order, lanes }) {
+    match Plan::new(PlanSpec { extents, seed, epoch, fingerprint, order, lanes, group }) {
         Err(PlanError::NoSamples) => assert_eq!(n, 0),
         Err(_) => assert!(n > 0 && order == Order::Chunked && !(1..=n).contains(&lanes)),
         Ok(plan) => {
@@ -49,7 +54,9 @@ pub fn plan(data: &[u8]) {
                 Order::Sequential => (0..n).collect(),
                 Order::Full => naive::full(n, seed, epoch, fingerprint),
                 Order::Chunked => {
-                    let mut naive = naive::Lanes::new(&first, seed, epoch, fingerprint, lanes);
+                    let units = naive::units(&[first.len() - 1], group.get() as usize);
+                    let mut naive =
+                        naive::Lanes::of_units(&first, &units, naive::key(&[seed, epoch, fingerprint]), lanes);
                     (0..n).map(|position| naive.at(position)).collect()
                 }
             };
@@ -103,7 +110,7 @@ fn check_plan(plan: &Plan, expected: &[u64], start: u64) {
 fn check_default_lanes(input: &mut Input<'_>) {
     let extent_count = input.u32();
     let (window_len, chunk_size, stored_bytes) = (input.u64(), input.u64(), input.u64());
-    let visited_count = input.u32() % extent_count.saturating_add(1);
-    let lanes = default_lanes(LaneBudget { window_len, chunk_size, stored_bytes, extent_count, visited_count });
-    assert!(lanes == 1 || (lanes <= 768 && lanes <= u64::from(visited_count) / 2));
+    let unit_count = input.u32() % extent_count.saturating_add(1);
+    let lanes = default_lanes(LaneBudget { window_len, chunk_size, stored_bytes, extent_count, unit_count });
+    assert!(lanes == 1 || (lanes <= 768 && lanes <= u64::from(unit_count) / 2));
 }

@@ -146,6 +146,7 @@ fn plans() -> Named {
     let chunks = [3, 9, 2, 0, 0, 0, 4, 255, 1, 170, 40, 3];
     vec![
         ("chunked".into(), seed(order::CHUNKED, 3, 5, &chunks)),
+        ("groups".into(), seed(order::CHUNKED_IN_PAIRS, 3, 5, &chunks)),
         ("full".into(), seed(order::FULL, 0, 5, &chunks)),
         ("sequential".into(), seed(order::SEQUENTIAL, 0, 0, &chunks)),
         ("many_lanes".into(), seed(order::ALSO_CHUNKED, 50, 49, &chunks)),

@@ -14,11 +14,11 @@ pub struct LaneBudget {
     pub stored_bytes: u64,
     /// Extents of the dataset.
     pub extent_count: u32,
-    /// Extents with a sample that is visited: all of them, except in an epoch over a subset.
-    pub visited_count: u32,
+    /// Units of the ring with a sample that is visited: see [`Extents::unit_count`](crate::Extents::unit_count).
+    pub unit_count: u32,
 }
 
-/// The default number of lanes: as many as the window holds extents, and at most half of the extents
+/// The default number of lanes: as many as the window holds extents, and at most half of the units
 /// visited. Never 0, and never more than there are samples, unless there are no samples.
 #[must_use]
 pub fn default_lanes(budget: LaneBudget) -> u64 {
@@ -26,7 +26,7 @@ pub fn default_lanes(budget: LaneBudget) -> u64 {
     // The mean is above the chunk size if samples are longer than a chunk.
     let mean_extent_len = budget.stored_bytes.div_ceil(extent_count.max(1));
     let window_extents = budget.window_len / budget.chunk_size.max(mean_extent_len).max(1);
-    let lane_count_max = window_extents.min(u64::from(budget.visited_count) / 2).max(1);
+    let lane_count_max = window_extents.min(u64::from(budget.unit_count) / 2).max(1);
     LANE_COUNTS.into_iter().find(|&lane_count| lane_count <= lane_count_max).unwrap_or(1)
 }
 
@@ -38,7 +38,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn lanes(window_len: u64, chunk_size: u64, stored_bytes: u64, extent_count: u32) -> u64 {
-        default_lanes(LaneBudget { window_len, chunk_size, stored_bytes, extent_count, visited_count: extent_count })
+        default_lanes(LaneBudget { window_len, chunk_size, stored_bytes, extent_count, unit_count: extent_count })
     }
 
     /// PLN-7
@@ -95,13 +95,13 @@ mod tests {
 
     /// PLN-9
     #[test]
-    fn a_subset_has_at_most_half_as_many_lanes_as_extents_with_a_sample_of_it() {
+    fn a_subset_has_at_most_half_as_many_lanes_as_units_with_a_sample_of_it() {
         let budget = LaneBudget {
             window_len: 256 * MIB,
             chunk_size: 256 * KIB,
             stored_bytes: 10_000 * 256 * KIB,
             extent_count: 10_000,
-            visited_count: 24,
+            unit_count: 24,
         };
         assert_eq!(default_lanes(budget), 12);
     }

@@ -6,6 +6,9 @@
 //!
 //! An extent of a subset holds the subset's samples of an extent of the dataset. Samples are then counted by index:
 //! index i is the i-th smallest ordinal of the subset. Without a subset, an index is an ordinal. order.md: PLN-9.
+//!
+//! Extents remember where each member of several datasets starts, and, in a subset, which number each extent has in the
+//! dataset: `units.rs` groups them by these numbers.
 
 use std::fmt;
 use std::ops::Range;
@@ -20,21 +23,29 @@ pub const EXTENT_SAMPLES_MAX: u64 = 65_536;
 /// Length in chunks from which a sample is an extent of its own.
 pub const LONE_SAMPLE_CHUNKS: u64 = 8;
 
-/// The extents of a dataset or of a subset of it, 8 bytes each; shared by the plans of all its epochs.
+/// The extents of a dataset or of a subset of it, 8 bytes each (12 in a subset); shared by the plans of all its epochs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Extents {
     /// The first index of every extent, then the sample count: ascending, starts with 0.
     first: Vec<u64>,
-    subset: Option<Arc<Subset>>,
+    /// The number of the first extent of each member, among the extents of all samples: ascending, starts with 0.
+    members: Vec<u32>,
+    subset: Option<ExtentsOfSubset>,
+}
+
+/// What the extents of a subset hold in addition.
+#[derive(Clone, PartialEq, Eq)]
+struct ExtentsOfSubset {
+    subset: Arc<Subset>,
+    /// The number of every extent among the extents of all samples.
+    numbers: Vec<u32>,
 }
 
 impl Extents {
     /// Number of extents.
     #[must_use]
     pub fn count(&self) -> u32 {
-        let count = u32::try_from(self.first.len() - 1);
-        debug_assert!(count.is_ok(), "`ExtentsBuilder` refuses more extents than 32 bits can number");
-        count.unwrap_or(u32::MAX)
+        extent_count(&self.first)
     }
 
     /// The indices of one extent; never empty.
@@ -56,6 +67,14 @@ impl Extents {
         near + skipped
     }
 
+    /// The one of some neighbouring extents that has an index. The caller knows that one of them has it.
+    pub(super) fn extent_among(&self, neighbours: Range<u32>, index: u64) -> u32 {
+        let later = &self.first[neighbours.start as usize + 1..neighbours.end as usize];
+        #[expect(clippy::cast_possible_truncation, reason = "extents are numbered with 32 bits")]
+        let skipped = later.partition_point(|&first| first <= index) as u32;
+        neighbours.start + skipped
+    }
+
     /// Samples of the dataset, or of the subset.
     #[must_use]
     pub fn sample_count(&self) -> u64 {
@@ -66,13 +85,13 @@ impl Extents {
     #[must_use]
     #[inline]
     pub fn ordinal(&self, index: u64) -> u64 {
-        self.subset.as_ref().map_or(index, |subset| subset.ordinal(index))
+        self.subset().map_or(index, |subset| subset.ordinal(index))
     }
 
     /// The ordinals of consecutive indices, much faster than one by one.
     pub fn ordinals(&self, indices: Range<u64>) -> impl Iterator<Item = u64> + use<'_> {
         let count = in_memory(indices.end.saturating_sub(indices.start));
-        let subset = self.subset.as_ref().filter(|_| count > 0);
+        let subset = self.subset().filter(|_| count > 0);
         let wanted = subset.map(|subset| subset.ordinals_in(subset.ordinal(indices.start)..subset.sample_count()));
         let all = if subset.is_some() { 0..0 } else { indices };
         wanted.into_iter().flatten().take(count).chain(all)
@@ -90,7 +109,17 @@ impl Extents {
     /// The subset that these are the extents of; `None` for the whole dataset.
     #[must_use]
     pub fn subset(&self) -> Option<&Arc<Subset>> {
-        self.subset.as_ref()
+        self.subset.as_ref().map(|of_subset| &of_subset.subset)
+    }
+
+    /// The number of an extent among the extents of all samples: in a subset, those without a sample are counted, too.
+    pub(super) fn number_in_dataset(&self, extent: u32) -> u32 {
+        self.subset.as_ref().map_or(extent, |of_subset| of_subset.numbers[extent as usize])
+    }
+
+    /// The number of the first extent of each member, among the extents of all samples.
+    pub(super) fn members(&self) -> &[u32] {
+        &self.members
     }
 
     /// The samples that `subset` has of each extent of the dataset, without the extents of which it has none.
@@ -107,11 +136,28 @@ impl Extents {
         if expected != found {
             return Err(PlanError::SubsetOfOther { expected, found });
         }
-        let mut first: Vec<u64> = self.first.iter().map(|&ordinal| subset.count_before(ordinal)).collect();
-        first.dedup();
+        let mut first = vec![0];
+        let mut numbers = Vec::new();
+        let mut last = 0;
+        for (number, &end) in (0..).zip(&self.first[1..]) {
+            let count = subset.count_before(end);
+            if count > last {
+                first.push(count);
+                numbers.push(number);
+                last = count;
+            }
+        }
         first.shrink_to_fit();
-        Ok(Self { first, subset: Some(Arc::clone(subset)) })
+        numbers.shrink_to_fit();
+        let of_subset = ExtentsOfSubset { subset: Arc::clone(subset), numbers };
+        Ok(Self { first, members: self.members.clone(), subset: Some(of_subset) })
     }
+}
+
+fn extent_count(first: &[u64]) -> u32 {
+    let count = u32::try_from(first.len() - 1);
+    debug_assert!(count.is_ok(), "`ExtentsBuilder` refuses more extents than 32 bits can number");
+    count.unwrap_or(u32::MAX)
 }
 
 /// A distance between two ordinals of an extent, which spans no more of them than it may have samples.
@@ -135,6 +181,7 @@ impl fmt::Debug for Extents {
 #[derive(Clone, Debug)]
 pub struct ExtentsBuilder {
     first: Vec<u64>,
+    members: Vec<u32>,
     lone_sample_len: u64,
 }
 
@@ -142,12 +189,17 @@ impl ExtentsBuilder {
     /// Starts with no chunk; `chunk_size` is in bytes.
     #[must_use]
     pub fn new(chunk_size: u64) -> Self {
-        Self { first: vec![0], lone_sample_len: chunk_size.saturating_mul(LONE_SAMPLE_CHUNKS) }
+        Self { first: vec![0], members: vec![0], lone_sample_len: chunk_size.saturating_mul(LONE_SAMPLE_CHUNKS) }
     }
 
-    /// Sets the chunk size of the following chunks: that of the next of several datasets. order.md: PLN-8.
-    pub fn set_chunk_size(&mut self, chunk_size: u64) {
+    /// Starts the next of several datasets: the following chunks are of this size, and its extents are numbered from 0
+    /// where they are grouped. order.md: PLN-8.
+    pub fn start_member(&mut self, chunk_size: u64) {
         self.lone_sample_len = chunk_size.saturating_mul(LONE_SAMPLE_CHUNKS);
+        let count = extent_count(&self.first);
+        if self.members.last() != Some(&count) {
+            self.members.push(count);
+        }
     }
 
     /// Adds the next chunk of the segment, or the first of the next segment: the number of samples
@@ -175,7 +227,7 @@ impl ExtentsBuilder {
     #[must_use]
     pub fn finish(mut self) -> Extents {
         self.first.shrink_to_fit();
-        Extents { first: self.first, subset: None }
+        Extents { first: self.first, members: self.members, subset: None }
     }
 
     /// Cuts the next `sample_count` samples into extents. 2^32 extents of 2^16 samples: no sum reaches 2^49.

@@ -1,7 +1,7 @@
-//! The chunked order: lanes cut from a ring of shuffled extents.
+//! The chunked order: lanes cut from a ring of shuffled units (groups of extents; one extent each by default).
 //!
 //! ```text
-//! ring    | e3      | e0  | e7        | e1    | ...    extents end to end, each rotated
+//! ring    | e3      | e0  | e7        | e1    | ...    units end to end, each extent of a unit rotated
 //! turn              ^ places are counted from here round the ring
 //! cut     | lane 0        | lane 1        | ...        their lengths differ by one sample at most
 //! phase   |.....^         |...^           | ...        where a lane begins; it wraps at its end
@@ -25,6 +25,7 @@
 //! ```
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -32,6 +33,7 @@ use super::draws::{Draws, key, longer_key};
 use super::extents::Extents;
 use super::piece::{Piece, PieceParts};
 use super::ring::{Ring, RingExtent};
+use super::units::Units;
 
 const RING_STREAM: u64 = 1;
 const TURN_STREAM: u64 = 2;
@@ -44,6 +46,7 @@ pub struct Lanes {
     extents: Arc<Extents>,
     ring: Ring,
     lane_count: u64,
+    group: NonZeroU32,
     turn: u64,
     phases: Draws,
     piece_key: u64,
@@ -58,12 +61,13 @@ pub(super) struct LaneRange {
 
 impl Lanes {
     /// Computes the ring. `lane_count` is at least 1 and at most the sample count, so no lane is empty.
-    pub(super) fn new(extents: Arc<Extents>, epoch_key: u64, lane_count: u64) -> Self {
+    pub(super) fn new(extents: Arc<Extents>, epoch_key: u64, lane_count: u64, group: NonZeroU32) -> Self {
         debug_assert!((1..=extents.sample_count()).contains(&lane_count), "{lane_count} lanes");
         let stream = |number| Draws::new(key(&[epoch_key, number]));
         Self {
-            ring: Ring::new(&extents, stream(RING_STREAM)),
+            ring: Ring::new(&extents, Units::new(&extents, group), stream(RING_STREAM)),
             lane_count,
+            group,
             turn: stream(TURN_STREAM).below(0, extents.sample_count()),
             phases: stream(PHASE_STREAM),
             piece_key: key(&[epoch_key, PIECE_STREAM]),
@@ -76,6 +80,12 @@ impl Lanes {
     #[must_use]
     pub fn lane_count(&self) -> u64 {
         self.lane_count
+    }
+
+    /// Extents of a unit of the ring.
+    #[must_use]
+    pub fn group(&self) -> NonZeroU32 {
+        self.group
     }
 
     /// Samples of a lane, which is the number of its rounds. Lanes differ by one sample at most.
@@ -120,7 +130,7 @@ impl Lanes {
 
     /// The piece that holds `round`'s sample of a lane; `ring_extent` covers that sample.
     pub(super) fn piece(&self, lane_index: u64, lane: &LaneRange, round: u64, ring_extent: RingExtent) -> Piece {
-        let extent = self.ring.extent(ring_extent);
+        let extent = ring_extent.extent;
         let samples = self.extents.samples(extent);
         let extent_len = samples.end - samples.start;
         let place = lane.place_at(round);
@@ -169,6 +179,7 @@ impl fmt::Debug for Lanes {
         formatter
             .debug_struct("Lanes")
             .field("lane_count", &self.lane_count)
+            .field("group", &self.group)
             .field("extents", &self.extents)
             .finish_non_exhaustive()
     }

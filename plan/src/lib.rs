@@ -1,7 +1,7 @@
 //! The plan: the order in which an epoch visits the samples, as a pure function.
 //!
-//! It depends on the dataset's extents and fingerprint, the seed, the epoch, the order and the
-//! number of lanes, and on nothing else: not on world size, threads, timing or queue depth. It performs
+//! It depends on the dataset's extents and fingerprint, the seed, the epoch, the order, the
+//! number of lanes and the group, and on nothing else: not on world size, threads, timing or queue depth. It performs
 //! no I/O and reads no clock. Any position is computed without the ones before it.
 //!
 //! ```text
@@ -16,6 +16,7 @@
 //! ```
 //!
 //! ```
+//! use std::num::NonZeroU32;
 //! use std::sync::Arc;
 //! use grainstore_plan::{ExtentsBuilder, Order, Plan, PlanSpec};
 //!
@@ -24,7 +25,15 @@
 //!     chunks.chunk(sample_count, 100)?;
 //! }
 //! let extents = Arc::new(chunks.finish());
-//! let plan = Plan::new(PlanSpec { extents, seed: 7, epoch: 0, fingerprint: 1, order: Order::Chunked, lanes: 2 })?;
+//! let plan = Plan::new(PlanSpec {
+//!     extents,
+//!     seed: 7,
+//!     epoch: 0,
+//!     fingerprint: 1,
+//!     order: Order::Chunked,
+//!     lanes: 2,
+//!     group: NonZeroU32::MIN,
+//! })?;
 //! let mut ordinals: Vec<u64> = plan.ordinals_from(0).collect();
 //! assert_eq!(plan.at(5), ordinals[5]);
 //! ordinals.sort_unstable();
@@ -43,15 +52,16 @@
 //! | `draws.rs` | the keyed draws and the shuffle that everything random comes from |
 //! | `extents.rs`, `subset.rs` | what is shuffled: the extents of a dataset, or of a subset of it |
 //! | `permutation.rs` | the full order |
-//! | `ring.rs`, `lanes.rs`, `piece.rs` | the chunked order: extents on a ring, cut into lanes and pieces |
+//! | `units.rs`, `ring.rs`, `lanes.rs`, `piece.rs` | the chunked order: units of extents on a ring, cut into lanes and pieces |
 //! | `walk.rs`, `ordinals.rs` | pieces in the order of first need; ordinals one after the other |
 //! | `stride.rs`, `share.rs` | a rank's positions and batches |
 //! | `budget.rs` | the default number of lanes |
 //! | `mixing.rs` | how well an order mixes |
 //!
-//! order.md: PLN-1 to PLN-7.
+//! order.md: PLN-1 to PLN-9.
 #![forbid(unsafe_code)]
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use grainstore_format::Remedy;
@@ -69,6 +79,7 @@ mod ring;
 mod share;
 mod stride;
 mod subset;
+mod units;
 mod walk;
 
 pub use self::budget::{LaneBudget, default_lanes};
@@ -100,6 +111,8 @@ pub struct PlanSpec {
     pub order: Order,
     /// Number of lanes of the chunked order; the other orders ignore it.
     pub lanes: u64,
+    /// Neighbouring extents that the chunked order shuffles as one; the other orders ignore it.
+    pub group: NonZeroU32,
 }
 
 /// The order of one epoch. A clone copies pointers; many threads can use it.
@@ -199,7 +212,7 @@ impl PlanError {
 }
 
 impl Plan {
-    /// Computes the order of an epoch: for the chunked order one shuffle of the extents, for the
+    /// Computes the order of an epoch: for the chunked order one shuffle of the units of extents, for the
     /// others nothing.
     ///
     /// # Errors
@@ -215,7 +228,8 @@ impl Plan {
             Order::Sequential => Arrangement::Sequential,
             Order::Full => Arrangement::Full(Permutation::new(epoch_key, sample_count)),
             Order::Chunked if (1..=sample_count).contains(&spec.lanes) => {
-                Arrangement::Chunked(Arc::new(Lanes::new(Arc::clone(&spec.extents), epoch_key, spec.lanes)))
+                let extents = Arc::clone(&spec.extents);
+                Arrangement::Chunked(Arc::new(Lanes::new(extents, epoch_key, spec.lanes, spec.group)))
             }
             Order::Chunked => {
                 return Err(PlanError::LanesOutOfRange { lanes: spec.lanes, sample_count });

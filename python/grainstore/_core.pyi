@@ -87,6 +87,7 @@ class Dataset:
         tail: str = "short",
         window_bytes: int | None = None,
         lanes: int | None = None,
+        group: int | None = None,
         on_damage: str = "raise",
         state: str | None = None,
         followed: bool = False,

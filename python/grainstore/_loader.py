@@ -56,6 +56,8 @@ class Loader:
         none. With neither, batches are columns (``grainstore.Batch``) and no sample becomes a Python object.
     window_bytes, lanes: bytes of memory from which the chunked order draws samples, and the number of sequences that it
         mixes; more of either mixes better.
+    group: how many neighbouring chunks the chunked order shuffles as one; by default that of a loaded state, or 1. More
+        suits storage that is best read in ranges of megabytes, and mixes less.
     on_damage: ``"raise"``, or ``"skip"`` to continue without damaged samples.
     prefetch_next_epoch: whether the first batches of the next epoch are read before this one ends.
     """
@@ -78,6 +80,7 @@ class Loader:
         prefetch: int = 2,
         window_bytes: int | None = None,
         lanes: int | None = None,
+        group: int | None = None,
         on_damage: Literal["raise", "skip"] = "raise",
         prefetch_next_epoch: bool = True,
     ) -> None:
@@ -99,6 +102,7 @@ class Loader:
             ("prefetch", prefetch, 0),
             ("window_bytes", window_bytes, 1),
             ("lanes", lanes, 1),
+            ("group", group, 1),
         ):
             _check_number(name, number, least)
         self.dataset = dataset
@@ -112,7 +116,7 @@ class Loader:
         self._epoch = epoch
         self._rank, self._world_size = rank, world_size
         self._tail = "drop" if drop_last else tail or "short"
-        self._window_bytes, self._lanes = window_bytes, lanes
+        self._window_bytes, self._lanes, self._group = window_bytes, lanes, group
         self._on_damage = on_damage
         self._followed = prefetch_next_epoch
         self._resume: State | None = None
@@ -231,6 +235,7 @@ class Loader:
             tail=self._tail,
             window_bytes=self._window_bytes,
             lanes=self._lanes,
+            group=self._group,
             on_damage=self._on_damage,
             state=None if resume is None else _text_of(resume),
             followed=self._followed,

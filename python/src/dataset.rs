@@ -374,7 +374,7 @@ impl Dataset {
     }
 
     /// Begin an epoch over the samples of this view, or only plan it. Use `Loader` instead.
-    #[pyo3(signature = (*, order="auto", seed=0, epoch=0, batch_size=256, rank=0, world_size=1, tail="short", window_bytes=None, lanes=None, on_damage="raise", state=None, followed=false, planned=false))]
+    #[pyo3(signature = (*, order="auto", seed=0, epoch=0, batch_size=256, rank=0, world_size=1, tail="short", window_bytes=None, lanes=None, group=None, on_damage="raise", state=None, followed=false, planned=false))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
     fn _epoch(
         &self,
@@ -388,6 +388,7 @@ impl Dataset {
         tail: &str,
         window_bytes: Option<u64>,
         lanes: Option<u64>,
+        group: Option<u64>,
         on_damage: &str,
         state: Option<&str>,
         followed: bool,
@@ -404,6 +405,7 @@ impl Dataset {
             tail,
             window_bytes,
             lanes,
+            group,
             on_damage,
             state,
             followed,

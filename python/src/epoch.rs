@@ -1,6 +1,6 @@
 //! An epoch: batches in the order of its plan.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +30,7 @@ pub(crate) struct EpochArguments<'a> {
     pub(crate) tail: &'a str,
     pub(crate) window_bytes: Option<u64>,
     pub(crate) lanes: Option<u64>,
+    pub(crate) group: Option<u64>,
     pub(crate) on_damage: &'a str,
     pub(crate) state: Option<&'a str>,
     pub(crate) followed: bool,
@@ -44,6 +45,7 @@ impl EpochArguments<'_> {
             "skip" => OnDamage::Skip,
             other => return Err(Raised::option(format!("on_damage is {other:?}, expected raise or skip"))),
         };
+        let group = self.group.map(group_of).transpose()?;
         let resume = self.state.map(str::parse::<EpochState>).transpose()?;
         Ok(EpochOptions {
             order: parsed(self.order)?,
@@ -51,6 +53,7 @@ impl EpochArguments<'_> {
             epoch: self.epoch,
             window_len: self.window_bytes.unwrap_or(EpochOptions::DEFAULT_WINDOW_LEN),
             lanes: self.lanes,
+            group,
             batch_size,
             rank: self.rank,
             world: self.world_size,
@@ -73,6 +76,11 @@ impl EpochArguments<'_> {
         let plan = epoch.epoch_plan().clone();
         Ok(Epoch { parts: BatchParts::of(&opened), plan, epoch: ForkLock::new(Some(epoch)) })
     }
+}
+
+fn group_of(number: u64) -> Result<NonZeroU32, Raised> {
+    let group = u32::try_from(number).ok().and_then(NonZeroU32::new);
+    group.ok_or_else(|| Raised::option(format!("group is {number}, expected 1 to {}", u32::MAX)))
 }
 
 /// A running epoch: an iterator of batches, whose samples are read ahead by its own thread.

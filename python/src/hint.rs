@@ -95,7 +95,9 @@ pub(crate) fn with_hint(text: String, remedy: Option<&Remedy>) -> String {
 fn argument(setting: EpochSetting, value: &str) -> String {
     match setting {
         EpochSetting::Order => format!("order=\"{value}\""),
-        EpochSetting::Seed | EpochSetting::Epoch | EpochSetting::Lanes => format!("{setting}={value}"),
+        EpochSetting::Seed | EpochSetting::Epoch | EpochSetting::Lanes | EpochSetting::Group => {
+            format!("{setting}={value}")
+        }
     }
 }
 
@@ -125,5 +127,6 @@ mod tests {
         let of = |setting| hint(&Remedy::ResumeWith { setting, value: "3".into() });
         assert_eq!(of(EpochSetting::Order).as_deref(), Some("order=\"3\" resumes it"));
         assert_eq!(of(EpochSetting::Lanes).as_deref(), Some("lanes=3 resumes it"));
+        assert_eq!(of(EpochSetting::Group).as_deref(), Some("group=3 resumes it"));
     }
 }

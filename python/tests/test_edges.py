@@ -126,7 +126,7 @@ def test_single_samples_of_ranks_in_order_are_counted_right(plain: grainstore.Da
 
 
 @pytest.mark.parametrize("options", [
-    {"batch_size": -1}, {"seed": -1}, {"seed": 2**64}, {"epoch": -1}, {"rank": -1, "world_size": 2}, {"lanes": -1}, {"window_bytes": -1},
+    {"batch_size": -1}, {"seed": -1}, {"seed": 2**64}, {"epoch": -1}, {"rank": -1, "world_size": 2}, {"lanes": -1}, {"group": -1}, {"group": 2**32}, {"window_bytes": -1},
 ], ids=str)
 def test_what_cannot_be_is_an_invalid_option(plain: grainstore.Dataset, options: dict[str, Any]) -> None:
     with pytest.raises(grainstore.InvalidOption):

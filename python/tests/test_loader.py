@@ -271,6 +271,7 @@ def test_a_loader_reports_what_it_has_read(plain: grainstore.Dataset) -> None:
         {"prefetch": -1},
         {"window_bytes": 0},
         {"lanes": 0},
+        {"group": 0},
         {"drop_last": True, "tail": "pad"},
         {"batch_size": None, "collate": list},
     ],

@@ -160,7 +160,7 @@ def test_a_state_of_something_else_is_refused(plain: grainstore.Dataset, tmp_pat
     made.write_plain(tmp_path / "other.grain", 999)
     with grainstore.open(tmp_path / "other.grain") as other, pytest.raises(grainstore.InvalidState):
         Loader(other, 10).load_state_dict(state)
-    for options in ({"seed": 1}, {"order": "full"}, {"lanes": 7}):
+    for options in ({"seed": 1}, {"order": "full"}, {"lanes": 7}, {"group": 7}):
         loader = Loader(plain, 10, **options)
         with pytest.raises(grainstore.InvalidState):
             loader.load_state_dict(state)

@@ -27,7 +27,7 @@ pub(crate) fn extents_of(collection: &Collection) -> Result<Extents, ReadError> 
     let mut builder = ExtentsBuilder::new(collection.chunk_size().bytes());
     for member in collection.members() {
         let dataset = member?;
-        builder.set_chunk_size(dataset.geometry().chunk_size.bytes());
+        builder.start_member(dataset.geometry().chunk_size.bytes());
         let chunks = dataset.chunks()?;
         let table = dataset.segment_table();
         for segment in 0..table.len() {

@@ -44,13 +44,13 @@ pub enum ReadError {
         /// How long the caller waited.
         timeout: Duration,
     },
-    /// The window of the chunked order holds less than an extent.
-    #[error("window is {window_len} bytes, expected {extent_len} or more: the length of an extent")]
+    /// The window of the chunked order is smaller than a chunk. order.md: PLN-7.
+    #[error("window is {window_len} bytes, expected {chunk_size} or more: the size of a chunk")]
     SmallWindow {
         /// Bytes of the window in the options.
         window_len: u64,
-        /// Bytes of an extent of the dataset.
-        extent_len: u64,
+        /// Bytes of a chunk of the dataset.
+        chunk_size: u64,
     },
     /// The queue holds nothing.
     #[error("queue is 0 bytes, expected 1 or more: nothing would ever be read")]

@@ -254,7 +254,7 @@ impl Reader {
     ///
     /// # Errors
     /// If the index is damaged; the dataset or the subset is empty; there is no such rank; the state to resume from is
-    /// of another epoch; the number of lanes does not suit; the window is smaller than an extent; or no engine or
+    /// of another epoch; the number of lanes does not suit; the window is smaller than a chunk; or no engine or
     /// thread can be started.
     pub fn epoch(&self, options: &EpochOptions) -> Result<Epoch, ReadError> {
         self.dataset.load_if_small()?;

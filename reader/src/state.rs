@@ -1,7 +1,10 @@
 //! The state of an epoch: a line of text from which another process resumes. order.md: STA-1 to STA-3.
 
+use std::num::NonZeroU32;
+
 use grainstore_format::{EpochSetting, Fingerprint, Remedy};
-use serde::{Deserialize, Serialize};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::plan::Order;
 
@@ -16,7 +19,7 @@ const VERSION: u64 = 1;
 /// ```
 /// use grainstore_reader::EpochState;
 ///
-/// let text = r#"{"grainstore_state":1,"fingerprint":"00000000000000ab","subset":null,"seed":7,"epoch":3,"order":"chunked","lanes":768,"position":4096}"#;
+/// let text = r#"{"grainstore_state":1,"fingerprint":"00000000000000ab","subset":null,"seed":7,"epoch":3,"order":"chunked","lanes":768,"group":1,"mixture":null,"position":4096}"#;
 /// let state: EpochState = text.parse()?;
 /// assert_eq!((state.epoch(), state.position()), (3, 4096));
 /// assert_eq!(state.to_string(), text);
@@ -30,6 +33,7 @@ pub struct EpochState {
     pub(crate) epoch: u64,
     pub(crate) order: Order,
     pub(crate) lanes: Option<u64>,
+    pub(crate) group: Option<NonZeroU32>,
     pub(crate) position: u64,
 }
 
@@ -43,6 +47,20 @@ pub enum StateError {
         /// What is wrong.
         why: String,
     },
+    /// The text is longer than a state can be.
+    #[error("not a state of an epoch: it is longer than {max} bytes", max = EpochState::LEN_MAX)]
+    TooLong,
+    /// A development version wrote it, before states had all of their members.
+    #[error(
+        "state has no member \"{member}\": a development version of grainstore wrote it, and only that version resumes it"
+    )]
+    OfDevelopment {
+        /// The member that is missing.
+        member: &'static str,
+    },
+    /// The state is of an epoch over a mixture of datasets, which this version does not have.
+    #[error("state is of a mixture, written by a newer grainstore")]
+    OfMixture,
     /// A later version wrote it.
     #[error("state is of version {found}, this reader knows version {VERSION}")]
     TooNew {
@@ -65,7 +83,7 @@ pub enum StateError {
         /// The hash of the subset of the epoch; `None` for all samples.
         expected: Option<u64>,
     },
-    /// The state is of an epoch with another order, seed, number or number of lanes.
+    /// The state is of an epoch with another order, seed, number, number of lanes or group.
     #[error("state is of {setting} {found}, not of {expected}")]
     OfOtherEpoch {
         /// What differs.
@@ -90,9 +108,9 @@ impl StateError {
     #[must_use]
     pub fn remedy(&self) -> Option<Remedy> {
         Some(match self {
-            Self::Malformed { .. } => Remedy::DiscardState,
-            Self::TooNew { .. } => Remedy::Upgrade,
-            Self::OfOtherDataset { .. } => Remedy::UseOtherState,
+            Self::Malformed { .. } | Self::TooLong => Remedy::DiscardState,
+            Self::TooNew { .. } | Self::OfMixture => Remedy::Upgrade,
+            Self::OfOtherDataset { .. } | Self::OfDevelopment { .. } => Remedy::UseOtherState,
             Self::OfOtherSubset { found: None, .. } => Remedy::ResumeWithoutSubset,
             Self::OfOtherSubset { .. } => Remedy::ResumeWithSameSubset,
             Self::OfOtherEpoch { setting, found, .. } => Remedy::ResumeWith { setting: *setting, value: found.clone() },
@@ -120,10 +138,62 @@ struct StateDocument {
     order: String,
     #[serde(deserialize_with = "Option::deserialize")]
     lanes: Option<u64>,
+    #[serde(deserialize_with = "Option::deserialize")]
+    group: Option<NonZeroU32>,
+    /// Always null: checked before.
+    #[serde(deserialize_with = "Option::deserialize")]
+    mixture: Option<()>,
     position: u64,
 }
 
+/// The members that decide whether this version can read the rest, whatever that is.
+#[derive(Deserialize)]
+struct StateHead {
+    grainstore_state: Option<u64>,
+    #[serde(default, deserialize_with = "found")]
+    group: Member,
+    #[serde(default, deserialize_with = "found")]
+    mixture: Member,
+}
+
+/// Whether an object has a member.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Member {
+    #[default]
+    Missing,
+    Null,
+    Value,
+}
+
+/// Called only for a member that is there.
+fn found<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Member, D::Error> {
+    let value = Option::<IgnoredAny>::deserialize(deserializer)?;
+    Ok(if value.is_some() { Member::Value } else { Member::Null })
+}
+
+impl StateHead {
+    fn check(&self) -> Result<(), StateError> {
+        match self.grainstore_state {
+            Some(VERSION) => {}
+            Some(found) if found > VERSION => return Err(StateError::TooNew { found }),
+            _ => {
+                let why = "it has no member \"grainstore_state\" with a version".into();
+                return Err(StateError::Malformed { why });
+            }
+        }
+        match (self.group, self.mixture) {
+            (_, Member::Value) => Err(StateError::OfMixture),
+            (Member::Missing, _) => Err(StateError::OfDevelopment { member: "group" }),
+            (_, Member::Missing) => Err(StateError::OfDevelopment { member: "mixture" }),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl EpochState {
+    /// The most bytes that the text of a state has. order.md: STA-1.
+    pub const LEN_MAX: usize = 1 << 20;
+
     /// Version, dataset and generation: the fingerprint of what was read.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
@@ -160,6 +230,12 @@ impl EpochState {
         self.lanes
     }
 
+    /// Extents that the chunked order shuffles as one; `None` in the others.
+    #[must_use]
+    pub fn group(&self) -> Option<NonZeroU32> {
+        self.group
+    }
+
     /// Number of positions that all ranks together have returned, which is the position of the next sample.
     #[must_use]
     pub fn position(&self) -> u64 {
@@ -183,10 +259,12 @@ impl EpochState {
             if found == expected { Ok(()) } else { Err(StateError::OfOtherEpoch { setting, found, expected }) }
         };
         let shown_lanes = |state: &Self| state.lanes.map_or("none".into(), |lanes| lanes.to_string());
+        let shown_group = |state: &Self| state.group.map_or("none".into(), |group| group.to_string());
         check(EpochSetting::Order, self.order.to_string(), other.order.to_string())?;
         check(EpochSetting::Seed, self.seed.to_string(), other.seed.to_string())?;
         check(EpochSetting::Epoch, self.epoch.to_string(), other.epoch.to_string())?;
-        check(EpochSetting::Lanes, shown_lanes(self), shown_lanes(other))
+        check(EpochSetting::Lanes, shown_lanes(self), shown_lanes(other))?;
+        check(EpochSetting::Group, shown_group(self), shown_group(other))
     }
 }
 
@@ -201,6 +279,8 @@ impl std::fmt::Display for EpochState {
             epoch: self.epoch,
             order: self.order.to_string(),
             lanes: self.lanes,
+            group: self.group,
+            mixture: None,
             position: self.position,
         };
         formatter.write_str(&serde_json::to_string(&document).map_err(|_| std::fmt::Error)?)
@@ -212,23 +292,22 @@ impl std::str::FromStr for EpochState {
 
     fn from_str(text: &str) -> Result<Self, StateError> {
         let malformed = |why: String| StateError::Malformed { why };
-        // A later version may have other members, so the version is checked first.
-        let value: serde_json::Value = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
-        match value.get("grainstore_state").map(serde_json::Value::as_u64) {
-            Some(Some(VERSION)) => {}
-            Some(Some(found)) if found > VERSION => return Err(StateError::TooNew { found }),
-            _ => return Err(malformed("it has no member \"grainstore_state\" with a version".into())),
+        if text.len() > Self::LEN_MAX {
+            return Err(StateError::TooLong);
         }
-        // Parsed from the text again: a `Value` has lost members that occur twice.
+        // A later version may have other members, so what decides that is checked first.
+        let head: StateHead = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
+        head.check()?;
         let document: StateDocument = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
         let fingerprint = Fingerprint(hex(&document.fingerprint).map_err(malformed)?);
         let subset = document.subset.as_deref().map(hex).transpose().map_err(malformed)?;
         let order = order_named(&document.order).ok_or_else(|| malformed(format!("order is {:?}", document.order)))?;
-        if document.lanes.is_some() != (order == Order::Chunked) {
-            return Err(malformed("the chunked order has lanes, the others have none".into()));
+        let StateDocument { seed, epoch, lanes, group, position, .. } = document;
+        let is_chunked = order == Order::Chunked;
+        if lanes.is_some() != is_chunked || group.is_some() != is_chunked {
+            return Err(malformed("the chunked order has lanes and a group, the others have neither".into()));
         }
-        let StateDocument { seed, epoch, lanes, position, .. } = document;
-        Ok(Self { fingerprint, subset, seed, epoch, order, lanes, position })
+        Ok(Self { fingerprint, subset, seed, epoch, order, lanes, group, position })
     }
 }
 
@@ -255,6 +334,7 @@ mod tests {
             epoch: 3,
             order: Order::Chunked,
             lanes: Some(12),
+            group: NonZeroU32::new(4),
             position: 1 << 60,
         }
     }
@@ -263,8 +343,10 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         for order in [Order::Sequential, Order::Full, Order::Chunked] {
-            let lanes = (order == Order::Chunked).then_some(7);
-            let state = EpochState { order, lanes, subset: None, ..state() };
+            let is_chunked = order == Order::Chunked;
+            let lanes = is_chunked.then_some(7);
+            let group = is_chunked.then_some(NonZeroU32::MAX);
+            let state = EpochState { order, lanes, group, subset: None, ..state() };
             assert_eq!(state.to_string().parse(), Ok(state));
         }
         assert_eq!(state().to_string().parse(), Ok(state()));
@@ -285,6 +367,9 @@ mod tests {
             ("chunked", "auto"),
             ("chunked", "full"),
             ("\"lanes\":12", "\"lanes\":null"),
+            ("\"group\":4", "\"group\":null"),
+            ("\"group\":4", "\"group\":0"),
+            ("\"group\":4", "\"group\":4294967296"),
             ("\"epoch\":3", "\"epoch\":3,\"rank\":0"),
             ("\"epoch\":3", "\"epoch\":3.5"),
             (",\"epoch\":3", ""),
@@ -310,10 +395,43 @@ mod tests {
         assert_eq!(dataset, "state is of dataset 00000000000000ab, not of 0000000000000001");
         let subset = refused(EpochState { subset: None, ..state() });
         assert_eq!(subset, "state is of subset ffffffffffffffff, not of all samples");
-        let order = refused(EpochState { order: Order::Full, lanes: None, ..state() });
+        let order = refused(EpochState { order: Order::Full, lanes: None, group: None, ..state() });
         assert_eq!(order, "state is of order chunked, not of full");
         assert_eq!(refused(EpochState { seed: 1, ..state() }), "state is of seed 18446744073709551615, not of 1");
         assert_eq!(refused(EpochState { epoch: 4, ..state() }), "state is of epoch 3, not of 4");
         assert_eq!(refused(EpochState { lanes: Some(3), ..state() }), "state is of lanes 12, not of 3");
+        let group = refused(EpochState { group: Some(NonZeroU32::MIN), ..state() });
+        assert_eq!(group, "state is of group 4, not of 1");
+    }
+
+    /// STA-1
+    #[test]
+    fn a_state_of_a_mixture_or_of_a_development_version_is_refused_with_the_reason() {
+        let text = state().to_string();
+        let refused = |old: &str, new: &str| {
+            assert!(text.contains(old));
+            text.replace(old, new).parse::<EpochState>().unwrap_err()
+        };
+        for mixture in ["{}", "[1e999]", "0", "false"] {
+            // Whatever else a newer version writes beside it.
+            let error = refused("\"mixture\":null", &format!("\"mixture\":{mixture},\"more\":1e999"));
+            assert_eq!(error.to_string(), "state is of a mixture, written by a newer grainstore");
+            assert_eq!(error.remedy(), Some(Remedy::Upgrade));
+        }
+        let old = refused("\"group\":4,\"mixture\":null,", "");
+        let expected = "state has no member \"group\": a development version of grainstore wrote it, and only that \
+                        version resumes it";
+        assert_eq!(old.to_string(), expected);
+        assert_eq!(refused("\"mixture\":null,", ""), StateError::OfDevelopment { member: "mixture" });
+    }
+
+    /// STA-1
+    #[test]
+    fn a_state_of_more_than_a_mebibyte_is_refused() {
+        let text = state().to_string();
+        let padded = |len: usize| format!("{text}{}", " ".repeat(len - text.len())).parse::<EpochState>();
+        assert_eq!(padded(1 << 20), Ok(state()));
+        let error = padded((1 << 20) + 1).unwrap_err();
+        assert_eq!(error.to_string(), "not a state of an epoch: it is longer than 1048576 bytes");
     }
 }

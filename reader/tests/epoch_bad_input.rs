@@ -39,17 +39,19 @@ fn small() -> Made {
     Shape::plain(4096, (0..300).map(|_| to_usize(random.below(2000))).collect()).write()
 }
 
+/// PLN-7
 #[test]
-fn a_window_smaller_than_an_extent_is_refused_in_the_chunked_order_and_no_other() {
+fn a_window_smaller_than_a_chunk_is_refused_in_the_chunked_order_and_no_other() {
     let made = small();
     let reader = made.reader(IoChoice::Buffered);
-    for window_len in [0, 1, 2000] {
+    for window_len in [0, 1, 2000, 4095] {
         for order in ORDERS {
             let epoch = reader.epoch(&EpochOptions { window_len, ..options(order, 10) });
             match (order, epoch) {
                 (Order::Chunked, Err(error @ ReadError::SmallWindow { .. })) => {
                     let text = error.to_string();
-                    assert!(text.starts_with(&format!("window is {window_len} bytes, expected ")), "{text}");
+                    let expected = format!("window is {window_len} bytes, expected 4096 or more: the size of a chunk");
+                    assert_eq!(text, expected);
                 }
                 (Order::Full | Order::Sequential, Ok(epoch)) => {
                     assert_eq!(epoch.map(|batch| batch.unwrap().len()).sum::<usize>(), 300);

@@ -1,5 +1,6 @@
 //! Measures calls for samples by ordinal: many at once, and one after the other.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,8 +97,15 @@ fn shuffled(bench: &Bench, extents: Arc<Extents>) -> impl Iterator<Item = u64> +
     let fingerprint = bench.dataset.fingerprint().0;
     (0..)
         .map_while(move |epoch| {
-            let spec =
-                PlanSpec { extents: Arc::clone(&extents), seed, epoch, fingerprint, order: Order::Full, lanes: 1 };
+            let spec = PlanSpec {
+                extents: Arc::clone(&extents),
+                seed,
+                epoch,
+                fingerprint,
+                order: Order::Full,
+                lanes: 1,
+                group: NonZeroU32::MIN,
+            };
             // Only a dataset without samples has no plan.
             Plan::new(spec).ok().map(|plan| plan.ordinals_from(0))
         })

@@ -1,6 +1,7 @@
 //! `grainstore epoch`: reads an epoch, discards it, and reports the speed.
 
 use std::mem::ManuallyDrop;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -42,8 +43,8 @@ pub(crate) struct EpochArgs {
     ///
     /// The state is written at the end of the epoch, at --limit-seconds, at Ctrl-C and SIGTERM, and if a sample cannot
     /// be read; SIGKILL leaves the file unchanged. It counts the batches that were returned, and the next run resumes
-    /// with the very next sample, with another --world and --batch-size too. The number of lanes is that of the state,
-    /// even with another --window.
+    /// with the very next sample, with another --world and --batch-size too. The number of lanes and the group are
+    /// those of the state, even with another --window.
     ///
     /// Every rank needs its own file, such as run.$RANK.json. After the same number of batches all files have the same
     /// content; if ranks were stopped at different batches, resume all of them from copies of the file with the lowest
@@ -257,6 +258,7 @@ impl EpochArgs {
             subset: self.order.subset_document(plan),
             order: epoch.order().to_string(),
             lanes: epoch.lanes(),
+            group: epoch.group().map(NonZeroU32::get),
             seed: self.order.seed,
             epoch: self.order.epoch,
             window_bytes: self.order.window,

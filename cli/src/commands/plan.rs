@@ -1,6 +1,6 @@
 //! `grainstore plan`: which samples the batches of an epoch will have, and how mixed they are, from the index alone.
 
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 
 use anyhow::anyhow;
@@ -149,6 +149,7 @@ impl PlanArgs {
             subset: self.order.subset_document(plan.plan()),
             order: plan.order().to_string(),
             lanes: plan.lanes(),
+            group: plan.group().map(NonZeroU32::get),
             window_bytes: self.order.window,
             seed: self.order.seed,
             epoch: self.order.epoch,

@@ -68,6 +68,8 @@ pub(crate) struct EpochDocument {
     pub(crate) order: String,
     /// Only in the chunked order.
     pub(crate) lanes: Option<u64>,
+    /// Extents that are shuffled as one; only in the chunked order.
+    pub(crate) group: Option<u32>,
     pub(crate) seed: u64,
     pub(crate) epoch: u64,
     pub(crate) window_bytes: u64,

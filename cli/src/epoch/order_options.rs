@@ -1,6 +1,6 @@
 //! Which epoch, and which share of it: the flags that `epoch` and `plan` share.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 
 use anyhow::bail;
@@ -8,7 +8,7 @@ use grainstore_reader::plan::{OrderChoice, Plan, Tail};
 use grainstore_reader::{EpochOptions, EpochState, Expression, Reader};
 use serde::Serialize;
 
-use crate::sizes::parse_size;
+use crate::sizes::{counted, parse_size, shown_exact};
 
 /// Flags that decide which samples every batch has.
 #[derive(clap::Args)]
@@ -37,6 +37,12 @@ pub(crate) struct OrderOptions {
     /// warning says how many ranks read a chunk. Another number gives another order.
     #[arg(long, value_name = "N")]
     lanes: Option<u64>,
+    /// Neighbouring chunks that the chunked order shuffles as one: a lane reads them one after the other (default: 1)
+    ///
+    /// Larger groups suit storage that is best read in ranges of megabytes, and mix less: --mixing of `grainstore plan`
+    /// measures it. Another number gives another order.
+    #[arg(long, value_name = "N", value_parser = parse_group)]
+    group: Option<NonZeroU32>,
     /// Samples per batch, of this rank
     #[arg(long, default_value_t = EpochOptions::DEFAULT_BATCH_SIZE, value_parser = parse_batch_size, value_name = "N")]
     pub(crate) batch_size: NonZeroUsize,
@@ -79,6 +85,7 @@ impl OrderOptions {
             epoch: self.epoch,
             window_len: self.window,
             lanes: self.lanes,
+            group: self.group,
             batch_size: self.batch_size,
             rank: self.rank(),
             world: self.world,
@@ -122,6 +129,20 @@ pub(crate) struct SubsetDocument {
     /// Fingerprint of the chosen samples, 16 hexadecimal digits, as in a state.
     pub(crate) hash: String,
     pub(crate) samples: u64,
+}
+
+/// The lanes of the chunked order as part of a sentence; nothing for the other orders.
+pub(crate) fn shown_lanes(lanes: Option<u64>, group: Option<u32>, window_len: u64) -> String {
+    let Some(lanes) = lanes else { return String::new() };
+    let lanes = format!(", {} in a window of {}", counted(lanes, "lane"), shown_exact(window_len));
+    match group {
+        Some(group @ 2..) => format!("{lanes}, groups of {group}"),
+        _ => lanes,
+    }
+}
+
+fn parse_group(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| "expected a number of chunks, 1 to 4294967295".to_owned())
 }
 
 fn parse_batch_size(text: &str) -> Result<NonZeroUsize, String> {

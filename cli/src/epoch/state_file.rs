@@ -6,12 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use grainstore_format::shown_path;
 use grainstore_host::{Durability, open_regular};
-use grainstore_reader::{EpochState, StateError};
+use grainstore_reader::EpochState;
 
 use crate::output_file;
-
-/// A state has a few hundred bytes; a longer file is something else.
-const MAX_LEN: u64 = 1 << 16;
 
 /// The file of a state that can be written.
 pub(crate) struct StateFile {
@@ -52,17 +49,13 @@ impl StateFile {
 /// If there is no file, or it contains something else.
 pub(crate) fn read(path: &Path) -> anyhow::Result<EpochState> {
     let text = read_text(path).with_context(|| format!("{}: the state cannot be read", shown_path(path)))?;
-    let state = match text.len() as u64 {
-        0..=MAX_LEN => text.trim_end().parse(),
-        _ => Err(StateError::Malformed { why: format!("it is longer than {MAX_LEN} bytes") }),
-    };
-    state.with_context(|| shown_path(path))
+    text.parse::<EpochState>().with_context(|| shown_path(path))
 }
 
 fn read_text(path: &Path) -> io::Result<String> {
     let (file, _) = open_regular(path)?;
     let mut bytes = Vec::new();
-    file.take(MAX_LEN + 1).read_to_end(&mut bytes)?;
+    file.take(EpochState::LEN_MAX as u64 + 1).read_to_end(&mut bytes)?;
     // Invalid UTF-8 is not a state, and the parser reports it.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

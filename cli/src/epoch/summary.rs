@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::datasets::shown;
 use super::document::EpochDocument;
-use crate::sizes::{counted, per_second, shown_exact, shown_size};
+use crate::epoch::order_options::shown_lanes;
+use crate::sizes::{counted, per_second, shown_size};
 
 impl EpochDocument {
     /// The lines of the summary.
@@ -103,10 +104,7 @@ impl EpochDocument {
     }
 
     fn shown_order(&self) -> String {
-        let lanes = match self.lanes {
-            Some(lanes) => format!(", {} in a window of {}", counted(lanes, "lane"), shown_exact(self.window_bytes)),
-            None => String::new(),
-        };
+        let lanes = shown_lanes(self.lanes, self.group, self.window_bytes);
         format!("{}, seed {}, epoch {}{lanes}", self.order, self.seed, self.epoch)
     }
 

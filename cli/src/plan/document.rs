@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use super::mixing::MixingDocument;
 use crate::epoch::datasets::shown;
-use crate::epoch::order_options::SubsetDocument;
-use crate::sizes::{counted, shown_exact};
+use crate::epoch::order_options::{SubsetDocument, shown_lanes};
+use crate::sizes::counted;
 
 /// Everything that decides which samples each batch has, with `auto` and defaults resolved.
 #[derive(Clone, Debug, Serialize)]
@@ -19,6 +19,8 @@ pub(crate) struct PlanDocument {
     pub(crate) order: String,
     /// Only in the chunked order.
     pub(crate) lanes: Option<u64>,
+    /// Extents that are shuffled as one; only in the chunked order.
+    pub(crate) group: Option<u32>,
     pub(crate) window_bytes: u64,
     pub(crate) seed: u64,
     pub(crate) epoch: u64,
@@ -57,10 +59,7 @@ pub(crate) struct StepDocument {
 impl PlanDocument {
     /// One line for a person.
     pub(crate) fn sentence(&self) -> String {
-        let lanes = match self.lanes {
-            Some(lanes) => format!(", {} in a window of {}", counted(lanes, "lane"), shown_exact(self.window_bytes)),
-            None => String::new(),
-        };
+        let lanes = shown_lanes(self.lanes, self.group, self.window_bytes);
         let subset = match &self.subset {
             Some(subset) => format!(" ({} of {} samples)", subset.samples, self.dataset_samples),
             None => String::new(),

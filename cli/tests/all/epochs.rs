@@ -28,7 +28,7 @@ fn an_epoch_is_reported_as_text() {
 }
 
 /// The document's keys: programs that parse it rely on all of them. `document.rs` documents each.
-const KEYS: [&str; 47] = [
+const KEYS: [&str; 48] = [
     "batch_size",
     "batches",
     "check_threads",
@@ -43,6 +43,7 @@ const KEYS: [&str; 47] = [
     "epoch",
     "epoch_samples",
     "first_batch_s",
+    "group",
     "held_bytes_max",
     "io",
     "io_why",
@@ -105,6 +106,7 @@ fn an_epoch_is_reported_as_json() {
         ("stored_bytes", json!(10_000)),
         ("order", json!("chunked")),
         ("lanes", json!(1)),
+        ("group", json!(1)),
         ("seed", json!(7)),
         ("epoch", json!(0)),
         ("window_bytes", json!(256 << 20)),

@@ -86,12 +86,13 @@ fn no_data_is_needed() {
 }
 
 /// The document's keys: programs that parse it rely on all of them. `document.rs` documents each.
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 21] = [
     "batch_size",
     "batches",
     "dataset_samples",
     "epoch",
     "fingerprint",
+    "group",
     "lanes",
     "mixing",
     "order",
@@ -112,7 +113,10 @@ const KEYS: [&str; 20] = [
 #[test]
 fn json_has_everything_that_decides_it() {
     let fixture = Fixture::labelled(100);
-    let flags = ["--order", "chunked", "--lanes", "4", "--seed", "9", "--epoch", "1", "--world", "6", "--rank", "5"];
+    let flags = [
+        "--order", "chunked", "--lanes", "4", "--group", "3", "--seed", "9", "--epoch", "1", "--world", "6", "--rank",
+        "5",
+    ];
     let (status, document) =
         fixture.json("plan", flags.into_iter().chain(["--batch-size", "4", "--subset", "(label<5)"]));
     assert_eq!((status, keys(&document)), (0, KEYS.to_vec()));
@@ -125,6 +129,7 @@ fn json_has_everything_that_decides_it() {
         ("subset", json!({ "expression": "label < 5", "hash": format!("{:016x}", subset.hash()), "samples": 50 })),
         ("order", json!("chunked")),
         ("lanes", json!(4)),
+        ("group", json!(3)),
         ("window_bytes", json!(256 << 20)),
         ("seed", json!(9)),
         ("epoch", json!(1)),

@@ -251,13 +251,24 @@ fn a_state_of_anything_else_is_refused_and_left_as_it_is() {
     refused(&fixture, &["--seed", "1"], "state is of seed 0, not of 1", "`--seed 0` resumes the epoch");
     refused(&fixture, &["--order", "full"], "state is of order chunked, not of full", "`--order chunked` resumes");
     refused(&fixture, &["--lanes", "2"], "state is of lanes 1, not of 2", "`--lanes 1` resumes the epoch");
+    refused(&fixture, &["--group", "2"], "state is of group 1, not of 2", "`--group 1` resumes the epoch");
     refused(&fixture, &["--subset", "label < 5"], "not of ", "without `--subset` the epoch resumes");
     refused(&Fixture::labelled(3), &[], "state is of dataset ", "another `--state` file starts over");
     assert_eq!(fs::read_to_string(&state).unwrap(), text);
     for (content, error, hint) in [
         (text[..text.len() / 2].to_owned(), "/state: not a state of an epoch: EOF", CUT),
         (String::new(), "/state: not a state of an epoch: EOF", CUT),
-        (" ".repeat(70_000), "/state: not a state of an epoch: it is longer than 65536 bytes", CUT),
+        (" ".repeat((1 << 20) + 1), "/state: not a state of an epoch: it is longer than 1048576 bytes", CUT),
+        (
+            text.replace("\"mixture\":null", "\"mixture\":[]"),
+            "/state: state is of a mixture, written by a newer",
+            "upgrade",
+        ),
+        (
+            text.replace("\"group\":1,\"mixture\":null,", ""),
+            "/state: state has no member \"group\": a development version",
+            "another `--state` file starts over",
+        ),
         (r#"{"grainstore_state":0}"#.to_owned(), "/state: not a state of an epoch: it has no member", CUT),
         (r#"{"grainstore_state":2}"#.to_owned(), "/state: state is of version 2", "upgrade grainstore"),
     ] {

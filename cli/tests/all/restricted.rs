@@ -17,13 +17,13 @@ const CANNOT: i32 = 77;
 const REFUSED: &str = "io_uring is blocked (seccomp or kernel.io_uring_disabled)";
 
 #[test]
-fn a_window_smaller_than_an_extent_is_refused_with_both_lengths() {
+fn a_window_smaller_than_a_chunk_is_refused_with_both_lengths() {
     let fixture = Fixture::keyless(1000);
     let run = fixture.run("epoch", ["--order", "chunked", "--window", "1K"]);
     assert_eq!((run.status, run.stdout.as_str()), (2, ""));
     assert_eq!(
         run.stderr,
-        "grainstore: window is 1024 bytes, expected 10000 or more: the length of an extent\n\
+        "grainstore: window is 1024 bytes, expected 262144 or more: the size of a chunk\n\
          hint: the default of `--window` is 256M; `--order full` needs none\n"
     );
 }

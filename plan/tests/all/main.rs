@@ -2,6 +2,7 @@
 
 mod naive;
 
+mod groups;
 mod mixing;
 mod model;
 mod pieces;

@@ -27,7 +27,7 @@ fn equal_extents(sample_count: u64, per_extent: u64) -> Arc<Extents> {
 
 fn plan(order: Order, lanes: u64) -> Plan {
     let extents = equal_extents(SAMPLES, PER_EXTENT);
-    Plan::new(PlanSpec { extents, seed: 3, epoch: 0, fingerprint: 1, order, lanes }).unwrap()
+    Plan::new(PlanSpec { extents, seed: 3, epoch: 0, fingerprint: 1, order, lanes, group: NonZeroU32::MIN }).unwrap()
 }
 
 fn measure(plan: &Plan, batch_size: u64, class_of: &dyn Fn(u64) -> Option<u64>) -> Mixing {
@@ -102,7 +102,15 @@ fn looks_are_at_whole_batches_at_the_specified_positions() {
         [(1000, 7, 11), (1000, 7, 3), (100, 7, 11), (6, 7, 11), (1, 1, 1), (112, 7, 5)]
     {
         let extents = equal_extents(sample_count, 10);
-        let spec = PlanSpec { extents, seed: 5, epoch: 2, fingerprint: 9, order: Order::Chunked, lanes: 1 };
+        let spec = PlanSpec {
+            extents,
+            seed: 5,
+            epoch: 2,
+            fingerprint: 9,
+            order: Order::Chunked,
+            lanes: 1,
+            group: NonZeroU32::MIN,
+        };
         let plan = Plan::new(spec).unwrap();
         // Every fifth sample is in no class.
         let class_of = |ordinal: u64| (!ordinal.is_multiple_of(5)).then_some(ordinal % 13);
@@ -156,7 +164,15 @@ fn a_batch_larger_than_any_dataset_holds_every_part() {
 #[test]
 fn the_worked_example_is_reproduced() {
     let extents = extents([3, 2, 4, 1, 2]);
-    let spec = PlanSpec { extents, seed: 7, epoch: 1, fingerprint: 5, order: Order::Chunked, lanes: 3 };
+    let spec = PlanSpec {
+        extents,
+        seed: 7,
+        epoch: 1,
+        fingerprint: 5,
+        order: Order::Chunked,
+        lanes: 3,
+        group: NonZeroU32::MIN,
+    };
     let found = measure(&Plan::new(spec).unwrap(), 4, &|ordinal| Some(ordinal / 3));
     assert_eq!((found.one, found.sixteen), (distinct(4.0, 37.0 / 11.0), distinct(12.0, 4.0)));
     assert_within(found.full_one.parts, 4.0, 1e-12);

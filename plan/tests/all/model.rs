@@ -2,6 +2,7 @@
 //! definition for random datasets. Invalid plans are refused.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use grainstore_plan::{Extents, ExtentsBuilder, Order, Plan, PlanError, PlanSpec};
@@ -32,7 +33,7 @@ struct Draw {
 
 fn plan(extents: &Arc<Extents>, draw: Draw, order: Order, lanes: u64) -> Result<Plan, PlanError> {
     let Draw { seed, epoch, fingerprint } = draw;
-    Plan::new(PlanSpec { extents: Arc::clone(extents), seed, epoch, fingerprint, order, lanes })
+    Plan::new(PlanSpec { extents: Arc::clone(extents), seed, epoch, fingerprint, order, lanes, group: NonZeroU32::MIN })
 }
 
 fn draw(seed: u64, epoch: u64, fingerprint: u64) -> Draw {

@@ -2,7 +2,7 @@
 //! divided among the ranks.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 
 use grainstore_format::to_usize;
@@ -20,9 +20,11 @@ fn extents(lens: &[u64]) -> Arc<Extents> {
     Arc::new(builder.finish())
 }
 
-fn plan(extents: &Arc<Extents>, order: Order, lanes: u64) -> Plan {
+fn plan(extents: &Arc<Extents>, order: Order, lanes: u64, group: u32) -> Plan {
     let lanes = lanes.min(extents.sample_count());
-    Plan::new(PlanSpec { extents: Arc::clone(extents), seed: 3, epoch: 2, fingerprint: 9, order, lanes }).unwrap()
+    let group = NonZeroU32::new(group).unwrap();
+    Plan::new(PlanSpec { extents: Arc::clone(extents), seed: 3, epoch: 2, fingerprint: 9, order, lanes, group })
+        .unwrap()
 }
 
 fn spec(rank: u64, world: u64, batch_size: usize, start: u64, tail: Tail) -> ShareSpec {
@@ -66,12 +68,12 @@ proptest! {
     #[test]
     fn every_rank_has_the_share_of_the_model(
         lens in prop::collection::vec(0..20_u64, 1..30),
-        (lanes, world, batch_size) in (1..20_u64, 1..9_u64, 1..9_usize),
+        (lanes, group, world, batch_size) in (1..20_u64, 1..7_u32, 1..9_u64, 1..9_usize),
         (start, order, tail) in (0..100_u64, 0..3_usize, 0..3_usize),
     ) {
         let extents = extents(&lens);
         prop_assume!(extents.sample_count() > 0);
-        let (plan, tail) = (plan(&extents, ORDERS[order], lanes), TAILS[tail]);
+        let (plan, tail) = (plan(&extents, ORDERS[order], lanes, group), TAILS[tail]);
         let start = start % (plan.len() + 1);
         let expected = model(&plan, world, batch_size, start, tail);
         for rank in 0..world {
@@ -104,8 +106,8 @@ proptest! {
         let counts: Vec<u64> = (0..whole.count())
             .map(|extent| whole.samples(extent).filter(|ordinal| bits[to_usize(*ordinal)]).count() as u64)
             .collect();
-        let plan_of_subset = plan(&Arc::new(whole.within(&subset).unwrap()), ORDERS[order], lanes);
-        let plan_of_counts = plan(&extents(&counts), ORDERS[order], lanes);
+        let plan_of_subset = plan(&Arc::new(whole.within(&subset).unwrap()), ORDERS[order], lanes, 1);
+        let plan_of_counts = plan(&extents(&counts), ORDERS[order], lanes, 1);
         let expected: Vec<u64> = plan_of_counts.ordinals_from(0).map(|index| wanted[to_usize(index)]).collect();
         prop_assert_eq!(plan_of_subset.ordinals_from(0).collect::<Vec<_>>(), &expected[..]);
         prop_assert!((0..plan_of_subset.len()).map(|position| plan_of_subset.at(position)).eq(expected));
@@ -115,11 +117,11 @@ proptest! {
     #[test]
     fn the_pieces_of_all_positions_are_those_of_the_lanes(
         lens in prop::collection::vec(0..20_u64, 1..30),
-        lanes in 1..20_u64,
+        (lanes, group) in (1..20_u64, 1..7_u32),
     ) {
         let extents = extents(&lens);
         prop_assume!(extents.sample_count() > 0);
-        let plan = plan(&extents, Order::Chunked, lanes);
+        let plan = plan(&extents, Order::Chunked, lanes, group);
         for visits in plan.lanes().unwrap().schedule() {
             prop_assert!(visits.is_whole() && visits.skipped == 0);
             prop_assert_eq!(visits.indices(), visits.piece.indices());
@@ -129,7 +131,7 @@ proptest! {
 
 #[test]
 fn invalid_arguments_are_refused_in_a_sentence() {
-    let plan = plan(&extents(&[10, 10]), Order::Chunked, 3);
+    let plan = plan(&extents(&[10, 10]), Order::Chunked, 3, 1);
     let error = |spec| Share::new(&plan, spec).unwrap_err().to_string();
     assert_eq!(error(spec(4, 4, 1, 0, Tail::Short)), "rank is 4, expected 0 to 3 (world is 4)");
     assert_eq!(error(spec(0, 0, 1, 0, Tail::Short)), "world is 0, expected 1 or more");
@@ -142,7 +144,8 @@ fn invalid_arguments_are_refused_in_a_sentence() {
     ));
     let none = Arc::new(Subset::from_ordinals(20, []).unwrap());
     let extents = Arc::new(extents(&[10, 10]).within(&none).unwrap());
-    let spec = PlanSpec { extents, seed: 0, epoch: 0, fingerprint: 0, order: Order::Full, lanes: 1 };
+    let spec =
+        PlanSpec { extents, seed: 0, epoch: 0, fingerprint: 0, order: Order::Full, lanes: 1, group: NonZeroU32::MIN };
     assert_eq!(Plan::new(spec).unwrap_err().to_string(), "subset has no samples, an epoch needs at least 1");
     let other = Arc::new(Subset::from_ordinals(21, [1]).unwrap());
     let error = plan.extents().within(&other).unwrap_err().to_string();
@@ -151,7 +154,7 @@ fn invalid_arguments_are_refused_in_a_sentence() {
 
 #[test]
 fn ranks_read_extents_of_their_own_where_the_world_divides_the_lanes() {
-    let plan = plan(&extents(&[5; 40]), Order::Chunked, 12);
+    let plan = plan(&extents(&[5; 40]), Order::Chunked, 12, 1);
     for (world, readers, lanes) in [(1, 1, 12), (4, 1, 3), (12, 1, 1), (5, 5, 12), (8, 2, 3), (24, 2, 1)] {
         let share = Share::new(&plan, spec(0, world, 2, 0, Tail::Short)).unwrap();
         assert_eq!((share.ranks_per_piece_max(), share.visited_lane_count()), (readers, lanes), "world {world}");

@@ -13,6 +13,7 @@
 //! printed. By chance, z exceeds 5 once in 3,000,000 times; there are about 1,000 positions here.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may fail, and prints what it measured")]
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use grainstore_plan::{ExtentsBuilder, Order, Plan, PlanSpec};
@@ -69,7 +70,8 @@ fn z(chi: f64, freedom: f64) -> f64 {
     ((chi / freedom).cbrt() - (1.0 - variance)) / variance.sqrt()
 }
 
-fn counts(order: Order, sizes: &[u64], lanes: u64) -> Counts {
+fn counts(order: Order, sizes: &[u64], lanes: u64, group: u32) -> Counts {
+    let group = NonZeroU32::new(group).unwrap();
     let mut builder = ExtentsBuilder::new(4096);
     for &size in sizes {
         builder.chunk(size, 1).unwrap();
@@ -77,7 +79,7 @@ fn counts(order: Order, sizes: &[u64], lanes: u64) -> Counts {
     let extents = Arc::new(builder.finish());
     Counts::of(extents.sample_count(), |epoch| {
         let extents = Arc::clone(&extents);
-        let spec = PlanSpec { extents, seed: 7, epoch, fingerprint: 5, order, lanes };
+        let spec = PlanSpec { extents, seed: 7, epoch, fingerprint: 5, order, lanes, group };
         Plan::new(spec).unwrap().ordinals_from(0).collect()
     })
 }
@@ -86,7 +88,7 @@ fn counts(order: Order, sizes: &[u64], lanes: u64) -> Counts {
 #[test]
 fn full_puts_every_sample_at_every_position_equally_often() {
     for sample_count in (2..=17).chain([33, 65, 100]) {
-        let z = counts(Order::Full, &[sample_count], 1).z_of_permutations();
+        let z = counts(Order::Full, &[sample_count], 1, 1).z_of_permutations();
         println!("full, {sample_count} samples: z = {z:.1}");
         assert!(z < 4.0, "{sample_count} samples: z = {z:.1}");
     }
@@ -121,9 +123,33 @@ fn chunked_puts_every_sample_at_every_position_equally_often() {
         let sample_count = sizes.iter().sum();
         for lanes in [1, 2, 3, 5, 11, sample_count] {
             if lanes <= sample_count {
-                let z = counts(Order::Chunked, sizes, lanes).z_of_worst_position();
+                let z = counts(Order::Chunked, sizes, lanes, 1).z_of_worst_position();
                 println!("chunked, extents of {sizes:?}, {lanes} lanes: z = {z:.1}");
                 assert!(z < 5.0, "extents of {sizes:?}, {lanes} lanes: z = {z:.1}");
+            }
+        }
+    }
+}
+
+/// PLN-5
+#[test]
+fn chunked_puts_every_sample_at_every_position_equally_often_for_every_group() {
+    let shapes: [(&[u64], u32); 7] = [
+        (&[1, 1, 1, 1, 1, 1], 2),
+        (&[1, 1, 1, 1, 1], 5),
+        (&[4, 4, 4], 2),
+        (&[3, 2, 4, 1, 2], 2),
+        (&[3, 2, 4, 1, 2], u32::MAX),
+        (&[7; 5], 3),
+        (&[40, 1, 1, 7, 15], 4),
+    ];
+    for (sizes, group) in shapes {
+        let sample_count = sizes.iter().sum();
+        for lanes in [1, 2, 3, 5, 11, sample_count] {
+            if lanes <= sample_count {
+                let z = counts(Order::Chunked, sizes, lanes, group).z_of_worst_position();
+                println!("chunked, extents of {sizes:?} in groups of {group}, {lanes} lanes: z = {z:.1}");
+                assert!(z < 5.0, "extents of {sizes:?} in groups of {group}, {lanes} lanes: z = {z:.1}");
             }
         }
     }

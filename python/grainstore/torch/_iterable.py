@@ -46,7 +46,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         number gives whole batches, for ``DataLoader(dataset, batch_size=None)``: dictionaries, in which numbers and
         arrays are tensors of the dataset's types, texts lists of ``str``, and bytes lists of ``bytes``. A sample that
         lacks a number or an array cannot be in a tensor: it raises ``grainstore.InvalidOption``, which names it.
-    order, seed, window_bytes, lanes, on_damage: as in ``grainstore.Loader``.
+    order, seed, window_bytes, lanes, group, on_damage: as in ``grainstore.Loader``.
     rank, world_size: which share of each epoch this is; by default ``torch.distributed`` or the launcher's environment
         variables are read in the process that makes the ``DataLoader``, when an epoch begins.
     tail, drop_last: what to do with samples that do not fill a batch of every rank: ``"short"`` returns each once,
@@ -78,6 +78,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         prefetch: int = 2,
         window_bytes: int | None = None,
         lanes: int | None = None,
+        group: int | None = None,
         on_damage: Literal["raise", "skip"] = "raise",
     ) -> None:
         check_functions(transform, collate)
@@ -96,7 +97,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._tail: Literal["short", "drop", "pad"] = "drop" if drop_last else tail or "short"
         self._must_be_even = tail is None and not drop_last
         self._num_threads, self._prefetch = num_threads, prefetch
-        self._window_bytes, self._lanes, self._on_damage = window_bytes, lanes, on_damage
+        self._window_bytes, self._lanes, self._group, self._on_damage = window_bytes, lanes, group, on_damage
         # Workers see what is written here, including persistent workers.
         self._shared = torch.zeros(3, dtype=torch.int64).share_memory_()  # type: ignore[no-untyped-call]
         self._resume: State | None = None
@@ -234,6 +235,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             prefetch=self._prefetch,
             window_bytes=self._window_bytes,
             lanes=self._lanes,
+            group=self._group,
             on_damage=self._on_damage,
             # Each pass has its own loader, and most workers do not live longer.
             prefetch_next_epoch=False,

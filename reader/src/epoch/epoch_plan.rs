@@ -1,5 +1,6 @@
 //! The plan of an epoch: its order, this rank's share of it, its states. No data is read for it.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use grainstore_store::Collection;
@@ -51,6 +52,12 @@ impl EpochPlan {
     #[must_use]
     pub fn lanes(&self) -> Option<u64> {
         self.plan.lanes().map(|lanes| lanes.lane_count())
+    }
+
+    /// Extents that the chunked order shuffles as one; `None` in the others.
+    #[must_use]
+    pub fn group(&self) -> Option<NonZeroU32> {
+        self.plan.lanes().map(|lanes| lanes.group())
     }
 
     /// The batches of this rank from number `batch` on: their samples, in order.

@@ -29,6 +29,7 @@
 //! the `Cache`, or of a batch.
 
 use std::iter::FusedIterator;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -151,6 +152,12 @@ impl Epoch {
     #[must_use]
     pub fn lanes(&self) -> Option<u64> {
         self.plan.lanes()
+    }
+
+    /// Extents that the chunked order shuffles as one; `None` in the others.
+    #[must_use]
+    pub fn group(&self) -> Option<NonZeroU32> {
+        self.plan.group()
     }
 
     /// What has been done so far.

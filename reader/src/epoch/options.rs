@@ -1,6 +1,6 @@
 //! The options of an epoch.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 
 use crate::on_damage::OnDamage;
@@ -16,12 +16,15 @@ pub struct EpochOptions {
     pub seed: u64,
     /// The epoch's number: another one gives another order.
     pub epoch: u64,
-    /// In the chunked order, bytes of memory for the extents that samples are drawn from, one extent at least; more
+    /// In the chunked order, bytes of memory for the extents that samples are drawn from, one chunk at least; more
     /// mixes better. It decides the default number of lanes, and so the order. In the other orders it only bounds how
     /// far the reads go ahead.
     pub window_len: u64,
     /// Lanes of the chunked order; `None`: as many as the window holds extents for.
     pub lanes: Option<u64>,
+    /// Neighbouring extents (usually chunks) that the chunked order shuffles as one: a lane visits them one after the
+    /// other. Another number gives another order. `None`: that of the state, or 1.
+    pub group: Option<NonZeroU32>,
     /// Samples of a batch of one rank.
     pub batch_size: NonZeroUsize,
     /// Which of the `world` ranks this is, from 0. The ranks share each epoch: batch k of all of them together is the
@@ -33,8 +36,8 @@ pub struct EpochOptions {
     pub tail: Tail,
     /// Which samples the epoch visits; `None`: all.
     pub subset: Option<Arc<Subset>>,
-    /// Where to resume an epoch: a state of the same dataset, subset, order, seed and epoch. With order `auto` or lanes
-    /// `None`, those of the state are used.
+    /// Where to resume an epoch: a state of the same dataset, subset, order, seed and epoch. With order `auto`,
+    /// and where lanes or group are `None`, those of the state are used.
     pub resume: Option<EpochState>,
     /// What happens where a sample is damaged.
     pub on_damage: OnDamage,
@@ -62,6 +65,7 @@ impl Default for EpochOptions {
             epoch: 0,
             window_len: Self::DEFAULT_WINDOW_LEN,
             lanes: None,
+            group: None,
             batch_size: Self::DEFAULT_BATCH_SIZE,
             rank: 0,
             world: 1,

@@ -1,5 +1,6 @@
 //! A series of epochs: from options to the plan of the first, and of those that follow.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use grainstore_store::Collection;
@@ -12,7 +13,7 @@ use crate::plan::{
 };
 use crate::state::{EpochState, StateError};
 
-/// Plans epochs one after the other, all with the same order, lanes and samples.
+/// Plans epochs one after the other, all with the same order, lanes, group and samples.
 pub(super) struct EpochSeries {
     dataset: Collection,
     /// Of the subset, where there is one.
@@ -21,21 +22,25 @@ pub(super) struct EpochSeries {
     options: EpochOptions,
     order: Order,
     lanes: u64,
+    group: NonZeroU32,
     planned_count: u64,
 }
 
 impl EpochSeries {
     pub(super) fn new(dataset: &Collection, whole: Arc<Extents>, options: &EpochOptions) -> Result<Self, ReadError> {
         if let Some(state) = &options.resume {
-            // First, since order and lanes are taken from the state.
+            // First, since order, lanes and group are taken from the state.
             check_dataset(dataset, state)?;
         }
         let extents = match &options.subset {
             Some(subset) => Arc::new(whole.within(subset)?),
             None => Arc::clone(&whole),
         };
-        let (order, lanes) = OrderQuestion { dataset, whole: &whole, extents: &extents, options }.resolve()?;
-        Ok(Self { dataset: dataset.clone(), extents, options: options.clone(), order, lanes, planned_count: 0 })
+        let question = OrderQuestion { dataset, whole: &whole, extents: &extents, options };
+        let order = question.order()?;
+        let group = question.group();
+        let lanes = if order == Order::Chunked { question.lanes()? } else { 1 };
+        Ok(Self { dataset: dataset.clone(), extents, options: options.clone(), order, lanes, group, planned_count: 0 })
     }
 
     pub(super) fn order(&self) -> Order {
@@ -61,6 +66,7 @@ impl EpochSeries {
             fingerprint: fingerprint.0,
             order: self.order,
             lanes: self.lanes,
+            group: self.group,
         })?;
         let state = EpochState {
             fingerprint,
@@ -69,6 +75,7 @@ impl EpochSeries {
             epoch: options.epoch,
             order: self.order,
             lanes: plan.lanes().map(|lanes| lanes.lane_count()),
+            group: plan.lanes().map(|lanes| lanes.group()),
             position: 0,
         };
         if let Some(resumed) = &options.resume {
@@ -103,7 +110,7 @@ fn check_dataset(dataset: &Collection, state: &EpochState) -> Result<(), ReadErr
     .into())
 }
 
-/// What decides the order and the number of lanes.
+/// What decides the order, the number of lanes and the group. A state contains them, so that none is computed again.
 struct OrderQuestion<'a> {
     dataset: &'a Collection,
     whole: &'a Extents,
@@ -112,38 +119,43 @@ struct OrderQuestion<'a> {
 }
 
 impl OrderQuestion<'_> {
-    /// The order, and the lanes of the chunked one. A state contains both, so that neither is computed again.
-    fn resolve(&self) -> Result<(Order, u64), ReadError> {
-        let order = match (self.options.order, &self.options.resume) {
+    fn order(&self) -> Result<Order, ReadError> {
+        Ok(match (self.options.order, &self.options.resume) {
             (OrderChoice::Fixed(order), _) => order,
             (OrderChoice::Auto, Some(state)) => state.order(),
             (OrderChoice::Auto, None) => self.options.order.resolve(StoredSize {
                 stored_bytes: self.dataset.stored_bytes()?,
                 sample_count: self.dataset.sample_count(),
             }),
-        };
-        if order != Order::Chunked {
-            return Ok((order, 1));
-        }
+        })
+    }
+
+    fn group(&self) -> NonZeroU32 {
+        let resumed = self.options.resume.as_ref().and_then(EpochState::group);
+        self.options.group.or(resumed).unwrap_or(NonZeroU32::MIN)
+    }
+
+    /// Lanes of the chunked order.
+    fn lanes(&self) -> Result<u64, ReadError> {
         let resumed = self.options.resume.as_ref().and_then(EpochState::lanes);
-        let lanes = match self.options.lanes.or(resumed) {
-            Some(lanes) => lanes,
-            None => self.default_lanes()?,
-        };
-        Ok((order, lanes))
+        match self.options.lanes.or(resumed) {
+            Some(lanes) => Ok(lanes),
+            None => self.default_lanes(),
+        }
     }
 
     fn default_lanes(&self) -> Result<u64, ReadError> {
         let window_len = self.options.window_len;
         let chunk_size = self.dataset.chunk_size().bytes();
-        let stored_bytes = self.dataset.stored_bytes()?;
-        let extent_count = self.whole.count();
-        // Samples that are extents by themselves are outside the window, so a mean above the chunk means nothing.
-        let extent_len = chunk_size.min(stored_bytes / u64::from(extent_count.max(1)));
-        if window_len < extent_len {
-            return Err(ReadError::SmallWindow { window_len, extent_len });
+        if window_len < chunk_size {
+            return Err(ReadError::SmallWindow { window_len, chunk_size });
         }
-        let visited_count = self.extents.count();
-        Ok(default_lanes(LaneBudget { window_len, chunk_size, stored_bytes, extent_count, visited_count }))
+        Ok(default_lanes(LaneBudget {
+            window_len,
+            chunk_size,
+            stored_bytes: self.dataset.stored_bytes()?,
+            extent_count: self.whole.count(),
+            unit_count: self.extents.unit_count(self.group()),
+        }))
     }
 }

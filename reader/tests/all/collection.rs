@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::collections::HashSet;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -157,6 +158,7 @@ fn the_plan_is_that_of_the_extents_of_all_members_end_to_end() {
         order: Order::Chunked,
         // PLN-7 with chunks of 64 KiB: the window holds 5 of them. It would hold 6 extents of mean length.
         lanes: 3,
+        group: NonZeroU32::MIN,
     };
     let plan = Plan::new(spec).unwrap();
     let options = EpochOptions { window_len: 5 << 16, ..epoch_options(Order::Chunked) };

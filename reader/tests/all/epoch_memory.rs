@@ -5,6 +5,7 @@
 use grainstore_format::to_usize;
 use grainstore_reader::plan::Order;
 use grainstore_reader::{EpochOptions, EpochStats, IoChoice};
+use std::num::NonZeroU32;
 
 use crate::common::{self, Made, ORDERS, Random, Shape};
 
@@ -86,9 +87,13 @@ fn extents_are_read_whole_and_a_megabyte_at_a_time_where_they_follow_each_other(
         sequential.request_count
     );
     // A lane cuts at most two extents at its ends and one at its phase; a piece of a rotated extent may be two reads.
-    let options = EpochOptions { lanes: Some(6), ..common::epoch_options(Order::Chunked) };
-    let chunked = run(&made, IoChoice::Buffered, &options);
-    assert!((extent_count..=extent_count + 3 * 6 * 2).contains(&chunked.request_count), "{}", chunked.request_count);
+    for group in [1, 8] {
+        let group = NonZeroU32::new(group);
+        let options = EpochOptions { lanes: Some(6), group, ..common::epoch_options(Order::Chunked) };
+        let chunked = run(&made, IoChoice::Buffered, &options);
+        let request_count = chunked.request_count;
+        assert!((extent_count..=extent_count + 3 * 6 * 2).contains(&request_count), "{request_count}, {group:?}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! one reader reads.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::thread;
 
 use grainstore_format::to_usize;
@@ -64,7 +64,8 @@ fn every_world_sees_the_same_global_batches() {
     for io in [IoChoice::Buffered, IoChoice::Direct] {
         for order in ORDERS {
             let reader = made.reader(io);
-            let options = EpochOptions { lanes: Some(24), ..common::epoch_options(order) };
+            let group = NonZeroU32::new(if io == IoChoice::Direct { 5 } else { 1 });
+            let options = EpochOptions { lanes: Some(24), group, ..common::epoch_options(order) };
             let alone = global_batches(&all_ranks(&made, &reader, 1, &options));
             assert_eq!(alone.iter().map(Vec::len).sum::<usize>(), 5000);
             for world in WORLDS {
@@ -133,24 +134,34 @@ fn ranks_with_lanes_of_their_own_read_together_what_one_reader_reads_and_hold_th
     let made = Shape::plain(64 << 10, payload_lens).write();
     let reader = made.reader(IoChoice::Direct);
     let window_len = 1 << 20;
-    let options = EpochOptions { lanes: Some(24), window_len, ..common::epoch_options(Order::Chunked) };
+    for group in [1, 4] {
+        let group = NonZeroU32::new(group);
+        check_shares(
+            &reader,
+            &made,
+            &EpochOptions { lanes: Some(24), group, window_len, ..common::epoch_options(Order::Chunked) },
+        );
+    }
+}
+
+fn check_shares(reader: &Reader, made: &Made, options: &EpochOptions) {
     let read = |ranks: &[(Vec<Batch>, EpochStats)]| ranks.iter().map(|(_, stats)| stats.read_bytes).sum::<u64>();
     let held = |ranks: &[(Vec<Batch>, EpochStats)]| ranks.iter().map(|(_, stats)| stats.held_bytes_max).max().unwrap();
-    let alone = all_ranks(&made, &reader, 1, &options);
+    let alone = all_ranks(made, reader, 1, options);
     for world in [2, 3, 4, 8, 24] {
-        let ranks = all_ranks(&made, &reader, world, &options);
+        let ranks = all_ranks(made, reader, world, options);
         assert!(read(&ranks) * 100 <= read(&alone) * 103, "world {world}: {} of {}", read(&ranks), read(&alone));
         // Its share of the window, and as much read ahead; an extent or two where the share is tiny; and a group of
         // samples that are being copied to the batch.
         let bound = 2 * 24 * (64 << 10) / world * 9 / 8 + (1 << 20) + (256 << 10);
         assert!(held(&ranks) <= bound, "world {world}: {} of {bound}", held(&ranks));
-        let plan = reader.plan(&of_rank(0, world, &options)).unwrap();
+        let plan = reader.plan(&of_rank(0, world, options)).unwrap();
         assert_eq!((plan.notice(), plan.share().ranks_per_piece_max()), (None, 1));
     }
     // 5 ranks each visit every lane: a notice reports this, and the factor is not exceeded.
-    let ranks = all_ranks(&made, &reader, 5, &options);
+    let ranks = all_ranks(made, reader, 5, options);
     assert!(read(&ranks) <= read(&alone) * 5 * 103 / 100);
-    let plan = reader.plan(&of_rank(3, 5, &options)).unwrap();
+    let plan = reader.plan(&of_rank(3, 5, options)).unwrap();
     assert_eq!(plan.share().ranks_per_piece_max(), 5);
     let expected = "24 lanes cannot be divided among 5 ranks: up to 5 of them read from the same chunks";
     let notice = plan.notice().unwrap();
@@ -158,7 +169,7 @@ fn ranks_with_lanes_of_their_own_read_together_what_one_reader_reads_and_hold_th
         notice.starts_with(expected) && notice.ends_with("; a number of lanes that 5 divides avoids it"),
         "{notice}"
     );
-    let resumed = EpochOptions { resume: Some(plan.state_after(1)), ..of_rank(3, 5, &options) };
+    let resumed = EpochOptions { resume: Some(plan.state_after(1)), ..of_rank(3, 5, options) };
     let notice = reader.plan(&resumed).unwrap().notice().unwrap();
     assert!(notice.starts_with(expected) && !notice.contains("avoids it"), "{notice}");
 }

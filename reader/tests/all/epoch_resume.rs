@@ -2,7 +2,7 @@
 //! reading again what was returned before.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 
 use grainstore_format::to_usize;
@@ -19,7 +19,8 @@ fn made() -> Made {
 
 fn options(order: Order, rank: u64, world: u64, batch_size: usize) -> EpochOptions {
     let batch_size = NonZeroUsize::new(batch_size).unwrap();
-    EpochOptions { lanes: Some(12), rank, world, batch_size, ..common::epoch_options(order) }
+    let group = NonZeroU32::new(3);
+    EpochOptions { lanes: Some(12), group, rank, world, batch_size, ..common::epoch_options(order) }
 }
 
 /// Positions and ordinals of `batch_count` batches of all ranks, and the state that each rank then has.
@@ -133,12 +134,14 @@ fn a_state_of_another_dataset_is_refused() {
     assert_eq!(refused(&reader, with(EpochOptions { seed: 12, ..own.clone() })), "seed");
     assert_eq!(refused(&reader, with(EpochOptions { epoch: 4, ..own.clone() })), "epoch");
     assert_eq!(refused(&reader, with(EpochOptions { lanes: Some(6), ..own.clone() })), "lanes");
+    assert_eq!(refused(&reader, with(EpochOptions { group: NonZeroU32::new(1), ..own.clone() })), "group");
     assert_eq!(refused(&reader, with(EpochOptions { order: OrderChoice::Fixed(Order::Full), ..own.clone() })), "order");
     let subset = Some(Arc::new(Subset::from_range(700, 0..699).unwrap()));
     assert_eq!(refused(&reader, with(EpochOptions { subset, ..own.clone() })), "subset");
-    // Order and lanes need not be given: the state has them.
-    let open = EpochOptions { order: OrderChoice::Auto, lanes: None, window_len: 1, ..own.clone() };
-    assert_eq!(reader.epoch(&with(open)).unwrap().lanes(), Some(12));
+    // Order, lanes and group need not be given: the state has them.
+    let open = EpochOptions { order: OrderChoice::Auto, lanes: None, group: None, window_len: 1, ..own.clone() };
+    let epoch = reader.epoch(&with(open)).unwrap();
+    assert_eq!((epoch.lanes(), epoch.group()), (Some(12), NonZeroU32::new(3)));
     let past: EpochState = state.to_string().replace("\"position\":100", "\"position\":701").parse().unwrap();
     let error = reader.epoch(&EpochOptions { resume: Some(past), ..own }).unwrap_err();
     assert!(matches!(error, ReadError::Plan(PlanError::PositionOutOfRange { position: 701, len: 700 })), "{error}");

@@ -130,7 +130,7 @@ proptest! {
         let lanes = lanes.map(|lanes| 1 + lanes.index(made.samples.len()) as u64);
         for io in [IoChoice::Direct, IoChoice::Buffered, IoChoice::Mapped] {
             let reader = made.reader(io);
-            // The window must not be smaller than an extent.
+            // The window must not be smaller than a chunk.
             let window_len = window_len.max(reader.collection().chunk_size().bytes());
             check_singles(&made, &reader);
             check_batches(&made, &reader, &mut Random(seed));

@@ -5,6 +5,7 @@
 //! spec.md: CON-1 to CON-8, RD-1, PLN-1 to PLN-7 and the rules between them.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+use std::num::NonZeroU32;
 use std::path::Path;
 
 use grainstore_format::{Alignment, to_usize};
@@ -98,13 +99,14 @@ fn epoch_options(sample_count: u64, chunk_size: u64, random: &mut Random) -> Epo
         OrderChoice::Fixed(Order::Sequential),
     ];
     let lanes = [None, None, Some(1), Some(sample_count), Some(1 + random.below(sample_count))];
-    // Not smaller than an extent: the Rust reader refuses that.
+    // Not smaller than a chunk: both readers refuse that.
     let windows = [EpochOptions::DEFAULT_WINDOW_LEN, chunk_size, chunk_size << random.below(8)];
     EpochOptions {
         order: orders[to_usize(random.below(6))],
         seed: number(random),
         epoch: number(random),
         lanes: lanes[to_usize(random.below(5))],
+        group: NonZeroU32::new([0, 1, 2, 3, 40][to_usize(random.below(5))]),
         window_len: windows[to_usize(random.below(3))],
         ..EpochOptions::default()
     }
@@ -124,6 +126,9 @@ fn check_plans(python: &mut Python, path: &Path, count: u32) {
             .option("--window", options.window_len);
         if let Some(lanes) = options.lanes {
             question = question.option("--lanes", lanes);
+        }
+        if let Some(group) = options.group {
+            question = question.option("--group", group);
         }
         let found: Vec<u64> = python.ask(&question).lines().iter().map(|line| line.parse().unwrap()).collect();
         let expected: Vec<u64> = reader.epoch(&options).unwrap().plan().ordinals_from(0).collect();

@@ -37,6 +37,7 @@ fn question(command: &str, paths: &[PathBuf]) -> Question {
 fn second_epoch(python: &mut Python, paths: &[PathBuf], options: &EpochOptions) -> (Vec<Vec<u64>>, String) {
     let order = json!({
         "name": options.order.to_string(), "seed": options.seed, "window": options.window_len,
+        "group": options.group.map_or(1, NonZeroU32::get),
     });
     let batches = json!({ "world": options.world, "rank": options.rank, "batch_size": options.batch_size });
     let asked = json!({ "order": order, "batches": batches }).to_string();
@@ -64,6 +65,7 @@ fn both_readers_plan_several_datasets_as_one() {
         let options = EpochOptions {
             order: ORDERS[to_usize(random.below(4))],
             seed: random.next(),
+            group: NonZeroU32::new([0, 1, 2, 5, 100][to_usize(random.below(5))]),
             window_len: [1 << 18, 1 << 20, 1 << 28][to_usize(random.below(3))],
             world,
             rank: random.below(world),

@@ -2,7 +2,7 @@
 //! reader, for every rank of every world, and each resumes an epoch from the other's state.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,6 +15,8 @@ use crate::common::Random;
 use crate::second::{self, Packed, Python, Question, Recipe};
 
 const WORLDS: [u64; 8] = [1, 2, 3, 4, 5, 7, 8, 24];
+/// `None` is 1.
+const GROUPS: [Option<u32>; 6] = [None, Some(1), Some(2), Some(3), Some(17), Some(u32::MAX)];
 const TAILS: [Tail; 3] = [Tail::Drop, Tail::Short, Tail::Pad];
 const ORDERS: [OrderChoice; 4] = [
     OrderChoice::Auto,
@@ -105,11 +107,11 @@ fn open(path: &Path) -> Reader {
 
 /// The arguments of the second reader's functions.
 fn asked(options: &EpochOptions, ordinals: Option<&[u64]>) -> Value {
-    let EpochOptions { seed, epoch, window_len, lanes, world, rank, batch_size, .. } = options;
+    let EpochOptions { seed, epoch, window_len, lanes, group, world, rank, batch_size, .. } = options;
     let mut asked = json!({
         "order": {
             "name": options.order.to_string(), "seed": seed, "epoch": epoch, "window": window_len, "lanes": lanes,
-            "subset": ordinals, "state": options.resume.as_ref().map(EpochState::to_string),
+            "group": group, "subset": ordinals, "state": options.resume.as_ref().map(EpochState::to_string),
         },
         "batches": { "world": world, "rank": rank, "batch_size": batch_size, "tail": options.tail.to_string() },
     });
@@ -132,6 +134,7 @@ fn any_options(len: u64, random: &mut Random) -> EpochOptions {
         epoch: random.below(5),
         window_len: any(&[EpochOptions::DEFAULT_WINDOW_LEN, 1 << 18, 1 << 20], random),
         lanes: any(&[None, None, Some(1), Some(len), Some(1 + random.below(len))], random),
+        group: any(&GROUPS, random).and_then(NonZeroU32::new),
         world,
         rank: random.below(world),
         batch_size: NonZeroUsize::new(to_usize(batch_size)).unwrap(),
@@ -196,6 +199,7 @@ fn the_second_reader_plans_the_same_epochs_over_subsets_and_from_anywhere() {
                 epoch: options.epoch,
                 order: if open { OrderChoice::Auto } else { OrderChoice::Fixed(resume.order()) },
                 lanes: if open { None } else { resume.lanes() },
+                group: if open { None } else { resume.group() },
                 resume: Some(resume),
                 ..any_options(len, &mut random)
             };
@@ -211,7 +215,8 @@ fn two_readers_that_take_turns_visit_every_sample_once() {
     let mut random = Random(4);
     for order in ORDERS {
         let ordinals = any_ordinals(300, &mut random);
-        let whole = EpochOptions { order, lanes: Some(6), ..EpochOptions::default() };
+        let group = NonZeroU32::new(3);
+        let whole = EpochOptions { order, lanes: Some(6), group, ..EpochOptions::default() };
         let expected: Vec<u64> = both.plan(&whole, Some(&ordinals)).unwrap().plan().ordinals_from(0).collect();
         let (mut visited, mut resume, mut turn) = (Vec::new(), None, 0);
         while visited.len() < expected.len() {
@@ -265,7 +270,13 @@ fn accepted(both: &mut Both, options: &EpochOptions, ordinals: Option<&[u64]>, t
 #[test]
 fn both_readers_refuse_invalid_states() {
     let mut both = Both::of(&Recipe::plain("states", 4096, vec![300; 90]));
-    let options = EpochOptions { seed: 5, epoch: 2, lanes: Some(12), ..any_options(90, &mut Random(1)) };
+    let options = EpochOptions {
+        seed: 5,
+        epoch: 2,
+        lanes: Some(12),
+        group: NonZeroU32::new(4),
+        ..any_options(90, &mut Random(1))
+    };
     let options = EpochOptions { order: OrderChoice::Fixed(Order::Chunked), ..options };
     let text = both.plan(&options, None).unwrap().state_after(0).to_string();
     for len in 0..text.len() {
@@ -297,6 +308,16 @@ fn both_readers_refuse_invalid_states() {
         ("chunked", "auto", false),
         ("chunked", "sequential", false),
         ("\"lanes\":12", "\"lanes\":null", false),
+        ("\"group\":4", "\"group\":null", false),
+        ("\"group\":4", "\"group\":0", false),
+        ("\"group\":4", "\"group\":4294967296", false),
+        ("\"group\":4", "\"group\":\"4\"", false),
+        ("\"group\":4,", "", false),
+        ("\"mixture\":null,", "", false),
+        ("\"group\":4,\"mixture\":null,", "", false),
+        ("\"mixture\":null", "\"mixture\":0", false),
+        ("\"mixture\":null", "\"mixture\":{}", false),
+        ("\"mixture\":null", "\"mixture\":null,\"mixture\":null", false),
         ("}", "}}", false),
         ("}", "} ", true),
     ] {
@@ -304,6 +325,9 @@ fn both_readers_refuse_invalid_states() {
         let changed = text.replace(old, new);
         assert_eq!(accepted(&mut both, &options, None, &changed), [expected; 2], "{changed}");
     }
+    let padded = |len: usize| format!("{text}{}", " ".repeat(len - text.len()));
+    assert_eq!(accepted(&mut both, &options, None, &padded(1 << 20)), [true; 2]);
+    assert_eq!(accepted(&mut both, &options, None, &padded((1 << 20) + 1)), [false; 2]);
     for text in ["", "null", "[]", "{}", "1", "\"\"", &format!("[{text}]")] {
         assert_eq!(accepted(&mut both, &options, None, text), [false; 2], "{text}");
     }
@@ -313,17 +337,24 @@ fn both_readers_refuse_invalid_states() {
 #[test]
 fn both_readers_refuse_the_state_of_another_epoch() {
     let mut both = Both::of(&Recipe::plain("states", 4096, vec![300; 90]));
-    let own = EpochOptions { order: OrderChoice::Fixed(Order::Chunked), lanes: Some(6), ..EpochOptions::default() };
+    let own = EpochOptions {
+        order: OrderChoice::Fixed(Order::Chunked),
+        lanes: Some(6),
+        group: NonZeroU32::new(2),
+        ..EpochOptions::default()
+    };
     let (some, all): (Vec<u64>, Vec<u64>) = ((0..60).collect(), (0..90).collect());
     let text = both.plan(&own, Some(&some)).unwrap().state_after(0).to_string();
     let full = EpochOptions { order: OrderChoice::Fixed(Order::Full), ..own.clone() };
     for (options, ordinals, expected) in [
         (own.clone(), Some(&some[..]), true),
-        // Order and lanes need not be given: the state has them.
-        (EpochOptions { order: OrderChoice::Auto, lanes: None, ..own.clone() }, Some(&some), true),
+        // Order, lanes and group need not be given: the state has them.
+        (EpochOptions { order: OrderChoice::Auto, lanes: None, group: None, ..own.clone() }, Some(&some), true),
         (EpochOptions { lanes: None, window_len: 1 << 20, ..own.clone() }, Some(&some), true),
         (EpochOptions { order: OrderChoice::Auto, lanes: Some(3), ..own.clone() }, Some(&some), false),
         (EpochOptions { lanes: Some(3), ..own.clone() }, Some(&some), false),
+        (EpochOptions { group: NonZeroU32::new(1), ..own.clone() }, Some(&some), false),
+        (EpochOptions { group: NonZeroU32::new(90), ..own.clone() }, Some(&some), false),
         (EpochOptions { seed: 1, ..own.clone() }, Some(&some), false),
         (EpochOptions { epoch: 1, ..own.clone() }, Some(&some), false),
         (full.clone(), Some(&some), false),
@@ -356,6 +387,23 @@ fn both_readers_refuse_invalid_ranks_and_empty_subsets() {
     assert_eq!(fits(&mut both, &lanes, Some(&[0, 1, 5, 9])), [true; 2]);
     assert_eq!(fits(&mut both, &lanes, Some(&[0, 1, 5])), [false; 2]);
     assert!(both.ask(&EpochOptions::default(), Some(&[20])).is_err());
+}
+
+/// PLN-7
+#[test]
+fn both_readers_refuse_a_window_smaller_than_a_chunk_where_it_decides_the_lanes() {
+    let mut both = Both::of(&Recipe::plain("window", 4096, vec![300; 90]));
+    let chunked = EpochOptions { order: OrderChoice::Fixed(Order::Chunked), ..EpochOptions::default() };
+    for (options, expected) in [
+        (EpochOptions { window_len: 4096, ..chunked.clone() }, true),
+        (EpochOptions { window_len: 4095, ..chunked.clone() }, false),
+        (EpochOptions { window_len: 0, ..chunked.clone() }, false),
+        (EpochOptions { window_len: 0, lanes: Some(3), ..chunked.clone() }, true),
+        (EpochOptions { window_len: 0, order: OrderChoice::Fixed(Order::Full), ..chunked }, true),
+    ] {
+        assert_eq!(both.plan(&options, None).is_ok(), expected, "{options:?}");
+        assert_eq!(both.ask(&options, None).is_ok(), expected, "{options:?}");
+    }
 }
 
 /// A command line that prints a rank's batches.

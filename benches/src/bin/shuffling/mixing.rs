@@ -3,7 +3,7 @@
 //! No byte of it exists: only the locations of samples decide the order.
 
 use std::fmt::Write;
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 
 use grainstore_benches::Random;
@@ -71,7 +71,7 @@ impl Layout {
 
     fn plan(&self, order: Order, lanes: u64) -> Outcome<Plan> {
         let extents = Arc::clone(&self.extents);
-        Ok(Plan::new(PlanSpec { extents, seed: SEED, epoch: 0, fingerprint: 1, order, lanes })?)
+        Ok(Plan::new(PlanSpec { extents, seed: SEED, epoch: 0, fingerprint: 1, order, lanes, group: NonZeroU32::MIN })?)
     }
 
     fn lanes(&self, window_len: u64) -> u64 {
@@ -81,7 +81,7 @@ impl Layout {
             chunk_size: CHUNK_SIZE,
             stored_bytes,
             extent_count,
-            visited_count: extent_count,
+            unit_count: extent_count,
         })
     }
 

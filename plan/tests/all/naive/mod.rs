@@ -89,12 +89,49 @@ pub(crate) fn feistel(n: u64, k: u64, rounds: u64) -> Vec<u64> {
     (0..n).map(at).collect()
 }
 
+/// The extents of every unit, of members with these numbers of extents.
+pub(crate) fn units(members: &[usize], group: usize) -> Vec<Vec<usize>> {
+    let mut units = Vec::new();
+    let mut number = 0;
+    for &extent_count in members {
+        for e in 0..extent_count {
+            if e % group == 0 {
+                units.push(Vec::new());
+            }
+            units.last_mut().unwrap().push(number);
+            number += 1;
+        }
+    }
+    units
+}
+
+/// What a subset has of extents and units: extents of indices, without empty ones, numbered again.
+pub(crate) fn within(first: &[u64], units: &[Vec<usize>], wanted: &[u64]) -> (Vec<u64>, Vec<Vec<usize>>) {
+    let mut first_of_subset = vec![0];
+    let mut units_of_subset = Vec::new();
+    for unit in units {
+        let mut extents = Vec::new();
+        for &e in unit {
+            let count = wanted.iter().filter(|&&ordinal| first[e] <= ordinal && ordinal < first[e + 1]).count();
+            if count > 0 {
+                extents.push(first_of_subset.len() - 1);
+                first_of_subset.push(first_of_subset.last().unwrap() + count as u64);
+            }
+        }
+        if !extents.is_empty() {
+            units_of_subset.push(extents);
+        }
+    }
+    (first_of_subset, units_of_subset)
+}
+
 /// The chunked order. Signed numbers, so that a shift may be negative.
 pub(crate) struct Lanes {
     first: Vec<i64>,
     n: i64,
     lanes: i64,
     k: u64,
+    /// The extents in the order of the ring.
     ring: Vec<usize>,
     start: Vec<i64>,
     pub(crate) turn: i64,
@@ -102,13 +139,17 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
+    /// Every extent is a unit.
     pub(crate) fn new(first: &[u64], seed: u64, epoch: u64, fingerprint: u64, lanes: u64) -> Self {
+        let units: Vec<Vec<usize>> = (0..first.len() - 1).map(|e| vec![e]).collect();
+        Self::of_units(first, &units, key(&[seed, epoch, fingerprint]), lanes)
+    }
+
+    pub(crate) fn of_units(first: &[u64], units: &[Vec<usize>], k: u64, lanes: u64) -> Self {
         let n = *first.last().unwrap();
         let first: Vec<i64> = first.iter().map(|&ordinal| signed(ordinal)).collect();
-        let k = key(&[seed, epoch, fingerprint]);
-        let filled: Vec<usize> = (0..first.len() - 1).filter(|&e| first[e + 1] > first[e]).collect();
-        let ring: Vec<usize> =
-            shuffled(key(&[k, 1]), filled.len() as u64).into_iter().map(|i| filled[usize(i)]).collect();
+        let shuffled_units = shuffled(key(&[k, 1]), units.len() as u64);
+        let ring: Vec<usize> = shuffled_units.into_iter().flat_map(|i| units[usize(i)].clone()).collect();
         let mut start = vec![0];
         for &e in &ring {
             start.push(start.last().unwrap() + first[e + 1] - first[e]);
