@@ -76,7 +76,6 @@ fn first_extents(extents: &Extents, group: NonZeroU32) -> impl Iterator<Item = u
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test may fail")]
 mod tests {
     use std::sync::Arc;
 
