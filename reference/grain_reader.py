@@ -27,6 +27,7 @@ import zlib
 VERSION, BLOCK, PIECE, LONG_MARK, MASK, WINDOW = 0, 4096, 65536, 2**31 - 1, 2**64 - 1, 256 << 20
 (SEGMENTS, ENTRIES, CHUNKS, EDGES, LONG, RAW_LEN, KEYS, KEY_GROUPS, BUCKETS, SLOTS, METADATA, ATTRIBUTE, VALIDITY,
  FIELD_OFFSET, FIELD_LEN, FIELD_VALIDITY) = range(1, 17)
+ANCILLARY, METADATA_MAX = 32768, 64 << 20  # DIR-2, MET-3
 ATTRIBUTE_TYPES = {"bool": "<?", "int8": "<b", "int16": "<h", "int32": "<i", "int64": "<q", "uint8": "<B",
                    "uint16": "<H", "uint32": "<I", "uint64": "<Q", "float32": "<f", "float64": "<d"}
 STATE = {"grainstore_state": int, "fingerprint": str, "subset": str, "seed": int, "epoch": int, "order": str,
@@ -42,6 +43,10 @@ class GrainError(Exception):
 
 class NotPossible(GrainError):
     """Nothing is known to be broken: absent files, newer versions, wrong arguments."""
+
+
+class Newer(NotPossible):
+    """VER-1: a file of another version; it may be whole."""
 
 
 def require(condition, sentence):
@@ -158,16 +163,139 @@ class ByteFile:
 def check_newer(version, incompatible, what):
     """VER-1, VER-2."""
     if version > VERSION or incompatible:
-        raise NotPossible(f"{what} was written by a newer grainstore: it has version {version} and incompatible "
-                          f"feature bits {incompatible:#x}; this reader knows version {VERSION} and no such bit.")
+        raise Newer(f"{what} was written by a newer grainstore: it has version {version} and incompatible "
+                    f"feature bits {incompatible:#x}; this reader knows version {VERSION} and no such bit.")
 
 
-def parse_json(data, what):
-    """CON-8."""
+class Json:
+    """CON-8, MAN-2: a parser that builds the members it is asked for, and skips others, whatever they hold."""
+
+    TOKEN = re.compile(r"""[ \t\n\r]*("(?:[^"\\\x00-\x1f]+|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"|[][{}:,]|true|false|null
+                       |-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)""", re.VERBOSE)
+    CLOSERS = {"{": "}", "[": "]"}
+
+    def __init__(self, text, what):
+        self.text, self.what, self.at = text, what, 0
+
+    @classmethod
+    def read(cls, data, shape, what):
+        """A whole document of this shape."""
+        try:
+            parser = cls(data.decode("utf-8"), what)
+        except UnicodeDecodeError as error:
+            raise GrainError(f"{what} is not JSON: {error}.") from None
+        value = parser.value(shape, what)
+        require(not parser.text[parser.at:].strip(" \t\n\r"), f"{what} is not JSON: more follows its end.")
+        return value
+
+    def token(self):
+        found = self.TOKEN.match(self.text, self.at)
+        require(found, f"{self.what} is not JSON: at character {self.at}.")
+        self.start, self.at = found.start(1), found.end()
+        return found[1]
+
+    def take(self, wanted):
+        """Whether the next token is this one; only then it is used up."""
+        at = self.at
+        if self.token() == wanted:
+            return True
+        self.at = at
+        return False
+
+    def expect(self, wanted):
+        require(self.take(wanted), f"{self.what} is not JSON: there is no {wanted} at character {self.at}.")
+
+    def string(self, what):
+        token = self.token()
+        require(token[0] == '"', f"{what} is not a string.")
+        value = json.loads(token)
+        require(not re.search("[\ud800-\udfff]", value), f"{what} has half a surrogate pair.")
+        return value
+
+    def skip(self):
+        """A value of any depth, as text."""
+        open_, first = [], None
+        while True:
+            token = self.token()
+            first = self.start if first is None else first
+            require(token not in "]}:,", f"{self.what} is not JSON: {token} at character {self.start}.")
+            if token in self.CLOSERS and not self.take(self.CLOSERS[token]):
+                open_.append(self.CLOSERS[token])
+                self.skip_name(open_[-1])
+                continue
+            while open_:
+                if self.take(","):
+                    self.skip_name(open_[-1])
+                    break
+                self.expect(open_.pop())
+            else:
+                return self.text[first:self.at]
+
+    def skip_name(self, closer):
+        if closer == "}":
+            require(self.token()[0] == '"', f"{self.what} is not JSON: a member has no name.")
+            self.expect(":")
+
+    def value(self, shape, what):
+        """A value of a shape: str, a range of integers, dict (any object, as text), or a list or an object of shapes."""
+        if shape is str:
+            return self.string(what)
+        if isinstance(shape, range):
+            token = self.token()
+            require(re.fullmatch("-?[0-9]+", token) and token != "-0" and len(token) <= 20 and int(token) in shape,
+                    f"{what} is not an integer from {shape.start} to {shape.stop - 1}.")
+            return int(token)
+        if shape is dict:
+            text = self.skip()
+            require(text[0] == "{", f"{what} is not an object.")
+            return text
+        return self.list(shape[0], what) if isinstance(shape, list) else self.object(shape, what)
+
+    def list(self, shape, what):
+        self.expect("[")
+        found = []
+        while found or not self.take("]"):
+            found.append(self.value(shape, what))
+            if not self.take(","):
+                self.expect("]")
+                break
+        return found
+
+    def object(self, shape, what):
+        """MAN-2: members whose names end with `?` in the shape may be absent."""
+        self.expect("{")
+        found, more = {}, not self.take("}")
+        while more:
+            name = self.string(f"{what}: the name of a member")
+            self.expect(":")
+            of_member = None if name.endswith("?") else shape.get(name, shape.get(name + "?"))
+            if of_member is None:
+                self.skip()
+            else:
+                require(name not in found, f"{what} has {name} twice.")
+                found[name] = self.value(of_member, f"{what}: {name}")
+            more = self.take(",")
+            if not more:
+                self.expect("}")
+        absent = [name for name in shape if name[-1] != "?" and name not in found]
+        require(not absent, f"{what} lacks {', '.join(absent)}.")
+        return found
+
+
+def member(text, name):
+    """MET-3: a member of the user's metadata; None where there is none, or Python cannot hold its value."""
+    parser, found = Json(text, "The user's metadata"), None
+    parser.expect("{")
+    more = not parser.take("}")
+    while more:
+        here = json.loads(parser.token()) == name
+        parser.expect(":")
+        value = parser.skip()
+        found, more = value if here else found, parser.take(",")
     try:
-        return json.loads(data.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise GrainError(f"{what} is not JSON: {error}.") from None
+        return None if found is None else json.loads(found)
+    except (ValueError, RecursionError):
+        return None
 
 
 def check_shape(value, shape, what, more=False):
@@ -225,8 +353,8 @@ class Index:
     def __init__(self, path):
         self.file = ByteFile(path)
         self.name = self.file.name
-        require(self.file.length >= 28672, f"{self.name} is cut short, or not a grainstore file (FIL-1).")
         self.read_header()
+        require(self.file.length >= 28672, f"{self.name} is cut short, or not a grainstore file (FIL-1).")
         self.read_footer()
         self.read_segments()
         self.read_metadata()
@@ -245,36 +373,40 @@ class Index:
     def read_header(self):
         """Section 3."""
         data = self.read_frame(0, BLOCK, b"\x89GRAIN\r\n")
-        kind, log2, _, _, _, self.hash_seed = struct.unpack_from("<BBHIIQ", data, 20)
-        require(kind in (1, 2) and 12 <= log2 <= 30, f"{self.name}: the header is damaged: kind or chunk size.")
-        self.native, self.chunk_size = kind == 1, 1 << log2
+        require(data[20] in (1, 2), f"{self.name}: the header is damaged: its kind.")
+        require(any(data[16:20]) or not any(data[21:4092]), f"{self.name}: the header is damaged: reserved bytes.")
+        self.native = data[20] == 1
 
     def read_footer(self):
         """Section 4: FTR-1, FTR-2, FPR-1."""
         data = self.read_frame(self.file.length - 64, 64, b"GRAINEND")
         length, offset, index_offset, file_len, crc = struct.unpack_from("<IQQQI", data, 20)
+        require(any(data[16:20]) or not any(data[52:60]), f"{self.name}: the footer is damaged: reserved bytes.")
         require(file_len == self.file.length, f"{self.name} was cut short or appended to: it had {file_len} bytes.")
         directory = self.file.read(offset, length)
         check_crc(directory, crc, f"{self.name}: the directory")
         require(length >= 64 and file_len == round_up(offset + length + 64, BLOCK),
                 f"{self.name}: the footer is damaged: the directory is misplaced (FTR-2).")
-        self.fingerprint = f"{xxh64(directory, 0):016x}"
+        self.fingerprint, self.index_offset = f"{xxh64(directory, 0):016x}", index_offset
         self.read_directory(directory, index_offset, offset)
 
     def read_directory(self, data, place, directory_offset):
         """Section 5: DIR-1, DIR-2, DIR-4, DIR-5, HDR-2."""
         what = f"{self.name}: the directory is damaged"
-        (magic, self.n, self.segment_count, log2, _, _, section_count, hash_seed, self.stored_bytes,
+        (magic, self.n, self.segment_count, log2, _, alignment, section_count, self.hash_seed, self.stored_bytes,
          self.payload_bytes, self.edge_count) = struct.unpack_from("<8sQIB3sIIQQQQ", data)
         require(magic == b"GRAINDIR" and len(data) == 64 + 32 * section_count, f"{what}: magic or length (DIR-1).")
-        require((1 << log2, hash_seed) == (self.chunk_size, self.hash_seed), f"{what}: not the header's (HDR-2).")
-        self.sections, before = {}, (0, PIECE)
+        require(12 <= log2 <= 30 and alignment in [0] + [1 << i for i in range(13)], f"{what}: chunk size or alignment.")
+        self.sections, before, self.chunk_size = {}, (0, PIECE), 1 << log2
         for record in struct.iter_unpack("<HHIQQII", data[64:]):
             section = Section(self.file, *record)
-            require(before < record[:2] < (FIELD_VALIDITY + 1, 0), f"{what}: {section.name} is unknown (DIR-2).")
-            require(section.offset == place, f"{what}: {section.name} is misplaced (DIR-4).")
+            if FIELD_VALIDITY < record[0] < ANCILLARY:
+                raise Newer(f"{self.name} was written by a newer grainstore: {section.name} is unknown (DIR-2).")
+            require(before < record[:2], f"{what}: {section.name} is out of order (DIR-2).")
+            require(section.offset == place and section.len, f"{what}: {section.name} is misplaced or empty (DIR-4).")
             place, before = round_up(section.end, BLOCK), record[:2]
-            self.sections[before] = section
+            if before < (ANCILLARY, 0):
+                self.sections[before] = section
         require(place == directory_offset, f"{what}: it is misplaced (DIR-4).")
         for kind, count in (SEGMENTS, self.segment_count), (ENTRIES, self.n):
             require(self.section(kind).len == 16 * count > 0, f"{what}: the length of section {kind} (DIR-5).")
@@ -294,12 +426,14 @@ class Index:
             self.chunk_starts.append(self.chunk_starts[-1] + max(1, -(-data_end // self.chunk_size)))
         require(self.starts[-1] == self.n and (self.segment_count == 1 or not self.native),
                 f"{self.name}: section SEGMENTS is damaged: the counts do not add up (SEG-1, FIL-2).")
+        require(not self.native or self.index_offset == round_up(max(self.data_ends[0], BLOCK), BLOCK),
+                f"{self.name}: section SEGMENTS is damaged: the data's end (SEG-2).")
 
     def read_metadata(self):
-        """MET-1, MET-2, ATR-1."""
-        what = f"{self.name}: METADATA"
-        document, column = parse_json(self.section(METADATA).data, what), {"name": str, "type": str}
-        check_shape(document, {"schema": {"attributes": [column], "fields": [column]}, "user": dict}, what)
+        """MET-1 to MET-3, ATR-1."""
+        what, section, column = f"{self.name}: METADATA", self.section(METADATA), {"name": str, "type": str}
+        require(section.len <= METADATA_MAX, f"{what} is longer than {METADATA_MAX} bytes (MET-3).")
+        document = Json.read(section.data, {"schema": {"attributes": [column], "fields": [column]}, "user": dict}, what)
         self.schema, self.user = document["schema"], document["user"]
         attributes, fields = self.schema["attributes"], self.schema["fields"]
         names = {column["name"] for column in attributes + fields}
@@ -402,30 +536,33 @@ class Index:
 
 # ---- the manifest -----------------------------------------------------------------------------------------------
 
-SEGMENT = {"kind": str, "path": str, "file_len": int, "sample_count": int, "fingerprint": str}
-EXTERNAL = {**SEGMENT, "index_file": str, "data_fingerprint": str, "modified_ns": range(-1 << 63, 1 << 63)}
-VERSIONS = {"format": str, "version": int, "incompatible_features": int, "compatible_features": int}
-MANIFEST = {**VERSIONS, "index": {"file": str, "fingerprint": str}, "segments": list,
-            "generations": [{"segment_count": int, "sample_count": int, "fingerprint": str}], "crc32": str}
+U32, U64 = range(1 << 32), range(1 << 64)
+SEGMENT = {"kind": str, "path": str, "file_len": U64, "sample_count": U64, "fingerprint": str, "index_file?": str,
+           "data_fingerprint?": str, "modified_ns?": range(-1 << 63, 1 << 63)}
+MANIFEST = {"format": str, "version": U64, "incompatible_features": U32, "compatible_features": U32,
+            "index": {"file": str, "fingerprint": str}, "segments": [SEGMENT],
+            "generations": [{"segment_count": U64, "sample_count": U64, "fingerprint": str}]}
+START = rb'\s*{\s*"format"\s*:\s*"grainstore"\s*,\s*"version"\s*:\s*(0|[1-9][0-9]*)\s*[,}]'.replace(rb"\s", b"[ \t\n\r]")
 
 
 def read_manifest(path):
-    """MAN-1 to MAN-3, EXT-1."""
+    """MAN-1 to MAN-3, MAN-5, EXT-1."""
     file = ByteFile(path)
     with file.file:
-        data, what = file.read(0, file.length), file.name
-    document = parse_json(data, what)
-    check_shape(document, VERSIONS, what, more=True)
-    require(document["format"] == "grainstore", f"{what} is not grainstore's.")
-    check_newer(document["version"], document["incompatible_features"], what)
+        what = file.name
+        start = re.match(START, file.read(0, min(BLOCK, file.length)))
+        require(start, f"{what} is not a manifest of grainstore (MAN-5).")
+        check_newer(int(start[1][:20]), 0, what)
+        data = file.read(0, file.length)
     require(re.fullmatch(rb',\n  "crc32": "[0-9a-f]{8}"\n}\n', data[-26:]), f"{what} is damaged: its end (MAN-1).")
     check_crc(data[:-26], int(data[-12:-4], 16), what)
-    more = document["compatible_features"] != 0  # MAN-2
-    check_shape(document, MANIFEST, what, more)
+    check_newer(VERSION, Json.read(data, {"incompatible_features": U32}, what)["incompatible_features"], what)
+    document = Json.read(data, {**MANIFEST, "crc32": str}, what)
     check_path(document["index"]["file"], what)
     for segment in document["segments"]:
-        external = isinstance(segment, dict) and segment.get("kind") == "external"
-        check_shape(segment, EXTERNAL if external else SEGMENT, f"{what}: a segment", more)
+        external, own = segment["kind"] == "external", segment.keys() & {"index_file", "data_fingerprint", "modified_ns"}
+        require(len(own) == 3 * external and (external or segment["kind"] == "native"),
+                f"{what}: a segment has an unknown kind, or not the members of its kind (MAN-2).")
         check_path(segment["path"], what, external)
         check_path(segment["index_file"] if external else "-", what)
     check_generations(document, what)
@@ -462,6 +599,11 @@ def chain(before, fingerprint, sample_count):
     """FPR-2: one step, from text to text as the manifest writes fingerprints."""
     require(re.fullmatch("[0-9a-f]{16}", fingerprint), f"{fingerprint!a} is not a fingerprint (MAN-2).")
     return f"{xxh64(struct.pack('<QQQ', int(before, 16), int(fingerprint, 16), sample_count), 0):016x}"
+
+
+def class_names(dataset):
+    """The names of the classes that `label` numbers, as any JSON value."""
+    return member(dataset.user, "class_names")
 
 
 # ---- samples: what one dataset and several as one have in common ------------------------------------------------
@@ -559,6 +701,10 @@ class Dataset(Samples):
         starts = [0, *itertools.accumulate(segment["sample_count"] for segment in self.segments)]
         require(self.index.fingerprint == manifest["index"]["fingerprint"] and self.index.starts == starts,
                 f"{self.index.name} is not the index that the manifest names (MAN-3, MAN-4).")
+        for segment, data_end in zip(self.segments, self.index.data_ends):
+            begin, end = (0, data_end) if segment["kind"] == "external" else (BLOCK, round_up(data_end, BLOCK) + 2 * BLOCK)
+            require(begin <= data_end and end <= segment["file_len"],
+                    f"{self.index.name}: the data of {segment['path']!a} do not fit its file (SEG-2).")
 
     @functools.cached_property
     def stored_bytes(self):
@@ -662,6 +808,8 @@ class Dataset(Samples):
                                                ((self.verify_sample, ordinal) for ordinal in range(self.n))):
             try:
                 check(argument)
+            except Newer:
+                raise
             except GrainError as error:
                 yield str(error)
 
@@ -702,7 +850,7 @@ class Several(Samples):
         for member in members:
             if (member.schema, member.keyed) != (self.schema, self.keyed):
                 raise NotPossible(f"{first.path} and {member.path} differ in their attributes, fields or having keys.")
-            if member.user.get("class_names") != self.user.get("class_names"):
+            if class_names(member) != class_names(self):
                 raise NotPossible(f"{first.path} and {member.path} differ in their class_names.")
         self.starts = [0, *itertools.accumulate(map(len, members))]
         self.n, self.chunk_size = self.starts[-1], max(member.chunk_size for member in members)
@@ -1164,7 +1312,7 @@ class Expression:
             return name, found, {"true": lambda _: True, "false": lambda _: False}
         if types[name].startswith("float"):
             return name, found, {"number": float if types[name] == "float64" else nearest_float32}
-        if name == "label" and isinstance(self.dataset.user.get("class_names"), list):
+        if name == "label" and isinstance(class_names(self.dataset), list):
             return name, found, {**exact, "string": lambda text: self.places(token, text)}
         return name, found, exact
 
@@ -1175,7 +1323,7 @@ class Expression:
 
     def places(self, token, text):
         """SUB-8: where a class name is used."""
-        classes = enumerate(self.dataset.user["class_names"])
+        classes = enumerate(class_names(self.dataset))
         found = {i for i, known in classes if isinstance(known, str) and known.encode("utf-8", "replace") == text}
         return found or self.refuse(token, f"there is no class {text!r}")
 

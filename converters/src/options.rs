@@ -150,7 +150,7 @@ impl Default for ConvertOptions {
             source_words: String::new(),
             seed: 0,
             chunk_size: ChunkSize::DEFAULT,
-            alignment: Alignment::Packed,
+            alignment: Alignment::PACKED,
             segment_size: WriterOptions::DEFAULT_SEGMENT_SIZE,
             compression: Compression::None,
             jobs: None,

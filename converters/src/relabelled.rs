@@ -55,7 +55,8 @@ impl<'a> Relabelled<'a> {
                         Some(new) => merge(&mut all, new),
                         None => (0..).take(all.len()).collect(),
                     };
-                    metadata.user.insert(list.into(), Value::Array(all));
+                    metadata.user =
+                        metadata.user.with_member(list, &Value::Array(all)).map_err(|error| error.to_string())?;
                     numbers
                 }
                 (None, Some(_)) if dataset.schema.attributes().iter().any(is_named) => {
@@ -75,7 +76,10 @@ impl<'a> Relabelled<'a> {
 }
 
 fn names_in(metadata: &Metadata, list: &str) -> Option<Vec<Value>> {
-    metadata.user.get(list)?.as_array().cloned()
+    match metadata.user.member(list)? {
+        Value::Array(names) => Some(names),
+        _ => None,
+    }
 }
 
 /// Adds new names to `all`; returns the index of each name of `new` in it.

@@ -48,8 +48,8 @@ impl LabelsByFolder {
 
 /// The names of the classes, if the dataset has them in its metadata.
 pub(crate) fn class_names(job: &ExportJob<'_>) -> Option<Vec<String>> {
-    let names = job.collection().user_metadata().get("class_names")?.as_array()?;
-    names.iter().map(|name| name.as_str().map(str::to_owned)).collect()
+    let names = job.collection().user_metadata().member("class_names")?;
+    names.as_array()?.iter().map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
 /// A folder's name as it appears in `class_names`.

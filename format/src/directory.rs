@@ -1,14 +1,13 @@
-//! The directory: counts, geometry and the position of every section of an index. spec.md: DIR-1 to DIR-6.
+//! The directory: counts, geometry and the position of every section of an index. spec.md: DIR-1 to DIR-7, HDR-2.
 
 use zerocopy::byteorder::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::error::ensure;
-use crate::header::decode_geometry;
-use crate::section::MAX_SECTIONS;
+use crate::section::{FIRST_ANCILLARY_KIND, MAX_SECTIONS, next_offset};
 use crate::{
-    Entry, Footer, FormatError, Geometry, KeyGeometry, KeyGroups, LongTable, MAX_KEY_LEN, MAX_SAMPLES, MAX_SEGMENTS,
-    SLOT_LEN, SectionKind, SectionRecord, SegmentRecord,
+    Alignment, ChunkSize, Entry, Footer, FormatError, Geometry, KeyGeometry, KeyGroups, LongTable, MAX_KEY_LEN,
+    MAX_SAMPLES, MAX_SEGMENTS, Metadata, SLOT_LEN, SectionKind, SectionRecord, SegmentRecord,
 };
 
 const MAGIC: [u8; 8] = *b"GRAINDIR";
@@ -31,7 +30,7 @@ struct RawDirectory {
 }
 const _: () = assert!(size_of::<RawDirectory>() == Directory::FIXED_LEN);
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct RawSectionRecord {
     kind: U16,
@@ -69,6 +68,8 @@ pub struct Directory {
     counts: DirectoryCounts,
     geometry: Geometry,
     sections: Vec<SectionRecord>,
+    /// Sections that this version ignores, after all others. Only their order and their offsets have been checked.
+    ancillary: Vec<RawSectionRecord>,
 }
 
 impl Directory {
@@ -80,7 +81,7 @@ impl Directory {
     /// # Errors
     /// If a reader would refuse it.
     pub fn new(counts: DirectoryCounts, geometry: Geometry, sections: Vec<SectionRecord>) -> Result<Self, FormatError> {
-        let directory = Self { counts, geometry, sections };
+        let directory = Self { counts, geometry, sections, ancillary: Vec::new() };
         directory.check()?;
         Ok(directory)
     }
@@ -114,10 +115,16 @@ impl Directory {
             payload_bytes: raw.payload_bytes.get(),
             edge_count: raw.edge_count.get(),
         };
-        let geometry = decode_geometry(WHAT, raw.chunk_size_log2, raw.alignment.get(), raw.hash_seed.get())?;
-        let sections = records.iter().map(decode_record).collect::<Result<_, _>>()?;
-        let directory = Self::new(counts, geometry, sections)?;
-        let end = directory.sections.last().map(SectionRecord::next_offset);
+        let geometry = decode_geometry(raw.chunk_size_log2, raw.alignment.get(), raw.hash_seed.get())?;
+        let (known, ancillary): (Vec<_>, Vec<_>) =
+            records.iter().copied().partition(|record| record.kind.get() < FIRST_ANCILLARY_KIND);
+        let sections = known.iter().map(decode_record).collect::<Result<_, _>>()?;
+        let directory = Self { counts, geometry, sections, ancillary };
+        ensure(records.is_sorted_by(|before, after| before.key() < after.key()), WHAT, || {
+            "its records do not ascend by kind and item".into()
+        })?;
+        directory.check()?;
+        let end = directory.end();
         let start = directory.sections.first().map(|first| first.offset);
         ensure(start == Some(footer.index_offset()) && end == Some(footer.directory_offset()), WHAT, || {
             format!("sections {start:?}..{end:?} are not {}..{}", footer.index_offset(), footer.directory_offset())
@@ -151,7 +158,8 @@ impl Directory {
                 reserved: U32::ZERO,
             })
         });
-        raw.as_bytes().iter().copied().chain(records).collect()
+        let ancillary = self.ancillary.as_bytes().iter().copied();
+        raw.as_bytes().iter().copied().chain(records).chain(ancillary).collect()
     }
 
     /// The totals of the index.
@@ -164,7 +172,7 @@ impl Directory {
         &self.geometry
     }
 
-    /// All sections, in file order.
+    /// All sections that this version knows, in file order.
     pub fn sections(&self) -> &[SectionRecord] {
         &self.sections
     }
@@ -177,7 +185,15 @@ impl Directory {
 
     #[expect(clippy::cast_possible_truncation, reason = "`check` allows 8192 sections at most")]
     fn section_count(&self) -> u32 {
-        self.sections.len() as u32
+        (self.sections.len() + self.ancillary.len()) as u32
+    }
+
+    /// Where the last section and its checksums end, rounded up to a block.
+    fn end(&self) -> Option<u64> {
+        match self.ancillary.last() {
+            Some(last) => Some(next_offset(last.offset.get(), last.len.get())),
+            None => self.sections.last().map(SectionRecord::next_offset),
+        }
     }
 
     /// Whether the samples have keys.
@@ -191,7 +207,8 @@ impl Directory {
         ensure((1..=MAX_SEGMENTS).contains(&u64::from(counts.segment_count)), WHAT, || {
             format!("{} segments", counts.segment_count)
         })?;
-        ensure(self.sections.len() <= MAX_SECTIONS as usize, WHAT, || format!("{} sections", self.sections.len()))?;
+        let section_count = self.sections.len() + self.ancillary.len();
+        ensure(section_count <= MAX_SECTIONS as usize, WHAT, || format!("{section_count} sections"))?;
         for pair in self.sections.windows(2) {
             let [before, after] = pair else { continue };
             ensure((before.kind, before.item) < (after.kind, after.item), WHAT, || {
@@ -201,6 +218,11 @@ impl Directory {
         for section in &self.sections {
             check_len(section, counts)?;
         }
+        for record in &self.ancillary {
+            ensure(is_sane(record.offset.get(), record.len.get()), WHAT, || {
+                format!("section kind {} has {} bytes at {}", record.kind, record.len, record.offset)
+            })?;
+        }
         // Only now can offsets be added without overflow: every length agrees with a count, or is bounded by
         // `check_len`.
         for pair in self.sections.windows(2) {
@@ -208,6 +230,14 @@ impl Directory {
             ensure(before.next_offset() == after.offset, WHAT, || {
                 format!("section {} is at {}, expected {}", after.label(), after.offset, before.next_offset())
             })?;
+        }
+        let mut expected = self.sections.last().map(SectionRecord::next_offset);
+        for record in &self.ancillary {
+            let offset = record.offset.get();
+            ensure(expected == Some(offset), WHAT, || {
+                format!("section kind {} is at {offset}, expected {expected:?}", record.kind)
+            })?;
+            expected = Some(next_offset(offset, record.len.get()));
         }
         self.check_presence()
     }
@@ -226,9 +256,23 @@ impl Directory {
     }
 }
 
+impl RawSectionRecord {
+    fn key(&self) -> (u16, u16) {
+        (self.kind.get(), self.item.get())
+    }
+}
+
+fn decode_geometry(chunk_size_log2: u8, alignment: u32, hash_seed: u64) -> Result<Geometry, FormatError> {
+    let chunk_size = ChunkSize::from_log2(chunk_size_log2)
+        .ok_or_else(|| FormatError::damaged(WHAT, format!("chunk_size_log2 is {chunk_size_log2}, not 12 to 30")))?;
+    let alignment = Alignment::from_disk(alignment).ok_or_else(|| {
+        FormatError::damaged(WHAT, format!("alignment is {alignment}, expected 0 or a power of two up to 4096"))
+    })?;
+    Ok(Geometry { chunk_size, alignment, hash_seed })
+}
+
 fn decode_record(raw: &RawSectionRecord) -> Result<SectionRecord, FormatError> {
-    let kind = SectionKind::from_disk(raw.kind.get())
-        .ok_or_else(|| FormatError::damaged(WHAT, format!("section kind {} is unknown to this version", raw.kind)))?;
+    let kind = SectionKind::from_disk(raw.kind.get()).ok_or(FormatError::UnknownSection { kind: raw.kind.get() })?;
     ensure(raw.reserved.get() == 0, WHAT, || "reserved bytes are not zero".into())?;
     Ok(SectionRecord {
         kind,
@@ -269,10 +313,10 @@ fn check_len(section: &SectionRecord, counts: &DirectoryCounts) -> Result<(), Fo
     let most = match section.kind {
         Kind::Long => n * 16,
         Kind::Keys => n * (MAX_KEY_LEN as u64 + 3),
+        Kind::Metadata => Metadata::MAX_LEN,
         _ => u64::MAX,
     };
-    // 2^60 bytes: more than any file has, and few enough to be added to offsets without overflow.
-    let sane = (1..1 << 60).contains(&section.len) && section.len <= most && section.offset < 1 << 61;
+    let sane = is_sane(section.offset, section.len) && section.len <= most;
     let whole = width == 0 || section.len.is_multiple_of(width);
     let fits = widths.contains(&section.width) && expected.is_none_or(|expected| expected == section.len);
     ensure(sane && whole && fits, WHAT, || {
@@ -283,10 +327,14 @@ fn check_len(section: &SectionRecord, counts: &DirectoryCounts) -> Result<(), Fo
     })
 }
 
+/// Whether length and offset can be added without overflow: no file has 2^60 bytes.
+fn is_sane(offset: u64, len: u64) -> bool {
+    (1..1 << 60).contains(&len) && offset < 1 << 61
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Alignment, ChunkSize};
 
     /// DIR-5
     #[test]
@@ -298,7 +346,7 @@ mod tests {
             payload_bytes: 0,
             edge_count: 0,
         };
-        let geometry = Geometry { chunk_size: ChunkSize::DEFAULT, alignment: Alignment::Packed, hash_seed: 0 };
+        let geometry = Geometry { chunk_size: ChunkSize::DEFAULT, alignment: Alignment::PACKED, hash_seed: 0 };
         for kind in SectionKind::ALL {
             let record = SectionRecord { kind, item: 0, width: u32::MAX, offset: 4096, len: 16, checksums_crc: 0 };
             assert!(Directory::new(counts, geometry, vec![record]).is_err(), "{}", kind.name());

@@ -23,6 +23,18 @@ pub enum FormatError {
         /// The newest version known.
         ours: u32,
     },
+    /// The format as it was before version 1, which may have changed since.
+    #[error("written by a development version of grainstore (format {found}): pack it again")]
+    Development {
+        /// The version found.
+        found: u64,
+    },
+    /// A kind of section that this library does not know and must not ignore.
+    #[error("written by a newer grainstore: section kind {kind} is unknown to this version")]
+    UnknownSection {
+        /// The kind found.
+        kind: u16,
+    },
     /// An incompatible feature that this library does not know.
     #[error("written by a newer grainstore: feature bit {bit} is unknown to this version")]
     UnknownFeature {
@@ -73,10 +85,16 @@ pub enum FormatError {
 impl FormatError {
     /// What the caller can do about it.
     pub fn remedy(&self) -> Option<Remedy> {
-        match self {
-            Self::TooNew { .. } | Self::UnknownFeature { .. } => Some(Remedy::Upgrade),
-            _ => None,
-        }
+        self.is_newer().then_some(Remedy::Upgrade)
+    }
+
+    /// Whether another version of grainstore wrote the bytes, which may be undamaged. spec.md: VER-1.
+    pub fn is_other_version(&self) -> bool {
+        self.is_newer() || matches!(self, Self::Development { .. })
+    }
+
+    fn is_newer(&self) -> bool {
+        matches!(self, Self::TooNew { .. } | Self::UnknownFeature { .. } | Self::UnknownSection { .. })
     }
 
     pub(crate) fn damaged(what: &'static str, detail: impl Into<String>) -> Self {
@@ -98,7 +116,33 @@ pub(crate) fn check_incompatible(bits: u32) -> Result<(), FormatError> {
     if bits == 0 { Ok(()) } else { Err(FormatError::UnknownFeature { bit: bits.trailing_zeros() }) }
 }
 
-/// Refuses another version. spec.md: VER-1.
+/// Refuses versions that this library does not read. spec.md: VER-1.
 pub(crate) fn check_version(found: u64) -> Result<(), FormatError> {
-    if found == u64::from(crate::VERSION) { Ok(()) } else { Err(FormatError::TooNew { found, ours: crate::VERSION }) }
+    check_version_for(crate::VERSION, found)
+}
+
+/// Version 0 is the format's development: only version 0 reads it. Versions from 1 on are frozen, later ones read them.
+fn check_version_for(ours: u32, found: u64) -> Result<(), FormatError> {
+    if found > u64::from(ours) {
+        return Err(FormatError::TooNew { found, ours });
+    }
+    if found == 0 && ours > 0 { Err(FormatError::Development { found }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// VER-1
+    #[test]
+    fn a_newer_version_is_newer_and_version_0_is_a_development_version_to_later_ones() {
+        assert_eq!(check_version_for(0, 0), Ok(()));
+        assert_eq!(check_version_for(0, 1), Err(FormatError::TooNew { found: 1, ours: 0 }));
+        assert_eq!(check_version_for(1, 1), Ok(()));
+        assert_eq!(check_version_for(2, 1), Ok(()));
+        assert_eq!(check_version_for(1, u64::MAX), Err(FormatError::TooNew { found: u64::MAX, ours: 1 }));
+        let old = check_version_for(1, 0).unwrap_err();
+        assert_eq!(old.to_string(), "written by a development version of grainstore (format 0): pack it again");
+        assert!(old.is_other_version() && old.remedy().is_none());
+    }
 }

@@ -1,4 +1,4 @@
-//! What all files of a dataset share: chunk size, alignment, seed of the hash.
+//! What all indexes of a dataset share: chunk size, alignment, seed of the hash.
 
 use crate::FormatError;
 
@@ -72,51 +72,65 @@ pub const fn chunk_count(data_end: u64, chunk_size: ChunkSize) -> u64 {
 }
 
 /// Where a writer may start a sample. spec.md: SMP-2.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Alignment {
-    /// Back to back.
-    #[default]
-    Packed,
-    /// On multiples of 8 bytes.
-    Bytes8,
-    /// On multiples of 64 bytes.
-    Bytes64,
-    /// On multiples of 4096 bytes.
-    Bytes4096,
+    /// On multiples of this many bytes.
+    Multiple(AlignmentBytes),
     /// Back to back, but a sample that fits in a chunk never crosses a chunk boundary.
     NoEdges,
 }
 
+/// A power of two from 1 to 4096, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AlignmentBytes(u32);
+
 impl Alignment {
+    /// Back to back: on multiples of 1 byte.
+    pub const PACKED: Self = Self::Multiple(AlignmentBytes(1));
+
+    /// Multiples of `bytes`.
+    ///
+    /// # Errors
+    /// If `bytes` is not a power of two from 1 to 4096.
+    pub fn multiple_of(bytes: u64) -> Result<Self, FormatError> {
+        let legal = u32::try_from(bytes).ok().filter(|_| bytes.is_power_of_two() && bytes <= BLOCK_LEN);
+        legal.map(|bytes| Self::Multiple(AlignmentBytes(bytes))).ok_or_else(|| unknown_alignment(&bytes.to_string()))
+    }
+
     pub(crate) const fn to_disk(self) -> u32 {
         match self {
             Self::NoEdges => 0,
-            Self::Packed => 1,
-            Self::Bytes8 => 8,
-            Self::Bytes64 => 64,
-            Self::Bytes4096 => 4096,
+            Self::Multiple(AlignmentBytes(bytes)) => bytes,
         }
     }
 
-    pub(crate) const fn from_disk(value: u32) -> Option<Self> {
-        match value {
-            0 => Some(Self::NoEdges),
-            1 => Some(Self::Packed),
-            8 => Some(Self::Bytes8),
-            64 => Some(Self::Bytes64),
-            4096 => Some(Self::Bytes4096),
-            _ => None,
-        }
+    pub(crate) fn from_disk(value: u32) -> Option<Self> {
+        if value == 0 { Some(Self::NoEdges) } else { Self::multiple_of(u64::from(value)).ok() }
     }
 
     /// The first valid offset at or after `end` for a sample of `stored_len` bytes.
     pub fn place(self, end: u64, stored_len: u64, chunk_size: ChunkSize) -> u64 {
-        if self == Self::NoEdges {
-            let boundary = round_up(end, chunk_size.bytes());
-            let fits = (1..=chunk_size.bytes()).contains(&stored_len);
-            return if fits && end + stored_len > boundary { boundary } else { end };
+        match self {
+            Self::Multiple(AlignmentBytes(bytes)) => round_up(end, u64::from(bytes)),
+            Self::NoEdges => {
+                let boundary = round_up(end, chunk_size.bytes());
+                let fits = (1..=chunk_size.bytes()).contains(&stored_len);
+                if fits && end + stored_len > boundary { boundary } else { end }
+            }
         }
-        round_up(end, u64::from(self.to_disk()))
+    }
+}
+
+impl AlignmentBytes {
+    /// The number of bytes.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl Default for Alignment {
+    fn default() -> Self {
+        Self::PACKED
     }
 }
 
@@ -124,7 +138,7 @@ impl std::fmt::Display for Alignment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NoEdges => f.write_str("no-edges"),
-            other => write!(f, "{}", other.to_disk()),
+            Self::Multiple(bytes) => write!(f, "{}", bytes.get()),
         }
     }
 }
@@ -133,16 +147,18 @@ impl std::str::FromStr for Alignment {
     type Err = FormatError;
 
     fn from_str(text: &str) -> Result<Self, FormatError> {
-        match text {
-            "no-edges" => Some(Self::NoEdges),
-            "0" => None,
-            digits => digits.parse().ok().and_then(Self::from_disk),
+        if text == "no-edges" {
+            return Ok(Self::NoEdges);
         }
-        .ok_or_else(|| FormatError::Invalid(format!("alignment is \"{text}\", expected 1, 8, 64, 4096 or no-edges")))
+        text.parse().ok().and_then(|bytes| Self::multiple_of(bytes).ok()).ok_or_else(|| unknown_alignment(text))
     }
 }
 
-/// What all files of a dataset have in common. spec.md: HDR-2.
+fn unknown_alignment(found: &str) -> FormatError {
+    FormatError::Invalid(format!("alignment is \"{found}\", expected a power of two from 1 to 4096, or no-edges"))
+}
+
+/// What all indexes of a dataset have in common. spec.md: HDR-2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
     /// The size of a chunk.
@@ -196,7 +212,23 @@ mod tests {
         assert_eq!(rule.place(8192, 4096, size), 8192);
         assert_eq!(rule.place(5000, 4097, size), 5000);
         assert_eq!(rule.place(5000, 0, size), 5000);
-        assert_eq!(Alignment::Bytes64.place(5000, 3, size), 5056);
+        assert_eq!(Alignment::multiple_of(64).unwrap().place(5000, 3, size), 5056);
+        assert_eq!(Alignment::PACKED.place(5000, 3, size), 5000);
+    }
+
+    /// SMP-2
+    #[test]
+    fn an_alignment_is_a_power_of_two_up_to_a_block_or_no_edges() {
+        for exponent in 0..=12 {
+            let text = (1 << exponent).to_string();
+            let alignment: Alignment = text.parse().unwrap();
+            assert_eq!((alignment.to_string(), Alignment::from_disk(alignment.to_disk())), (text, Some(alignment)));
+        }
+        let no_edges = "no-edges".parse().unwrap();
+        assert_eq!((no_edges, Alignment::from_disk(0)), (Alignment::NoEdges, Some(Alignment::NoEdges)));
+        for text in ["0", "3", "8192", "4294967296", "-1", "", "edges"] {
+            assert!(text.parse::<Alignment>().is_err(), "{text}");
+        }
     }
 
     #[test]

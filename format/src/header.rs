@@ -1,10 +1,10 @@
-//! The header: the first 4096 bytes of every file. spec.md: HDR-1, HDR-2.
+//! The header: the first 4096 bytes of every file. spec.md: HDR-1.
 
-use zerocopy::byteorder::little_endian::{U16, U32, U64};
+use zerocopy::byteorder::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::error::{check_incompatible, check_version, ensure};
-use crate::{Alignment, ChunkSize, FormatError, Geometry, VERSION};
+use crate::{FormatError, VERSION};
 
 const MAGIC: [u8; 8] = *b"\x89GRAIN\r\n";
 const WHAT: &str = "header";
@@ -17,16 +17,12 @@ struct RawHeader {
     incompatible_features: U32,
     compatible_features: U32,
     kind: u8,
-    chunk_size_log2: u8,
-    reserved_0: U16,
-    alignment: U32,
-    reserved_1: U32,
-    hash_seed: U64,
-    reserved_2: [u8; 4052],
+    reserved: [u8; 4071],
     crc: U32,
 }
 const _: () = {
     assert!(size_of::<RawHeader>() == Header::LEN);
+    assert!(std::mem::offset_of!(RawHeader, reserved) == 21);
     assert!(std::mem::offset_of!(RawHeader, crc) == 4092);
 };
 
@@ -53,8 +49,6 @@ pub enum FileKind {
 pub struct Header {
     /// What the file holds.
     pub kind: FileKind,
-    /// The geometry of its dataset.
-    pub geometry: Geometry,
 }
 
 impl Header {
@@ -80,17 +74,14 @@ impl Header {
         let crc = raw.computed_crc();
         ensure(crc == raw.crc.get(), WHAT, || format!("its CRC-32 is {crc:08x}, it has {:08x}", raw.crc))?;
         check_incompatible(raw.incompatible_features.get())?;
-        let zero = raw.reserved_0.get() == 0 && raw.reserved_1.get() == 0 && raw.reserved_2.iter().all(|&b| b == 0);
+        let zero = raw.reserved.iter().all(|&byte| byte == 0);
         ensure(zero || raw.compatible_features.get() != 0, WHAT, || "reserved bytes are not zero".into())?;
         let kind = match raw.kind {
             1 => FileKind::Segment,
             2 => FileKind::Index,
             other => return Err(FormatError::damaged(WHAT, format!("kind is {other}, expected 1 or 2"))),
         };
-        Ok(Self {
-            kind,
-            geometry: decode_geometry(WHAT, raw.chunk_size_log2, raw.alignment.get(), raw.hash_seed.get())?,
-        })
+        Ok(Self { kind })
     }
 
     /// The header's bytes.
@@ -104,31 +95,10 @@ impl Header {
                 FileKind::Segment => 1,
                 FileKind::Index => 2,
             },
-            chunk_size_log2: self.geometry.chunk_size.log2(),
-            reserved_0: U16::ZERO,
-            alignment: U32::new(self.geometry.alignment.to_disk()),
-            reserved_1: U32::ZERO,
-            hash_seed: U64::new(self.geometry.hash_seed),
-            reserved_2: [0; 4052],
+            reserved: [0; 4071],
             crc: U32::ZERO,
         };
         raw.crc = U32::new(raw.computed_crc());
         zerocopy::transmute!(raw)
     }
-}
-
-pub(crate) fn decode_geometry(
-    what: &'static str,
-    chunk_size_log2: u8,
-    alignment: u32,
-    hash_seed: u64,
-) -> Result<Geometry, FormatError> {
-    Ok(Geometry {
-        chunk_size: ChunkSize::from_log2(chunk_size_log2)
-            .ok_or_else(|| FormatError::damaged(what, format!("chunk_size_log2 is {chunk_size_log2}, not 12 to 30")))?,
-        alignment: Alignment::from_disk(alignment).ok_or_else(|| {
-            FormatError::damaged(what, format!("alignment is {alignment}, expected 0, 1, 8, 64 or 4096"))
-        })?,
-        hash_seed,
-    })
 }

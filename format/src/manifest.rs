@@ -1,72 +1,65 @@
-//! The manifest: names the index and the segments of a dataset. spec.md: MAN-1 to MAN-4, EXT-1 to EXT-3, GEN-1.
+//! The manifest: names the index and the segments of a dataset. spec.md: MAN-1 to MAN-5, EXT-1 to EXT-3, GEN-1.
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{check_incompatible, check_version, ensure};
 use crate::external::external_path_reach;
-use crate::json_members::JsonMembers;
+use crate::json::{Object, parse, present};
+use crate::manifest_start::version_of;
 use crate::{DatasetFingerprint, Fingerprint, FormatError, MAX_SAMPLES, MAX_SEGMENTS, VERSION};
 
 const WHAT: &str = "manifest";
 const FORMAT: &str = "grainstore";
+const NATIVE: &str = "native";
+const EXTERNAL: &str = "external";
 const TAIL_HEAD: &str = ",\n  \"crc32\": \"";
 const TAIL_END: &str = "\"\n}\n";
 const TAIL_LEN: usize = TAIL_HEAD.len() + 8 + TAIL_END.len();
 
-/// The members that are read first: whether this version can read the rest.
+/// The members that decide whether this version can read the rest.
 #[derive(Deserialize)]
-struct RawPreface {
-    format: String,
-    version: u64,
+struct RawFeatures {
     incompatible_features: u32,
-    compatible_features: u32,
 }
 
+/// The named members. Others are ignored; these may not appear twice. spec.md: MAN-2.
 #[derive(Serialize, Deserialize)]
 struct RawManifest {
     format: String,
     version: u64,
     incompatible_features: u32,
     compatible_features: u32,
-    index: RawIndex,
-    segments: Vec<RawSegment>,
-    generations: Vec<RawGeneration>,
-    #[serde(flatten, skip_serializing)]
-    others: JsonMembers,
+    index: Object<RawIndex>,
+    segments: Vec<Object<RawSegment>>,
+    generations: Vec<Object<RawGeneration>>,
+    /// Compared as bytes before the document is parsed.
+    #[serde(rename = "crc32", skip_serializing)]
+    _crc32: IgnoredAny,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct RawIndex {
     file: String,
     fingerprint: String,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct RawSegment {
-    kind: RawKind,
+    kind: String,
     path: String,
     file_len: u64,
     sample_count: u64,
     fingerprint: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     index_file: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     data_fingerprint: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     modified_ns: Option<i64>,
 }
 
-#[derive(Serialize, Deserialize, PartialEq)]
-#[serde(rename_all = "snake_case")]
-enum RawKind {
-    Native,
-    External,
-}
-
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct RawGeneration {
     segment_count: u64,
     sample_count: u64,
@@ -169,24 +162,14 @@ impl Manifest {
     /// # Errors
     /// If a rule of the manifest is broken.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
-        let not_json = |error: serde_json::Error| FormatError::NotGrainstore { what: WHAT, found: error.to_string() };
-        // The version is checked first: another version may store its checksum elsewhere.
-        let preface: RawPreface = serde_json::from_slice(bytes).map_err(not_json)?;
-        if preface.format != FORMAT {
-            let found = format!("its format is \"{}\"", crate::escape_bytes(preface.format.as_bytes()));
-            return Err(FormatError::NotGrainstore { what: WHAT, found });
-        }
-        check_version(preface.version)?;
+        // The version is checked first: another version may have anything after it.
+        check_version(version_of(bytes)?)?;
         check_crc(bytes)?;
-        check_incompatible(preface.incompatible_features)?;
-        let raw: RawManifest =
-            serde_json::from_slice(bytes).map_err(|error| FormatError::damaged(WHAT, error.to_string()))?;
-        let unknown = raw.others.names().find(|name| *name != "crc32");
-        ensure(unknown.is_none() || preface.compatible_features != 0, WHAT, || {
-            format!("unknown member \"{}\"", crate::escape_bytes(unknown.map_or(b"", |name| name.as_bytes())))
-        })?;
+        check_incompatible(parse::<RawFeatures>(WHAT, bytes)?.incompatible_features)?;
+        let raw: RawManifest = parse(WHAT, bytes)?;
+        let Object(index) = raw.index;
         let manifest = Self {
-            index: IndexRef { file: raw.index.file, fingerprint: fingerprint(&raw.index.fingerprint)? },
+            index: IndexRef { fingerprint: fingerprint(&index.fingerprint)?, file: index.file },
             segments: raw.segments.into_iter().map(decode_segment).collect::<Result<_, _>>()?,
             generations: raw.generations.iter().map(decode_generation).collect::<Result<_, _>>()?,
         };
@@ -204,18 +187,10 @@ impl Manifest {
             version: u64::from(VERSION),
             incompatible_features: 0,
             compatible_features: 0,
-            index: RawIndex { file: self.index.file.clone(), fingerprint: self.index.fingerprint.to_string() },
+            index: Object(RawIndex { file: self.index.file.clone(), fingerprint: self.index.fingerprint.to_string() }),
             segments: self.segments.iter().map(encode_segment).collect(),
-            generations: self
-                .generations
-                .iter()
-                .map(|generation| RawGeneration {
-                    segment_count: u64::from(generation.segment_count),
-                    sample_count: generation.sample_count,
-                    fingerprint: generation.fingerprint.to_string(),
-                })
-                .collect(),
-            others: JsonMembers::default(),
+            generations: self.generations.iter().map(encode_generation).collect(),
+            _crc32: IgnoredAny,
         };
         let mut text = serde_json::to_string_pretty(&raw).map_err(|error| FormatError::Invalid(error.to_string()))?;
         text.truncate(text.trim_end_matches(['\n', '}']).len());
@@ -310,17 +285,21 @@ fn fingerprint(text: &str) -> Result<Fingerprint, FormatError> {
     text.parse().map_err(|error: String| FormatError::damaged(WHAT, error))
 }
 
-fn decode_segment(raw: RawSegment) -> Result<SegmentRef, FormatError> {
-    let kind = match (raw.kind, raw.index_file, raw.data_fingerprint, raw.modified_ns) {
-        (RawKind::Native, None, None, None) => SegmentKind::Native,
-        (RawKind::External, Some(index_file), Some(data), Some(modified_ns)) => {
+fn decode_segment(Object(raw): Object<RawSegment>) -> Result<SegmentRef, FormatError> {
+    let kind = match (raw.kind.as_str(), raw.index_file, raw.data_fingerprint, raw.modified_ns) {
+        (NATIVE, None, None, None) => SegmentKind::Native,
+        (EXTERNAL, Some(index_file), Some(data), Some(modified_ns)) => {
             SegmentKind::External { index_file, data_fingerprint: fingerprint(&data)?, modified_ns }
         }
-        _ => {
+        (NATIVE | EXTERNAL, ..) => {
             let path = crate::escape_bytes(raw.path.as_bytes());
             let detail =
                 format!("segment \"{path}\" has members of another kind of segment, or lacks one of its own kind");
             return Err(FormatError::damaged(WHAT, detail));
+        }
+        (other, ..) => {
+            let kind = crate::escape_bytes(other.as_bytes());
+            return Err(FormatError::damaged(WHAT, format!("a segment is of the unknown kind \"{kind}\"")));
         }
     };
     Ok(SegmentRef {
@@ -332,15 +311,15 @@ fn decode_segment(raw: RawSegment) -> Result<SegmentRef, FormatError> {
     })
 }
 
-fn encode_segment(segment: &SegmentRef) -> RawSegment {
+fn encode_segment(segment: &SegmentRef) -> Object<RawSegment> {
     let (kind, index_file, data_fingerprint, modified_ns) = match &segment.kind {
-        SegmentKind::Native => (RawKind::Native, None, None, None),
+        SegmentKind::Native => (NATIVE, None, None, None),
         SegmentKind::External { index_file, data_fingerprint, modified_ns } => {
-            (RawKind::External, Some(index_file.clone()), Some(data_fingerprint.to_string()), Some(*modified_ns))
+            (EXTERNAL, Some(index_file.clone()), Some(data_fingerprint.to_string()), Some(*modified_ns))
         }
     };
-    RawSegment {
-        kind,
+    Object(RawSegment {
+        kind: kind.to_owned(),
         path: segment.path.clone(),
         file_len: segment.file_len,
         sample_count: segment.sample_count,
@@ -348,45 +327,19 @@ fn encode_segment(segment: &SegmentRef) -> RawSegment {
         index_file,
         data_fingerprint,
         modified_ns,
-    }
+    })
 }
 
-fn decode_generation(raw: &RawGeneration) -> Result<Generation, FormatError> {
+fn encode_generation(generation: &Generation) -> Object<RawGeneration> {
+    Object(RawGeneration {
+        segment_count: u64::from(generation.segment_count),
+        sample_count: generation.sample_count,
+        fingerprint: generation.fingerprint.to_string(),
+    })
+}
+
+fn decode_generation(Object(raw): &Object<RawGeneration>) -> Result<Generation, FormatError> {
     let segment_count = u32::try_from(raw.segment_count)
         .map_err(|_| FormatError::damaged(WHAT, format!("a generation has {} segments", raw.segment_count)))?;
     Ok(Generation { segment_count, sample_count: raw.sample_count, fingerprint: fingerprint(&raw.fingerprint)? })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// CON-8, MAN-2
-    #[test]
-    fn a_member_that_appears_twice_is_refused() {
-        let fingerprint = Fingerprint(1);
-        let segment = SegmentRef {
-            kind: SegmentKind::Native,
-            path: "00000.seg".into(),
-            file_len: 28672,
-            sample_count: 1,
-            fingerprint,
-        };
-        let manifest = Manifest::new(IndexRef { file: "00000.seg".into(), fingerprint }, vec![segment], &[]).unwrap();
-        let text = String::from_utf8(manifest.encode().unwrap()).unwrap();
-        let with = |members: &str| {
-            let body = text[..text.len() - TAIL_LEN].replace("\"compatible_features\": 0", members);
-            let crc = crc32fast::hash(body.as_bytes());
-            Manifest::decode(format!("{body}{TAIL_HEAD}{crc:08x}{TAIL_END}").as_bytes())
-        };
-        assert_eq!(with("\"compatible_features\": 1, \"colour\": {\"a\": 1}"), Ok(manifest));
-        for twice in [
-            "\"compatible_features\": 0, \"compatible_features\": 0",
-            "\"compatible_features\": 0, \"crc32\": 1",
-            "\"compatible_features\": 1, \"colour\": 1, \"colour\": 1",
-            "\"compatible_features\": 1, \"colour\": {\"a\": 1, \"a\": 1}",
-        ] {
-            assert!(with(twice).is_err(), "{twice}");
-        }
-    }
 }

@@ -1,29 +1,27 @@
-//! Section METADATA: the schema and the user's own metadata, as JSON. spec.md: MET-1.
+//! Section METADATA: the schema and the user's own metadata, as JSON. spec.md: MET-1, MET-3.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 
-use crate::{Attribute, AttributeType, Directory, Field, FieldType, FormatError, Schema, SectionKind};
+use crate::json::{Object, parse};
+use crate::{Attribute, AttributeType, Directory, Field, FieldType, FormatError, Schema, SectionKind, UserMetadata};
 
 const WHAT: &str = "metadata";
-const MAX_LEVELS: usize = 100; // spec.md: CON-8
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawMetadata {
-    schema: RawSchema,
-    user: Map<String, Value>,
+#[derive(Deserialize)]
+struct RawMetadata<'a> {
+    schema: Object<RawSchema>,
+    #[serde(borrow)]
+    user: &'a RawValue,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct RawSchema {
-    attributes: Vec<RawItem>,
-    fields: Vec<RawItem>,
+    attributes: Vec<Object<RawItem>>,
+    fields: Vec<Object<RawItem>>,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct RawItem {
     name: String,
     r#type: String,
@@ -35,49 +33,53 @@ pub struct Metadata {
     /// Names and types of attributes and fields.
     pub schema: Schema,
     /// Anything, such as `class_names`.
-    pub user: Map<String, Value>,
+    pub user: UserMetadata,
 }
 
 impl Metadata {
+    /// The longest section in bytes (64 MiB); a longer one is refused unread. spec.md: MET-3.
+    pub const MAX_LEN: u64 = 64 << 20;
+
     /// Reads the section.
     ///
     /// # Errors
-    /// If it is not JSON, has unexpected members, or the schema is invalid.
+    /// If it is not JSON, a member is missing or twice there, or the schema is invalid.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
-        let raw: RawMetadata =
-            serde_json::from_slice(bytes).map_err(|error| FormatError::damaged(WHAT, error.to_string()))?;
-        let attributes = raw.schema.attributes.into_iter().map(|item| {
+        let raw: RawMetadata<'_> = parse(WHAT, bytes)?;
+        let Object(schema) = raw.schema;
+        let attributes = schema.attributes.into_iter().map(|Object(item)| {
             let kind = AttributeType::from_name(&item.r#type).ok_or_else(|| unknown_type(&item))?;
             Ok(Attribute { name: item.name, kind })
         });
-        let fields = raw.schema.fields.into_iter().map(|item| {
+        let fields = schema.fields.into_iter().map(|Object(item)| {
             let kind = FieldType::from_name(&item.r#type).ok_or_else(|| unknown_type(&item))?;
             Ok(Field { name: item.name, kind })
         });
         let schema =
             Schema::new(attributes.collect::<Result<_, FormatError>>()?, fields.collect::<Result<_, FormatError>>()?)
                 .map_err(|error| FormatError::damaged(WHAT, error.to_string()))?;
-        Ok(Self { schema, user: raw.user })
+        let user = UserMetadata::from_raw(raw.user);
+        let user = user.ok_or_else(|| FormatError::damaged(WHAT, "its member \"user\" is not an object"))?;
+        Ok(Self { schema, user })
     }
 
-    /// The section's bytes: compact JSON, the user's members sorted.
+    /// The section's bytes: compact JSON, the user's text as it is.
     ///
     /// # Errors
-    /// If the user's metadata is nested deeper than 100 levels. spec.md: CON-8.
+    /// If it is longer than [`Metadata::MAX_LEN`].
     pub fn encode(&self) -> Result<Vec<u8>, FormatError> {
-        if self.user.values().any(|value| is_deeper_than(value, MAX_LEVELS - 2)) {
-            let text = format!("user metadata is nested deeper than {MAX_LEVELS} levels, which readers may refuse");
-            return Err(FormatError::Invalid(text));
-        }
-        let item = |name: &str, kind: String| RawItem { name: name.to_owned(), r#type: kind };
-        let raw = RawMetadata {
-            schema: RawSchema {
-                attributes: self.schema.attributes().iter().map(|a| item(&a.name, a.kind.name().to_owned())).collect(),
-                fields: self.schema.fields().iter().map(|f| item(&f.name, f.kind.name())).collect(),
-            },
-            user: self.user.clone(),
+        let item = |name: &str, kind: String| Object(RawItem { name: name.to_owned(), r#type: kind });
+        let schema = RawSchema {
+            attributes: self.schema.attributes().iter().map(|a| item(&a.name, a.kind.name().to_owned())).collect(),
+            fields: self.schema.fields().iter().map(|f| item(&f.name, f.kind.name())).collect(),
         };
-        serde_json::to_vec(&raw).map_err(|error| FormatError::Invalid(error.to_string()))
+        let schema = serde_json::to_string(&schema).map_err(|error| FormatError::Invalid(error.to_string()))?;
+        let bytes = format!(r#"{{"schema":{schema},"user":{}}}"#, self.user.text()).into_bytes();
+        if bytes.len() as u64 > Self::MAX_LEN {
+            let found = bytes.len() as u64;
+            return Err(FormatError::Limit { what: "length of the metadata", found, limit: Self::MAX_LEN });
+        }
+        Ok(bytes)
     }
 
     /// Checks that the directory has the sections that the schema requires, and no others. spec.md: ATR-1, FLD-1,
@@ -122,16 +124,6 @@ impl Metadata {
     }
 }
 
-/// Whether `value` has more than `levels` levels of arrays and objects.
-fn is_deeper_than(value: &Value, levels: usize) -> bool {
-    let deeper = |inner: &Value| levels == 0 || is_deeper_than(inner, levels - 1);
-    match value {
-        Value::Array(items) => levels == 0 || items.iter().any(deeper),
-        Value::Object(members) => levels == 0 || members.values().any(deeper),
-        _ => false,
-    }
-}
-
 fn unknown_type(item: &RawItem) -> FormatError {
     let shown = |text: &str| crate::escape_bytes(text.as_bytes());
     FormatError::damaged(WHAT, format!("\"{}\" has the unknown type \"{}\"", shown(&item.name), shown(&item.r#type)))
@@ -150,35 +142,37 @@ mod tests {
         assert_eq!(metadata.encode().unwrap(), text.as_bytes());
     }
 
-    /// CON-8
+    /// MET-1, MET-2, MET-3, FLD-4
     #[test]
-    fn refuses_to_write_what_is_nested_too_deep_to_be_read() {
-        let nested = |levels: usize| (0..levels).fold(Value::from(1), |value, _| Value::Array(vec![value]));
-        let with = |value| {
-            let schema = Schema::new(vec![], vec![Field { name: "x".into(), kind: FieldType::Bytes }]).unwrap();
-            Metadata { schema, user: Map::from_iter([("deep".to_owned(), value)]) }
-        };
-        let legal = with(nested(98)).encode().unwrap();
-        assert!(Metadata::decode(&legal).is_ok());
-        assert!(with(nested(99)).encode().is_err());
-    }
-
-    /// MET-1, MET-2, FLD-4
-    #[test]
-    fn refuses_other_members_types_and_text() {
+    fn unknown_members_are_ignored_and_types_and_text_are_checked() {
         let with = |attributes: &str, fields: &str, more: &str| {
             Metadata::decode(
                 format!(r#"{{"schema":{{"attributes":[{attributes}],"fields":[{fields}]}},"user":{{}}{more}}}"#)
                     .as_bytes(),
             )
         };
+        const SCHEMA: &str = r#"{"attributes":[],"fields":[{"name":"x","type":"bytes"}]}"#;
         let field = r#"{"name":"x","type":"bytes"}"#;
         assert!(with("", field, "").is_ok());
-        assert!(with("", field, r#","more":1"#).is_err());
+        let deep = format!(r#","more":{}{}"#, "[".repeat(100_000), "]".repeat(100_000));
+        for more in [r#","more":1"#, r#","more":{"a":-0,"a":1e999},"more":null"#, &deep] {
+            assert_eq!(with("", field, more), with("", field, ""));
+        }
+        assert_eq!(with("", r#"{"more":[],"name":"x","type":"bytes"}"#, ""), with("", field, ""));
+        for twice in [r#","user":{}"#, r#","schema":{"attributes":[],"fields":[{"name":"x","type":"bytes"}]}"#] {
+            assert!(with("", field, twice).is_err(), "{twice}");
+        }
+        assert!(with("", r#"{"name":"x","name":"x","type":"bytes"}"#, "").is_err());
+        assert!(with("", r#"["x","bytes"]"#, "").is_err());
         assert!(with("", "", "").is_err());
         assert!(with(r#"{"name":"a","type":"int7"}"#, field, "").is_err());
         assert!(with("", r#"{"name":"x","type":"float32[]"}"#, "").is_err());
-        assert!(with("", field, "").is_ok_and(|m| m.user.is_empty()));
+        assert!(with("", field, "").is_ok_and(|metadata| metadata.user == UserMetadata::default()));
+        let user = |text: &str| Metadata::decode(format!(r#"{{"user":{text},"schema":{SCHEMA}}}"#).as_bytes());
+        assert_eq!(user(r#"{"a": 1e999}"#).unwrap().user.text(), r#"{"a": 1e999}"#);
+        for text in ["1", "null", "[]", r#""{}""#, "{", "{\u{feff}}"] {
+            assert!(user(text).is_err(), "{text}");
+        }
         assert!(Metadata::decode(&b"[".repeat(100_000)).is_err(), "deep nesting is refused, not followed");
         assert!(Metadata::decode(b"\xff").is_err());
     }

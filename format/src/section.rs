@@ -3,8 +3,12 @@
 use crate::checksums::CHECKSUM_PAGE_LEN;
 use crate::{BLOCK_LEN, round_up};
 
-/// The largest number of sections of an index; 1024 attributes and 1024 fields need fewer.
+/// The largest number of sections of an index. 1024 attributes and 1024 fields need fewer; ancillary sections may be
+/// the rest.
 pub const MAX_SECTIONS: u32 = 8192;
+
+/// Kinds from this one on are ancillary: a reader ignores those that it does not know. spec.md: DIR-2.
+pub const FIRST_ANCILLARY_KIND: u16 = 32768;
 
 /// What a section holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -128,16 +132,26 @@ impl SectionRecord {
 
     /// Bytes that the section and its checksums take. spec.md: DIR-4.
     pub fn storage_len(&self) -> u64 {
-        round_up(self.len, 4) + 4 * self.page_count()
+        storage_len(self.len)
     }
 
     /// Where the next section, or the directory, starts. spec.md: DIR-4.
     pub fn next_offset(&self) -> u64 {
-        round_up(self.offset + self.storage_len(), BLOCK_LEN)
+        next_offset(self.offset, self.len)
     }
 
     /// The section's name for messages: its kind, and its number if there is one per attribute or field.
     pub fn label(&self) -> String {
         if self.kind.has_items() { format!("{}[{}]", self.kind.name(), self.item) } else { self.kind.name().to_owned() }
     }
+}
+
+/// Bytes that a section of `len` bytes and its checksums take. spec.md: DIR-4.
+const fn storage_len(len: u64) -> u64 {
+    round_up(len, 4) + 4 * len.div_ceil(CHECKSUM_PAGE_LEN)
+}
+
+/// Where the section after one of `len` bytes at `offset` starts. spec.md: DIR-4.
+pub(crate) const fn next_offset(offset: u64, len: u64) -> u64 {
+    round_up(offset + storage_len(len), BLOCK_LEN)
 }

@@ -166,7 +166,7 @@ fn directory_of(
     });
     let segment_count = u32::try_from(table.len()).unwrap();
     let counts = DirectoryCounts { sample_count: n, segment_count, stored_bytes: 0, payload_bytes: 0, edge_count };
-    let geometry = Geometry { chunk_size, alignment: Alignment::Packed, hash_seed: 0 };
+    let geometry = Geometry { chunk_size, alignment: Alignment::PACKED, hash_seed: 0 };
     Directory::new(counts, geometry, sections.to_vec())
 }
 

@@ -47,7 +47,7 @@ fn headers() -> Named {
         Header { kind, geometry }.encode()[..48].to_vec()
     };
     vec![
-        ("segment".into(), header(FileKind::Segment, 1 << 18, Alignment::Packed)),
+        ("segment".into(), header(FileKind::Segment, 1 << 18, Alignment::PACKED)),
         ("index".into(), header(FileKind::Index, 4096, Alignment::NoEdges)),
     ]
 }

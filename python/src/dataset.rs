@@ -328,8 +328,7 @@ impl Dataset {
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let opened = self.shared.get()?;
-        let text = serde_json::to_string(opened.reader.collection().user_metadata());
-        self.json(py, &text.map_err(|error| Raised::new("Error", error.to_string()))?)
+        self.json(py, opened.reader.collection().user_metadata().text())
     }
 
     /// Whether the samples have keys.

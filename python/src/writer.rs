@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use grainstore_format::{Attribute, AttributeType, Field, FieldType, Geometry, Metadata, Schema};
+use grainstore_format::{Attribute, AttributeType, Field, FieldType, Geometry, Metadata, Schema, UserMetadata};
 use grainstore_host::ForkLock;
 use grainstore_writer::{AppendOptions, DatasetWriter, Sample, WriterOptions, existing};
 use pyo3::exceptions::PyTypeError;
@@ -58,10 +58,12 @@ fn schema_of(types: &Bound<'_, PyDict>) -> PyResult<Schema> {
     Schema::new(attributes, fields).map_err(|error| Raised::option(format!("schema: {error}")).into())
 }
 
-fn user_metadata(metadata: &Bound<'_, PyAny>) -> PyResult<serde_json::Map<String, serde_json::Value>> {
+fn user_metadata(metadata: &Bound<'_, PyAny>) -> PyResult<UserMetadata> {
     let text: String = metadata.py().import("json")?.call_method1("dumps", (metadata,))?.extract()?;
     match serde_json::from_str(&text) {
-        Ok(serde_json::Value::Object(map)) => Ok(map),
+        Ok(serde_json::Value::Object(map)) => {
+            UserMetadata::new(&map).map_err(|error| Raised::option(format!("metadata: {error}")).into())
+        }
         _ => Err(Raised::option("metadata: expected a dictionary that JSON can hold").into()),
     }
 }

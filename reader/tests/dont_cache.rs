@@ -23,7 +23,7 @@ const PAGE_LEN: u64 = 4096;
 const DATA: Range<u64> = 1..600;
 
 fn made() -> Made {
-    Shape { alignment: Alignment::Packed, ..Shape::plain(1 << 18, vec![3073; 1000]) }.write()
+    Shape { alignment: Alignment::PACKED, ..Shape::plain(1 << 18, vec![3073; 1000]) }.write()
 }
 
 fn reader(made: &Made, dont_cache: bool) -> Reader {

@@ -69,7 +69,7 @@ const LONE: Case = Case {
 impl Case {
     fn write(&self, path: &Path) {
         let geometry =
-            Geometry { chunk_size: ChunkSize::new(256 << 10).unwrap(), alignment: Alignment::Packed, hash_seed: 1 };
+            Geometry { chunk_size: ChunkSize::new(256 << 10).unwrap(), alignment: Alignment::PACKED, hash_seed: 1 };
         let compression = if self.lz4 { Compression::Lz4 } else { Compression::None };
         let options = WriterOptions { geometry, compression, keyed: false, ..WriterOptions::default() };
         let mut writer = DatasetWriter::create(path, options).unwrap();

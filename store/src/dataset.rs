@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use grainstore_format::{ChunkList, Fingerprint, Geometry, Manifest, Schema, SegmentTable, shown_path};
+use grainstore_format::{ChunkList, Fingerprint, Geometry, Manifest, Schema, SegmentTable, UserMetadata, shown_path};
 
 use crate::StoreError;
 use crate::dataset_cache::{CachedAttribute, CheckedEntries, LoadControl};
@@ -108,7 +108,7 @@ impl Dataset {
     }
 
     /// The user's own metadata of the dataset, such as `class_names`.
-    pub fn user_metadata(&self) -> &serde_json::Map<String, serde_json::Value> {
+    pub fn user_metadata(&self) -> &UserMetadata {
         &self.0.index.metadata.user
     }
 

@@ -201,6 +201,11 @@ impl StoreError {
         }
     }
 
+    /// Whether another version of grainstore wrote a file, which may be undamaged. spec.md: VER-1.
+    pub fn is_other_version(&self) -> bool {
+        matches!(self, Self::Format { source, .. } if source.is_other_version())
+    }
+
     pub(crate) fn format(path: &Path, source: FormatError) -> Self {
         Self::Format { path: path.to_owned(), source }
     }

@@ -135,6 +135,13 @@ fn check_is_segment(path: &Path) -> Result<(), StoreError> {
     }
 }
 
+/// The error of a file whose header is of another version; `None` if it is of this one, or cannot be read.
+/// spec.md: VER-1.
+pub(crate) fn other_version_of_header(path: &Path) -> Option<StoreError> {
+    let error = Header::decode(&read_header(path).ok()?).err()?;
+    error.is_other_version().then(|| StoreError::format(path, error))
+}
+
 /// The first block of a file; all of a shorter file.
 pub(crate) fn read_header(path: &Path) -> Result<Vec<u8>, StoreError> {
     use std::io::Read;

@@ -35,7 +35,7 @@ pub(crate) fn merge(
     }
     let file = format!("index-{fingerprint}.idx");
     let mut output = Output::create(storage, directory.join(&file))?;
-    output.write(&Header { kind: FileKind::Index, geometry: spec.geometry }.encode())?;
+    output.write(&Header { kind: FileKind::Index }.encode())?;
     let emitted = emit(builder, &mut output)?;
     output.rename_into_place()?;
     Ok(IndexRef { file, fingerprint: emitted.fingerprint })

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use grainstore_format::{
     Alignment, AttributeValue, ChunkSize, Field, FieldType, FormatError, Geometry, Metadata, Schema, UnknownName,
-    choice_of,
+    UserMetadata, choice_of,
 };
 
 /// Whether samples are compressed.
@@ -71,7 +71,7 @@ impl WriterOptions {
     /// Default options for a dataset of this schema, with user metadata.
     pub fn with_metadata(metadata: Metadata) -> Self {
         Self {
-            geometry: Geometry { chunk_size: ChunkSize::DEFAULT, alignment: Alignment::Packed, hash_seed: 0 },
+            geometry: Geometry { chunk_size: ChunkSize::DEFAULT, alignment: Alignment::PACKED, hash_seed: 0 },
             segment_size: Self::DEFAULT_SEGMENT_SIZE,
             compression: Compression::None,
             metadata,
@@ -88,7 +88,7 @@ impl WriterOptions {
     /// Never; the schema is legal.
     pub fn plain_metadata() -> Result<Metadata, FormatError> {
         let schema = Schema::new(vec![], vec![Field { name: "data".into(), kind: FieldType::Bytes }])?;
-        Ok(Metadata { schema, user: serde_json::Map::new() })
+        Ok(Metadata { schema, user: UserMetadata::default() })
     }
 }
 

@@ -29,7 +29,7 @@ impl SegmentWriter {
     pub(crate) fn create(storage: &Arc<dyn Storage>, path: PathBuf, spec: IndexSpec) -> Result<Self, WriteError> {
         let mut spill_path = path.clone().into_os_string();
         spill_path.push(".spill.tmp");
-        let header = Header { kind: FileKind::Segment, geometry: spec.geometry };
+        let header = Header { kind: FileKind::Segment };
         let mut output = Output::create(storage, path)?;
         output.write(&header.encode())?;
         let index = IndexBuilder::new(spec, storage, spill_path.into());

@@ -8,7 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
-use grainstore_format::{Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Schema};
+use grainstore_format::{Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Schema, UserMetadata};
 use grainstore_writer::{DatasetWriter, Sample, WriterOptions};
 
 /// The most memory that this process has held, in bytes.
@@ -35,7 +35,7 @@ fn many_samples_long_keys_and_many_attributes_stay_within_the_bound() {
     let keys = write("keys", WriterOptions::default(), &mut (0..3000).map(|i| Sample::new(key(i), vec![])));
     let attributes = (0..1024).map(|i| Attribute { name: format!("a{i}"), kind: AttributeType::Int64 }).collect();
     let schema = Schema::new(attributes, vec![Field { name: "x".into(), kind: FieldType::Bytes }]).unwrap();
-    let options = WriterOptions::with_metadata(Metadata { schema, user: serde_json::Map::new() });
+    let options = WriterOptions::with_metadata(Metadata { schema, user: UserMetadata::default() });
     let wide =
         |i: i64| Sample { attributes: vec![Some(AttributeValue::Int(i)); 1024], ..Sample::new(format!("{i}"), vec![]) };
     let wide = write("wide", options, &mut (0..10_000).map(wide));

@@ -48,7 +48,7 @@ pub(crate) struct ConvertArgs {
     /// Bytes of a chunk, the unit that epochs read in: a power of two from 4K to 1G
     #[arg(long, value_name = "SIZE", default_value = "256K", value_parser = parse_chunk_size)]
     chunk_size: ChunkSize,
-    /// Where samples start: on multiples of 1 (back to back), 8, 64 or 4096 bytes, or no-edges (back to back, but no
+    /// Where samples start: on multiples of a power of two up to 4096 bytes (1: back to back), or no-edges (back to back, but no
     /// sample shorter than a chunk crosses the end of one)
     #[arg(long, value_name = "BYTES", default_value = "1")]
     align: Alignment,

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use grainstore_format::{Alignment, Schema, escape_bytes, shown_path};
+use grainstore_format::{Alignment, Schema, UserMetadata, escape_bytes, shown_path};
 use grainstore_store::{Dataset, Facts};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::Exit;
 use crate::external::External;
@@ -50,7 +50,7 @@ struct InspectDocument<'a> {
     fields: Vec<Item<'a>>,
     classes: Option<u64>,
     /// The metadata that the user stores with the dataset, including `class_names`.
-    user_metadata: &'a Map<String, Value>,
+    user_metadata: &'a UserMetadata,
     generations: u64,
     fingerprint: String,
     payload_len_histogram: Vec<Bin>,
@@ -101,7 +101,7 @@ impl InspectArgs {
             edge_samples: facts.edge_samples,
             long_samples: facts.long_samples,
             lz4_samples: facts.lz4_samples,
-            alignment: alignment_name(facts.alignment),
+            alignment: facts.alignment.to_string(),
             attributes: attributes(dataset.schema()),
             fields: fields(dataset.schema()),
             classes: class_names(dataset).map(|names| names.len() as u64),
@@ -145,7 +145,7 @@ fn rows(dataset: &Dataset, facts: &Facts) -> Vec<(&'static str, String)> {
     if facts.external_segments > 0 {
         rows.push(("external", some_of(external_files(dataset), facts.external_segments)));
     }
-    rows.extend(class_names(dataset).map(|names| ("classes", first_of(names))));
+    rows.extend(class_names(dataset).map(|names| ("classes", first_of(&names))));
     rows.push(("generations", facts.generations.to_string()));
     rows.push(("fingerprint", facts.fingerprint.to_string()));
     rows
@@ -179,21 +179,10 @@ fn edge_percent(facts: &Facts) -> f64 {
 }
 
 fn shown_alignment(alignment: Alignment) -> String {
-    let name = alignment_name(alignment);
-    match alignment {
-        Alignment::Packed => format!("{name} (samples are back to back)"),
-        _ => name,
-    }
-}
-
-/// The name that `convert --align` takes; 1 means no alignment.
-fn alignment_name(alignment: Alignment) -> String {
-    match alignment {
-        Alignment::Packed => "1".to_owned(),
-        Alignment::Bytes8 => "8".to_owned(),
-        Alignment::Bytes64 => "64".to_owned(),
-        Alignment::Bytes4096 => "4096".to_owned(),
-        Alignment::NoEdges => "no-edges".to_owned(),
+    if alignment == Alignment::PACKED {
+        format!("{alignment} (samples are back to back)")
+    } else {
+        alignment.to_string()
     }
 }
 
@@ -215,8 +204,11 @@ fn listed(items: &[Item<'_>]) -> String {
 }
 
 /// The names of the classes, by label; `None` if the dataset has no classes.
-fn class_names(dataset: &Dataset) -> Option<&[Value]> {
-    dataset.user_metadata().get("class_names")?.as_array().map(Vec::as_slice)
+fn class_names(dataset: &Dataset) -> Option<Vec<Value>> {
+    match dataset.user_metadata().member("class_names")? {
+        Value::Array(names) => Some(names),
+        _ => None,
+    }
 }
 
 /// The number of names, and the first few with their labels.

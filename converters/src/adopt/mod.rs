@@ -98,7 +98,7 @@ impl AdoptOptions {
     fn for_writer(&self, source: &dyn Source) -> WriterOptions {
         let hash_seed = hash_seed(self.seed);
         WriterOptions {
-            geometry: Geometry { chunk_size: self.chunk_size, alignment: Alignment::Packed, hash_seed },
+            geometry: Geometry { chunk_size: self.chunk_size, alignment: Alignment::PACKED, hash_seed },
             keyed: source.description().is_keyed,
             jobs: self.jobs,
             overwrite: self.overwrite,

@@ -70,7 +70,7 @@ fn attribute_column(attribute: &Attribute) -> Result<TypePtr> {
 }
 
 fn properties(job: &ExportJob<'_>, schema: &Schema, is_utf8: bool) -> WriterProperties {
-    let metadata = vec![KeyValue::new("grainstore".to_owned(), ours(job, schema).to_string())];
+    let metadata = vec![KeyValue::new("grainstore".to_owned(), ours(job, schema))];
     let theirs =
         huggingface(job, schema, is_utf8).map(|value| KeyValue::new("huggingface".to_owned(), value.to_string()));
     let mut builder = WriterProperties::builder()
@@ -90,14 +90,16 @@ fn properties(job: &ExportJob<'_>, schema: &Schema, is_utf8: bool) -> WriterProp
 }
 
 /// The schema and the dataset's metadata as JSON.
-fn ours(job: &ExportJob<'_>, schema: &Schema) -> Value {
+fn ours(job: &ExportJob<'_>, schema: &Schema) -> String {
     let attributes = schema.attributes().iter().map(|one| json!({ "name": one.name, "type": one.kind.name() }));
     let fields = schema.fields().iter().map(|one| json!({ "name": one.name, "type": one.kind.name() }));
-    json!({
-        "attributes": attributes.collect::<Vec<_>>(),
-        "fields": fields.collect::<Vec<_>>(),
-        "user": job.collection().user_metadata(),
-    })
+    // The text of the metadata as it is: it may hold numbers that no `Value` holds.
+    format!(
+        r#"{{"attributes":{},"fields":{},"user":{}}}"#,
+        Value::from_iter(attributes),
+        Value::from_iter(fields),
+        job.collection().user_metadata().text()
+    )
 }
 
 /// The types of all columns, if the label is a class and the classes have names.

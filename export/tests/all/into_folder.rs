@@ -4,7 +4,7 @@
 use std::fs;
 
 use grainstore_export::{ExportOptions, Format};
-use grainstore_format::{AttributeType, AttributeValue, FieldType};
+use grainstore_format::{AttributeType, AttributeValue, FieldType, UserMetadata};
 use grainstore_writer::Sample;
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ fn fields_are_files_and_attributes_a_list_in_the_order_of_the_dataset() {
 }
 
 fn classes(labels: &[(&str, i64)], names: &Value) -> Made {
-    let user = json!({ "class_names": names }).as_object().unwrap().clone();
+    let user = UserMetadata::default().with_member("class_names", &json!(names)).unwrap();
     let sample = |(key, label): &(&str, i64)| Sample {
         attributes: vec![Some(AttributeValue::Int(*label))],
         ..Sample::new(*key, key.as_bytes().to_vec())
@@ -113,7 +113,7 @@ fn a_key_that_is_a_file_and_a_folder_is_refused() {
 
 #[test]
 fn two_samples_with_the_same_file_are_refused() {
-    let options = options(vec![], vec![("x", FieldType::Bytes), ("b.x", FieldType::Bytes)], serde_json::Map::new());
+    let options = options(vec![], vec![("x", FieldType::Bytes), ("b.x", FieldType::Bytes)], UserMetadata::default());
     let sample = |key: &str| Sample { fields: vec![Some(0..1), Some(1..2)], ..Sample::new(key, b"12".to_vec()) };
     let made = Made::of(options, ["k", "k.b"].map(sample));
     let expected = "sample 0 (key \"k\"): its file \"k.b.x\" is also that of sample 1 (key \"k.b\")";
@@ -124,7 +124,7 @@ fn two_samples_with_the_same_file_are_refused() {
 fn the_name_of_the_list_is_taken_only_where_there_is_one() {
     let key = &b"attributes.jsonl"[..];
     Made::keyed(&[(key, b"mine")]).export("out", Format::Folder).unwrap();
-    let options = options(vec![("n", AttributeType::Uint8)], vec![("data", FieldType::Bytes)], serde_json::Map::new());
+    let options = options(vec![("n", AttributeType::Uint8)], vec![("data", FieldType::Bytes)], UserMetadata::default());
     let sample = Sample { attributes: vec![None], ..Sample::new(key, b"".to_vec()) };
     let error = Made::of(options, [sample]).refusal("out", Format::Folder);
     assert!(error.ends_with("the attributes of all samples are stored in the file attributes.jsonl"), "{error}");
@@ -133,7 +133,7 @@ fn the_name_of_the_list_is_taken_only_where_there_is_one() {
 #[test]
 fn numbers_that_json_does_not_have_are_refused() {
     let options =
-        options(vec![("n", AttributeType::Float64)], vec![("data", FieldType::Bytes)], serde_json::Map::new());
+        options(vec![("n", AttributeType::Float64)], vec![("data", FieldType::Bytes)], UserMetadata::default());
     let sample = Sample { attributes: vec![Some(AttributeValue::Float64(f64::NAN))], ..Sample::new("a", b"".to_vec()) };
     let made = Made::of(options, [sample]);
     let expected = "sample 0 (key \"a\"): its \"n\" is Float64(NaN), JSON has finite numbers only";
@@ -143,7 +143,8 @@ fn numbers_that_json_does_not_have_are_refused() {
 #[test]
 fn a_key_that_is_not_utf8_is_a_file_of_its_bytes_and_escaped_in_the_list() {
     use std::os::unix::ffi::OsStrExt;
-    let options = options(vec![("n", AttributeType::Uint64)], vec![("data", FieldType::Bytes)], serde_json::Map::new());
+    let options =
+        options(vec![("n", AttributeType::Uint64)], vec![("data", FieldType::Bytes)], UserMetadata::default());
     let sample =
         Sample { attributes: vec![Some(AttributeValue::Uint(u64::MAX))], ..Sample::new(*b"\xff", b"bytes".to_vec()) };
     let made = Made::of(options, [sample]);

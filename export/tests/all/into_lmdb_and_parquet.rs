@@ -8,7 +8,7 @@ use ::parquet::basic::Type as Physical;
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::record::Field;
 use grainstore_export::{ExportOptions, Format};
-use grainstore_format::{AttributeType, AttributeValue, FieldType};
+use grainstore_format::{AttributeType, AttributeValue, FieldType, UserMetadata};
 use grainstore_writer::{Sample, WriterOptions};
 use serde_json::{Value, json};
 
@@ -111,7 +111,7 @@ fn parquet_has_a_row_for_every_sample_with_nulls_where_something_is_missing() {
 fn parquet_without_keys_has_the_rows_too() {
     let attributes = vec![("label", AttributeType::Int64)];
     let fields = vec![("a", FieldType::Bytes), ("b", FieldType::Bytes)];
-    let options = WriterOptions { keyed: false, ..options(attributes, fields, serde_json::Map::new()) };
+    let options = WriterOptions { keyed: false, ..options(attributes, fields, UserMetadata::default()) };
     let sample = |number: i64| Sample {
         key: Vec::new(),
         attributes: vec![(number != 1).then_some(AttributeValue::Int(number))],
@@ -158,7 +158,7 @@ fn parquet_keeps_the_ends_of_every_type() {
         ("i", AttributeType::Float64, AttributeValue::Float64(0.1), Field::Double(0.1)),
     ];
     let attributes = kinds.iter().map(|(name, kind, ..)| (*name, *kind)).collect();
-    let options = options(attributes, vec![("data", FieldType::Bytes)], serde_json::Map::new());
+    let options = options(attributes, vec![("data", FieldType::Bytes)], UserMetadata::default());
     let values = kinds.iter().map(|(_, _, value, _)| Some(*value)).collect();
     let made = Made::of(options, [Sample { attributes: values, ..Sample::new(*b"\xff", b"1".to_vec()) }]);
     made.export("out.parquet", Format::Parquet).unwrap();
@@ -172,7 +172,7 @@ fn parquet_keeps_the_ends_of_every_type() {
 #[test]
 fn parquet_shards_are_the_same_for_any_number_of_threads_and_hold_long_pages() {
     let samples = (0..40_u64).map(|number| Sample::new(format!("{number:03}"), vec![7; 300_000]));
-    let made = Made::of(options(vec![], vec![("data", FieldType::Bytes)], serde_json::Map::new()), samples);
+    let made = Made::of(options(vec![], vec![("data", FieldType::Bytes)], UserMetadata::default()), samples);
     let mut trees = Vec::new();
     for jobs in [1, 3] {
         let base = ExportOptions::to(Format::Parquet);

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use grainstore_export::{ExportOptions, Format};
-use grainstore_format::{AttributeType, AttributeValue, FieldType};
+use grainstore_format::{AttributeType, AttributeValue, FieldType, UserMetadata};
 use grainstore_writer::Sample;
 
 use crate::common::{Made, image, options, rich, tree};
@@ -84,7 +84,7 @@ fn samples_of_several_fields_that_webdataset_would_merge_are_refused() {
     let fields = vec![("image", FieldType::Bytes), ("caption", FieldType::Bytes)];
     let sample =
         |key: &str| Sample { fields: vec![Some(0..1), Some(1..2)], ..Sample::new(key.as_bytes(), b"xy".to_vec()) };
-    let made = Made::of(options(vec![], fields, serde_json::Map::new()), ["frame.1", "frame.2"].map(sample));
+    let made = Made::of(options(vec![], fields, UserMetadata::default()), ["frame.1", "frame.2"].map(sample));
     let why = made.refusal("out.tar", Format::Tar);
     assert!(why.contains("sample 1") && why.contains("this sample and the one before it would be one"), "{why}");
 }
@@ -108,7 +108,7 @@ fn members_that_would_leave_a_folder_or_meet_are_refused() {
         assert_eq!(made.refusal("out.tar", Format::Tar), why);
     }
     let options =
-        options(vec![("label", AttributeType::Int8)], vec![("data", FieldType::Bytes)], serde_json::Map::new());
+        options(vec![("label", AttributeType::Int8)], vec![("data", FieldType::Bytes)], UserMetadata::default());
     let sample =
         |key: &str| Sample { attributes: vec![Some(AttributeValue::Int(1))], ..Sample::new(key, b"1".to_vec()) };
     let made = Made::of(options, ["a.jpg", "a.cls"].map(sample));

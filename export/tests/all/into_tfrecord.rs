@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use grainstore_export::{ExportOptions, Format};
-use grainstore_format::{AttributeType, AttributeValue, FieldType};
+use grainstore_format::{AttributeType, AttributeValue, FieldType, UserMetadata};
 use grainstore_writer::Sample;
 use prost::Message;
 
@@ -106,7 +106,7 @@ fn records_that_were_imported_as_they_were_are_written_as_they_were() {
 }
 
 fn with_value(kind: AttributeType, value: AttributeValue) -> Made {
-    let options = options(vec![("n", kind)], vec![("data", FieldType::Bytes)], serde_json::Map::new());
+    let options = options(vec![("n", kind)], vec![("data", FieldType::Bytes)], UserMetadata::default());
     Made::of(options, [Sample { attributes: vec![Some(value)], ..Sample::new("k", b"1".to_vec()) }])
 }
 

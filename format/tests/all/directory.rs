@@ -20,7 +20,7 @@ fn counts(sample_count: u64) -> DirectoryCounts {
 }
 
 fn geometry() -> Geometry {
-    Geometry { chunk_size: ChunkSize::DEFAULT, alignment: Alignment::Packed, hash_seed: 1 }
+    Geometry { chunk_size: ChunkSize::DEFAULT, alignment: Alignment::PACKED, hash_seed: 1 }
 }
 
 /// Places sections one after the other.
@@ -148,6 +148,70 @@ fn order_and_placement_are_exact() {
     for (start, end) in [(INDEX_OFFSET - 4096, end), (INDEX_OFFSET, end + 4096)] {
         let footer = Footer::new(start, end, &bytes).unwrap();
         assert!(Directory::decode(&bytes, &footer).unwrap_err().to_string().contains("are not"));
+    }
+}
+
+/// The bytes of a directory with records of other kinds added, and its footer.
+fn with_records(records: &[(u16, u16, u64, u64)]) -> (Vec<u8>, Footer) {
+    let directory = try_new(3, &keyless(3)).unwrap();
+    let mut bytes = directory.encode();
+    let mut end = directory.sections().last().unwrap().next_offset();
+    for &(kind, item, len, shift) in records {
+        let words = [u64::from(kind) | u64::from(item) << 16 | 77 << 32, end + shift, len, u64::MAX];
+        bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        let len = len.min(1 << 30);
+        end += (len.next_multiple_of(4) + 4 * len.div_ceil(65536)).next_multiple_of(4096);
+    }
+    let count = (bytes.len() - 64) as u32 / 32;
+    bytes[28..32].copy_from_slice(&count.to_le_bytes());
+    let footer = Footer::new(INDEX_OFFSET, end, &bytes).unwrap();
+    (bytes, footer)
+}
+
+/// DIR-2, DIR-4, DIR-7: width, item and reserved bytes of an ancillary section may be anything.
+#[test]
+fn ancillary_sections_are_ignored_where_they_are_placed_as_the_others() {
+    let (bytes, footer) = with_records(&[(32768, 5, 100_000, 0), (40_000, 7, 1, 0), (40_000, 9, 65_536, 0)]);
+    let directory = Directory::decode(&bytes, &footer).unwrap();
+    assert_eq!(directory.sections(), try_new(3, &keyless(3)).unwrap().sections());
+    assert_eq!(directory.encode(), bytes);
+    assert_eq!(
+        Directory::new(*directory.counts(), geometry(), directory.sections().to_vec()).unwrap().sections().len(),
+        5
+    );
+    for wrong in [
+        [(40_000, 0, 1, 0), (32_768, 0, 1, 0)],
+        [(40_000, 1, 1, 0), (40_000, 1, 1, 0)],
+        [(40_000, 0, 1, 4096), (40_001, 0, 1, 0)],
+        [(40_000, 0, 1, 0), (40_001, 0, 1, u64::MAX - 100_000)],
+        [(40_000, 0, 0, 0), (40_001, 0, 1, 0)],
+        [(40_000, 0, u64::MAX, 0), (40_001, 0, 1, 0)],
+    ] {
+        let (bytes, footer) = with_records(&wrong);
+        assert!(matches!(Directory::decode(&bytes, &footer), Err(FormatError::Damaged { .. })), "{wrong:?}");
+    }
+}
+
+/// DIR-2
+#[test]
+fn as_many_ancillary_sections_as_the_limit_allows_are_ignored() {
+    let many = |count: u16| (0..count).map(|item| (65_535, item, 1, 0)).collect::<Vec<_>>();
+    let (bytes, footer) = with_records(&many(8192 - 5));
+    assert!(Directory::decode(&bytes, &footer).is_ok());
+    let (bytes, footer) = with_records(&many(8192 - 4));
+    assert!(Directory::decode(&bytes, &footer).is_err());
+}
+
+/// DIR-2, VER-1
+#[test]
+fn a_section_that_must_not_be_ignored_is_of_a_newer_version() {
+    for kind in [0, 100, 32_767] {
+        let (bytes, footer) = with_records(&[(kind, 0, 16, 0)]);
+        let error = Directory::decode(&bytes, &footer).unwrap_err();
+        assert_eq!(error, FormatError::UnknownSection { kind });
+        assert!(error.remedy().is_some() && error.is_other_version());
+        let expected = format!("written by a newer grainstore: section kind {kind} is unknown to this version");
+        assert_eq!(error.to_string(), expected);
     }
 }
 

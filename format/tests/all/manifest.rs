@@ -77,23 +77,74 @@ fn every_changed_byte_and_every_cut_is_refused() {
 
 /// MAN-2, VER-1, VER-2
 #[test]
-fn versions_features_and_members_that_are_unknown_are_refused_by_name() {
-    assert_eq!(
-        refusal("\"version\": 0", "\"version\": 9"),
-        "written by a newer grainstore: format version 9 is unknown to this version (0)"
-    );
+fn unknown_features_and_other_formats_are_refused_by_name() {
+    let newer = refusal("\"version\": 0", "\"version\": 9");
+    assert_eq!(newer, "written by a newer grainstore: format version 9 is unknown to this version (0)");
     assert!(refusal("\"incompatible_features\": 0", "\"incompatible_features\": 32").contains("feature bit 5"));
-    assert_eq!(
-        refusal("\"version\": 0", "\"version\": 0, \"colour\": 1"),
-        "damaged manifest: unknown member \"colour\""
-    );
-    assert!(refusal("\"kind\": \"native\"", "\"kind\": \"native\", \"colour\": 1").contains("colour"));
     assert!(refusal("\"grainstore\"", "\"parquet\"").starts_with("not a grainstore manifest"));
-    assert!(
-        Manifest::decode(&mended("\"compatible_features\": 0", "\"compatible_features\": 2, \"colour\": 1")).is_ok()
-    );
     assert!(matches!(Manifest::decode(b"{}"), Err(FormatError::NotGrainstore { .. })));
     assert!(Manifest::decode(&b"[".repeat(1 << 20)).is_err());
+}
+
+/// A newer manifest may have any members, or be no JSON; its checksum may be elsewhere.
+///
+/// MAN-5, VER-1
+#[test]
+fn a_newer_manifest_is_newer_whatever_follows_its_version() {
+    for rest in ["", "}", ",\"segments\":{}}", ", this is not JSON", ",\"incompatible_features\":\"none\"}"] {
+        for version in [1_u64, 12, u64::MAX] {
+            let text = format!("{{\n \"format\" : \"grainstore\",\t\"version\": {version} {rest}");
+            let decoded = Manifest::decode(text.as_bytes());
+            if rest.is_empty() {
+                assert!(matches!(decoded, Err(FormatError::NotGrainstore { .. })), "{text}");
+            } else {
+                assert_eq!(decoded, Err(FormatError::TooNew { found: version, ours: 0 }), "{text}");
+            }
+        }
+    }
+}
+
+/// MAN-2
+#[test]
+fn unknown_members_are_ignored_at_any_depth() {
+    let deep = format!("\"x\": {}1{}", "[".repeat(100_000), "]".repeat(100_000));
+    for more in ["\"colour\": 1", "\"x\": {\"a\": -0, \"a\": 1e999}, \"x\": \"\\ud800\"", &deep] {
+        for before in ["\"compatible_features\": 0", "\"file\"", "\"kind\"", "\"segment_count\""] {
+            let bytes = mended(before, &format!("{more}, {before}"));
+            assert_eq!(Manifest::decode(&bytes), Ok(manifest()), "{before}");
+        }
+    }
+    assert_eq!(Manifest::decode(&mended("\"compatible_features\": 0", "\"compatible_features\": 7")), Ok(manifest()));
+    for wrong in ["\"x\": 01", "\"x\": +1", "\"x\": NaN", "\"x\": [1,]", "\"x\": \"\u{1}\"", "\"x\" 1"] {
+        assert!(refusal("\"segments\"", &format!("{wrong}, \"segments\"")).starts_with("damaged manifest"), "{wrong}");
+    }
+}
+
+/// CON-8, MAN-2
+#[test]
+fn a_named_member_that_appears_twice_or_has_another_shape_is_refused() {
+    for (old, new) in [
+        ("\"compatible_features\": 0", "\"compatible_features\": 0, \"compatible_features\": 0"),
+        ("\"compatible_features\": 0", "\"compatible_features\": 0, \"crc32\": 1"),
+        ("\"compatible_features\": 0", "\"compatible_features\": 0, \"version\": 0"),
+        ("\"compatible_features\": 0", "\"compatible_features\": 0, \"format\": \"grainstore\""),
+        ("\"compatible_features\": 0", "\"compatible_features\": 4294967296"),
+        ("\"kind\": \"native\"", "\"kind\": \"native\", \"kind\": \"native\""),
+        ("\"kind\": \"native\"", "\"kind\": {\"native\": null}"),
+        ("\"kind\": \"native\"", "\"kind\": \"remote\""),
+        ("\"kind\": \"native\"", "\"kind\": \"native\", \"index_file\": null"),
+        ("\"sample_count\": 10", "\"sample_count\": 1e1"),
+        ("\"sample_count\": 10", "\"sample_count\": 10.0"),
+        ("\"sample_count\": 10", "\"sample_count\": 010"),
+        ("\"modified_ns\": -5", "\"modified_ns\": -0"),
+    ] {
+        assert!(refusal(old, new).starts_with("damaged manifest"), "{new}");
+    }
+    let as_array = "\"index\": [\"index-1.idx\", \"000000000000004d\"]";
+    let text = String::from_utf8(manifest().encode().unwrap()).unwrap();
+    let from = text.find("\"index\"").unwrap();
+    let to = from + text[from..].find('}').unwrap() + 1;
+    assert!(refusal(&text[from..to], as_array).starts_with("damaged manifest"));
 }
 
 /// MAN-3, EXT-1

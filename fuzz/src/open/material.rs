@@ -45,7 +45,7 @@ fn rich(segment_size: u64) -> WriterOptions {
     let schema = Schema::new(attributes.collect(), vec![field("image"), field("caption")]).unwrap();
     let user = serde_json::json!({"class_names": ["a", "b"]}).as_object().unwrap().clone();
     WriterOptions {
-        geometry: geometry(Alignment::Packed),
+        geometry: geometry(Alignment::PACKED),
         segment_size,
         compression: Compression::Lz4,
         ..WriterOptions::with_metadata(Metadata { schema, user })
@@ -137,7 +137,7 @@ fn index_apart(segment: &[u8]) -> Vec<u8> {
     let moved = |section: &SectionRecord| SectionRecord { offset: section.offset - shift, ..*section };
     let sections = directory.sections().iter().map(moved).collect();
     let directory = Directory::new(*directory.counts(), *directory.geometry(), sections).unwrap();
-    let mut index = Header { kind: FileKind::Index, geometry: *directory.geometry() }.encode().to_vec();
+    let mut index = Header { kind: FileKind::Index }.encode().to_vec();
     index.extend(&segment[to_usize(footer.index_offset())..to_usize(footer.directory_offset())]);
     let encoded = directory.encode();
     let footer = Footer::new(4096, index.len() as u64, &encoded).unwrap();

@@ -156,7 +156,7 @@ impl MixedDataset {
         let byte = |i: usize, at: usize| u8::try_from((at * 7 + i * 13) % 256).unwrap();
         let payloads: Vec<Vec<u8>> = (0..400).map(|i| (0..len(i)).map(|at| byte(i, at)).collect()).collect();
         let geometry =
-            Geometry { chunk_size: ChunkSize::new(4096).unwrap(), alignment: Alignment::Packed, hash_seed: 1 };
+            Geometry { chunk_size: ChunkSize::new(4096).unwrap(), alignment: Alignment::PACKED, hash_seed: 1 };
         let options =
             WriterOptions { geometry, segment_size: 300_000, jobs: NonZeroUsize::new(1), ..WriterOptions::default() };
         let mut writer = DatasetWriter::create(&folder.path().join("made"), options).unwrap();

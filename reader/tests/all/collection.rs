@@ -36,7 +36,7 @@ fn shapes() -> impl Strategy<Value = Vec<Shape>> {
             lz4,
             several_fields,
             attributes: true,
-            alignment: Alignment::Packed,
+            alignment: Alignment::PACKED,
             segment_size,
         };
         members.into_iter().map(shape).collect()

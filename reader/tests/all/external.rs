@@ -43,7 +43,7 @@ fn pair(seed: u64, counts: &[usize]) -> Pair {
         keyed: !seed.is_multiple_of(3),
         several_fields: seed.is_multiple_of(2),
         attributes: true,
-        alignment: Alignment::Packed,
+        alignment: Alignment::PACKED,
         segment_size: 60_000,
         ..Shape::plain(CHUNK as u64, payload_lens)
     };

@@ -22,8 +22,13 @@ fn payload_len() -> impl Strategy<Value = usize> {
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
-    let alignments =
-        [Alignment::Packed, Alignment::Bytes8, Alignment::Bytes64, Alignment::Bytes4096, Alignment::NoEdges];
+    let alignments = [
+        Alignment::PACKED,
+        Alignment::multiple_of(8).unwrap(),
+        Alignment::multiple_of(64).unwrap(),
+        Alignment::multiple_of(4096).unwrap(),
+        Alignment::NoEdges,
+    ];
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let segment_size = prop_oneof![Just(1 << 30), Just(20_000), 6_000..60_000_u64];
     let lens = prop::collection::vec(payload_len(), 1..90);

@@ -20,7 +20,12 @@ use crate::second::{self, Packed, Python, Question, Recipe, listing};
 const EDGES: [usize; 14] = [0, 1, 4095, 4096, 4097, 40_960, 3, 8191, 0, 32_768, 32_767, 5, 12_293, 700];
 
 fn recipes() -> Vec<Recipe> {
-    let alignments = [Alignment::NoEdges, Alignment::Bytes8, Alignment::Bytes64, Alignment::Bytes4096];
+    let alignments = [
+        Alignment::NoEdges,
+        Alignment::multiple_of(8).unwrap(),
+        Alignment::multiple_of(64).unwrap(),
+        Alignment::multiple_of(4096).unwrap(),
+    ];
     let names = ["no edges", "aligned to 8", "aligned to 64", "aligned to 4096"];
     let aligned = names
         .into_iter()

@@ -51,7 +51,10 @@ fn both_readers_plan_several_datasets_as_one() {
     let lens = |len: usize, count: usize| (0..count).map(|i| (len + 977 * i) % (2 * len)).collect::<Vec<_>>();
     let packed = [
         Recipe::plain("small", 4096, lens(700, 90)),
-        Recipe { alignment: Alignment::Bytes64, ..Recipe::plain("larger chunks", 65_536, lens(9000, 40)) },
+        Recipe {
+            alignment: Alignment::multiple_of(64).unwrap(),
+            ..Recipe::plain("larger chunks", 65_536, lens(9000, 40))
+        },
         Recipe { segment_size: 100_000, ..Recipe::plain("several segments", 16_384, lens(5000, 60)) },
         Recipe::plain("long", 4096, vec![200_000, 40_000, 1, 0, 300_000]),
     ]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use grainstore_format::{
     Alignment, Attribute, AttributeType, AttributeValue, ChunkSize, Field, FieldType, Geometry, Metadata, Schema,
+    UserMetadata,
 };
 use grainstore_reader::plan::{Order, OrderChoice};
 use grainstore_reader::{Batch, EpochOptions, IoChoice, Reader, ReaderOptions};
@@ -66,7 +67,7 @@ impl Shape {
             lz4: false,
             several_fields: false,
             attributes: false,
-            alignment: Alignment::Packed,
+            alignment: Alignment::PACKED,
             segment_size: 1 << 40,
         }
     }
@@ -80,7 +81,7 @@ impl Shape {
         };
         let fields: &[&str] = if self.several_fields { &["image", "caption", "boxes"] } else { &["data"] };
         let schema = Schema::new(attributes, fields.iter().map(|name| field(name)).collect()).unwrap();
-        Metadata { schema, user: Default::default() }
+        Metadata { schema, user: UserMetadata::default() }
     }
 
     fn sample(&self, ordinal: usize, random: &mut Random) -> Sample {

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use grainstore_format::{
-    Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Schema, escape_bytes, shown_path,
+    Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Schema, UserMetadata, escape_bytes,
+    shown_path,
 };
 use serde_json::{Map, Value};
 
@@ -64,7 +65,7 @@ impl FolderShape {
         }
         let mut fields = vec![Field { name: field.into(), kind: FieldType::Bytes }];
         add_columns(columns, &mut attributes, &mut fields, &mut user, &mut notes);
-        let metadata = Metadata { schema: Schema::new(attributes, fields)?, user };
+        let metadata = Metadata { schema: Schema::new(attributes, fields)?, user: UserMetadata::new(&user)? };
         Ok(Self { metadata, classes, has_split, labels, notes })
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use grainstore_format::{Attribute, AttributeType, Field, FieldType, Metadata, Schema};
+use grainstore_format::{Attribute, AttributeType, Field, FieldType, Metadata, Schema, UserMetadata};
 use serde_json::{Map, Value};
 
 use crate::table::{Column, ColumnUse, Table, Wanted, quoted};
@@ -54,7 +54,7 @@ pub(super) fn metadata(table: &Table, list: &Path) -> Result<(Metadata, Vec<Rema
         }
     }
     let data = Field { name: "data".into(), kind: FieldType::Bytes };
-    Ok((Metadata { schema: Schema::new(attributes, vec![data])?, user }, notes))
+    Ok((Metadata { schema: Schema::new(attributes, vec![data])?, user: UserMetadata::new(&user)? }, notes))
 }
 
 fn refused(list: &Path, why: String) -> SourceError {

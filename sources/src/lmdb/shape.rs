@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use grainstore_format::{Attribute, AttributeType, AttributeValue, Field, FieldType, FormatError, Metadata, Schema};
+use grainstore_format::{
+    Attribute, AttributeType, AttributeValue, Field, FieldType, FormatError, Metadata, Schema, UserMetadata,
+};
 
 use super::datum::Datum;
 use super::pattern::Pattern;
@@ -327,7 +329,7 @@ fn all_of(datums: &[Datum]) -> Vec<(String, String)> {
 
 fn metadata<'a>(attributes: Vec<Attribute>, fields: impl Iterator<Item = &'a str>) -> Result<Metadata, FormatError> {
     let fields = fields.map(|name| Field { name: name.into(), kind: FieldType::Bytes }).collect();
-    Ok(Metadata { schema: Schema::new(attributes, fields)?, user: serde_json::Map::new() })
+    Ok(Metadata { schema: Schema::new(attributes, fields)?, user: UserMetadata::default() })
 }
 
 fn is_picture(value: &[u8]) -> bool {

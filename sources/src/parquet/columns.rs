@@ -1,7 +1,7 @@
 //! Which columns of a file are read, and what they become: the key, attributes or fields.
 
 use grainstore_format::{
-    Attribute, AttributeType, Field, FieldType, Metadata, Remedy, Schema, escape_bytes, shown_path,
+    Attribute, AttributeType, Field, FieldType, Metadata, Remedy, Schema, UserMetadata, escape_bytes, shown_path,
 };
 use serde_json::{Map, Value};
 
@@ -212,7 +212,7 @@ impl MappingBuilder<'_> {
         if fields.is_empty() {
             return Err(self.refused("no column of bytes or text among those taken; a dataset needs a field"));
         }
-        let user = self.class_names();
+        let user = UserMetadata::new(&self.class_names())?;
         let metadata = Metadata { schema: Schema::new(attributes, fields)?, user };
         let attributes = attribute_columns;
         let fields = field_columns;

@@ -4,8 +4,7 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use grainstore_format::{Field, FieldType, FormatError, MAX_KEY_LEN, Metadata, Remedy, Schema};
-use serde_json::Map;
+use grainstore_format::{Field, FieldType, FormatError, MAX_KEY_LEN, Metadata, Remedy, Schema, UserMetadata};
 
 use super::recorder::Recorder;
 use super::records::Records;
@@ -74,7 +73,7 @@ impl StreamContent {
             },
             Self::Records { is_keyed } => {
                 let fields = vec![Field { name: "data".into(), kind: FieldType::Bytes }];
-                let metadata = Metadata { schema: Schema::new(Vec::new(), fields)?, user: Map::new() };
+                let metadata = Metadata { schema: Schema::new(Vec::new(), fields)?, user: UserMetadata::default() };
                 Description {
                     is_keyed: *is_keyed,
                     ..Description::new("stream of records", Vec::new(), metadata, parts)

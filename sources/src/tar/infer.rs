@@ -2,8 +2,7 @@
 
 use std::io::Read;
 
-use grainstore_format::{Attribute, AttributeType, Field, FieldType, Metadata, Schema, escape_bytes};
-use serde_json::Map;
+use grainstore_format::{Attribute, AttributeType, Field, FieldType, Metadata, Schema, UserMetadata, escape_bytes};
 
 use super::bytes::{Bytes, StreamBytes, read_range};
 use super::cls;
@@ -324,7 +323,7 @@ fn shape(
     slots: Vec<MemberSlot>,
     notes: Vec<Remark>,
 ) -> Result<TarShape, grainstore_format::FormatError> {
-    let metadata = Metadata { schema: Schema::new(attributes, fields)?, user: Map::new() };
+    let metadata = Metadata { schema: Schema::new(attributes, fields)?, user: UserMetadata::default() };
     Ok(TarShape { metadata, grouping, slots, is_mapped: false, notes })
 }
 

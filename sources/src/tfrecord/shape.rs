@@ -7,9 +7,9 @@
 use std::collections::{HashMap, HashSet};
 
 use grainstore_format::{
-    Attribute, AttributeType, AttributeValue, Field, FieldType, FormatError, Metadata, Remedy, Schema, escape_bytes,
+    Attribute, AttributeType, AttributeValue, Field, FieldType, FormatError, Metadata, Remedy, Schema, UserMetadata,
+    escape_bytes,
 };
-use serde_json::Map;
 
 use super::infer::{FILENAME, FirstRecords, KEY, SeenFeature};
 use super::wire::Kind;
@@ -290,7 +290,7 @@ impl Builder {
         let Self { attributes, fields, wanted, by_name, notes, warnings } = self;
         let unfit = |error: FormatError| Remark::new(error.to_string(), Remedy::MapOrKeepWhole);
         let schema = Schema::new(attributes, fields).map_err(unfit)?;
-        let metadata = Metadata { schema, user: Map::new() };
+        let metadata = Metadata { schema, user: UserMetadata::default() };
         Ok(TfRecordShape { metadata, is_keyed, notes, warnings, wanted, by_name, ignored })
     }
 }

@@ -4,9 +4,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use grainstore_format::{Field, FieldType, Metadata, Remedy, Schema, shown_path};
+use grainstore_format::{Field, FieldType, Metadata, Remedy, Schema, UserMetadata, shown_path};
 use grainstore_writer::{Sample, StreamedSample};
-use serde_json::Map;
 
 use super::decode::{DecodedRecord, Mismatch};
 use super::framing::recognises;
@@ -161,7 +160,7 @@ fn is_empty_zlib(file: &[u8]) -> bool {
 
 fn raw_metadata() -> Result<Metadata, SourceError> {
     let record = Field { name: "record".into(), kind: FieldType::Bytes };
-    Ok(Metadata { schema: Schema::new(vec![], vec![record])?, user: Map::new() })
+    Ok(Metadata { schema: Schema::new(vec![], vec![record])?, user: UserMetadata::default() })
 }
 
 /// The records of a file from one on.

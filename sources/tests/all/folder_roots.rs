@@ -55,8 +55,11 @@ fn classes_are_numbered_over_all_folders() {
         source.description().metadata.schema.attributes().iter().map(|item| item.name.as_str()).collect();
     assert_eq!(names, ["label", "split"]);
     assert_eq!(source.description().metadata.schema.fields()[0].name, "image");
-    assert_eq!(source.description().metadata.user["class_names"], serde_json::json!(["ant", "cat", "elk"]));
-    assert_eq!(source.description().metadata.user["split_names"], serde_json::json!(["val", "train"]));
+    assert_eq!(
+        source.description().metadata.user.member("class_names"),
+        Some(serde_json::json!(["ant", "cat", "elk"]))
+    );
+    assert_eq!(source.description().metadata.user.member("split_names"), Some(serde_json::json!(["val", "train"])));
     let expected = [
         row("val/ant/1.jpg", &[0, 0], "val/ant/1.jpg"),
         row("val/cat/9.jpg", &[1, 0], "val/cat/9.jpg"),
@@ -82,7 +85,7 @@ fn one_folder_keeps_its_keys_and_has_no_split() {
     let source = open(place.path(), &["flat"], None).unwrap();
     assert_eq!(rows(&source), [row("a", &[], "flat/a"), row("b", &[], "flat/b")]);
     assert!(source.description().metadata.schema.attributes().is_empty());
-    assert!(source.description().metadata.user.is_empty());
+    assert_eq!(source.description().metadata.user.text(), "{}");
 }
 
 /// `a-b/` is before `a/` in the order of keys, and both before `c/`, whatever the order of folders.

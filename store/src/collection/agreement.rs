@@ -22,7 +22,7 @@ const CLASS_NAMES: &str = "class_names";
 
 impl Agreement {
     pub(super) fn of(dataset: &Dataset) -> Self {
-        let class_names = dataset.user_metadata().get(CLASS_NAMES).cloned();
+        let class_names = dataset.user_metadata().member(CLASS_NAMES);
         Self { schema: dataset.schema().clone(), is_keyed: dataset.is_keyed(), class_names }
     }
 
@@ -50,7 +50,8 @@ impl Agreement {
     /// A label must mean the same class in all members.
     fn difference_of_classes(&self, dataset: &Dataset) -> Option<String> {
         let first = self.class_names.as_ref();
-        let second = dataset.user_metadata().get(CLASS_NAMES);
+        let second = dataset.user_metadata().member(CLASS_NAMES);
+        let second = second.as_ref();
         if first == second {
             return None;
         }

@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use grainstore_format::{AttributeValue, ChunkSize, Fingerprint, Schema};
+use grainstore_format::{AttributeValue, ChunkSize, Fingerprint, Schema, UserMetadata};
 
 pub use self::columns::CollectionColumn;
 use self::member::{MemberDataset, Sums};
@@ -107,7 +107,7 @@ impl Collection {
     }
 
     /// The user's own metadata of the first member, such as `class_names`. That of the others is not compared.
-    pub fn user_metadata(&self) -> &serde_json::Map<String, serde_json::Value> {
+    pub fn user_metadata(&self) -> &UserMetadata {
         match &self.0 {
             OneOrSeveral::One(dataset) => dataset.user_metadata(),
             OneOrSeveral::Several(several) => &several.user_metadata,

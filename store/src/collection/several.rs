@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use grainstore_format::{AttributeValue, ChunkSize, DatasetFingerprint, Fingerprint};
+use grainstore_format::{AttributeValue, ChunkSize, DatasetFingerprint, Fingerprint, UserMetadata};
 
 use super::agreement::Agreement;
 use super::member::{MemberDataset, Sums};
@@ -23,7 +23,7 @@ pub(super) struct Several {
     pub(super) segment_bytes: u64,
     pub(super) has_field_columns: bool,
     pub(super) agreement: Agreement,
-    pub(super) user_metadata: serde_json::Map<String, serde_json::Value>,
+    pub(super) user_metadata: UserMetadata,
 }
 
 /// A sample, and its member.

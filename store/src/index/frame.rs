@@ -9,6 +9,7 @@ use grainstore_format::{Directory, Fingerprint, Footer, Geometry, MAX_SECTIONS, 
 
 use super::file::IndexFile;
 use super::section::Section;
+use crate::open::other_version_of_header;
 use crate::{IndexMemory, StoreError};
 
 const MAX_DIRECTORY_LEN: u64 = 64 + 32 * MAX_SECTIONS as u64;
@@ -28,7 +29,13 @@ pub(crate) struct Frame {
 type SectionPositions = [Option<usize>; SectionKind::ALL.len() + 1];
 
 impl Frame {
+    /// Opens a file and checks its footer and its directory.
     pub(crate) fn open(path: &Path, memory: IndexMemory) -> Result<Self, StoreError> {
+        // A file of another version may have another length, or end otherwise: what it begins with decides.
+        Self::read(path, memory).map_err(|error| other_version_of_header(path).unwrap_or(error))
+    }
+
+    fn read(path: &Path, memory: IndexMemory) -> Result<Self, StoreError> {
         let wrong = |error| StoreError::format(path, error);
         let file = IndexFile::open(path, memory)?;
         let len = file.len();

@@ -27,11 +27,8 @@ pub(super) fn check_frame(report: &FileReport<'_>, path: &std::path::Path, kind:
             return None;
         }
     };
-    if let Some((bytes, header)) = header {
-        if header.geometry != *frame.geometry() {
-            report.damage("header and directory disagree on chunk size, alignment or hash seed");
-        }
-        check_features(report, &frame, &bytes);
+    if let Some(header) = header {
+        check_features(report, &frame, &header);
     }
     if kind == FileKind::Index
         && let Err(error) = check_index_file(&frame)
@@ -50,7 +47,7 @@ pub(super) fn check_fingerprint(report: &FileReport<'_>, frame: &Frame, expected
     }
 }
 
-fn check_header(report: &FileReport<'_>, path: &std::path::Path, kind: FileKind) -> Option<(Vec<u8>, Header)> {
+fn check_header(report: &FileReport<'_>, path: &std::path::Path, kind: FileKind) -> Option<Vec<u8>> {
     let bytes = match read_header(path) {
         Ok(bytes) => bytes,
         // Opening the frame meets the same error, and reports it.
@@ -65,7 +62,7 @@ fn check_header(report: &FileReport<'_>, path: &std::path::Path, kind: FileKind)
             if header.kind != kind {
                 report.at(0, "damaged header: it is an index where a segment was expected, or the other way around");
             }
-            Some((bytes, header))
+            Some(bytes)
         }
         Err(error) => {
             report.at(0, error.to_string());

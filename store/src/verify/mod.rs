@@ -31,14 +31,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use grainstore_format::{FileKind, FormatError, Manifest, SegmentKind, SegmentRef};
+use grainstore_format::{FileKind, Manifest, SegmentKind, SegmentRef};
 use rayon::prelude::*;
 
-use crate::StoreError;
-use crate::index::Index;
-use crate::open::{PathKind, check_is_ours, check_lone, data_end_fits, path_kind, read_manifest};
+use crate::index::{Frame, Index};
+use crate::open::{
+    PathKind, check_is_ours, check_lone, data_end_fits, other_version_of_header, path_kind, read_manifest,
+};
 use crate::segment::{AllowedPaths, ExternalData, FileTime, check_data_file};
 use crate::threads::pool;
+use crate::{IndexMemory, StoreError};
 
 pub use report::{Damage, DamageList};
 use report::{FileReport, Reporter};
@@ -113,6 +115,7 @@ struct DatasetCounts {
 
 fn verify_lone(reporter: &Reporter<'_>, path: &Path) -> Result<DatasetCounts, StoreError> {
     check_is_ours(path)?;
+    check_version(path)?;
     Ok(DatasetCounts { samples: check_lone_segment(reporter, path, &name_of(path)), segments: 1 })
 }
 
@@ -134,14 +137,7 @@ fn check_lone_segment(reporter: &Reporter<'_>, path: &Path, name: &str) -> u64 {
 fn verify_directory(reporter: &Reporter<'_>, path: &Path, allowed: AllowedPaths) -> Result<DatasetCounts, StoreError> {
     let manifest = match read_manifest(path) {
         Ok(manifest) => manifest,
-        Err(
-            error @ StoreError::Format {
-                source: FormatError::TooNew { .. } | FormatError::UnknownFeature { .. }, ..
-            },
-        ) => {
-            return Err(error);
-        }
-        Err(error) if error.is_refusal() => return Err(error),
+        Err(error) if error.is_refusal() || error.is_other_version() => return Err(error),
         Err(error) => {
             reporter.file(Manifest::FILE_NAME, 0).unreadable(None, error);
             return verify_without_manifest(reporter, path);
@@ -149,6 +145,7 @@ fn verify_directory(reporter: &Reporter<'_>, path: &Path, allowed: AllowedPaths)
     };
     check_paths(path, &manifest, allowed)?;
     check_access(reporter, path, &manifest)?;
+    check_versions(reporter, path, &manifest)?;
     let merged = check_merged(reporter, path, &manifest);
     let firsts = manifest.segments().iter().scan(0, |sum, segment| {
         let first = *sum;
@@ -196,6 +193,22 @@ fn check_access(reporter: &Reporter<'_>, path: &Path, manifest: &Manifest) -> Re
     Ok(())
 }
 
+/// Refuses files of another version: they could not be checked, which is not damage. spec.md: VER-1.
+fn check_versions(reporter: &Reporter<'_>, path: &Path, manifest: &Manifest) -> Result<(), StoreError> {
+    let own = manifest.segments().par_iter().map(index_file_of);
+    own.chain([&manifest.index().file])
+        .try_for_each(|name| if reporter.is_stopped() { Ok(()) } else { check_version(&path.join(name)) })
+}
+
+/// Refuses a file of another version.
+fn check_version(path: &Path) -> Result<(), StoreError> {
+    other_version_of_header(path).map_or(Ok(()), Err)?;
+    match Frame::open(path, IndexMemory::Owned) {
+        Err(error) if error.is_other_version() => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Without a manifest every native segment is checked as a lone one, with ordinals from 0.
 fn verify_without_manifest(reporter: &Reporter<'_>, path: &Path) -> Result<DatasetCounts, StoreError> {
     let files = std::fs::read_dir(path).map_err(|error| StoreError::io(path, error))?;
@@ -204,6 +217,7 @@ fn verify_without_manifest(reporter: &Reporter<'_>, path: &Path) -> Result<Datas
         .filter(|file| file.extension().is_some_and(|extension| extension == "seg") && file.is_file())
         .collect();
     files.sort();
+    files.par_iter().try_for_each(|file| check_version(file))?;
     let check = |file: &std::path::PathBuf| check_lone_segment(reporter, file, &name_of(file));
     Ok(DatasetCounts { samples: files.par_iter().map(check).sum(), segments: files.len() as u64 })
 }

@@ -22,8 +22,13 @@ fn assert_whole(model: &DatasetModel, built: &Built) {
 /// FIL-2, ATR-1, ATR-2, FLD-1, FLD-2, FLD-3, KEY-7, RD-1, SMP-2
 #[test]
 fn one_segment_of_every_alignment_answers_as_its_model() {
-    let alignments =
-        [Alignment::Packed, Alignment::Bytes8, Alignment::Bytes64, Alignment::Bytes4096, Alignment::NoEdges];
+    let alignments = [
+        Alignment::PACKED,
+        Alignment::multiple_of(8).unwrap(),
+        Alignment::multiple_of(64).unwrap(),
+        Alignment::multiple_of(4096).unwrap(),
+        Alignment::NoEdges,
+    ];
     for alignment in alignments {
         let mut model = DatasetModel::rich(&[23]);
         model.geometry = DatasetModel::geometry(alignment);

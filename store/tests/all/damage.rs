@@ -15,7 +15,7 @@ use crate::common::{Built, DatasetModel, SampleContents, read, verify};
 /// A small dataset of a native and an external segment.
 fn small() -> Built {
     let mut model = DatasetModel::rich(&[4, 3]);
-    model.geometry = DatasetModel::geometry(Alignment::Bytes64);
+    model.geometry = DatasetModel::geometry(Alignment::multiple_of(64).unwrap());
     model.segments[1].1 = true;
     // Back to back, so that every byte of the external file belongs to a sample.
     model.segments[1].0.truncate(1);

@@ -117,7 +117,7 @@ impl Written {
 fn write(shared: &Shared, mut index: IndexBuilder, data_end: u64, name: &str) -> Result<Emitted, WriteError> {
     index.end_segment(data_end)?;
     let mut output = Output::create(&shared.storage, shared.directory.path().join(name))?;
-    output.write(&Header { kind: FileKind::Index, geometry: index.spec.geometry }.encode())?;
+    output.write(&Header { kind: FileKind::Index }.encode())?;
     let emitted = emit(index, &mut output)?;
     output.rename_into_place()?;
     Ok(emitted)

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use grainstore_format::{
     Attribute, AttributeType, ChecksumBuilder, Directory, Field, FieldType, FileKind, Fingerprint, Footer, Header,
-    IndexRef, Manifest, Metadata, Schema, SectionKind, SectionRecord, SegmentKind, SegmentRef, data_fingerprint,
-    round_up,
+    IndexRef, Manifest, Metadata, Schema, SectionKind, SectionRecord, SegmentKind, SegmentRef, UserMetadata,
+    data_fingerprint, round_up,
 };
 use grainstore_store::{Dataset, OpenOptions, VerifyOptions, verify};
 use grainstore_writer::{
@@ -162,7 +162,7 @@ fn user_metadata_may_grow_and_a_rebuilt_index_has_it_too() {
     let target = folder.path().join("set");
     create(&target, &samples(0, 60, 1));
     let mut metadata = existing(&target).unwrap().metadata;
-    metadata.user.insert("class_names".into(), json!(["a", "b", "c"]));
+    metadata.user = metadata.user.with_member("class_names", &json!(["a", "b", "c"])).unwrap();
     let mut writer =
         DatasetWriter::append(&target, AppendOptions { metadata: Some(metadata.clone()), ..options() }).unwrap();
     writer.write_batch(samples(60, 20, 2)).unwrap();
@@ -188,7 +188,7 @@ fn another_schema_is_refused_with_what_differs() {
     let attribute = |name: &str, kind| Attribute { name: name.into(), kind };
     let field = |name: &str| Field { name: name.into(), kind: FieldType::Bytes };
     let refused = |attributes, fields| {
-        let metadata = Metadata { schema: Schema::new(attributes, fields).unwrap(), user: serde_json::Map::new() };
+        let metadata = Metadata { schema: Schema::new(attributes, fields).unwrap(), user: UserMetadata::default() };
         let refused =
             DatasetWriter::append(&target, AppendOptions { metadata: Some(metadata), ..options() }).err().unwrap();
         assert!(matches!(refused, WriteError::NotExtendable { .. }));
@@ -273,7 +273,7 @@ fn make_external(target: &Path, field_lens: Option<&[u64]>) {
     let footer = Footer::decode(&bytes[bytes.len() - 64..], len).unwrap();
     let (start, end) = (footer.index_offset() as usize, footer.directory_offset() as usize);
     let old = Directory::decode(&bytes[end..end + footer.directory_len() as usize], &footer).unwrap();
-    let mut file = Header { kind: FileKind::Index, geometry: *old.geometry() }.encode().to_vec();
+    let mut file = Header { kind: FileKind::Index }.encode().to_vec();
     file.extend_from_slice(&bytes[start..end]);
     let moved = |section: &SectionRecord| SectionRecord { offset: section.offset - start as u64 + 4096, ..*section };
     let mut sections: Vec<SectionRecord> = old.sections().iter().map(moved).collect();

@@ -120,7 +120,7 @@ fn other_jobs_memory_and_overwriting_do_not_matter_and_everything_else_is_named(
     let with = |geometry| WriterOptions { geometry, ..options.clone() };
     let chunks = with(Geometry { chunk_size: ChunkSize::new(8192).unwrap(), ..geometry });
     assert!(refused(chunks, STAMP).ends_with("chunk size: it was started with 4096, now 8192"));
-    let aligned = with(Geometry { alignment: Alignment::Bytes64, ..geometry });
+    let aligned = with(Geometry { alignment: Alignment::multiple_of(64).unwrap(), ..geometry });
     assert!(refused(aligned, STAMP).ends_with("alignment: it was started with 1, now 64"));
     assert!(refused(with(Geometry { hash_seed: 5, ..geometry }), STAMP).contains("hash seed"));
     assert!(refused(WriterOptions { segment_size: 1, ..options.clone() }, STAMP).contains("segment size"));
@@ -128,7 +128,7 @@ fn other_jobs_memory_and_overwriting_do_not_matter_and_everything_else_is_named(
     assert!(refused(raw, STAMP).ends_with("compression: it was started with lz4, now none"));
     assert!(refused(WriterOptions { keyed: false, ..options.clone() }, STAMP).contains("keys"));
     let mut other = options.clone();
-    other.metadata.user.insert("more".into(), json!(1.5));
+    other.metadata.user = other.metadata.user.with_member("more", &json!(1.5)).unwrap();
     assert!(refused(other, STAMP).contains("metadata: it was started with "));
     let text = refused(options.clone(), "folder of 8 files");
     assert!(text.ends_with(": it was started with \"folder of 7 files\", now \"folder of 8 files\""), "{text}");

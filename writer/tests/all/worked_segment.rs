@@ -12,6 +12,7 @@ use std::path::Path;
 
 use grainstore_format::{
     Alignment, Attribute, AttributeType, AttributeValue, ChunkSize, Field, FieldType, Geometry, Metadata, Schema,
+    UserMetadata,
 };
 use grainstore_store::Dataset;
 use grainstore_writer::{DatasetWriter, Sample, WriterOptions};
@@ -88,8 +89,8 @@ fn the_dump_in_the_specification_is_what_the_writer_writes() {
     )
     .unwrap();
     let options = WriterOptions {
-        geometry: Geometry { chunk_size: ChunkSize::new(4096).unwrap(), alignment: Alignment::Packed, hash_seed: 7 },
-        ..WriterOptions::with_metadata(Metadata { schema, user: serde_json::Map::new() })
+        geometry: Geometry { chunk_size: ChunkSize::new(4096).unwrap(), alignment: Alignment::PACKED, hash_seed: 7 },
+        ..WriterOptions::with_metadata(Metadata { schema, user: UserMetadata::default() })
     };
     let mut writer = DatasetWriter::create(&target, options).unwrap();
     writer.write_batch(samples()).unwrap();

@@ -273,14 +273,15 @@ fn after_a_source_that_panics_the_writer_refuses_samples() {
     assert!(matches!(writer.finish(), Err(WriteError::Failed)));
 }
 
+/// MET-3
 #[test]
-fn metadata_that_nobody_could_read_is_refused_before_anything_is_written() {
+fn metadata_longer_than_a_reader_takes_are_refused_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = WriterOptions::default();
-    let deep = (0..200).fold(serde_json::json!(1), |value, _| serde_json::json!([value]));
-    options.metadata.user.insert("deep".into(), deep);
+    let long = serde_json::json!("x".repeat(64 << 20));
+    options.metadata.user = options.metadata.user.with_member("long", &long).unwrap();
     let refused = DatasetWriter::create(&folder.path().join("set"), options).err().unwrap();
-    assert!(refused.to_string().contains("nested deeper than 100 levels"), "{refused}");
+    assert!(refused.to_string().contains("length of the metadata is 67108"), "{refused}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use grainstore_format::{
     Alignment, Attribute, AttributeType, AttributeValue, ChunkSize, Field, FieldType, Geometry, Metadata, Schema,
+    UserMetadata,
 };
 use grainstore_store::{Dataset, check_and_decode};
 use grainstore_writer::{Compression, Sample, WriterOptions};
@@ -41,9 +42,9 @@ pub fn rich_options() -> WriterOptions {
         vec![field("image"), field("caption")],
     )
     .unwrap();
-    let user = serde_json::json!({"class_names": ["a", "b"]}).as_object().unwrap().clone();
+    let user = UserMetadata::default().with_member("class_names", &serde_json::json!(["a", "b"])).unwrap();
     WriterOptions {
-        geometry: Geometry { chunk_size: ChunkSize::new(4096).unwrap(), alignment: Alignment::Packed, hash_seed: 11 },
+        geometry: Geometry { chunk_size: ChunkSize::new(4096).unwrap(), alignment: Alignment::PACKED, hash_seed: 11 },
         segment_size: 40_000,
         compression: Compression::Lz4,
         memory_len: 1 << 16,

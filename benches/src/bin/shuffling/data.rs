@@ -8,7 +8,7 @@ use std::path::Path;
 
 use grainstore_benches::{Random, directory};
 use grainstore_format::{
-    Attribute, AttributeType, AttributeValue, ChunkSize, Field, FieldType, Geometry, Metadata, Schema,
+    Attribute, AttributeType, AttributeValue, ChunkSize, Field, FieldType, Geometry, Metadata, Schema, UserMetadata,
 };
 use grainstore_reader::{Reader, ReaderOptions};
 use grainstore_writer::{DatasetWriter, Sample, WriterOptions};
@@ -118,7 +118,7 @@ impl Task {
 fn metadata() -> Outcome<Metadata> {
     let label = Attribute { name: "label".into(), kind: AttributeType::Uint16 };
     let point = Field { name: "point".into(), kind: FieldType::Bytes };
-    Ok(Metadata { schema: Schema::new(vec![label], vec![point])?, user: serde_json::Map::new() })
+    Ok(Metadata { schema: Schema::new(vec![label], vec![point])?, user: UserMetadata::default() })
 }
 
 /// A draw from the normal distribution (Box, Muller 1958).

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 use grainstore_format::{
     Alignment, Attribute, AttributeType, AttributeValue, ChunkSize, Field, FieldType, Geometry, Metadata, Schema,
+    UserMetadata,
 };
 use grainstore_writer::{DatasetWriter, Sample, WriterOptions};
 use tempfile::TempDir;
@@ -49,7 +50,7 @@ impl Fixture {
         let weight = Attribute { name: "weight".into(), kind: AttributeType::Float32 };
         let schema =
             Schema::new(vec![label, weight], vec![Field { name: "data".into(), kind: FieldType::Bytes }]).unwrap();
-        let metadata = Metadata { schema, user: serde_json::Map::new() };
+        let metadata = Metadata { schema, user: UserMetadata::default() };
         let options = WriterOptions { geometry: small_options().geometry, ..WriterOptions::with_metadata(metadata) };
         let sample = |number: u64| Sample {
             attributes: vec![
@@ -130,9 +131,9 @@ pub fn small_options() -> WriterOptions {
         vec![field("image", FieldType::Bytes), field("caption", FieldType::Str)],
     )
     .unwrap();
-    let user = serde_json::json!({ "class_names": ["cat", "dog"] }).as_object().unwrap().clone();
+    let user = UserMetadata::default().with_member("class_names", &serde_json::json!(["cat", "dog"])).unwrap();
     WriterOptions {
-        geometry: Geometry { chunk_size: ChunkSize::new(4096).unwrap(), alignment: Alignment::Packed, hash_seed: 1 },
+        geometry: Geometry { chunk_size: ChunkSize::new(4096).unwrap(), alignment: Alignment::PACKED, hash_seed: 1 },
         segment_size: 12_000,
         ..WriterOptions::with_metadata(Metadata { schema, user })
     }

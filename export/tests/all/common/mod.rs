@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use grainstore_export::{ExportError, ExportOptions, ExportSummary, Format, NoEvents, Selection, export};
 use grainstore_format::{
     Alignment, Attribute, AttributeType, AttributeValue, ChunkSize, Field, FieldType, Geometry, Metadata, Schema,
+    UserMetadata,
 };
 use grainstore_reader::{Reader, ReaderOptions, Subset};
 use grainstore_writer::{DatasetWriter, Sample, WriterOptions};
@@ -59,7 +60,7 @@ impl Made {
     }
 
     pub fn keyless(payloads: &[&[u8]], field: &str) -> Self {
-        let options = options(vec![], vec![(field, FieldType::Bytes)], serde_json::Map::new());
+        let options = options(vec![], vec![(field, FieldType::Bytes)], UserMetadata::default());
         let samples = payloads.iter().map(|payload| Sample::new("", payload.to_vec()));
         Self::of(WriterOptions { keyed: false, ..options }, samples)
     }
@@ -93,13 +94,13 @@ impl Made {
 pub fn options(
     attributes: Vec<(&str, AttributeType)>,
     fields: Vec<(&str, FieldType)>,
-    user: serde_json::Map<String, serde_json::Value>,
+    user: UserMetadata,
 ) -> WriterOptions {
     let attributes = attributes.into_iter().map(|(name, kind)| Attribute { name: name.into(), kind }).collect();
     let fields = fields.into_iter().map(|(name, kind)| Field { name: name.into(), kind }).collect();
     let schema = Schema::new(attributes, fields).unwrap();
     WriterOptions {
-        geometry: Geometry { chunk_size: ChunkSize::new(4096).unwrap(), alignment: Alignment::Packed, hash_seed: 1 },
+        geometry: Geometry { chunk_size: ChunkSize::new(4096).unwrap(), alignment: Alignment::PACKED, hash_seed: 1 },
         segment_size: 100_000,
         ..WriterOptions::with_metadata(Metadata { schema, user })
     }
@@ -110,7 +111,7 @@ pub fn rich(count: u64) -> Made {
     let attributes =
         vec![("label", AttributeType::Int64), ("weight", AttributeType::Float32), ("good", AttributeType::Bool)];
     let fields = vec![("jpg", FieldType::Bytes), ("txt", FieldType::Str)];
-    let user = serde_json::json!({ "class_names": ["cat", "dog", "emu"] }).as_object().unwrap().clone();
+    let user = UserMetadata::default().with_member("class_names", &serde_json::json!(["cat", "dog", "emu"])).unwrap();
     Made::of(options(attributes, fields, user), (0..count).map(rich_sample))
 }
 

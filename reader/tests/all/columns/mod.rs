@@ -1,7 +1,7 @@
 //! Datasets of columns and keys with empty payloads.
 #![allow(unreachable_pub, clippy::unwrap_used, reason = "what the tests share is public, and may fail")]
 
-use grainstore_format::{Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Schema};
+use grainstore_format::{Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Schema, UserMetadata};
 use grainstore_store::Dataset;
 use grainstore_writer::{DatasetWriter, Sample, WriterOptions};
 use tempfile::TempDir;
@@ -21,9 +21,9 @@ pub fn columns(attributes: &[(&str, AttributeType)], classes: &[&str], rows: &[R
     let attribute = |&(name, kind): &(&str, AttributeType)| Attribute { name: name.to_owned(), kind };
     let fields = vec![Field { name: "data".into(), kind: FieldType::Bytes }];
     let schema = Schema::new(attributes.iter().map(attribute).collect(), fields).unwrap();
-    let mut user = serde_json::Map::new();
+    let mut user = UserMetadata::default();
     if !classes.is_empty() {
-        user.insert("class_names".into(), classes.to_vec().into());
+        user = user.with_member("class_names", &classes.to_vec().into()).unwrap();
     }
     let keyed = rows.first().is_some_and(|row| !row.0.is_empty());
     let options = WriterOptions { keyed, ..WriterOptions::with_metadata(Metadata { schema, user }) };

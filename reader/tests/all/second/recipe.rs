@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use grainstore_format::{
     Alignment, Attribute, AttributeType, AttributeValue, ChunkSize, Field, FieldType, Geometry, Metadata, Schema,
+    UserMetadata,
 };
 use grainstore_writer::{Compression, DatasetWriter, Sample, WriterOptions};
 use tempfile::TempDir;
@@ -35,7 +36,7 @@ impl Recipe {
         Self {
             name,
             chunk_size,
-            alignment: Alignment::Packed,
+            alignment: Alignment::PACKED,
             keyed: true,
             lz4: false,
             several_fields: false,
@@ -70,7 +71,7 @@ impl Recipe {
             compression: if self.lz4 { Compression::Lz4 } else { Compression::None },
             keyed: self.keyed,
             jobs: NonZeroUsize::new(1),
-            ..WriterOptions::with_metadata(Metadata { schema: self.schema(), user: Default::default() })
+            ..WriterOptions::with_metadata(Metadata { schema: self.schema(), user: UserMetadata::default() })
         };
         let mut random = Random(self.payload_lens.len() as u64);
         let samples: Vec<_> = (0..self.payload_lens.len()).map(|ordinal| self.sample(ordinal, &mut random)).collect();

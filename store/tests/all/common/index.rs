@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use grainstore_format::{
     Entry, EntryFields, FileKind, Fingerprint, Footer, Geometry, Header, KeyGeometry, LONG_STORED_LEN, LongTable,
-    Metadata, SectionKind, SegmentRecord, chunk_count, hash48, push_key,
+    Metadata, SectionKind, SegmentRecord, UserMetadata, chunk_count, hash48, push_key,
 };
 
 use super::{DatasetModel, Placed};
@@ -51,8 +51,10 @@ impl IndexParts {
         }
         index.add_attributes(model, &all);
         index.add_fields(model, &all);
-        let metadata =
-            Metadata { schema: model.schema(), user: serde_json::Map::from_iter([("by".into(), "hand".into())]) };
+        let metadata = Metadata {
+            schema: model.schema(),
+            user: UserMetadata::default().with_member("by", &"hand".into()).unwrap(),
+        };
         index.put(SectionKind::Metadata, 0, 0, metadata.encode().unwrap());
         index
     }
@@ -212,7 +214,7 @@ impl IndexParts {
 
     /// The whole file: header, `data` (its first 4096 bytes are replaced), sections, directory, footer.
     pub fn file(&self, kind: FileKind, data: &[u8]) -> Vec<u8> {
-        let mut header = Header { kind, geometry: self.geometry }.encode();
+        let mut header = Header { kind }.encode();
         patch(&mut header, &self.header_patches);
         let crc = crc32fast::hash(&header[..4092]);
         header[4092..].copy_from_slice(&crc.to_le_bytes());

@@ -76,7 +76,7 @@ impl DatasetModel {
             (samples.collect(), false)
         });
         Self {
-            geometry: Self::geometry(Alignment::Packed),
+            geometry: Self::geometry(Alignment::PACKED),
             attributes: vec![
                 ("label", AttributeType::Int64),
                 ("flag", AttributeType::Bool),
@@ -93,7 +93,7 @@ impl DatasetModel {
     pub fn plain(payloads: &[Vec<u8>]) -> Self {
         let samples = payloads.iter().map(|p| ModelSample { fields: vec![Some(p.clone())], ..Default::default() });
         Self {
-            geometry: Self::geometry(Alignment::Packed),
+            geometry: Self::geometry(Alignment::PACKED),
             attributes: vec![],
             fields: vec!["data"],
             keyed: false,

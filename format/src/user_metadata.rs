@@ -1,0 +1,205 @@
+//! The user's own metadata: any JSON object, kept as text and parsed only when it is asked for. spec.md: MET-3.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::FormatError;
+
+const MAX_LEVELS: usize = 100; // spec.md: MET-3
+
+/// The text of a JSON object, such as `{"class_names":["cat","dog"]}`.
+///
+/// Numbers that no type holds and deep nesting are legal; only a member that is asked for has to be held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserMetadata {
+    text: Arc<String>,
+}
+
+impl UserMetadata {
+    /// The metadata that a writer stores: compact JSON, members sorted by name.
+    ///
+    /// # Errors
+    /// If a value is nested so deep that METADATA has more than 100 levels.
+    pub fn new(members: &Map<String, Value>) -> Result<Self, FormatError> {
+        members.values().try_for_each(check_levels)?;
+        let text = serde_json::to_string(members).map_err(|error| FormatError::Invalid(error.to_string()))?;
+        Ok(Self { text: Arc::new(text) })
+    }
+
+    /// The text of a value that was read; `None` if it is not an object.
+    pub(crate) fn from_raw(value: &RawValue) -> Option<Self> {
+        value.get().starts_with('{').then(|| Self { text: Arc::new(value.get().to_owned()) })
+    }
+
+    /// The JSON text, an object.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The value of a member; `None` if there is no such member, or its numbers or its depth cannot be held.
+    pub fn member(&self, name: &str) -> Option<Value> {
+        let members = self.members().ok()?;
+        let (_, value) = members.into_iter().rev().find(|(found, _)| found == name)?;
+        serde_json::from_str(value.get()).ok()
+    }
+
+    /// The metadata with this member set to `value`; all other members keep their text.
+    ///
+    /// # Errors
+    /// If the value is nested too deep, as in [`UserMetadata::new`], or a name is not Unicode.
+    pub fn with_member(&self, name: &str, value: &Value) -> Result<Self, FormatError> {
+        let not_json = |error: serde_json::Error| FormatError::Invalid(error.to_string());
+        check_levels(value)?;
+        let value = serde_json::value::to_raw_value(value).map_err(not_json)?;
+        let mut members = self.members().map_err(not_json)?;
+        members.retain(|(found, _)| found != name);
+        let position = members.iter().position(|(found, _)| **found > *name).unwrap_or(members.len());
+        members.insert(position, (Cow::Borrowed(name), &value));
+        let mut text = String::from("{");
+        for (position, (name, value)) in members.iter().enumerate() {
+            let separator = if position == 0 { "" } else { "," };
+            let name = serde_json::to_string(name).map_err(not_json)?;
+            text.push_str(&format!("{separator}{name}:{}", value.get()));
+        }
+        text.push('}');
+        Ok(Self { text: Arc::new(text) })
+    }
+
+    fn members(&self) -> serde_json::Result<Vec<(Cow<'_, str>, &RawValue)>> {
+        serde_json::from_str::<Members<'_>>(&self.text).map(|members| members.0)
+    }
+}
+
+impl Default for UserMetadata {
+    /// No members.
+    fn default() -> Self {
+        Self { text: Arc::new("{}".to_owned()) }
+    }
+}
+
+impl Serialize for UserMetadata {
+    /// The text, without whitespace between tokens. Only for JSON.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw = RawValue::from_string(compact(&self.text)).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
+/// JSON without whitespace outside strings.
+fn compact(json: &str) -> String {
+    let mut is_string = false;
+    let mut is_escaped = false;
+    json.chars()
+        .filter(|&character| {
+            let is_kept = is_string || !character.is_ascii_whitespace();
+            if character == '"' && !is_escaped {
+                is_string = !is_string;
+            }
+            is_escaped = is_string && character == '\\' && !is_escaped;
+            is_kept
+        })
+        .collect()
+}
+
+/// The members of an object, in order, their values as text.
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor).map(|members| Self(members.0))
+    }
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut source: A) -> Result<Members<'de>, A::Error> {
+        let mut members = Vec::new();
+        // A name may hold half a surrogate pair, which is no text: it is compared, and shown, as it is written.
+        while let Some((name, value)) = source.next_entry::<&RawValue, &RawValue>()? {
+            let text = serde_json::from_str::<String>(name.get()).map_or(Cow::Borrowed(name.get()), Cow::Owned);
+            members.push((text, value));
+        }
+        Ok(Members(members))
+    }
+}
+
+fn check_levels(value: &Value) -> Result<(), FormatError> {
+    // The document and `user` are two levels.
+    if is_deeper_than(value, MAX_LEVELS - 2) {
+        let text = format!("user metadata is nested deeper than {MAX_LEVELS} levels, which readers may refuse");
+        return Err(FormatError::Invalid(text));
+    }
+    Ok(())
+}
+
+/// Whether `value` has more than `levels` levels of arrays and objects.
+fn is_deeper_than(value: &Value, levels: usize) -> bool {
+    let deeper = |inner: &Value| levels == 0 || is_deeper_than(inner, levels - 1);
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(deeper),
+        Value::Object(members) => levels == 0 || members.values().any(deeper),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(text: &str) -> UserMetadata {
+        let raw: &RawValue = serde_json::from_str(text).unwrap();
+        UserMetadata::from_raw(raw).unwrap()
+    }
+
+    /// MET-3
+    #[test]
+    fn a_member_that_cannot_be_held_hides_no_other_and_keeps_its_text() {
+        let deep = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
+        let long = "9".repeat(5000);
+        let text = format!(r#"{{"big":1e999,"long":{long},"deep":{deep},"a\ud800":1,"names":["x"]}}"#);
+        let user = read(&text);
+        assert_eq!(user.text(), text);
+        assert_eq!(user.member("names"), Some(json!(["x"])));
+        for name in ["big", "long", "deep", "a", "absent"] {
+            assert_eq!(user.member(name), None, "{name}");
+        }
+        assert_eq!(serde_json::to_string(&user).unwrap(), text);
+    }
+
+    /// MET-3
+    #[test]
+    fn a_member_is_set_and_the_others_keep_their_text() {
+        let user = read(r#"{ "a": 1e999, "c" : 1 }"#).with_member("b", &json!([2])).unwrap();
+        assert_eq!(user.text(), r#"{"a":1e999,"b":[2],"c":1}"#);
+        let spaced = read("{ \"a b\\\" c\": \r\n[ 1, \"\\\\\" , 2 ] }");
+        assert_eq!(serde_json::to_string(&spaced).unwrap(), r#"{"a b\" c":[1,"\\",2]}"#);
+        assert_eq!(user.with_member("c", &json!("x")).unwrap().text(), r#"{"a":1e999,"b":[2],"c":"x"}"#);
+        assert_eq!(UserMetadata::default().with_member("z", &json!(null)).unwrap().text(), r#"{"z":null}"#);
+        assert_eq!(read(r#"{"a":1,"a":2}"#).member("a"), Some(json!(2)));
+    }
+
+    /// MET-3
+    #[test]
+    fn refuses_to_write_what_is_nested_too_deep_for_some_readers() {
+        let nested = |levels: usize| (0..levels).fold(json!(1), |value, _| Value::Array(vec![value]));
+        let with = |value| UserMetadata::new(&Map::from_iter([("deep".to_owned(), value)]));
+        assert!(with(nested(98)).is_ok());
+        assert!(with(nested(99)).is_err());
+        assert!(UserMetadata::default().with_member("deep", &nested(99)).is_err());
+    }
+}
