@@ -120,10 +120,10 @@ impl Directory {
             records.iter().copied().partition(|record| record.kind.get() < FIRST_ANCILLARY_KIND);
         let sections = known.iter().map(decode_record).collect::<Result<_, _>>()?;
         let directory = Self { counts, geometry, sections, ancillary };
+        directory.check()?;
         ensure(records.is_sorted_by(|before, after| before.key() < after.key()), WHAT, || {
             "its records do not ascend by kind and item".into()
         })?;
-        directory.check()?;
         let end = directory.end();
         let start = directory.sections.first().map(|first| first.offset);
         ensure(start == Some(footer.index_offset()) && end == Some(footer.directory_offset()), WHAT, || {

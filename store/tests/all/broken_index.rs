@@ -6,9 +6,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop here")]
 #![allow(clippy::cast_possible_truncation, reason = "hosts of another width do not compile")]
 
-use grainstore_format::{Alignment, SectionKind as Kind};
+use grainstore_format::{Alignment, Remedy, SectionKind as Kind};
+use grainstore_store::StoreError;
 
-use crate::common::{self, Built, DatasetModel, IndexParts, assert_error, assert_refused, assert_reported, use_all};
+use crate::common::{
+    self, Built, DatasetModel, IndexParts, assert_error, assert_refused, assert_reported, use_all, verify,
+};
 
 /// One segment of 20 rich samples, its index changed.
 fn broken(change: impl FnOnce(&mut IndexParts)) -> Built {
@@ -44,13 +47,35 @@ fn reports_a_header_that_disagrees_with_the_index() {
     reported("reserved bytes", |index| index.header_patches.push((2000, vec![1])));
 }
 
-/// HDR-1, FTR-1, VER-1, VER-2
+/// HDR-1, FTR-1, DIR-2, VER-1, VER-2
 #[test]
 fn refuses_what_a_newer_version_has_written() {
-    reported("format version 1 is unknown", |index| index.header_patches.push((8, vec![1])));
-    reported("feature bit 3 is unknown", |index| index.header_patches.push((12, vec![8])));
-    refused("format version 1 is unknown", |index| index.footer_patches.push((8, vec![1])));
-    refused("feature bit 0 is unknown", |index| index.footer_patches.push((12, vec![1])));
+    // Opening reads no header; verification does, and for it a newer file is no damage.
+    let header = |at, new: u8, what: &str| {
+        let built = broken(|index| index.header_patches.push((at, vec![new])));
+        assert_eq!(use_all(&built.path).unwrap().len(), 20);
+        assert_newer(verify(&built.path), what);
+        assert_newer(use_all(&built.path.join("00000.seg")), what);
+    };
+    header(8, 1, "format version 1 is unknown");
+    header(12, 8, "feature bit 3 is unknown");
+    let footer = |change: &dyn Fn(&mut IndexParts), what: &str| {
+        let built = broken(|index| change(index));
+        for path in [&built.path, &built.path.join("00000.seg")] {
+            assert_newer(use_all(path), what);
+            assert_newer(verify(path), what);
+        }
+    };
+    footer(&|index| index.footer_patches.push((8, vec![1])), "format version 1 is unknown");
+    footer(&|index| index.footer_patches.push((12, vec![1])), "feature bit 0 is unknown");
+    footer(&|index| index.directory_patches.push((64, vec![0, 127])), "section kind 32512 is unknown");
+}
+
+#[track_caller]
+fn assert_newer<T: std::fmt::Debug>(result: Result<T, StoreError>, what: &str) {
+    let error = result.unwrap_err();
+    assert!(error.is_other_version() && error.remedy() == Some(Remedy::Upgrade), "{error}");
+    assert!(error.to_string().contains(what), "{error}");
 }
 
 /// VER-1: compatible bits are ignored, in both places at once.
@@ -99,7 +124,6 @@ fn refuses_a_directory_that_breaks_a_rule() {
     refused("0 samples", |index| index.directory_patches.push((8, vec![0; 8])));
     refused("reserved bytes", |index| index.directory_patches.push((21, vec![1])));
     refused("sections", |index| index.directory_patches.push((28, vec![9])));
-    refused("is unknown to this version", |index| index.directory_patches.push((record(0, 0), vec![17])));
     refused("section segments has item 1", |index| index.directory_patches.push((record(0, 2), vec![1])));
     refused("width 15", |index| index.directory_patches.push((record(1, 4), vec![15])));
     refused("section entries is at", |index| index.directory_patches.push((record(1, 9), vec![0xF0])));
