@@ -26,7 +26,7 @@ import zlib
 
 VERSION, BLOCK, PIECE, LONG_MARK, MASK, WINDOW = 0, 4096, 65536, 2**31 - 1, 2**64 - 1, 256 << 20
 (SEGMENTS, ENTRIES, CHUNKS, EDGES, LONG, RAW_LEN, KEYS, KEY_GROUPS, BUCKETS, SLOTS, METADATA, ATTRIBUTE, VALIDITY,
- FIELD_OFFSET, FIELD_LEN, FIELD_VALIDITY) = range(1, 17)
+ FIELD_OFFSET, FIELD_LEN, FIELD_VALIDITY, CATEGORIES) = range(1, 18)
 ANCILLARY, METADATA_MAX = 32768, 64 << 20  # DIR-2, MET-3
 ATTRIBUTE_TYPES = {"bool": "<?", "int8": "<b", "int16": "<h", "int32": "<i", "int64": "<q", "uint8": "<B",
                    "uint16": "<H", "uint32": "<I", "uint64": "<Q", "float32": "<f", "float64": "<d"}
@@ -323,7 +323,8 @@ Entry = collections.namedtuple("Entry", "segment offset stored_len raw_len lz4 c
 class Section:
     """A section of the index, loaded whole when it is first used."""
 
-    def __init__(self, file, kind, item, width, offset, length, checksums_crc, _):
+    def __init__(self, file, kind, item, width, offset, length, checksums_crc, reserved):
+        self.kind, self.item, self.reserved = kind, item, reserved
         self.file, self.width, self.offset, self.len, self.checksums_crc = file, width, offset, length, checksums_crc
         self.name = f"{file.name}: section {kind}[{item}]"
         self.end = offset + round_up(length, 4) + 4 * -(-length // PIECE)  # DIR-4
@@ -358,6 +359,7 @@ class Index:
         self.read_footer()
         self.read_segments()
         self.read_metadata()
+        self.check_sections()
         self.group, self.group_keys = None, []
 
     def read_frame(self, offset, length, magic):
@@ -393,14 +395,16 @@ class Index:
     def read_directory(self, data, place, directory_offset):
         """Section 5: DIR-1, DIR-2, DIR-4, DIR-5, HDR-2."""
         what = f"{self.name}: the directory is damaged"
-        (magic, self.n, self.segment_count, log2, _, alignment, section_count, self.hash_seed, self.stored_bytes,
+        (magic, self.n, self.segment_count, log2, reserved, alignment, section_count, self.hash_seed, self.stored_bytes,
          self.payload_bytes, self.edge_count) = struct.unpack_from("<8sQIB3sIIQQQQ", data)
         require(magic == b"GRAINDIR" and len(data) == 64 + 32 * section_count, f"{what}: magic or length (DIR-1).")
+        require(not any(reserved), f"{what}: reserved bytes.")
+        require(self.native or place == BLOCK, f"{self.name}: an index file has bytes before its index (FTR-4).")
         require(12 <= log2 <= 30 and alignment in [0] + [1 << i for i in range(13)], f"{what}: chunk size or alignment.")
         self.sections, before, self.chunk_size = {}, (0, PIECE), 1 << log2
         for record in struct.iter_unpack("<HHIQQII", data[64:]):
             section = Section(self.file, *record)
-            if FIELD_VALIDITY < record[0] < ANCILLARY:
+            if CATEGORIES < record[0] < ANCILLARY:
                 raise Newer(f"{self.name} was written by a newer grainstore: {section.name} is unknown (DIR-2).")
             require(before < record[:2], f"{what}: {section.name} is out of order (DIR-2).")
             require(section.offset == place and section.len, f"{what}: {section.name} is misplaced or empty (DIR-4).")
@@ -416,6 +420,34 @@ class Index:
         """DIR-3."""
         require((kind, item) in self.sections, f"{self.name} is damaged: it has no section {kind}[{item}] (DIR-3).")
         return self.sections[kind, item]
+
+    def check_sections(self):
+        """DIR-3, DIR-5, FLD-1, FLD-2: which sections are there, their widths and lengths: the table of section 6."""
+        n, chunks = self.n, self.chunk_starts[-1]
+        attributes, fields = len(self.schema["attributes"]), len(self.schema["fields"])
+        for kind in (SEGMENTS, ENTRIES, CHUNKS, EDGES, METADATA):
+            self.section(kind)
+        keys = {(kind, 0) in self.sections for kind in (KEYS, KEY_GROUPS, BUCKETS, SLOTS)}
+        require(len(keys) == 1, f"{self.name} is damaged: it has only some of the sections of keys (DIR-3).")
+        for i in range(attributes):
+            self.section(ATTRIBUTE, i)
+        columns = [(kind, i) for kind in (FIELD_OFFSET, FIELD_LEN) for i in range(fields)]
+        if fields > 1 or any(kind in (FIELD_OFFSET, FIELD_LEN, FIELD_VALIDITY) for kind, _ in self.sections):
+            require(len({self.section(*column).width for column in columns}) == 1,
+                    f"{self.name} is damaged: columns of fields have two widths (FLD-2).")
+        bits, items = (0,), {ATTRIBUTE: attributes, VALIDITY: attributes, CATEGORIES: attributes,
+                             **dict.fromkeys((FIELD_OFFSET, FIELD_LEN, FIELD_VALIDITY), fields)}
+        table = {SEGMENTS: ((16,), self.segment_count), ENTRIES: ((16,), n), CHUNKS: ((1, 2, 4, 8), chunks),
+                 EDGES: (bits, chunks), LONG: ((16,), None), RAW_LEN: ((4,), n), KEYS: (bits, None),
+                 KEY_GROUPS: ((8,), -(-n // 64) + 1), BUCKETS: ((4 if n < 1 << 32 else 8,), (1 << self.bucket_bits) + 1),
+                 SLOTS: ((7,), n), METADATA: (bits, None), ATTRIBUTE: ((1, 2, 4, 8, 16), n), VALIDITY: (bits, n),
+                 FIELD_OFFSET: ((4, 8), n), FIELD_LEN: ((4, 8), n), FIELD_VALIDITY: (bits, n), CATEGORIES: (bits, None)}
+        for section in self.sections.values():
+            widths, count = table[section.kind]
+            due = section.len if count is None else section.width * count or -(-count // 8)
+            right = section.width in widths and section.len == due and section.len % (section.width or 1) == 0
+            require(right and section.item < items.get(section.kind, 1) and not section.reserved,
+                    f"{section.name} is damaged: its item, width, length or reserved bytes (DIR-5).")
 
     def read_segments(self):
         """SEG-1, SEG-3, FIL-2."""
@@ -438,6 +470,10 @@ class Index:
         attributes, fields = self.schema["attributes"], self.schema["fields"]
         names = {column["name"] for column in attributes + fields}
         require(fields and len(names) == len(attributes) + len(fields), f"{what}: a name is there twice (MET-2).")
+        require(max(len(attributes), len(fields)) <= 1024, f"{what}: more than 1024 attributes or fields (MET-2).")
+        for text in [*names, *(column["type"] for column in attributes + fields)]:
+            require(1 <= len(text.encode("utf-8", "replace")) <= 255 and not re.search("[\0-\x1f\x7f-\x9f]", text),
+                    f"{what}: {text!a} is no name or type (MET-2, ATR-3).")
         require(all(column["type"] in ATTRIBUTE_TYPES for column in attributes), f"{what}: a type (ATR-1).")
 
     def entry(self, ordinal):
@@ -463,6 +499,7 @@ class Index:
         for at in range(0, table.len, 16):
             found, stored_len = struct.unpack("<QQ", table.read(at, 16))
             if found == ordinal:
+                require(stored_len >= LONG_MARK, f"{table.name} is damaged: sample {ordinal} is not long (LNG-1).")
                 return stored_len
         raise GrainError(f"{table.name} is damaged: it lacks sample {ordinal} (LNG-1).")
 
@@ -483,7 +520,8 @@ class Index:
                 require(at < len(data) and shift < 21, f"{self.name}: KEYS is damaged: a length (KEY-1).")
                 length, more = length | (data[at] & 127) << shift, data[at] >= 128
                 at, shift = at + 1, shift + 7
-            require(0 < length <= len(data) - at, f"{self.name}: KEYS is damaged: a key's length (KEY-1).")
+            require(shift == 7 or data[at - 1], f"{self.name}: KEYS is damaged: a length of too many bytes (CON-7).")
+            require(0 < length <= min(65535, len(data) - at), f"{self.name}: KEYS is damaged: a key's length (KEY-1).")
             found.append(data[at:at + length])
             at += length
         require(len(found) == min(64, self.n - 64 * group), f"{self.name}: KEYS is damaged: group {group} (KEY-7).")
@@ -714,7 +752,11 @@ class Dataset(Samples):
         return sum(self.entry(i).stored_len for i in range(self.n))
 
     def entry(self, ordinal):
-        return self.index.entry(self.check(ordinal))
+        """ENT-2: a native segment's samples are behind its header."""
+        entry = self.index.entry(self.check(ordinal))
+        native = not self.segments or self.segments[entry.segment]["kind"] == "native"
+        require(entry.offset >= BLOCK or not native, f"The entry of sample {ordinal} is damaged: its offset (ENT-2).")
+        return entry
 
     def key(self, ordinal):
         return self.index.key(self.check(ordinal))
@@ -803,7 +845,7 @@ class Dataset(Samples):
             if segment["kind"] == "external":
                 self.check_links(os.path.join(self.path, segment["path"]))
         own_indexes = range(min(len(self.segments), self.segment_count))  # a lone segment has none but index
-        for check, argument in itertools.chain([(self.verify_index, self.index)],
+        for check, argument in itertools.chain([(self.verify_index, self.index), (self.verify_lists, self.index)],
                                                ((self.verify_segment, s) for s in own_indexes),
                                                ((self.verify_sample, ordinal) for ordinal in range(self.n))):
             try:
@@ -817,6 +859,14 @@ class Dataset(Samples):
         """Loading a section checks it."""
         for section in index.sections.values():
             section.data
+
+    def verify_lists(self, index):
+        """CHK-1, KEY-5: the numbers of the chunks add up, those of the buckets do not descend."""
+        self.extents()
+        if index.keyed:
+            slots = [index.section(BUCKETS).number(b) for b in range((1 << index.bucket_bits) + 1)]
+            require(slots == sorted(slots) and (slots[0], slots[-1]) == (0, index.n),
+                    f"{index.name}: BUCKETS is damaged: its slot numbers (KEY-5).")
 
     def verify_segment(self, s):
         """FPR-1: a segment's own index."""

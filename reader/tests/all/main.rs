@@ -6,6 +6,7 @@ mod adopted;
 mod columns;
 #[path = "../common/mod.rs"]
 mod common;
+mod corpus;
 mod second;
 
 mod collection;

@@ -1,0 +1,187 @@
+"""Cases that break a rule of the manifest, or that a later grainstore wrote."""
+
+from cases import Case, dataset_case, segment_case
+from layout import BLOCK, External, Sample, Shape, crc, dataset, manifest_text, native
+
+PLAIN = [Sample(b"hello"), Sample(b"x" * 10)]
+FOREIGN = b"0123456789abcdef"
+PARTS = [Sample(FOREIGN[2:6], gap=2), Sample(FOREIGN[8:16], gap=2)]
+
+
+def alone(path, rules, about, change=None, text=None, external=None, **expected):
+    """A manifest without its files: it is refused before they are needed."""
+    part = PLAIN if external is None else External(external, PARTS, FOREIGN)
+    files, _, _ = dataset(Shape(), part, manifest=change, text=text)
+    expected = {"found_by": "opener", "open": "damaged", "verify": "damaged", **expected}
+    Case("invalid/" + path, rules, about, {f"invalid/{path}/manifest.json": files["manifest.json"]}, **expected)
+
+
+def again(change):
+    """The text before the tail changed, and its crc32 computed again."""
+    def changed(data):
+        text = change(data[:-26])
+        return text + b',\n  "crc32": "%08x"\n}\n' % crc(text)
+    return changed
+
+
+def replaced(old, new):
+    return again(lambda text: text.replace(old, new, 1))
+
+
+def texts():
+    alone("man-1-crc.grain", "MAN-1", "a byte changed", text=lambda data: data.replace(b'"00000.seg"', b'"00001.seg"'))
+    alone("man-1-tail.grain", "MAN-1", "a space more in the tail", text=lambda data: data.replace(b'"crc32": ', b'"crc32":  '))
+    alone("man-1-upper-case.grain", "MAN-1", "digits in upper case", text=lambda data: data[:-12] + data[-12:].upper().replace(b"0", b"A"))
+    alone("man-1-cut.grain", "MAN-1", "the last byte is missing", text=lambda data: data[:-1])
+    alone("man-1-appended.grain", "MAN-1", "an end of line more", text=lambda data: data + b"\n")
+    either = ["damaged", "not_grainstore"]
+    alone("fil-2-empty-manifest.grain", "MAN-5", "no bytes", text=lambda data: b"", open=either, verify=either)
+    start = {"open": "not_grainstore", "verify": either}
+    alone("man-5-other-format.grain", "MAN-5", "another format", text=replaced(b'"grainstore"', b'"grainstock"'), **start)
+    alone("man-5-order.grain", "MAN-5", "version before format", text=replaced(
+        b'"format": "grainstore",\n  "version": 0', b'"version": 0,\n  "format": "grainstore"'), **start)
+    alone("man-5-no-version.grain", "MAN-5", "another member than version", text=replaced(b'"version": 0', b'"release": 0'), **start)
+    alone("man-5-late.grain", "MAN-5", "white space of 4096 bytes before the first member",
+          text=again(lambda text: b" " * 4096 + text), **start)
+    alone("con-8-mark.grain", "CON-8 MAN-5", "a byte order mark", text=again(lambda text: b"\xef\xbb\xbf" + text), open=either, verify=either)
+    for name, old, new in (("minus-zero", b'"incompatible_features": 0', b'"incompatible_features": -0'),
+                           ("fraction", b'"compatible_features": 0', b'"compatible_features": 0.0'),
+                           ("exponent", b'"segment_count": 1', b'"segment_count": 1e0'),
+                           ("leading-zero", b'"segment_count": 1', b'"segment_count": 01'),
+                           ("text-for-a-number", b'"segment_count": 1', b'"segment_count": "1"'),
+                           ("65-bits", b'"file_len": 32768', b'"file_len": 18446744073709551616'),
+                           ("twice", b'"kind": "native"', b'"kind": "native", "kind": "native"'),
+                           ("comment", b'"index":', b'/* */ "index":'), ("not-utf-8", b'"native"', b'"nativ\xff"')):
+        alone(f"con-8-{name}.grain", "CON-8 MAN-2", name.replace("-", " "), text=replaced(old, new))
+    alone("con-8-minus-zero-time.grain", "CON-8 EXT-3", "-0 where a sign may be", text=replaced(b": 1732233600000000000", b": -0"),
+          external="a.bin")
+
+
+def members():
+    for name in ("incompatible_features", "compatible_features", "index", "segments", "generations"):
+        alone(f"man-2-no-{name.replace('_', '-')}.grain", "MAN-2", f"no member {name}", lambda document: document.pop(name))
+
+    def first(**values):
+        return lambda document: document["segments"][0].update(values)
+
+    def generation(**values):
+        return lambda document: document["generations"][0].update(values)
+
+    for name, rules, change in (
+            ("man-2-features-range", "MAN-2", lambda document: document.update(compatible_features=2**32)),
+            ("man-2-fingerprint-upper", "MAN-2 CON-10", first(fingerprint="ABCDEF0123456789")),
+            ("man-2-fingerprint-short", "MAN-2 CON-10", first(fingerprint="123")),
+            ("man-2-kind", "MAN-2", first(kind="remote")), ("man-2-null", "MAN-2", first(path=None)),
+            ("man-3-no-segments", "MAN-3", lambda document: document.update(segments=[])),
+            ("man-3-slash", "MAN-3", first(path="a/00000.seg")), ("man-3-up", "MAN-3", first(path="..")),
+            ("man-3-dot", "MAN-3", first(path=".")), ("man-3-empty", "MAN-3", first(path="")),
+            ("man-3-absolute", "MAN-3", first(path="/00000.seg")), ("man-3-nul", "MAN-3", first(path="a\0b")),
+            ("man-3-long", "MAN-3", first(path="n" * 256)), ("man-3-index-up", "MAN-3", lambda document: document["index"].update(file="../x.idx")),
+            ("gen-1-none", "GEN-1", lambda document: document.update(generations=[])),
+            ("gen-1-twice", "GEN-1", lambda document: document["generations"].append(document["generations"][0])),
+            ("gen-1-zero", "GEN-1", generation(segment_count=0, sample_count=0, fingerprint="0" * 16)),
+            ("gen-1-beyond", "GEN-1", generation(segment_count=2)), ("gen-1-samples", "GEN-1", generation(sample_count=3)),
+            ("gen-1-fingerprint", "GEN-1 FPR-2", generation(fingerprint="0123456789abcdef"))):
+        alone(f"{name}.grain", rules, f"manifest: {name[6:].replace('-', ' ')}", change)
+    for name, path in (("empty", ""), ("two-slashes", "//a.bin"), ("empty-part", "a//b"), ("dot", "./a.bin"), ("up-later", "a/../b"),
+                       ("slash-at-end", "a/"), ("only-up", ".."), ("root", "/"), ("nul", "a\0b"), ("up-after-root", "/../a"),
+                       ("only-ups", "../.."), ("long", "a" * 4097)):
+        alone(f"ext-1-{name}.grain", "EXT-1", f"the path of an external segment: {name.replace('-', ' ')}", external=path)
+    for name in ("index_file", "data_fingerprint", "modified_ns"):
+        alone(f"ext-1-no-{name.replace('_', '-')}.grain", "MAN-2 EXT-1", f"an external segment without {name}",
+              lambda document: document["segments"][0].pop(name), external="a.bin")
+    alone("ext-3-range.grain", "EXT-3", "a time of more than 64 bits", first(modified_ns=2**63), external="a.bin")
+
+
+def datasets():
+    def broken(path, rules, about, *segments, **change):
+        dataset_case("invalid/" + path, rules, about, *segments, **{"verify": "damaged", **change})
+
+    def other(document):
+        document["index"]["fingerprint"] = "0123456789abcdef"
+
+    def beside(path, data=FOREIGN):
+        return {f"invalid/{path}/a.bin": data}
+
+    halves, both = (PLAIN[:1], PLAIN[1:]), {"found_by": "opener", "open": "damaged"}
+    later = {"found_by": "reader", "open": ["ok", "damaged"]}
+    broken("man-4-fingerprint.grain", "MAN-4 FPR-1", "an index of another fingerprint", PLAIN, manifest=other, **both)
+    broken("man-3-counts.grain", "MAN-3", "an index that counts the samples of the segments in another way", [PLAIN[0]], [PLAIN[1], PLAIN[1]],
+           manifest=recount, **both)
+    path = "fpr-1-segment.grain"
+    replaced = native(Shape(), [Sample(b"y" * 10)]).data
+    broken(path, "FPR-1 ENT-5", "another segment than the one that was indexed", *halves, fails=[{"read": 1}],
+           beside={f"invalid/{path}/00001.seg": replaced}, **later)
+    broken("man-3-file-len.grain", "MAN-3", "a segment of another length", *halves, fails=[{"read": 1}],
+           manifest=lambda document: document["segments"][1].update(file_len=BLOCK * 9), **later)
+    kinds = Shape(attributes=(("i", "int8"),))
+    rows = [Sample(b"a", attributes={"i": 1})], [Sample(b"b", attributes={"i": 2})]
+    broken("fil-2-disagree.grain", "FIL-2 FIL-3", "a merged index that has another value than the segment", *rows, shape=kinds,
+           merged={"index": lambda index: index.attributes[0].values.__setitem__(1, b"\3")}, found_by="verifier", open=["ok", "damaged"],
+           lookups="any")
+    broken("met-1-schemas.grain", "MET-1", "a segment of another schema", *halves, found_by="verifier", open="ok",
+           merged={}, segment={"index": lambda index: setattr(index, "metadata", index.metadata.replace(b"data", b"dato"))})
+    path = "ext-2-changed.grain"
+    broken(path, "EXT-2", "a data file that was changed before the first sample", External("a.bin", PARTS, FOREIGN),
+           beside=beside(path, b"!" + FOREIGN[1:]), fails=[{"read": 0}, {"read": 1}], **later)
+    path = "ext-2-longer.grain"
+    broken(path, "EXT-2", "a data file that grew", External("a.bin", PARTS, FOREIGN), beside=beside(path, FOREIGN + b"0"),
+           fails=[{"read": 0}, {"read": 1}], **later)
+    path = "seg-2-external.grain"
+    broken(path, "SEG-2", "samples behind the end of an external file", External("a.bin", PARTS, FOREIGN[:14]), beside=beside(path, FOREIGN[:14]),
+           **both)
+    path = "ent-4-external.grain"
+    broken(path, "ENT-4", "a sample before the one before it", External("a.bin", [Sample(FOREIGN[8:16], gap=8), Sample(FOREIGN[2:6], gap=-14)], FOREIGN,
+           index=lambda index: index.segments[0].__setitem__(1, 16)), beside=beside(path), found_by="verifier", open=["ok", "damaged"])
+
+
+def recount(document):
+    """Counts 2 and 1 instead of 1 and 2, with fingerprints of the dataset that agree."""
+    from layout import chain, hex64
+    first, second = document["segments"]
+    first["sample_count"], second["sample_count"] = 2, 1
+    links = [(int(one["fingerprint"], 16), one["sample_count"]) for one in (first, second)]
+    document["generations"][0]["fingerprint"] = hex64(chain(links))
+
+
+def newer():
+    def one(path, rules, about, *, make=segment_case, samples=PLAIN, **change):
+        make("newer/" + path, rules, about, samples, **{"open": "newer", "verify": "newer", **change})
+
+    def raised(**values):
+        return {stage: lambda found: found.update(values) for stage in ("header", "footer")}
+
+    one("ver-1-version-1.seg", "VER-1 HDR-1 FTR-1", "version 1, and a checksum that this version cannot check", **raised(version=1, crc=0))
+    one("ver-1-version-largest.seg", "VER-1", "the largest version", **raised(version=2**32 - 1))
+    one("ver-1-header-only.seg", "VER-1 FTR-3", "version 1 in the header alone", header=lambda found: found.update(version=1))
+    one("ver-2-bit-0.seg", "VER-2", "incompatible bit 0", **raised(incompatible=1))
+    one("ver-2-bit-31.seg", "VER-1", "incompatible bit 31", **raised(incompatible=2**31))
+    for kind in (18, 32767):
+        one(f"dir-2-kind-{kind}.seg", "DIR-2", f"a section of kind {kind}",
+            sections=lambda found: found.append([kind, 3, 5, b"later"]))
+
+    def text(path, rules, about, data):
+        Case("newer/" + path, rules, about, {f"newer/{path}/manifest.json": data}, open="newer", verify="newer")
+
+    start = b'{"format":"grainstore","version":'
+    text("man-5-least.grain", "MAN-5", "nothing but a format and version 1", start + b"1}")
+    text("man-5-not-json.grain", "MAN-5", "what follows the version is not JSON", start + b"2,\xff\0 binary from here")
+    text("man-5-largest.grain", "MAN-5", "a version of 64 bits", start + b"18446744073709551615,")
+    text("man-5-spaces.grain", "MAN-5", "white space between all tokens",
+         b'\n\t{\r\n "format" \n : \t "grainstore" , \r "version" \n\n:\t1 ,"more":[]}' + b" " * 5000)
+    text("man-5-crc.grain", "MAN-5 MAN-1", "version 1 and a crc32 that does not match",
+         manifest_text({"format": "grainstore", "version": 1, "shards": []})[:-12] + b'00000000"\n}\n')
+    files, _, _ = dataset(Shape(), PLAIN, manifest=lambda document: document.update(incompatible_features=4))
+    text("man-2-incompatible.grain", "MAN-2 VER-1", "an incompatible bit", files["manifest.json"])
+    newer_index = {stage: lambda found: found.update(version=1) for stage in ("header", "footer")}
+    dataset_case("newer/ver-1-index.grain", "VER-1", "a merged index of version 1", PLAIN[:1], PLAIN[1:], merged=newer_index,
+                 open="newer", verify="newer")
+    path = "newer/ver-1-segment.grain"
+    later = native(Shape(), PLAIN[1:], **newer_index).data
+    dataset_case(path, "VER-1", "a segment of version 1 beside an index of version 0", PLAIN[:1], PLAIN[1:], open=["ok", "newer"],
+                 verify="newer", beside={f"{path}/00001.seg": later})
+
+
+def make():
+    for part in (texts, members, datasets, newer):
+        part()
