@@ -611,6 +611,7 @@ def check_path(path, what, external=False):
     """MAN-3: a plain name. EXT-1: the path of an external segment may have parts, and begin with `..` or `/`."""
     parts = (re.sub(r"\A(/|(\.\./)+)", "", path) if external else path).split("/")
     legal = all(part not in ("", ".", "..") and not re.search("[\0\ud800-\udfff]", part) for part in parts)
+    legal = legal and len(path.encode("utf-8", "replace")) <= (4096 if external else 255)
     require(legal and (external or len(parts) == 1), f"{what}: {path!a} is not a path that it may name (MAN-3, EXT-1).")
 
 

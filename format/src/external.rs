@@ -6,6 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::FormatError;
 use crate::error::ensure;
 
+/// The longest path of an external segment, in bytes. spec.md: EXT-1.
+const MAX_PATH_LEN: usize = 4096;
+
 /// Whether a path stays inside the parent directory of the dataset. Links are not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathReach {
@@ -21,6 +24,9 @@ pub enum PathReach {
 /// # Errors
 /// If it is not a path that a manifest may contain.
 pub fn external_path_reach(path: &str) -> Result<PathReach, FormatError> {
+    ensure(path.len() <= MAX_PATH_LEN, "manifest", || {
+        format!("an external path has {} bytes, expected {MAX_PATH_LEN} or fewer", path.len())
+    })?;
     let (reach, rest) = match path.strip_prefix('/') {
         Some(rest) => (PathReach::Outside, rest),
         None => after_climbing(path),
@@ -80,6 +86,8 @@ mod tests {
         for path in ["./a", "a/.", "/./a", "../../a/..", "../a/../b", "a\0b", "/a\0b"] {
             assert!(external_path_reach(path).is_err(), "{path}");
         }
+        assert!(external_path_reach(&"abcd".repeat(1024)).is_ok());
+        assert!(external_path_reach(&"a".repeat(4097)).unwrap_err().to_string().contains("4097 bytes"));
         assert!(external_path_reach("\u{1b}/..").unwrap_err().to_string().contains("external path \"\\"));
     }
 

@@ -275,9 +275,9 @@ fn check_crc(bytes: &[u8]) -> Result<(), FormatError> {
     })
 }
 
-/// Refuses a name that leads out of the dataset's directory. spec.md: MAN-3.
+/// Refuses a name that leads out of the dataset's directory, or that no file can have. spec.md: MAN-3.
 fn check_plain_name(name: &str) -> Result<(), FormatError> {
-    let plain = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']);
+    let plain = (1..=255).contains(&name.len()) && name != "." && name != ".." && !name.contains(['/', '\0']);
     ensure(plain, WHAT, || format!("\"{}\" is not a plain file name", crate::escape_bytes(name.as_bytes())))
 }
 
