@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use grainstore_format::{Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Schema};
+use grainstore_format::{Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Schema, UserMetadata};
 use grainstore_reader::{Expression, SelectError};
 use grainstore_store::Dataset;
 use grainstore_writer::{DatasetWriter, Sample, WriterOptions};
@@ -53,7 +53,7 @@ fn dataset() -> Dataset {
     ];
     let fields = vec![Field { name: "data".into(), kind: FieldType::Bytes }];
     let schema = Schema::new(attributes.map(attribute).to_vec(), fields).unwrap();
-    let user = serde_json::json!({"class_names": ["cat", "dog"]}).as_object().unwrap().clone();
+    let user = UserMetadata::default().with_member("class_names", &serde_json::json!(["cat", "dog"])).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("columns.grain");
     let mut writer = DatasetWriter::create(&path, WriterOptions::with_metadata(Metadata { schema, user })).unwrap();

@@ -1,9 +1,6 @@
 //! Seeds of the corpora: small inputs that a parser accepts, so that the fuzzer need not find them.
 
-use grainstore_format::{
-    Alignment, ChunkSize, EntryFields, FileKind, Footer, Geometry, Header, LONG_STORED_LEN, LongTable, SegmentRecord,
-    push_key,
-};
+use grainstore_format::{EntryFields, FileKind, Footer, Header, LONG_STORED_LEN, LongTable, SegmentRecord, push_key};
 
 use crate::{open, order};
 
@@ -42,14 +39,8 @@ pub fn seeds() -> Vec<Seed> {
 }
 
 fn headers() -> Named {
-    let header = |kind, chunk_size, alignment| {
-        let geometry = Geometry { chunk_size: ChunkSize::new(chunk_size).unwrap(), alignment, hash_seed: 7 };
-        Header { kind, geometry }.encode()[..48].to_vec()
-    };
-    vec![
-        ("segment".into(), header(FileKind::Segment, 1 << 18, Alignment::PACKED)),
-        ("index".into(), header(FileKind::Index, 4096, Alignment::NoEdges)),
-    ]
+    let header = |kind| Header { kind }.encode()[..48].to_vec();
+    vec![("segment".into(), header(FileKind::Segment)), ("index".into(), header(FileKind::Index))]
 }
 
 fn footers() -> Named {

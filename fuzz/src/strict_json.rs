@@ -1,75 +1,61 @@
-//! Whether a JSON document has a member twice: what CON-8 forbids, found by a parser of its own.
+//! Whether a JSON document has a named member twice: what CON-8 and MAN-2 forbid, found by a parser of its own.
 
 use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Whether no object has a member twice; inside a member of the name `free`, anything goes.
-pub(crate) fn members_are_unique(bytes: &[u8], free: Option<&str>) -> bool {
+/// What is named in a document, and where.
+pub(crate) enum Shape {
+    /// Anything; nothing in it is named.
+    Any,
+    /// An object with these members, and others that are ignored.
+    Object(&'static [(&'static str, Shape)]),
+    /// A list of values of this shape.
+    List(&'static Shape),
+}
+
+/// Whether the document has this shape, and no named member twice.
+pub(crate) fn named_members_are_unique(bytes: &[u8], shape: &'static Shape) -> bool {
     let mut parser = serde_json::Deserializer::from_slice(bytes);
-    Unique { free }.deserialize(&mut parser).is_ok()
+    Unique(shape).deserialize(&mut parser).is_ok()
 }
 
-#[derive(Clone, Copy)]
-struct Unique<'a> {
-    free: Option<&'a str>,
-}
+struct Unique(&'static Shape);
 
-impl<'de> DeserializeSeed<'de> for Unique<'_> {
+impl<'de> DeserializeSeed<'de> for Unique {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, parser: D) -> Result<(), D::Error> {
-        parser.deserialize_any(self)
+        match self.0 {
+            Shape::Any => parser.deserialize_ignored_any(IgnoredAny).map(|_| ()),
+            Shape::Object(_) => parser.deserialize_map(self),
+            Shape::List(_) => parser.deserialize_seq(self),
+        }
     }
 }
 
-impl<'de> Visitor<'de> for Unique<'_> {
+impl<'de> Visitor<'de> for Unique {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        Ok(())
+        f.write_str("an object or a list")
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        while items.next_element_seed(self)?.is_some() {}
+        let Shape::List(shape) = self.0 else { return Err(A::Error::custom("a list")) };
+        while items.next_element_seed(Unique(shape))?.is_some() {}
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        let Shape::Object(named) = self.0 else { return Err(A::Error::custom("an object")) };
         let mut seen = HashSet::new();
         while let Some(name) = members.next_key::<String>()? {
-            if self.free == Some(&name) {
-                members.next_value::<IgnoredAny>()?;
-            } else {
-                members.next_value_seed(self)?;
-            }
-            if !seen.insert(name) {
-                return Err(A::Error::custom("a member stands twice"));
+            let shape = named.iter().find(|(known, _)| *known == name);
+            members.next_value_seed(Unique(shape.map_or(&Shape::Any, |(_, shape)| shape)))?;
+            if shape.is_some() && !seen.insert(name) {
+                return Err(A::Error::custom("a member twice"));
             }
         }
         Ok(())
@@ -78,15 +64,17 @@ impl<'de> Visitor<'de> for Unique<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::members_are_unique;
+    use super::{Shape, named_members_are_unique};
 
-    /// CON-8
+    const SHAPE: Shape = Shape::Object(&[("a", Shape::List(&Shape::Object(&[("b", Shape::Any)]))), ("c", Shape::Any)]);
+
+    /// CON-8, MAN-2
     #[test]
-    fn a_member_that_stands_twice_is_found_at_any_depth() {
-        assert!(members_are_unique(br#"{"a":{"b":1},"b":[1,{"b":null}]}"#, None));
-        assert!(!members_are_unique(br#"{"a":1,"a":1}"#, None));
-        assert!(!members_are_unique(br#"{"a":[{"b":1,"b":1}]}"#, None));
-        assert!(members_are_unique(br#"{"user":{"b":1,"b":1}}"#, Some("user")));
-        assert!(!members_are_unique(br#"{"user":1,"user":1}"#, Some("user")));
+    fn a_named_member_that_appears_twice_is_found_where_it_is_named() {
+        let unique = |text: &str| named_members_are_unique(text.as_bytes(), &SHAPE);
+        assert!(unique(r#"{"a":[{"b":1},{"b":1,"x":{},"x":1}],"c":{"b":1,"b":1},"y":1,"y":2}"#));
+        assert!(!unique(r#"{"c":1,"c":1}"#));
+        assert!(!unique(r#"{"a":[{"b":1,"b":1}]}"#));
+        assert!(!unique(r#"{"a":{}}"#));
     }
 }

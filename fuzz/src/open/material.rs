@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use grainstore_format::{
     Alignment, Attribute, AttributeType, AttributeValue, ChunkSize, Directory, Field, FieldType, FileKind, Fingerprint,
     Footer, Geometry, Header, IndexRef, Manifest, Metadata, Schema, SectionRecord, SegmentKind, SegmentRef,
-    data_fingerprint, round_up, to_usize,
+    UserMetadata, data_fingerprint, round_up, to_usize,
 };
 use grainstore_writer::{Compression, DatasetWriter, Sample, WriterOptions};
 
@@ -43,7 +43,7 @@ fn rich(segment_size: u64) -> WriterOptions {
     let kinds = [AttributeType::Bool, AttributeType::Int64, AttributeType::Float32];
     let attributes = ["seen", "label", "weight"].iter().zip(kinds).map(|(name, kind)| attribute(name, kind));
     let schema = Schema::new(attributes.collect(), vec![field("image"), field("caption")]).unwrap();
-    let user = serde_json::json!({"class_names": ["a", "b"]}).as_object().unwrap().clone();
+    let user = UserMetadata::default().with_member("class_names", &serde_json::json!(["a", "b"])).unwrap();
     WriterOptions {
         geometry: geometry(Alignment::PACKED),
         segment_size,
