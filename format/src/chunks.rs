@@ -50,8 +50,6 @@ impl ChunkList {
                 )
             })?;
         }
-        let largest = (0..chunk_count).map(|chunk| list.count(to_usize(chunk))).max().unwrap_or(0);
-        ensure(width == width_of_count(largest), WHAT, || format!("width {width} for counts of at most {largest}"))?;
         let bits = Bitmap::decode(&list.edges, chunk_count)?;
         ensure(bits.count_ones() == directory.counts().edge_count, "edge list", || {
             format!("{} bits are set, the directory has {}", bits.count_ones(), directory.counts().edge_count)

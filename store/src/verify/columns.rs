@@ -73,38 +73,26 @@ fn check_values(
 /// spec.md: FLD-1 to FLD-4.
 fn check_fields(report: &FileReport<'_>, index: &Index) {
     let fields = index.metadata.schema.fields();
-    let largest = fields.par_iter().enumerate().map(|(number, field)| {
+    fields.par_iter().enumerate().for_each(|(number, field)| {
         let what = format!("field \"{}\"", escape_bytes(field.name.as_bytes()));
         check_bitmap(report, index, SectionKind::FieldValidity, item_of(number), &what);
-        let parts = parallel_parts(0..index.sample_count(), PART_LEN);
-        parts
-            .map(|ordinals| {
-                if report.is_stopped() {
-                    return None;
-                }
-                report.readable(check_field(report, index, (number, &field.kind, &what), ordinals))
-            })
-            .reduce(|| Some(0), |a, b| Some(a?.max(b?)))
+        parallel_parts(0..index.sample_count(), PART_LEN).for_each(|ordinals| {
+            if !report.is_stopped() {
+                let _ = report.readable(check_field(report, index, (number, &field.kind, &what), ordinals));
+            }
+        });
     });
-    let largest = largest.reduce(|| Some(0), |a, b| Some(a?.max(b?)));
-    let width = index.record(SectionKind::FieldOffset, 0).map(|record| record.width);
-    if width == Some(8) && largest.is_some_and(|largest| u32::try_from(largest).is_ok()) {
-        report.damage("the sections of fields have width 8, but all offsets and lengths fit 4 bytes");
-    }
 }
 
-/// The largest offset or length of the part.
 fn check_field(
     report: &FileReport<'_>,
     index: &Index,
     (number, kind, what): (usize, &FieldType, &str),
     ordinals: Range<u64>,
-) -> Result<u64, StoreError> {
+) -> Result<(), StoreError> {
     let fields = field_ranges(index, number, ordinals.clone())?;
-    let mut largest = 0;
     for (ordinal, field) in ordinals.zip(fields) {
         let FieldRange { valid, offset, len, payload_len } = field;
-        largest = largest.max(offset).max(len);
         if !valid && (offset, len) != (0, 0) {
             report.sample(ordinal, None, None, format!("{what} is absent, but has {len} bytes at {offset}"));
         }
@@ -119,7 +107,7 @@ fn check_field(
             report.sample(ordinal, None, None, format!("{what} is {len} bytes, its type is {}", kind.name()));
         }
     }
-    Ok(largest)
+    Ok(())
 }
 
 /// The range of a field in a sample's payload, with or without sections.

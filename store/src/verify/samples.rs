@@ -118,6 +118,14 @@ impl SegmentData<'_> {
     fn check_sample(&self, ahead: &mut ReadAhead<'_>, ordinal: u64, location: &Location, raw: &mut Vec<u8>) {
         self.report.checked(location.stored_len);
         let range = location.offset..location.offset + location.stored_len;
+        if let Encoding::Lz4 { raw_len } = location.encoding
+            && location.stored_len > lz4_len_max(raw_len)
+            && raw_len_fits(location.stored_len, raw_len)
+        {
+            let stored_len = location.stored_len;
+            let what = format!("it is LZ4, but its {stored_len} stored bytes save less than a sixteenth of {raw_len}");
+            self.wrong(ordinal, location, what);
+        }
         let result = match location.encoding {
             // An impossible raw length is reported by the check of the entries.
             Encoding::Lz4 { raw_len } if !raw_len_fits(location.stored_len, raw_len) => return,
@@ -188,6 +196,11 @@ fn check_lz4(ahead: &mut ReadAhead<'_>, location: &Location, raw: &mut Vec<u8>) 
     reserve(raw, location.raw_len()).map_err(out_of_memory)?;
     let stored = ahead.read(location.offset..location.offset + location.stored_len)?;
     Ok(check_and_decode(location, stored, raw).map_err(|error| error.to_string()))
+}
+
+/// The most stored bytes of a sample for which LZ4 is used. spec.md: SMP-1.
+fn lz4_len_max(raw_len: u64) -> u64 {
+    raw_len.saturating_sub(raw_len.div_ceil(16))
 }
 
 /// The longest LZ4 block of `raw_len` bytes: literals, and the bytes that count them.

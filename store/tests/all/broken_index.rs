@@ -201,7 +201,7 @@ fn a_sample_whose_crc_fails_is_refused_by_name() {
     refused("CRC-32 of stored bytes", |index| index.change_entry(7, |entry| entry.crc ^= 1));
 }
 
-/// CHK-1, CHK-2, CHK-3
+/// CHK-1, CHK-3
 #[test]
 fn refuses_chunks_that_do_not_own_their_samples() {
     refused_and_reported("chunk", "which owns", |index| {
@@ -211,10 +211,6 @@ fn refuses_chunks_that_do_not_own_their_samples() {
         bytes[at + 1] += 1;
     });
     refused("do not own its 20 samples", |index| index.section(Kind::Chunks, 0)[1] += 1);
-    refused("for counts of at most", |index| {
-        let wide = index.section(Kind::Chunks, 0).iter().flat_map(|&count| [count, 0]).collect();
-        index.put(Kind::Chunks, 0, 2, wide);
-    });
     refused("bits are set, the directory has", |index| index.edge_count += 1);
     refused("the edge list disagrees", |index| {
         // One bit moves to another chunk that owns samples.
@@ -296,14 +292,41 @@ fn refuses_fields_outside_their_payload() {
     reported("is present, but all samples have a value", |index| {
         index.section(Kind::FieldValidity, 1).copy_from_slice(&[0xFF, 0xFF, 0x0F]);
     });
-    reported("width 8, but all offsets and lengths fit 4", |index| {
-        for kind in [Kind::FieldOffset, Kind::FieldLen] {
-            for item in 0..2 {
-                let wide = index.section(kind, item).chunks(4).flat_map(|four| [four, &[0; 4]].concat()).collect();
-                index.put(kind, item, 8, wide);
+}
+
+/// CHK-2, FLD-2: a writer takes the smallest width; readers and verification take any.
+#[test]
+fn takes_chunks_and_fields_that_are_wider_than_their_numbers_need() {
+    let whole = use_all(&DatasetModel::rich(&[20]).write().path).unwrap();
+    for width in [2, 4, 8] {
+        let built = broken(|index| {
+            let widen = |bytes: &[u8], from: usize, to: usize| -> Vec<u8> {
+                bytes.chunks(from).flat_map(|number| [number, &[0; 8][..to - from]].concat()).collect()
+            };
+            let chunks = widen(index.section(Kind::Chunks, 0), 1, width);
+            index.put(Kind::Chunks, 0, width as u32, chunks);
+            for kind in [Kind::FieldOffset, Kind::FieldLen].into_iter().filter(|_| width == 8) {
+                for item in 0..2 {
+                    let wide = widen(index.section(kind, item), 4, 8);
+                    index.put(kind, item, 8, wide);
+                }
             }
-        }
-    });
+        });
+        assert_eq!(use_all(&built.path).unwrap(), whole, "width {width}");
+        assert_eq!(verify(&built.path).unwrap().1, vec![], "width {width}");
+    }
+}
+
+/// SMP-1: readers take it.
+#[test]
+fn reports_an_lz4_sample_that_saves_less_than_a_sixteenth() {
+    let mut model = DatasetModel::plain(&[b"incompressible".to_vec(), vec![7; 100]]);
+    model.segments[0].0.iter_mut().for_each(|sample| sample.lz4 = true);
+    let built = model.write();
+    assert_eq!(use_all(&built.path).unwrap().len(), 2);
+    let (_, damage) = verify(&built.path).unwrap();
+    assert_eq!(damage.len(), 1, "{damage:?}");
+    assert_reported(&built.path, "save less than a sixteenth of 14");
 }
 
 /// FLD-4

@@ -12,7 +12,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use grainstore_format::{Fingerprint, SegmentKind};
+use grainstore_format::{Field, FieldType, Fingerprint, Metadata, Schema, SegmentKind, UserMetadata};
 use grainstore_store::{Dataset, VerifyOptions, verify};
 use grainstore_writer::{
     ExternalFile, ExternalSample, ExternalSegment, ExternalWriter, FinishedExternal, Sample, Summary, WriteError,
@@ -263,4 +263,44 @@ fn stopped_or_failed_at_any_operation_the_name_is_absent_or_whole() {
             assert!(check_image(&disk, Image::Durable, data.path(), &place));
         }
     }
+}
+
+/// FLD-2, LNG-1: a sparse file, as an archive with a member that is a hole.
+#[test]
+fn fields_that_end_past_4_gib_are_verified_though_every_offset_and_length_is_below() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, len) = (3_u64 << 30, (4 << 30) + 5);
+    let data = std::fs::File::create(folder.path().join("x.tar")).unwrap();
+    data.set_len(len).unwrap();
+    let field = |name: &str| Field { name: name.into(), kind: FieldType::Bytes };
+    let schema = Schema::new(vec![], vec![field("a"), field("b")]).unwrap();
+    let options = WriterOptions::with_metadata(Metadata { schema, user: UserMetadata::default() });
+    let path = folder.path().join("d.grain");
+    let writer = ExternalWriter::create(&path, options).unwrap();
+    let mut segment = writer.segment(0).unwrap();
+    let fields = vec![Some(0..first), Some(first..len)];
+    segment.push(&ExternalSample { fields, crc: crc_of_zeros(len), ..sample(0, len, "a") }).unwrap();
+    let zeros = |bytes: &mut [u8], _| -> std::io::Result<()> {
+        bytes.fill(0);
+        Ok(())
+    };
+    let data_fingerprint = grainstore_format::data_fingerprint_of(len, zeros).unwrap();
+    let finished = segment.finish(ExternalFile { data_fingerprint, ..file(len) }).unwrap();
+    writer.finish(vec![finished]).unwrap();
+    let damage = std::sync::Mutex::new(Vec::new());
+    verify(&path, &VerifyOptions::default(), &|one| damage.lock().unwrap().push(one.to_string()), &|_| ()).unwrap();
+    assert_eq!(damage.into_inner().unwrap(), [""; 0]);
+    let dataset = Dataset::open(&path).unwrap();
+    assert_eq!(dataset.fields(0, len).unwrap(), [Some(0..first), Some(first..len)]);
+}
+
+fn crc_of_zeros(len: u64) -> u32 {
+    let hasher_of = |len: usize| {
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&vec![0; len]);
+        hasher
+    };
+    let (block, mut all) = (hasher_of(1 << 20), hasher_of((len % (1 << 20)) as usize));
+    (0..len >> 20).for_each(|_| all.combine(&block));
+    all.finalize()
 }
