@@ -24,6 +24,7 @@ mod plan;
 mod printer;
 mod random;
 mod sizes;
+mod time;
 
 use std::borrow::Cow;
 use std::ffi::OsString;

@@ -49,29 +49,33 @@ pub(crate) fn check(schema: &Schema, sample: &Indexed) -> Result<(), ExportError
     for (attribute, value) in schema.attributes().iter().zip(&sample.attributes) {
         if let Some(value) = value {
             let name = escape_bytes(attribute.name.as_bytes());
-            feature_of(*value).map_err(|why| sample.refused(format!("its \"{name}\" is {why}")))?;
+            feature_of(value).map_err(|why| sample.refused(format!("its \"{name}\" is {why}")))?;
         }
     }
     Ok(())
 }
 
-fn feature_of(value: AttributeValue) -> Result<FeatureValue<'static>, String> {
+fn feature_of(value: &AttributeValue) -> Result<FeatureValue<'_>, String> {
     Ok(match value {
-        AttributeValue::Bool(value) => FeatureValue::Int(value.into()),
-        AttributeValue::Int(value) => FeatureValue::Int(value),
+        AttributeValue::Bool(value) => FeatureValue::Int((*value).into()),
+        AttributeValue::Int(value) | AttributeValue::Timestamp(value) => FeatureValue::Int(*value),
         AttributeValue::Uint(value) => {
-            let fits = i64::try_from(value).map_err(|_| format!("{value}, a feature holds {} at most", i64::MAX));
+            let fits = i64::try_from(*value).map_err(|_| format!("{value}, a feature holds {} at most", i64::MAX));
             FeatureValue::Int(fits?)
         }
-        AttributeValue::Float32(value) => FeatureValue::Float(value),
+        AttributeValue::Float16(value) => FeatureValue::Float(value.to_f32()),
+        AttributeValue::Bfloat16(value) => FeatureValue::Float(value.to_f32()),
+        AttributeValue::Float32(value) => FeatureValue::Float(*value),
         AttributeValue::Float64(value) => {
             #[expect(clippy::cast_possible_truncation, reason = "the next line checks that it is exact")]
-            let short = value as f32;
+            let short = *value as f32;
             if f64::from(short).to_bits() != value.to_bits() && !value.is_nan() {
                 return Err(format!("{value:?}, a feature holds 32-bit floats, and none is exactly this"));
             }
             FeatureValue::Float(short)
         }
+        AttributeValue::Category(text) => FeatureValue::Bytes(text.as_bytes()),
+        AttributeValue::Opaque(bytes) => FeatureValue::Bytes(bytes),
     })
 }
 
@@ -87,7 +91,7 @@ impl<'a> Example<'a> {
         let mut features: Vec<_> = key.into_iter().collect();
         for (attribute, value) in schema.attributes().iter().zip(&facts.attributes) {
             if let Some(value) = value {
-                let feature = feature_of(*value).map_err(|_| io_bug("no feature holds a value that was checked"))?;
+                let feature = feature_of(value).map_err(|_| io_bug("no feature holds a value that was checked"))?;
                 features.push((attribute.name.as_str(), feature));
             }
         }

@@ -143,7 +143,7 @@ impl Folder {
         let mut members = vec![(PATH, path.into())];
         for (attribute, value) in schema.attributes().iter().zip(&sample.attributes) {
             let value = match value {
-                Some(value) => json::accepted(*value)?,
+                Some(value) => json::accepted(value)?,
                 None => Value::Null,
             };
             members.push((attribute.name.as_str(), value));

@@ -91,7 +91,7 @@ impl Tar {
             if let Some(value) = value
                 && Some(position) != self.label
             {
-                members.push((name.as_str(), json::accepted(*value)?));
+                members.push((name.as_str(), json::accepted(value)?));
             }
         }
         Ok((!members.is_empty()).then(|| json::object(members.into_iter())))
@@ -126,7 +126,7 @@ impl TarWriter<'_> {
             sample.payload.copy(range, &mut self.out)?;
             pad(&mut self.out, len)?;
         }
-        let label = self.tar.label.and_then(|position| facts.attributes.get(position).copied().flatten());
+        let label = self.tar.label.and_then(|position| facts.attributes.get(position)?.as_ref());
         if let Some(label) = label {
             let text = json::accepted(label)?.to_string();
             self.write_text(&self.tar.naming.extra(&stem, ".cls"), &text)?;

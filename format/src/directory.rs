@@ -6,8 +6,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::error::ensure;
 use crate::section::{FIRST_ANCILLARY_KIND, MAX_SECTIONS, next_offset};
 use crate::{
-    Alignment, ChunkSize, Entry, Footer, FormatError, Geometry, KeyGeometry, KeyGroups, LongTable, MAX_KEY_LEN,
-    MAX_SAMPLES, MAX_SEGMENTS, Metadata, SLOT_LEN, SectionKind, SectionRecord, SegmentRecord,
+    Alignment, Categories, ChunkSize, Entry, Footer, FormatError, Geometry, KeyGeometry, KeyGroups, LongTable,
+    MAX_KEY_LEN, MAX_SAMPLES, MAX_SEGMENTS, Metadata, SLOT_LEN, SectionKind, SectionRecord, SegmentRecord,
 };
 
 const MAGIC: [u8; 8] = *b"GRAINDIR";
@@ -293,7 +293,7 @@ fn check_len(section: &SectionRecord, counts: &DirectoryCounts) -> Result<(), Fo
         Kind::Segments => (&[16], Some(u64::from(counts.segment_count))),
         Kind::Entries => (&[16], Some(n)),
         Kind::Chunks => (&[1, 2, 4, 8], None),
-        Kind::Edges | Kind::Keys | Kind::Metadata => (&[0], None),
+        Kind::Edges | Kind::Keys | Kind::Metadata | Kind::Categories => (&[0], None),
         Kind::Long => (&[16], None),
         Kind::RawLen => (&[4], Some(n)),
         Kind::KeyGroups => (&[8], Some(KeyGroups::count(n))),
@@ -301,7 +301,7 @@ fn check_len(section: &SectionRecord, counts: &DirectoryCounts) -> Result<(), Fo
             (if KeyGeometry::bucket_width(n) == 4 { &[4] } else { &[8] }, Some(KeyGeometry::new(n).bucket_count() + 1))
         }
         Kind::Slots => (&[7], Some(n)),
-        Kind::Attribute => (&[1, 2, 4, 8], Some(n)),
+        Kind::Attribute => (&[1, 2, 4, 8, 16], Some(n)),
         Kind::FieldOffset | Kind::FieldLen => (&[4, 8], Some(n)),
         Kind::Validity | Kind::FieldValidity => (&[0], None),
     };
@@ -314,6 +314,7 @@ fn check_len(section: &SectionRecord, counts: &DirectoryCounts) -> Result<(), Fo
         Kind::Long => n * 16,
         Kind::Keys => n * (MAX_KEY_LEN as u64 + 3),
         Kind::Metadata => Metadata::MAX_LEN,
+        Kind::Categories => Categories::MAX_LEN,
         _ => u64::MAX,
     };
     let sane = is_sane(section.offset, section.len) && section.len <= most;

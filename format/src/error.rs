@@ -41,6 +41,14 @@ pub enum FormatError {
         /// The lowest unknown bit.
         bit: u32,
     },
+    /// A type of an attribute or field that this library can read as bytes, but not write.
+    #[error("needs a newer grainstore: \"{name}\" has the type \"{kind}\", which is unknown to this version")]
+    UnknownType {
+        /// The attribute or field, escaped.
+        name: String,
+        /// Its type, escaped.
+        kind: String,
+    },
     /// The length is wrong: bytes are missing or extra at the end.
     #[error("{what} is cut short or appended to: {found} bytes, expected {expected}")]
     Length {
@@ -94,7 +102,10 @@ impl FormatError {
     }
 
     fn is_newer(&self) -> bool {
-        matches!(self, Self::TooNew { .. } | Self::UnknownFeature { .. } | Self::UnknownSection { .. })
+        matches!(
+            self,
+            Self::TooNew { .. } | Self::UnknownFeature { .. } | Self::UnknownSection { .. } | Self::UnknownType { .. }
+        )
     }
 
     pub(crate) fn damaged(what: &'static str, detail: impl Into<String>) -> Self {

@@ -4,6 +4,7 @@
 
 use crate::FormatError;
 use crate::error::ensure;
+use crate::varint::{push_varint, split_varint};
 
 const WHAT: &str = "list of keys";
 
@@ -112,19 +113,9 @@ pub fn push_key(bytes: &mut Vec<u8>, key: &[u8]) -> Result<(), FormatError> {
         let limit = MAX_KEY_LEN as u64;
         return Err(FormatError::Limit { what: "key length", found: key.len() as u64, limit });
     }
-    let mut rest = key.len() as u64;
-    while rest >= 0x80 {
-        bytes.push(low_7_bits(rest) | 0x80);
-        rest >>= 7;
-    }
-    bytes.push(low_7_bits(rest));
+    push_varint(bytes, key.len());
     bytes.extend_from_slice(key);
     Ok(())
-}
-
-fn low_7_bits(value: u64) -> u8 {
-    let [low, ..] = value.to_le_bytes();
-    low & 0x7F
 }
 
 /// Splits the first key off a list. Returns the key, and the bytes after it.
@@ -132,22 +123,7 @@ fn low_7_bits(value: u64) -> u8 {
 /// # Errors
 /// If the length is not in its shortest form or out of range, or the list ends inside the key.
 pub fn split_key(bytes: &[u8]) -> Result<(&[u8], &[u8]), FormatError> {
-    let mut len = 0_usize;
-    let mut shift = 0_u32;
-    let mut rest = bytes;
-    loop {
-        let Some((&byte, after)) = rest.split_first() else {
-            return Err(FormatError::damaged(WHAT, "it ends in the middle of a length"));
-        };
-        rest = after;
-        len |= usize::from(byte & 0x7F) << shift;
-        if byte < 0x80 {
-            ensure(byte != 0 || shift == 0, WHAT, || "a length is not in its shortest form".into())?;
-            break;
-        }
-        shift += 7;
-        ensure(shift <= 14, WHAT, || "a length has more than three bytes".into())?;
-    }
+    let (len, rest) = split_varint(bytes).map_err(|what| FormatError::damaged(WHAT, what))?;
     ensure((1..=MAX_KEY_LEN).contains(&len), WHAT, || format!("a key has {len} bytes"))?;
     rest.split_at_checked(len)
         .ok_or_else(|| FormatError::damaged(WHAT, format!("it ends {} bytes into a key of {len}", rest.len())))

@@ -17,7 +17,9 @@
 #[cfg(not(all(target_pointer_width = "64", target_endian = "little")))]
 compile_error!("grainstore runs on 64-bit little-endian hosts only (x86-64, aarch64)");
 
+mod attribute;
 mod bitmap;
+mod categories;
 mod checksums;
 mod choice;
 mod chunks;
@@ -25,6 +27,7 @@ mod directory;
 mod entry;
 mod error;
 mod external;
+mod field_type;
 mod fingerprint;
 mod footer;
 mod geometry;
@@ -36,6 +39,7 @@ mod manifest;
 mod manifest_start;
 pub mod memory;
 mod metadata;
+mod narrow_float;
 mod remedy;
 mod schema;
 mod section;
@@ -43,8 +47,11 @@ mod segments;
 mod splitmix;
 mod text;
 mod user_metadata;
+mod varint;
 
+pub use attribute::{AttributeType, AttributeValue};
 pub use bitmap::{Bitmap, BitmapBuilder};
+pub use categories::{Categories, push_category};
 pub use checksums::{CHECKSUM_PAGE_LEN, ChecksumBuilder, ChecksumList};
 pub use choice::{UnknownName, choice_of};
 pub use chunks::{ChunkList, width_of_count};
@@ -52,6 +59,7 @@ pub use directory::{Directory, DirectoryCounts};
 pub use entry::{Entry, EntryFields, LONG_STORED_LEN, MAX_OFFSET, StoredLen};
 pub use error::FormatError;
 pub use external::{PathReach, external_path_reach, modified_ns};
+pub use field_type::{FieldType, Shape};
 pub use fingerprint::{DatasetFingerprint, Fingerprint, data_fingerprint, data_fingerprint_of};
 pub use footer::Footer;
 pub use geometry::{Alignment, AlignmentBytes, BLOCK_LEN, ChunkSize, Geometry, chunk_count, round_up, to_usize};
@@ -60,8 +68,9 @@ pub use keys::{KeyGeometry, KeyGroups, MAX_KEY_LEN, SLOT_LEN, hash48, push_key, 
 pub use long::LongTable;
 pub use manifest::{Generation, IndexRef, Manifest, SegmentKind, SegmentRef};
 pub use metadata::Metadata;
+pub use narrow_float::{nearest_bfloat16, nearest_float16};
 pub use remedy::{EpochSetting, Remedy, SourceSetting};
-pub use schema::{Attribute, AttributeType, AttributeValue, Field, FieldType, Schema};
+pub use schema::{Attribute, Field, Schema};
 pub use section::{FIRST_ANCILLARY_KIND, MAX_SECTIONS, SectionKind, SectionRecord};
 pub use segments::{SegmentRecord, SegmentTable};
 pub use splitmix::{MIX_STEP, SplitMix64, finalise, mix};

@@ -48,11 +48,11 @@ impl Metadata {
         let raw: RawMetadata<'_> = parse(WHAT, bytes)?;
         let Object(schema) = raw.schema;
         let attributes = schema.attributes.into_iter().map(|Object(item)| {
-            let kind = AttributeType::from_name(&item.r#type).ok_or_else(|| unknown_type(&item))?;
+            let kind = AttributeType::from_schema(&item.r#type).ok_or_else(|| no_type(&item))?;
             Ok(Attribute { name: item.name, kind })
         });
         let fields = schema.fields.into_iter().map(|Object(item)| {
-            let kind = FieldType::from_name(&item.r#type).ok_or_else(|| unknown_type(&item))?;
+            let kind = FieldType::from_schema(&item.r#type).ok_or_else(|| no_type(&item))?;
             Ok(Field { name: item.name, kind })
         });
         let schema =
@@ -66,8 +66,10 @@ impl Metadata {
     /// The section's bytes: compact JSON, the user's text as it is.
     ///
     /// # Errors
-    /// If it is longer than [`Metadata::MAX_LEN`].
+    /// If it is longer than [`Metadata::MAX_LEN`], or the schema has types that this version does not know. spec.md:
+    /// ATR-3.
     pub fn encode(&self) -> Result<Vec<u8>, FormatError> {
+        self.schema.check_writable()?;
         let item = |name: &str, kind: String| Object(RawItem { name: name.to_owned(), r#type: kind });
         let schema = RawSchema {
             attributes: self.schema.attributes().iter().map(|a| item(&a.name, a.kind.name().to_owned())).collect(),
@@ -82,8 +84,8 @@ impl Metadata {
         Ok(bytes)
     }
 
-    /// Checks that the directory has the sections that the schema requires, and no others. spec.md: ATR-1, FLD-1,
-    /// FLD-2.
+    /// Checks that the directory has the sections that the schema requires, and no others. spec.md: ATR-1, CAT-1,
+    /// FLD-1, FLD-2.
     ///
     /// # Errors
     /// If a column is missing, unexpected, or of another width.
@@ -93,7 +95,7 @@ impl Metadata {
         };
         for (item, attribute) in (0_u16..).zip(self.schema.attributes()) {
             let section = directory.section(SectionKind::Attribute, item);
-            if section.is_none_or(|section| section.width != attribute.kind.width()) {
+            if section.is_none_or(|section| !attribute.kind.allows_width(section.width)) {
                 return Err(wrong(format!("attribute[{item}]")));
             }
         }
@@ -114,6 +116,9 @@ impl Metadata {
                 SectionKind::Attribute | SectionKind::Validity => item >= self.schema.attributes().len(),
                 SectionKind::FieldOffset | SectionKind::FieldLen => item >= self.schema.fields().len(),
                 SectionKind::FieldValidity => item >= self.schema.fields().len() || field_width.is_none(),
+                SectionKind::Categories => {
+                    self.schema.attributes().get(item).is_none_or(|a| a.kind != AttributeType::Category)
+                }
                 _ => false,
             }
         });
@@ -124,9 +129,9 @@ impl Metadata {
     }
 }
 
-fn unknown_type(item: &RawItem) -> FormatError {
+fn no_type(item: &RawItem) -> FormatError {
     let shown = |text: &str| crate::escape_bytes(text.as_bytes());
-    FormatError::damaged(WHAT, format!("\"{}\" has the unknown type \"{}\"", shown(&item.name), shown(&item.r#type)))
+    FormatError::damaged(WHAT, format!("\"{}\" has the type \"{}\"", shown(&item.name), shown(&item.r#type)))
 }
 
 #[cfg(test)]
@@ -165,8 +170,8 @@ mod tests {
         assert!(with("", r#"{"name":"x","name":"x","type":"bytes"}"#, "").is_err());
         assert!(with("", r#"["x","bytes"]"#, "").is_err());
         assert!(with("", "", "").is_err());
-        assert!(with(r#"{"name":"a","type":"int7"}"#, field, "").is_err());
-        assert!(with("", r#"{"name":"x","type":"float32[]"}"#, "").is_err());
+        assert!(with(r#"{"name":"a","type":""}"#, field, "").is_err());
+        assert!(with("", r#"{"name":"x","type":"a\u0000b"}"#, "").is_err());
         assert!(with("", field, "").is_ok_and(|metadata| metadata.user == UserMetadata::default()));
         let user = |text: &str| Metadata::decode(format!(r#"{{"user":{text},"schema":{SCHEMA}}}"#).as_bytes());
         assert_eq!(user(r#"{"a": 1e999}"#).unwrap().user.text(), r#"{"a": 1e999}"#);

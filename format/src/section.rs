@@ -47,11 +47,13 @@ pub enum SectionKind {
     FieldLen = 15,
     /// Which samples have the field.
     FieldValidity = 16,
+    /// The texts that the codes of an attribute of type `category` number.
+    Categories = 17,
 }
 
 impl SectionKind {
     /// All kinds, in file order.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Segments,
         Self::Entries,
         Self::Chunks,
@@ -68,6 +70,7 @@ impl SectionKind {
         Self::FieldOffset,
         Self::FieldLen,
         Self::FieldValidity,
+        Self::Categories,
     ];
 
     pub(crate) fn from_disk(value: u16) -> Option<Self> {
@@ -98,6 +101,7 @@ impl SectionKind {
             Self::FieldOffset => "field_offset",
             Self::FieldLen => "field_len",
             Self::FieldValidity => "field_validity",
+            Self::Categories => "categories",
         }
     }
 }

@@ -12,12 +12,12 @@ use crate::argument::place;
 use crate::buffers::Buffers;
 use crate::error::Raised;
 use crate::key;
-use crate::numpy;
+use crate::numpy::{self, Dtype};
 use crate::opened::Opened;
 use crate::payloads::Payloads;
 use crate::sample::{PayloadView, SampleParts};
-use crate::schema::{ColumnRef, Name, Names, array_len, check_array_len, text};
-use crate::view::Bytes;
+use crate::schema::{ColumnRef, Name, Names, array_dimensions, text};
+use crate::view::{Bytes, Memory};
 
 /// Samples of an epoch, or the samples that were requested.
 #[pyclass(frozen, module = "grainstore")]
@@ -132,7 +132,14 @@ impl Inner {
                 let texts: Result<Vec<_>, Raised> = spans.into_iter().map(one).collect();
                 Ok(PyList::new(py, texts?)?.into_any())
             }
-            Some((name, FieldType::Array { element, shape })) => self.stacked(py, &spans, (name, *element, shape)),
+            Some((name, kind @ FieldType::Array { element, shape })) if shape.is_open() => {
+                let dtype = Dtype::of_element(element);
+                let arrays = spans.into_iter().map(|span| self.array(py, span, (name, kind), &dtype));
+                Ok(PyList::new(py, arrays.collect::<PyResult<Vec<_>>>()?)?.into_any())
+            }
+            Some((name, kind @ FieldType::Array { element, shape })) => {
+                self.stacked(py, &spans, (name, kind), &Dtype::of_element(element), shape.fixed_dimensions())
+            }
             _ => Ok(Bound::new(py, Buffers::new(Arc::clone(&self.block), spans))?.into_any()),
         }
     }
@@ -142,17 +149,32 @@ impl Inner {
         self.batch.block().get(span).ok_or_else(|| Raised::bug("a field is outside its batch"))
     }
 
+    /// An array of its own shape over the batch's memory; `None` in Python if the sample has none.
+    fn array<'py>(
+        &self,
+        py: Python<'py>,
+        span: Option<Range<usize>>,
+        (name, kind): (&Name, &FieldType),
+        dtype: &Dtype,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Some(span) = span else { return Ok(py.None().into_bound(py)) };
+        let dimensions = array_dimensions(name, kind, span.len())?;
+        numpy::shaped(py, Memory::of(Arc::clone(&self.block), span)?, dtype, &dimensions)
+    }
+
     /// Arrays of one shape, stored one after the other.
     fn stacked<'py>(
         &self,
         py: Python<'py>,
         spans: &[Option<Range<usize>>],
-        (name, element, shape): (&Name, AttributeType, &[u64]),
+        field: (&Name, &FieldType),
+        dtype: &Dtype,
+        shape: &[u64],
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut all = vec![spans.len() as u64];
         all.extend_from_slice(shape);
-        let rows = py.detach(|| self.rows(spans, (name, element, shape)))?;
-        let array = numpy::array_of(py, rows, numpy::dtype_of(element))?;
+        let rows = py.detach(|| self.rows(spans, field))?;
+        let array = numpy::array_of(py, rows, dtype)?;
         if spans.iter().all(Option::is_some) {
             return array.call_method1("reshape", (all,));
         }
@@ -163,20 +185,16 @@ impl Inner {
     }
 
     /// The bytes of the arrays that are present.
-    fn rows(
-        &self,
-        spans: &[Option<Range<usize>>],
-        (name, element, shape): (&Name, AttributeType, &[u64]),
-    ) -> Result<Vec<u8>, Raised> {
-        let row_len = array_len(element, shape);
+    fn rows(&self, spans: &[Option<Range<usize>>], (name, kind): (&Name, &FieldType)) -> Result<Vec<u8>, Raised> {
         let count = spans.iter().flatten().count();
+        let mut len = Some(0_usize);
         for span in spans.iter().flatten() {
-            check_array_len(name, span.len(), element, shape)?;
+            array_dimensions(name, kind, span.len())?;
+            len = len.and_then(|len| len.checked_add(span.len()));
         }
         let mut rows = Vec::new();
-        let len = usize::try_from(row_len).ok().and_then(|row_len| row_len.checked_mul(count));
         len.filter(|&len| rows.try_reserve_exact(len).is_ok())
-            .ok_or_else(|| Raised::new("OutOfMemory", format!("no memory for {count} rows of {row_len} bytes")))?;
+            .ok_or_else(|| Raised::new("OutOfMemory", format!("no memory for {count} arrays of {}", kind.name())))?;
         for span in spans.iter().flatten() {
             rows.extend_from_slice(self.bytes(span.clone())?);
         }
@@ -185,12 +203,7 @@ impl Inner {
 
     fn attribute<'py>(&self, py: Python<'py>, number: usize) -> PyResult<Bound<'py, PyAny>> {
         let Some((name, kind)) = self.names.attributes.get(number) else { return Err(self.none_such().into()) };
-        let gathered = py.detach(|| gather(&self.collection, name.text(), self.batch.ordinals()))?;
-        let values = numpy::array_of(py, gathered.values, numpy::dtype_of(*kind))?;
-        match gathered.valid {
-            None => Ok(values),
-            Some(valid) => numpy::masked(py, values, valid),
-        }
+        py.detach(|| gather(&self.collection, name.text(), self.batch.ordinals()))?.to_array(py, kind)
     }
 
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -209,10 +222,23 @@ impl Inner {
 
 /// The values of an attribute for some samples.
 pub(crate) struct Gathered {
-    /// Little-endian; zeros if the value is missing.
-    pub(crate) values: Vec<u8>,
+    /// Little-endian; zeros if the value is missing. For categories, their codes in the whole collection.
+    values: Vec<u8>,
+    /// Bytes per value.
+    width: u32,
     /// One byte per sample, if the dataset records which samples have a value.
-    pub(crate) valid: Option<Vec<u8>>,
+    valid: Option<Vec<u8>>,
+}
+
+impl Gathered {
+    /// An array; a masked one if samples may lack the attribute.
+    pub(crate) fn to_array<'py>(self, py: Python<'py>, kind: &AttributeType) -> PyResult<Bound<'py, PyAny>> {
+        let values = numpy::array_of(py, self.values, &Dtype::of(kind, self.width))?;
+        match self.valid {
+            None => Ok(values),
+            Some(valid) => numpy::masked(py, values, valid),
+        }
+    }
 }
 
 /// The values of attribute `name` for `ordinals`.
@@ -220,21 +246,48 @@ pub(crate) fn gather(collection: &Collection, name: &str, ordinals: &[u64]) -> R
     let columns = collection.column(name)?;
     let parts = columns.parts();
     let (_, first) = parts.first().ok_or_else(|| Raised::bug("a collection has no datasets"))?;
-    let width = to_usize(u64::from(first.width));
+    // One dataset's own codes are those of the collection.
+    let merged = match (first.kind, parts.len()) {
+        (AttributeType::Category, 2..) => Some(collection.merged_categories(name)?),
+        _ => None,
+    };
+    let width = merged.as_ref().map_or(first.width, |merged| code_width(merged.categories.len()));
+    let value_len = to_usize(u64::from(width));
     let has_validity = parts.iter().any(|(_, column)| column.validity.is_some());
-    let mut values = Vec::with_capacity(ordinals.len() * width);
+    let mut values = Vec::with_capacity(ordinals.len() * value_len);
     let mut valid = has_validity.then(|| Vec::with_capacity(ordinals.len()));
     for &ordinal in ordinals {
         let part = parts.partition_point(|(first, _)| *first <= ordinal).checked_sub(1);
         let outside = || Raised::bug("an ordinal is outside its column");
-        let (first, column) = part.and_then(|part| parts.get(part)).ok_or_else(outside)?;
-        let index = to_usize(ordinal - first);
-        values.extend_from_slice(column.bytes.get(index * width..(index + 1) * width).ok_or_else(outside)?);
+        let number = part.ok_or_else(outside)?;
+        let (first, column) = parts.get(number).ok_or_else(outside)?;
+        match &merged {
+            Some(merged) => {
+                let code = column.code(ordinal - first).and_then(|code| usize::try_from(code).ok());
+                let code = code.and_then(|code| merged.codes.get(number)?.get(code)).copied().unwrap_or(0); // missing
+                values.extend_from_slice(&code.to_le_bytes()[..value_len]);
+            }
+            None if column.width != width => return Err(Raised::bug("the columns of datasets have different widths")),
+            None => {
+                let index = to_usize(ordinal - first);
+                let bytes = column.bytes.get(index * value_len..(index + 1) * value_len);
+                values.extend_from_slice(bytes.ok_or_else(outside)?);
+            }
+        }
         if let Some(valid) = &mut valid {
             valid.push(u8::from(column.validity.is_none_or(|validity| validity.get(ordinal - first))));
         }
     }
-    Ok(Gathered { values, valid })
+    Ok(Gathered { values, width, valid })
+}
+
+/// The smallest width of the codes of so many categories.
+fn code_width(categories: usize) -> u32 {
+    match categories {
+        0..=0x100 => 1,
+        0x101..=0x1_0000 => 2,
+        _ => 4,
+    }
 }
 
 #[pymethods]
@@ -324,5 +377,5 @@ impl Batch {
 }
 
 fn numbers<'py>(py: Python<'py>, numbers: &[u64]) -> PyResult<Bound<'py, PyAny>> {
-    numpy::array_of(py, numbers.iter().flat_map(|number| number.to_le_bytes()).collect(), "<i8")
+    numpy::array_of(py, numbers.iter().flat_map(|number| number.to_le_bytes()).collect(), &Dtype::INT64)
 }

@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyList, PySlice, PyTuple};
 
 use crate::argument::place;
 use crate::error::Raised;
-use crate::numpy;
+use crate::numpy::{self, Dtype};
 use crate::view::{Bytes, Memory};
 
 /// The bytes of a field for each sample of a batch, not copied; a sample that lacks the field has `None`.
@@ -37,7 +37,7 @@ impl Buffers {
 
     fn numbers<'py>(&self, py: Python<'py>, of: impl Fn(&Range<usize>) -> usize) -> PyResult<Bound<'py, PyAny>> {
         let number = |span: &Option<Range<usize>>| span.as_ref().map_or(0, |span| of(span) as u64).to_le_bytes();
-        numpy::array_of(py, self.spans.iter().flat_map(number).collect(), "<i8")
+        numpy::array_of(py, self.spans.iter().flat_map(number).collect(), &Dtype::INT64)
     }
 }
 
@@ -98,7 +98,7 @@ impl Buffers {
     /// The memory block that contains all buffers, as an array of bytes. The bytes between them are arbitrary.
     #[getter]
     fn block<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        numpy::array(py, Memory::whole(Arc::clone(&self.block)), "<u1")
+        numpy::array(py, Memory::whole(Arc::clone(&self.block)), &Dtype::UINT8)
     }
 
     /// The offset in the block at which each buffer starts.
@@ -116,7 +116,7 @@ impl Buffers {
     /// Which samples lack the field, an array of truth values.
     #[getter]
     fn missing<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        numpy::array_of(py, self.spans.iter().map(|span| u8::from(span.is_none())).collect(), "?")
+        numpy::array_of(py, self.spans.iter().map(|span| u8::from(span.is_none())).collect(), &Dtype::BOOL)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {

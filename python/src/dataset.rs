@@ -16,7 +16,7 @@ use crate::epoch::{Epoch, EpochArguments};
 use crate::error::Raised;
 use crate::key;
 use crate::keys::{Keys, find};
-use crate::numpy;
+use crate::numpy::{self, Dtype};
 use crate::opened::{How, Numbers, Opened, SharedReader};
 use crate::sample;
 use crate::samples::Samples;
@@ -276,7 +276,7 @@ impl Dataset {
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let opened = self.shared.get()?;
         let collection = opened.reader.collection();
-        let kind = opened.names.attributes.iter().find(|(known, _)| known.text() == name).map(|(_, kind)| *kind);
+        let kind = opened.names.attributes.iter().find(|(known, _)| known.text() == name).map(|(_, kind)| kind);
         let known = || opened.names.attributes.iter().map(|(name, _)| name.text()).collect::<Vec<_>>().join(", ");
         let kind = kind.ok_or_else(|| {
             let shown = grainstore_format::escape_bytes(name.as_bytes());
@@ -286,26 +286,32 @@ impl Dataset {
                 _ => unknown,
             }
         })?;
-        let dtype = numpy::dtype_of(kind);
-        let is_one_array = py.detach(|| -> Result<_, Raised> {
+        let one_array = py.detach(|| -> Result<_, Raised> {
             let columns = collection.column(name)?;
-            Ok(matches!(columns.parts(), [(_, column)] if column.validity.is_none()))
+            Ok(match columns.parts() {
+                [(_, column)] if column.validity.is_none() => Some(column.width),
+                _ => None,
+            })
         })?;
-        if is_one_array && let Selection::Range(range) = &self.selection {
+        if let (Some(width), Selection::Range(range)) = (one_array, &self.selection) {
             let owner = Arc::new(ColumnBytes { collection: collection.clone(), name: name.to_owned() });
-            let width = u64::from(kind.width());
-            let bytes = usize::try_from(range.start * width)?..usize::try_from(range.end * width)?;
-            return numpy::array(py, Memory::of(owner, bytes)?, dtype);
+            let start = usize::try_from(range.start * u64::from(width))?;
+            let end = usize::try_from(range.end * u64::from(width))?;
+            return numpy::array(py, Memory::of(owner, start..end)?, &Dtype::of(kind, width));
         }
         let gathered = py.detach(|| {
             let ordinals = self.selection.ordinals_at(0..self.selection.len())?;
             gather(collection, name, &ordinals)
         })?;
-        let values = numpy::array_of(py, gathered.values, dtype)?;
-        match gathered.valid {
-            None => Ok(values),
-            Some(valid) => numpy::masked(py, values, valid),
-        }
+        gathered.to_array(py, kind)
+    }
+
+    /// The categories of an attribute, in the order of their codes: `categories(name)[code]` is the text of a code of
+    /// `column(name)`.
+    fn categories<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
+        let opened = self.shared.get()?;
+        let categories = py.detach(|| opened.reader.collection().categories(name)).map_err(Raised::from)?;
+        PyList::new(py, categories.iter())
     }
 
     /// The ordinals that the samples of this view have in the whole dataset.
@@ -315,7 +321,7 @@ impl Dataset {
             let ordinals = self.selection.ordinals_at(0..self.selection.len())?;
             Ok(ordinals.iter().flat_map(|ordinal| ordinal.to_le_bytes()).collect())
         })?;
-        numpy::array_of(py, ordinals, "<i8")
+        numpy::array_of(py, ordinals, &Dtype::INT64)
     }
 
     /// Names and types of fields and attributes, in the form that `Writer` takes.

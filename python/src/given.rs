@@ -1,7 +1,9 @@
 //! Values that a caller gives for the attributes and fields of a sample. A value that does not fit is an error, and
 //! never becomes another value.
 
-use grainstore_format::{AttributeType, AttributeValue, FieldType};
+use grainstore_format::{
+    AttributeType, AttributeValue, Categories, FieldType, Shape, nearest_bfloat16, nearest_float16,
+};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -10,7 +12,7 @@ use pyo3::types::{PyBool, PyBytes, PyString, PyType};
 
 use crate::argument::shown;
 use crate::error::Raised;
-use crate::numpy::dtype_of;
+use crate::numpy::{Dtype, bfloat16};
 
 /// The value, or `None` if it is missing: `None` in Python, or masked in NumPy.
 pub(crate) fn present<'py>(name: &str, value: Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -39,8 +41,8 @@ fn wrong(name: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("{name}: expected {expected}, found {}", shown(found)))
 }
 
-/// A number in the type of the attribute.
-pub(crate) fn scalar(name: &str, kind: AttributeType, value: &Bound<'_, PyAny>) -> PyResult<AttributeValue> {
+/// A value in the type of the attribute.
+pub(crate) fn scalar(name: &str, kind: &AttributeType, value: &Bound<'_, PyAny>) -> PyResult<AttributeValue> {
     let py = value.py();
     let too_large = |error: PyErr| {
         if error.is_instance_of::<PyOverflowError>(py) {
@@ -72,11 +74,57 @@ pub(crate) fn scalar(name: &str, kind: AttributeType, value: &Bound<'_, PyAny>) 
             AttributeValue::Float32(narrow)
         }
         AttributeType::Float64 => AttributeValue::Float64(value.extract().map_err(too_large)?),
+        AttributeType::Float16 | AttributeType::Bfloat16 => {
+            let wide: f64 = value.extract().map_err(too_large)?;
+            let narrow = if *kind == AttributeType::Float16 {
+                AttributeValue::Float16(nearest_float16(wide))
+            } else {
+                AttributeValue::Bfloat16(nearest_bfloat16(wide))
+            };
+            let is_infinite = match &narrow {
+                AttributeValue::Float16(narrow) => narrow.is_infinite(),
+                AttributeValue::Bfloat16(narrow) => narrow.is_infinite(),
+                _ => false,
+            };
+            if wide.is_finite() && is_infinite {
+                return Err(PyOverflowError::new_err(format!("{name}: {value} does not fit {}", kind.name())));
+            }
+            narrow
+        }
+        AttributeType::Timestamp => AttributeValue::Timestamp(nanoseconds(name, value)?.extract().map_err(too_large)?),
+        AttributeType::Category => {
+            let text = value.cast::<PyString>().map_err(|_| wrong(name, "str", value))?;
+            AttributeValue::Category(text.to_str()?.into())
+        }
+        AttributeType::Opaque(_) => return Err(wrong(name, "a value of a type that this version knows", value)),
     };
-    match kind.encode(read) {
-        Some(_) => Ok(read),
-        None => Err(PyOverflowError::new_err(format!("{name}: {} does not fit {}", value, kind.name()))),
+    match kind.accepts(&read) {
+        true => Ok(read),
+        false if *kind == AttributeType::Category => {
+            let (len, most) = (value.len()?, Categories::MAX_NAME_LEN);
+            Err(PyValueError::new_err(format!(
+                "{name}: a text of {len} characters, a category has {most} bytes at most"
+            )))
+        }
+        false => Err(PyOverflowError::new_err(format!("{name}: {} does not fit {}", value, kind.name()))),
     }
+}
+
+/// The nanoseconds of `numpy.datetime64`; any other value is returned unchanged.
+fn nanoseconds<'py>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let numpy = value.py().import("numpy")?;
+    if !value.is_instance(&numpy.getattr("datetime64")?)? {
+        return Ok(value.clone());
+    }
+    if numpy.call_method1("isnat", (value,))?.is_truthy()? {
+        return Err(PyValueError::new_err(format!("{name}: NaT is no time: give None where a sample has none")));
+    }
+    let in_ns = value.call_method1("astype", ("<M8[ns]",))?;
+    // NumPy wraps times that are too far from 1970, and cuts units below nanoseconds.
+    if in_ns.call_method1("astype", (value.getattr("dtype")?,))?.ne(value)? {
+        return Err(PyOverflowError::new_err(format!("{name}: {value} is no whole number of nanoseconds in 64 bits")));
+    }
+    in_ns.call_method1("astype", ("<i8",))
 }
 
 /// Appends a field's bytes to a payload.
@@ -93,7 +141,8 @@ pub(crate) fn append_field(
             payload.extend_from_slice(text.to_str()?.as_bytes());
             Ok(())
         }
-        FieldType::Array { element, shape } => append_array(name, *element, shape, value, payload),
+        FieldType::Array { element, shape } => append_array(name, element, shape, value, payload),
+        FieldType::Opaque(_) => Err(wrong(name, "a value of a type that this version knows", value)),
     }
 }
 
@@ -114,14 +163,14 @@ fn append_bytes(name: &str, value: &Bound<'_, PyAny>, payload: &mut Vec<u8>) -> 
 
 fn append_array(
     name: &str,
-    element: AttributeType,
-    shape: &[u64],
+    element: &AttributeType,
+    shape: &Shape,
     value: &Bound<'_, PyAny>,
     payload: &mut Vec<u8>,
 ) -> PyResult<()> {
     let py = value.py();
     let numpy = py.import("numpy")?;
-    let dtype = numpy.call_method1("dtype", (dtype_of(element),))?;
+    let dtype = numpy.call_method1("dtype", (Dtype::of_element(element).object(py)?,))?;
     let array = if value.is_instance(&numpy.getattr("ndarray")?)? || value.hasattr("__array__")? {
         let array = numpy.call_method1("asarray", (value,))?;
         let found = array.getattr("dtype")?;
@@ -145,10 +194,13 @@ fn append_array(
         })?
     };
     let found: Vec<u64> = array.getattr("shape")?.extract()?;
-    if found != shape {
-        return Err(
-            Raised::new("InvalidSample", format!("{name}: expected the shape {shape:?}, found {found:?}")).into()
-        );
+    let fixed = if shape.is_open() { found.get(1..) } else { Some(found.as_slice()) };
+    if fixed != Some(shape.fixed_dimensions()) {
+        let open = shape.is_open().then(|| "any".to_owned());
+        let expected: Vec<String> =
+            open.into_iter().chain(shape.fixed_dimensions().iter().map(u64::to_string)).collect();
+        let what = format!("{name}: expected the shape [{}], found {found:?}", expected.join(", "));
+        return Err(Raised::new("InvalidSample", what).into());
     }
     let bytes = array.call_method0("tobytes")?;
     payload.extend_from_slice(bytes.cast::<PyBytes>()?.as_bytes());
@@ -158,13 +210,19 @@ fn append_array(
 /// Python's numbers as an array of a type, if each fits that type: a float may lose digits, an integer must stay exact.
 fn converted<'py>(
     name: &str,
-    element: AttributeType,
+    element: &AttributeType,
     value: &Bound<'py, PyAny>,
     dtype: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let numpy = value.py().import("numpy")?;
     let given = numpy.call_method1("asarray", (value,))?;
-    let is_float = matches!(element, AttributeType::Float32 | AttributeType::Float64);
+    if *element == AttributeType::Bfloat16 && bfloat16(value.py())?.is_none() {
+        let what =
+            format!("{name}: numbers of bfloat16 need the package ml_dtypes, or give an array of their bits, uint16");
+        return Err(PyTypeError::new_err(what));
+    }
+    use AttributeType::{Bfloat16, Float16, Float32, Float64};
+    let is_float = matches!(element, Float16 | Bfloat16 | Float32 | Float64);
     let empty = given.getattr("size")?.extract::<usize>()? == 0;
     match given.getattr("dtype")?.getattr("kind")?.extract::<String>()?.as_str() {
         _ if empty => {}

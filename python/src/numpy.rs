@@ -1,9 +1,12 @@
 //! Arrays over our memory. NumPy is called through Python, which is fast enough for these calls.
 
+use std::borrow::Cow;
+
 use grainstore_format::AttributeType;
-use pyo3::exceptions::{PyMemoryError, PyValueError};
+use pyo3::exceptions::{PyImportError, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyString;
 
 use crate::error::Raised;
 use crate::view::Memory;
@@ -18,42 +21,99 @@ fn function<'py>(
     Ok(function.bind(py))
 }
 
-/// NumPy's name of a type, little-endian.
-pub(crate) fn dtype_of(kind: AttributeType) -> &'static str {
-    match kind {
-        AttributeType::Bool => "?",
-        AttributeType::Int8 => "<i1",
-        AttributeType::Int16 => "<i2",
-        AttributeType::Int32 => "<i4",
-        AttributeType::Int64 => "<i8",
-        AttributeType::Uint8 => "<u1",
-        AttributeType::Uint16 => "<u2",
-        AttributeType::Uint32 => "<u4",
-        AttributeType::Uint64 => "<u8",
-        AttributeType::Float32 => "<f4",
-        AttributeType::Float64 => "<f8",
+/// The type of an array.
+pub(crate) enum Dtype {
+    /// NumPy's name of it, little-endian.
+    Named(Cow<'static, str>),
+    /// That of the package `ml_dtypes`, or `uint16` without the package: NumPy has no such type.
+    Bfloat16,
+}
+
+impl Dtype {
+    /// Bytes.
+    pub(crate) const UINT8: Self = Self::Named(Cow::Borrowed("<u1"));
+    /// Truth values.
+    pub(crate) const BOOL: Self = Self::Named(Cow::Borrowed("?"));
+    /// Sample numbers.
+    pub(crate) const INT64: Self = Self::Named(Cow::Borrowed("<i8"));
+
+    /// The type of values of so many bytes: codes of categories, and types that this version does not know, have
+    /// different widths.
+    pub(crate) fn of(kind: &AttributeType, width: u32) -> Self {
+        let name = match kind {
+            AttributeType::Bool => "?",
+            AttributeType::Int8 => "<i1",
+            AttributeType::Int16 => "<i2",
+            AttributeType::Int32 => "<i4",
+            AttributeType::Int64 => "<i8",
+            AttributeType::Uint8 => "<u1",
+            AttributeType::Uint16 => "<u2",
+            AttributeType::Uint32 => "<u4",
+            AttributeType::Uint64 => "<u8",
+            AttributeType::Float16 => "<f2",
+            AttributeType::Bfloat16 => return Self::Bfloat16,
+            AttributeType::Float32 => "<f4",
+            AttributeType::Float64 => "<f8",
+            AttributeType::Timestamp => "<M8[ns]",
+            AttributeType::Category => return Self::Named(format!("<u{width}").into()),
+            AttributeType::Opaque(_) => return Self::Named(format!("V{width}").into()),
+        };
+        Self::Named(name.into())
+    }
+
+    /// The type of the elements of an array field.
+    pub(crate) fn of_element(element: &AttributeType) -> Self {
+        Self::of(element, element.width().unwrap_or(1))
+    }
+
+    /// What NumPy takes as a type.
+    pub(crate) fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Self::Named(name) => Ok(PyString::new(py, name).into_any()),
+            Self::Bfloat16 => match bfloat16(py)? {
+                Some(kind) => Ok(kind.clone()),
+                None => Ok(PyString::new(py, "<u2").into_any()),
+            },
+        }
     }
 }
 
+/// `ml_dtypes.bfloat16`; `None` where that package is not installed.
+pub(crate) fn bfloat16(py: Python<'_>) -> PyResult<Option<&Bound<'_, PyAny>>> {
+    static BFLOAT16: PyOnceLock<Option<Py<PyAny>>> = PyOnceLock::new();
+    let kind = BFLOAT16.get_or_try_init(py, || match py.import("ml_dtypes") {
+        Ok(module) => module.getattr("bfloat16").map(|kind| Some(kind.unbind())),
+        Err(error) if error.is_instance_of::<PyImportError>(py) => Ok(None),
+        Err(error) => Err(error),
+    })?;
+    Ok(kind.as_ref().map(|kind| kind.bind(py)))
+}
+
+/// A time as `numpy.datetime64`.
+pub(crate) fn datetime64(py: Python<'_>, ns: i64) -> PyResult<Bound<'_, PyAny>> {
+    static DATETIME64: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    function(py, &DATETIME64, "datetime64")?.call1((ns, "ns"))
+}
+
 /// A read-only array of one dimension over memory, without a copy.
-pub(crate) fn array<'py>(py: Python<'py>, memory: Memory, dtype: &str) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn array<'py>(py: Python<'py>, memory: Memory, dtype: &Dtype) -> PyResult<Bound<'py, PyAny>> {
     static FROMBUFFER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     static EMPTY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     if memory.bytes().is_empty() {
         // An empty buffer, which `frombuffer` refuses.
-        return function(py, &EMPTY, "empty")?.call1((0, dtype));
+        return function(py, &EMPTY, "empty")?.call1((0, dtype.object(py)?));
     }
-    function(py, &FROMBUFFER, "frombuffer")?.call1((memory, dtype))
+    function(py, &FROMBUFFER, "frombuffer")?.call1((memory, dtype.object(py)?))
 }
 
 /// A read-only array of values.
-pub(crate) fn array_of<'py>(py: Python<'py>, bytes: Vec<u8>, dtype: &str) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn array_of<'py>(py: Python<'py>, bytes: Vec<u8>, dtype: &Dtype) -> PyResult<Bound<'py, PyAny>> {
     array(py, Memory::whole(std::sync::Arc::new(bytes)), dtype)
 }
 
 /// Values of which some are missing: a masked array. `valid` has one byte for each value, or for each row.
 pub(crate) fn masked<'py>(py: Python<'py>, values: Bound<'py, PyAny>, valid: Vec<u8>) -> PyResult<Bound<'py, PyAny>> {
-    let valid = array_of(py, valid, "?")?;
+    let valid = array_of(py, valid, &Dtype::BOOL)?;
     let missing = valid.call_method0("__invert__")?;
     let shape = values.getattr("shape")?;
     let ndim: usize = values.getattr("ndim")?.extract()?;
@@ -86,12 +146,17 @@ pub(crate) fn spread<'py>(
             error
         }
     })?;
-    all.set_item(array_of(py, valid.clone(), "?")?, rows)?;
+    all.set_item(array_of(py, valid.clone(), &Dtype::BOOL)?, rows)?;
     all.call_method1("setflags", (false,))?;
     masked(py, all, valid)
 }
 
 /// The bytes of numbers as an array of a shape.
-pub(crate) fn shaped<'py>(py: Python<'py>, memory: Memory, dtype: &str, shape: &[u64]) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn shaped<'py>(
+    py: Python<'py>,
+    memory: Memory,
+    dtype: &Dtype,
+    shape: &[u64],
+) -> PyResult<Bound<'py, PyAny>> {
     array(py, memory, dtype)?.call_method1("reshape", (shape.to_vec(),))
 }

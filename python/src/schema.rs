@@ -9,7 +9,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::error::Raised;
-use crate::numpy;
+use crate::numpy::{self, Dtype};
 use crate::payloads::Payloads;
 use crate::view::{Bytes, Memory};
 
@@ -51,7 +51,7 @@ pub(crate) enum ColumnRef {
 
 impl Names {
     pub(crate) fn of(schema: &Schema, keys: bool) -> Self {
-        let attributes = schema.attributes().iter().map(|one| (Name::new(&one.name), one.kind)).collect();
+        let attributes = schema.attributes().iter().map(|one| (Name::new(&one.name), one.kind.clone())).collect();
         let fields = schema.fields().iter().map(|one| (Name::new(&one.name), one.kind.clone())).collect();
         Self { attributes, fields, key: keys.then(|| Name::new("key")) }
     }
@@ -93,8 +93,13 @@ pub(crate) fn attribute_value(py: Python<'_>, value: Option<AttributeValue>) -> 
         Some(AttributeValue::Bool(value)) => value.into_pyobject(py)?.to_owned().into_any(),
         Some(AttributeValue::Int(value)) => value.into_pyobject(py)?.into_any(),
         Some(AttributeValue::Uint(value)) => value.into_pyobject(py)?.into_any(),
+        Some(AttributeValue::Float16(value)) => value.to_f64().into_pyobject(py)?.into_any(),
+        Some(AttributeValue::Bfloat16(value)) => value.to_f64().into_pyobject(py)?.into_any(),
         Some(AttributeValue::Float32(value)) => value.into_pyobject(py)?.into_any(),
         Some(AttributeValue::Float64(value)) => value.into_pyobject(py)?.into_any(),
+        Some(AttributeValue::Timestamp(ns)) => numpy::datetime64(py, ns)?,
+        Some(AttributeValue::Category(text)) => PyString::new(py, &text).into_any(),
+        Some(AttributeValue::Opaque(bytes)) => PyBytes::new(py, &bytes).into_any(),
     })
 }
 
@@ -121,44 +126,31 @@ impl FieldBytes<'_> {
         payloads: Payloads,
     ) -> PyResult<Bound<'py, PyAny>> {
         match (kind, payloads) {
-            (FieldType::Bytes, Payloads::Bytes) => Ok(PyBytes::new(py, self.bytes()?).into_any()),
-            (FieldType::Bytes, Payloads::MemoryView) => Ok(self.memory()?.view(py)?.into_any()),
-            (FieldType::Bytes, Payloads::Numpy) => numpy::array(py, self.memory()?, "<u1"),
-            (FieldType::Str, _) => Ok(text(py, name, self.bytes()?)?.into_any()),
-            (FieldType::Array { element, shape }, Payloads::Bytes) => {
-                let own = Memory::whole(Arc::new(self.bytes()?.to_vec()));
-                array_value(py, name, own, *element, shape)
+            (FieldType::Bytes | FieldType::Opaque(_), Payloads::Bytes) => {
+                Ok(PyBytes::new(py, self.bytes()?).into_any())
             }
-            (FieldType::Array { element, shape }, _) => array_value(py, name, self.memory()?, *element, shape),
+            (FieldType::Bytes | FieldType::Opaque(_), Payloads::MemoryView) => Ok(self.memory()?.view(py)?.into_any()),
+            (FieldType::Bytes | FieldType::Opaque(_), Payloads::Numpy) => {
+                numpy::array(py, self.memory()?, &Dtype::UINT8)
+            }
+            (FieldType::Str, _) => Ok(text(py, name, self.bytes()?)?.into_any()),
+            (FieldType::Array { element, .. }, payloads) => {
+                let dimensions = array_dimensions(name, kind, self.range.len())?;
+                let memory = match payloads {
+                    Payloads::Bytes => Memory::whole(Arc::new(self.bytes()?.to_vec())),
+                    Payloads::MemoryView | Payloads::Numpy => self.memory()?,
+                };
+                numpy::shaped(py, memory, &Dtype::of_element(element), &dimensions)
+            }
         }
     }
 }
 
-fn array_value<'py>(
-    py: Python<'py>,
-    name: &Name,
-    memory: Memory,
-    element: AttributeType,
-    shape: &[u64],
-) -> PyResult<Bound<'py, PyAny>> {
-    check_array_len(name, memory.bytes().len(), element, shape)?;
-    numpy::shaped(py, memory, numpy::dtype_of(element), shape)
-}
-
-/// Byte length of an array. If one dimension is 0, the others may be of any size.
-pub(crate) fn array_len(element: AttributeType, shape: &[u64]) -> u64 {
-    let elements = if shape.contains(&0) { 0 } else { shape.iter().product() };
-    u64::from(element.width()).saturating_mul(elements)
-}
-
-/// Checks that a field has as many bytes as its shape requires; files from other writers may contain anything.
-pub(crate) fn check_array_len(name: &Name, len: usize, element: AttributeType, shape: &[u64]) -> Result<(), Raised> {
-    let expected = array_len(element, shape);
-    if len as u64 == expected {
-        return Ok(());
-    }
-    let what = format!("field \"{}\" has {len} bytes, an array of {shape:?} has {expected}", name.text());
-    Err(Raised::new("Damaged", what))
+/// The dimensions of an array of `len` bytes; files from other writers may contain anything.
+pub(crate) fn array_dimensions(name: &Name, kind: &FieldType, len: usize) -> Result<Vec<u64>, Raised> {
+    kind.dimensions_of(len as u64).ok_or_else(|| {
+        Raised::new("Damaged", format!("field \"{}\" has {len} bytes, its type is {}", name.text(), kind.name()))
+    })
 }
 
 pub(crate) fn text<'py>(py: Python<'py>, name: &Name, bytes: &[u8]) -> Result<Bound<'py, PyString>, Raised> {

@@ -47,7 +47,8 @@ fn schema_of(types: &Bound<'_, PyDict>) -> PyResult<Schema> {
         } else if let Some(kind) = FieldType::from_name(&kind) {
             fields.push(Field { name, kind });
         } else {
-            let known = "bytes, str, an array such as float32[768], or a scalar: bool, int8 to int64, uint8 to uint64, float32, float64";
+            let known = "bytes, str, an array such as float32[768] or float32[], or a scalar: bool, int8 to int64, uint8 to uint64, float16, \
+                         bfloat16, float32, float64, timestamp, category";
             return Err(Raised::option(format!("schema: type of {name:?} is {kind:?}, expected {known}")).into());
         }
     }
@@ -85,7 +86,7 @@ impl Writer {
             let value = values.get_item(name.object(py))?;
             used += usize::from(value.is_some());
             let value = value.map(|value| present(name.text(), value)).transpose()?.flatten();
-            attributes.push(value.map(|value| scalar(name.text(), *kind, &value)).transpose()?);
+            attributes.push(value.map(|value| scalar(name.text(), kind, &value)).transpose()?);
         }
         let mut payload = Vec::new();
         let mut fields = Vec::with_capacity(self.names.fields.len());

@@ -1,23 +1,30 @@
-//! Attributes as columns, attributes and fields of one sample. No segment data is read. spec.md: ATR-1, ATR-2, FLD-1 to
-//! FLD-3.
+//! Attributes as columns, attributes and fields of one sample. No segment data is read. spec.md: ATR-1 to ATR-3,
+//! CAT-1, CAT-2, FLD-1 to FLD-3.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
-use grainstore_format::{AttributeType, AttributeValue, Bitmap, SectionKind, to_usize};
+use grainstore_format::{AttributeType, AttributeValue, Bitmap, Categories, SectionKind, to_usize};
 
 use crate::dataset_cache::CachedAttribute;
 use crate::index::Index;
+use crate::index::numbers::{little_endian, numbers};
 use crate::{Dataset, StoreError};
+
+/// Of attributes of other types than `category`, and of those that no sample has.
+static NO_CATEGORIES: Categories = Categories::none();
 
 /// The values of an attribute for all samples.
 #[derive(Debug, Clone, Copy)]
 pub struct Column<'a> {
     /// The type of the values.
-    pub kind: AttributeType,
+    pub kind: &'a AttributeType,
     /// Bytes per value.
     pub width: u32,
-    /// The values, `width` bytes each, little-endian; zeros for samples without a value.
+    /// The values, `width` bytes each, little-endian; zeros for samples without a value. For `category` they are codes.
     pub bytes: &'a [u8],
+    /// The categories that the codes number; none for other types.
+    pub categories: &'a Categories,
     /// Which samples have the attribute; `None`: all.
     pub validity: Option<Bitmap<'a>>,
     /// The number of samples.
@@ -27,12 +34,28 @@ pub struct Column<'a> {
 impl Column<'_> {
     /// The value of sample `ordinal`; `None` if it has none, or does not exist.
     pub fn get(&self, ordinal: u64) -> Option<AttributeValue> {
+        self.kind.decode(self.value_bytes(ordinal)?, self.categories)
+    }
+
+    /// The code of sample `ordinal` in a column of categories; `None` if it has none, or does not exist.
+    pub fn code(&self, ordinal: u64) -> Option<u32> {
+        let is_category = *self.kind == AttributeType::Category;
+        is_category.then(|| self.value_bytes(ordinal)).flatten().and_then(category_code)
+    }
+
+    fn value_bytes(&self, ordinal: u64) -> Option<&[u8]> {
         if self.validity.is_some_and(|validity| !validity.get(ordinal)) {
             return None;
         }
-        let from = to_usize(ordinal.checked_mul(u64::from(self.width))?);
-        self.kind.decode(self.bytes.get(from..)?)
+        let width = u64::from(self.width);
+        let from = ordinal.checked_mul(width)?;
+        self.bytes.get(to_usize(from)..to_usize(from.checked_add(width)?))
     }
+}
+
+/// A category's code; `None` if it does not fit 32 bits, which no section allows.
+fn category_code(bytes: &[u8]) -> Option<u32> {
+    u32::try_from(little_endian(bytes)).ok()
 }
 
 impl Dataset {
@@ -41,22 +64,65 @@ impl Dataset {
     /// # Errors
     /// If there is no such attribute, or its column is damaged.
     pub fn column(&self, attribute: &str) -> Result<Column<'_>, StoreError> {
-        let attributes = self.schema().attributes();
-        let mut numbered = attributes.iter().enumerate();
-        let Some((number, attribute)) = numbered.find(|(_, known)| known.name == attribute) else {
-            let known = attributes.iter().map(|attribute| attribute.name.clone()).collect();
-            return Err(StoreError::NoSuchAttribute { name: attribute.to_owned(), known });
-        };
+        let (number, kind) = self.attribute_named(attribute)?;
         let len = self.sample_count();
-        let bytes = self.0.index.whole(SectionKind::Attribute, item_of(number))?;
+        let item = item_of(number);
+        let width = self.attribute_width(item)?;
+        let bytes = self.0.index.whole(SectionKind::Attribute, item)?;
         let bug = || StoreError::bug("a column is shorter than the number of samples");
-        let bytes = bytes.get(..to_usize(len * u64::from(attribute.kind.width()))).ok_or_else(bug)?;
-        let state = self.attribute_state(number, attribute.kind, bytes)?;
+        let bytes = bytes.get(..to_usize(len * u64::from(width))).ok_or_else(bug)?;
+        let categories = self.attribute_categories(number, kind)?;
+        let state = self.attribute_state(number)?;
         let validity = match &state.validity {
             Some(bits) => Some(Bitmap::decode(bits, len).map_err(|error| self.0.index.wrong(error))?),
             None => None,
         };
-        Ok(Column { kind: attribute.kind, width: attribute.kind.width(), bytes, validity, len })
+        let column = Column { kind, width, bytes, categories, validity, len };
+        if state.is_checked.get().is_none() {
+            self.check_values(number, &column)?;
+            state.is_checked.get_or_init(|| ());
+        }
+        Ok(column)
+    }
+
+    /// The categories of `attribute`, in the order of their codes; loaded at the first call. An older generation also
+    /// has those that later samples brought.
+    ///
+    /// # Errors
+    /// If there is no such attribute, it is of another type, or its categories are damaged.
+    pub fn categories(&self, attribute: &str) -> Result<&Categories, StoreError> {
+        let (number, kind) = self.attribute_named(attribute)?;
+        if *kind != AttributeType::Category {
+            return Err(StoreError::NotCategory { name: attribute.to_owned(), kind: kind.name().to_owned() });
+        }
+        self.attribute_categories(number, kind)
+    }
+
+    fn attribute_named(&self, name: &str) -> Result<(usize, &AttributeType), StoreError> {
+        let attributes = self.schema().attributes();
+        let known = || attributes.iter().map(|attribute| attribute.name.clone()).collect();
+        let found = attributes.iter().enumerate().find(|(_, known)| known.name == name);
+        let found = found.map(|(number, attribute)| (number, &attribute.kind));
+        found.ok_or_else(|| StoreError::NoSuchAttribute { name: name.to_owned(), known: known() })
+    }
+
+    /// Bytes per value. spec.md: ATR-1, ATR-3, CAT-1.
+    fn attribute_width(&self, item: u16) -> Result<u32, StoreError> {
+        let record = self.0.index.record(SectionKind::Attribute, item);
+        record.map(|record| record.width).ok_or_else(|| StoreError::bug("an attribute of the schema has no section"))
+    }
+
+    fn attribute_categories(&self, number: usize, kind: &AttributeType) -> Result<&Categories, StoreError> {
+        let index = &self.0.index;
+        let section = index.section(SectionKind::Categories, item_of(number));
+        let (AttributeType::Category, Some(section)) = (kind, section) else { return Ok(&NO_CATEGORIES) };
+        let cell = self.0.categories.get(number).ok_or_else(|| StoreError::bug("an attribute has no categories"))?;
+        if let Some(categories) = cell.get() {
+            return Ok(categories);
+        }
+        let bytes = section.read_uncached(&index.frame.file, 0..section.record().len)?;
+        let categories = Categories::decode(&bytes).map_err(|error| index.wrong(error))?;
+        Ok(cell.get_or_init(|| categories))
     }
 
     /// The attributes of sample `ordinal`, in the order of the schema; `None` for those that it does not have.
@@ -66,7 +132,7 @@ impl Dataset {
     pub fn attributes(&self, ordinal: u64) -> Result<Vec<Option<AttributeValue>>, StoreError> {
         self.check_ordinal(ordinal)?;
         let attributes = self.schema().attributes().iter().enumerate();
-        attributes.map(|(number, attribute)| self.attribute_value(number, attribute.kind, ordinal)).collect()
+        attributes.map(|(number, attribute)| self.attribute_value(number, &attribute.kind, ordinal)).collect()
     }
 
     /// The value of attribute `number` of the schema for sample `ordinal` if its column is in memory: nothing is read
@@ -74,7 +140,7 @@ impl Dataset {
     pub fn cached_attribute(&self, number: usize, ordinal: u64) -> Option<Option<AttributeValue>> {
         let index = &self.0.index;
         let item = item_of(number);
-        let kind = self.schema().attributes().get(number)?.kind;
+        let kind = &self.schema().attributes().get(number)?.kind;
         if ordinal >= self.sample_count() {
             return None;
         }
@@ -84,25 +150,30 @@ impl Dataset {
                 return Some(None);
             }
         }
-        let width = u64::from(kind.width());
-        let bytes = index.section(SectionKind::Attribute, item)?.loaded(ordinal * width..(ordinal + 1) * width)?;
-        kind.decode(bytes).map(Some)
+        let section = index.section(SectionKind::Attribute, item)?;
+        let width = u64::from(section.record().width);
+        let bytes = section.loaded(ordinal * width..(ordinal + 1) * width)?;
+        let categories = match kind {
+            AttributeType::Category => self.0.categories.get(number)?.get()?,
+            _ => &NO_CATEGORIES,
+        };
+        kind.decode(bytes, categories).map(Some)
     }
 
     fn attribute_value(
         &self,
         number: usize,
-        kind: AttributeType,
+        kind: &AttributeType,
         ordinal: u64,
     ) -> Result<Option<AttributeValue>, StoreError> {
         let index = &self.0.index;
         let item = item_of(number);
-        let width = u64::from(kind.width());
+        let width = u64::from(self.attribute_width(item)?);
         if !index.bit(SectionKind::Validity, item, ordinal)? {
             return Ok(None);
         }
         let bytes = index.read(SectionKind::Attribute, item, ordinal * width..(ordinal + 1) * width)?;
-        let value = kind.decode(&bytes).ok_or_else(|| {
+        let value = kind.decode(&bytes, self.attribute_categories(number, kind)?).ok_or_else(|| {
             index.damaged("attribute", format!("sample {ordinal} has a value that is not a {}", kind.name()))
         })?;
         Ok(Some(value))
@@ -146,21 +217,12 @@ impl Dataset {
         self.damaged_sample(ordinal, self.0.table.segment_of(ordinal), 0, what)
     }
 
-    /// Checks a column once, and limits its validity to the opened generation.
-    fn attribute_state(
-        &self,
-        number: usize,
-        kind: AttributeType,
-        bytes: &[u8],
-    ) -> Result<&CachedAttribute, StoreError> {
+    /// The validity of a column, checked once and limited to the opened generation.
+    fn attribute_state(&self, number: usize) -> Result<&CachedAttribute, StoreError> {
         let index = &self.0.index;
-        let damaged = |what: &str| index.damaged("attribute", format!("number {number} {what}"));
-        let cell = self.0.attributes.get(number).ok_or_else(|| damaged("is not in the schema"))?;
+        let cell = self.0.attributes.get(number).ok_or_else(|| StoreError::bug("an attribute is not in the schema"))?;
         if let Some(state) = cell.get() {
             return Ok(state);
-        }
-        if kind == AttributeType::Bool && bytes.iter().any(|&byte| byte > 1) {
-            return Err(damaged("has a value that is not a bool"));
         }
         let validity = match index.section(SectionKind::Validity, item_of(number)) {
             None => None,
@@ -170,7 +232,30 @@ impl Dataset {
                 Some(cut_bits(bits, self.sample_count()))
             }
         };
-        Ok(cell.get_or_init(|| CachedAttribute { validity }))
+        Ok(cell.get_or_init(|| CachedAttribute { validity, is_checked: OnceLock::new() }))
+    }
+
+    /// Checks that all values of a column are of its type. spec.md: ATR-1, CAT-2.
+    fn check_values(&self, number: usize, column: &Column<'_>) -> Result<(), StoreError> {
+        let index = &self.0.index;
+        let wrong = |what: &str| index.damaged("attribute", format!("number {number} {what}"));
+        match column.kind {
+            AttributeType::Bool if column.bytes.iter().any(|&byte| byte > 1) => {
+                Err(wrong("has a value that is not a bool"))
+            }
+            AttributeType::Category => {
+                let mut ordinals = (0..).zip(numbers(column.bytes, column.width));
+                let count = column.categories.len() as u64;
+                let has = |ordinal| column.validity.is_none_or(|validity| validity.get(ordinal));
+                match ordinals.find(|&(ordinal, code)| code >= count && has(ordinal)) {
+                    Some((ordinal, code)) => {
+                        Err(wrong(&format!("has code {code} for sample {ordinal}, it has {count} categories")))
+                    }
+                    None => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use grainstore_format::{ChunkList, Fingerprint, Geometry, Manifest, Schema, SegmentTable, UserMetadata, shown_path};
+use grainstore_format::{
+    Categories, ChunkList, Fingerprint, Geometry, Manifest, Schema, SegmentTable, UserMetadata, shown_path,
+};
 
 use crate::StoreError;
 use crate::dataset_cache::{CachedAttribute, CheckedEntries, LoadControl};
@@ -30,6 +32,8 @@ pub(crate) struct DatasetInner {
     /// For every segment of the index, including later generations: whether it is external.
     pub(crate) external: Vec<bool>,
     pub(crate) attributes: Vec<OnceLock<CachedAttribute>>,
+    /// Of each attribute, if it is of type `category`.
+    pub(crate) categories: Vec<OnceLock<Categories>>,
     /// The first segment whose file has another modification time than the manifest.
     pub(crate) modified: OnceLock<usize>,
     /// The chunk list of the opened generation.
@@ -54,7 +58,7 @@ impl Dataset {
     /// As [`Dataset::open`], and if there is no such generation.
     pub fn open_with(path: &Path, options: &OpenOptions) -> Result<Self, StoreError> {
         let OpenedParts { index, segments, external, fingerprint, table, manifest } = open(path, options)?;
-        let attributes = index.metadata.schema.attributes().iter().map(|_| OnceLock::new()).collect();
+        let attribute_count = index.metadata.schema.attributes().len();
         Ok(Self(Arc::new(DatasetInner {
             path: path.to_owned(),
             index,
@@ -63,7 +67,8 @@ impl Dataset {
             table,
             segments,
             external,
-            attributes,
+            attributes: std::iter::repeat_with(OnceLock::new).take(attribute_count).collect(),
+            categories: std::iter::repeat_with(OnceLock::new).take(attribute_count).collect(),
             modified: OnceLock::new(),
             chunks: OnceLock::new(),
             loaded: OnceLock::new(),

@@ -1,15 +1,17 @@
 //! What an opened dataset remembers of the parts of its index that it has loaded and checked.
 
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::{MutexGuard, OnceLock};
 
 use grainstore_host::ForkLock;
 
 use crate::entry_rules::EntryTotals;
 
-/// A column that was loaded and checked.
+/// A column that was loaded.
 #[derive(Debug)]
 pub(crate) struct CachedAttribute {
+    /// Set once all values are known to be of the column's type.
+    pub(crate) is_checked: OnceLock<()>,
     /// Validity of the opened generation: bits past its last sample are zero.
     pub(crate) validity: Option<Vec<u8>>,
 }

@@ -88,6 +88,14 @@ pub enum StoreError {
         /// The names of the schema.
         known: Vec<String>,
     },
+    /// The attribute has no categories.
+    #[error("attribute \"{}\" is of type {}, not category", escape_bytes(.name.as_bytes()), escape_bytes(.kind.as_bytes()))]
+    NotCategory {
+        /// The attribute.
+        name: String,
+        /// Its type.
+        kind: String,
+    },
     /// The generation does not exist.
     #[error("{}: no generation {generation}: there are {count}, numbered from 0", shown_path(.path))]
     NoSuchGeneration {

@@ -36,7 +36,7 @@ mod segment;
 mod threads;
 mod verify;
 
-pub use collection::{Collection, CollectionColumn};
+pub use collection::{Collection, CollectionColumn, MergedCategories};
 pub use columns::Column;
 pub use dataset::Dataset;
 pub use error::StoreError;

@@ -1,9 +1,9 @@
 //! The part of a sample that the index needs beside the location of its bytes, and its check against the schema.
-//! spec.md: KEY-1, ATR-1, FLD-1, FLD-2.
+//! spec.md: KEY-1, ATR-1, FLD-1, FLD-2, FLD-4.
 
 use std::ops::Range;
 
-use grainstore_format::{AttributeValue, MAX_KEY_LEN};
+use grainstore_format::{AttributeValue, Categories, MAX_KEY_LEN};
 
 use crate::WriteError;
 use crate::index::{IndexRow, IndexSpec};
@@ -65,8 +65,19 @@ impl<'a> Described<'a> {
             return Err(format!("{} attributes, the schema has {}", self.attributes.len(), expected.len()));
         }
         for (attribute, value) in expected.iter().zip(self.attributes) {
-            if value.is_some_and(|value| attribute.kind.encode(value).is_none()) {
-                return Err(format!("attribute \"{}\" is {value:?}, not {}", attribute.name, attribute.kind.name()));
+            match value {
+                Some(AttributeValue::Category(name)) if name.len() > Categories::MAX_NAME_LEN => {
+                    let (len, most) = (name.len(), Categories::MAX_NAME_LEN);
+                    return Err(format!("attribute \"{}\" has {len} bytes, a category at most {most}", attribute.name));
+                }
+                Some(value) if !attribute.kind.accepts(value) => {
+                    return Err(format!(
+                        "attribute \"{}\" is {value:?}, not {}",
+                        attribute.name,
+                        attribute.kind.name()
+                    ));
+                }
+                _ => {}
             }
         }
         Ok(())
@@ -77,10 +88,23 @@ impl<'a> Described<'a> {
         let expected = spec.metadata.schema.fields();
         if expected.len() == 1 {
             let whole = fields.is_empty() || fields == [Some(0..payload_len)];
-            return if whole { Ok(()) } else { Err("the one field is not the whole payload".into()) };
+            return match expected {
+                _ if !whole => Err("the one field is not the whole payload".into()),
+                [field] if !field.kind.allows_len(payload_len) => {
+                    Err(format!("field \"{}\" has {payload_len} bytes, its type is {}", field.name, field.kind.name()))
+                }
+                _ => Ok(()),
+            };
         }
         if fields.len() != expected.len() {
             return Err(format!("{} fields, the schema has {}", fields.len(), expected.len()));
+        }
+        let wrong_len = expected.iter().zip(fields).find_map(|(field, range)| {
+            let len = range.as_ref().and_then(|range| range.end.checked_sub(range.start))?;
+            (!field.kind.allows_len(len)).then_some((field, len))
+        });
+        if let Some((field, len)) = wrong_len {
+            return Err(format!("field \"{}\" has {len} bytes, its type is {}", field.name, field.kind.name()));
         }
         let outside = fields.iter().flatten().find(|range| range.start > range.end || range.end > payload_len);
         outside.map_or(Ok(()), |range| Err(format!("field {range:?} is not inside its {payload_len} bytes")))

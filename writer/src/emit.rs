@@ -37,6 +37,9 @@ pub(crate) fn emit(mut builder: IndexBuilder, output: &mut Output) -> Result<Emi
     sections.section(SectionKind::Metadata, 0, 0, |write| write(&metadata))?;
     emit_attributes(&mut sections, &builder.columns.attributes, &builder)?;
     emit_fields(&mut sections, &builder.columns.fields, builder.largest_field)?;
+    for (item, codes) in (0_u16..).zip(&builder.columns.categories).filter(|(_, codes)| !codes.section().is_empty()) {
+        sections.section(SectionKind::Categories, item, 0, |write| write(codes.section()))?;
+    }
     let records = sections.records;
     let directory = Directory::new(builder.counts, builder.spec.geometry, records)?.encode();
     let footer = Footer::new(index_offset, round_up(output.len(), BLOCK_LEN), &directory)?;
@@ -76,8 +79,12 @@ fn emit_attributes(
     builder: &IndexBuilder,
 ) -> Result<(), WriteError> {
     let kinds = builder.spec.metadata.schema.attributes();
-    for ((item, column), attribute) in (0_u16..).zip(columns).zip(kinds) {
-        sections.column(SectionKind::Attribute, item, attribute.kind.width(), &column.values)?;
+    let codes = &builder.columns.categories;
+    for (((item, column), codes), attribute) in (0_u16..).zip(columns).zip(codes).zip(kinds) {
+        match attribute.kind.width() {
+            Some(width) => sections.column(SectionKind::Attribute, item, width, &column.values)?,
+            None => sections.narrowed(SectionKind::Attribute, item, codes.width(), &column.values)?,
+        }
     }
     for (item, column) in (0_u16..).zip(columns).filter(|(_, column)| column.any_missing) {
         sections.column(SectionKind::Validity, item, 0, &column.validity.bytes)?;

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use grainstore_format::{
-    AttributeValue, BitmapBuilder, DirectoryCounts, Entry, EntryFields, Geometry, KeyGroups, LONG_STORED_LEN,
-    LongTable, Metadata, SegmentRecord, chunk_count, hash48, push_key,
+    AttributeType, AttributeValue, BitmapBuilder, DirectoryCounts, Entry, EntryFields, Geometry, KeyGroups,
+    LONG_STORED_LEN, LongTable, Metadata, SegmentRecord, chunk_count, hash48, push_key,
 };
 
+use crate::categories::CategoryCodes;
 use crate::column::{ColumnWriter, Spill};
 use crate::sort::KeySorter;
 use crate::storage::Storage;
@@ -107,7 +108,8 @@ pub(crate) struct Columns {
     pub(crate) raw_len: ColumnWriter,
     pub(crate) keys: ColumnWriter,
     pub(crate) key_groups: ColumnWriter,
-    pub(crate) attributes: Vec<Optional<ColumnWriter>>,
+    pub(crate) attributes: Vec<Optional<ColumnWriter>>, // 64-bit codes for categories
+    pub(crate) categories: Vec<CategoryCodes>,          // one for each attribute, without any for other types
     pub(crate) fields: Vec<Optional<FieldBounds>>,
 }
 
@@ -140,6 +142,7 @@ impl IndexBuilder {
         let schema = &spec.metadata.schema;
         let mut columns = Columns::default();
         columns.attributes.resize_with(schema.attributes().len(), Optional::default);
+        columns.categories.resize_with(schema.attributes().len(), CategoryCodes::default);
         let field_count = if spec.field_columns { schema.fields().len() } else { 0 };
         columns.fields.resize_with(field_count, Optional::default);
         let column_count = 8 + 2 * columns.attributes.len() + 3 * columns.fields.len();
@@ -242,14 +245,19 @@ impl IndexBuilder {
     fn push_attributes(&mut self, values: &[Option<AttributeValue>]) -> Result<(), WriteError> {
         debug_assert_eq!(values.len(), self.columns.attributes.len(), "the row was checked against the schema");
         let kinds = self.spec.metadata.schema.attributes();
-        for ((column, attribute), value) in self.columns.attributes.iter_mut().zip(kinds).zip(values) {
-            let bytes = match value {
-                Some(value) => {
-                    attribute.kind.encode(*value).ok_or_else(|| WriteError::bug("a value is not of its type"))?
+        let Columns { attributes, categories, .. } = &mut self.columns;
+        for (((column, codes), attribute), value) in attributes.iter_mut().zip(categories).zip(kinds).zip(values) {
+            let (bytes, width) = match (&attribute.kind, value) {
+                (AttributeType::Category, Some(AttributeValue::Category(name))) => {
+                    (u64::from(codes.code_of(name, &attribute.name)?).to_le_bytes(), 8)
                 }
-                None => [0; 8], // spec.md: ATR-2
+                (kind, Some(value)) => {
+                    let bytes = kind.encode(value).ok_or_else(|| WriteError::bug("a value is not of its type"))?;
+                    (bytes, kind.width().unwrap_or(8))
+                }
+                (kind, None) => ([0; 8], kind.width().unwrap_or(8)), // spec.md: ATR-2
             };
-            column.values.push(&bytes[..attribute.kind.width() as usize]);
+            column.values.push(&bytes[..width as usize]);
             column.validity.push(value.is_some());
             column.any_missing |= value.is_none();
         }
@@ -290,7 +298,7 @@ impl IndexBuilder {
     }
 
     fn relieve(&mut self) -> Result<(), WriteError> {
-        let Columns { segments, entries, chunks, edges, long, raw_len, keys, key_groups, attributes, fields } =
+        let Columns { segments, entries, chunks, edges, long, raw_len, keys, key_groups, attributes, fields, .. } =
             &mut self.columns;
         let fixed = [segments, entries, chunks, &mut edges.bytes, long, raw_len, keys, key_groups].into_iter();
         let attributes = attributes.iter_mut().flat_map(|a| [&mut a.values, &mut a.validity.bytes]);

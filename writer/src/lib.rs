@@ -20,6 +20,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod categories;
 mod column;
 mod commit;
 mod dataset;

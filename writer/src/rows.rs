@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use grainstore_format::{
-    AttributeValue, CHECKSUM_PAGE_LEN, ChecksumList, Directory, Entry, Fingerprint, Footer, FormatError, LongTable,
-    Metadata, SectionKind, SectionRecord, StoredLen, escape_bytes, split_key, to_usize,
+    AttributeValue, CHECKSUM_PAGE_LEN, Categories, ChecksumList, Directory, Entry, Fingerprint, Footer, FormatError,
+    LongTable, Metadata, SectionKind, SectionRecord, StoredLen, escape_bytes, split_key, to_usize,
 };
 
 use crate::WriteError;
@@ -36,8 +36,14 @@ struct SectionStreams {
     entries: SectionStream,
     raw_len: Option<SectionStream>,
     keys: Option<SectionStream>,
-    attributes: Vec<(SectionStream, Option<SectionStream>)>,
+    attributes: Vec<AttributeStream>,
     fields: Vec<(SectionStream, SectionStream, Option<SectionStream>)>,
+}
+
+struct AttributeStream {
+    values: SectionStream,
+    validity: Option<SectionStream>,
+    categories: Categories,
 }
 
 /// A section that is read from start to end, in pages that are each checked.
@@ -74,6 +80,7 @@ impl SegmentRows {
         let need = |kind| section(kind)?.ok_or_else(|| WriteError::bug("an index lost one of its sections"));
         let metadata = Metadata::decode(&need(SectionKind::Metadata)?).map_err(damaged)?;
         metadata.check_sections(&directory).map_err(damaged)?;
+        metadata.schema.check_writable().map_err(damaged)?;
         let table = need(SectionKind::Segments)?;
         let counts = directory.counts();
         let table =
@@ -183,7 +190,14 @@ impl SectionStreams {
             keys: open(SectionKind::Keys, 0)?,
             attributes: (0_u16..)
                 .zip(metadata.schema.attributes())
-                .map(|(item, _)| Ok((need(SectionKind::Attribute, item)?, open(SectionKind::Validity, item)?)))
+                .map(|(item, _)| {
+                    let categories = match open(SectionKind::Categories, item)? {
+                        Some(mut stream) => Categories::decode(stream.take(file, to_usize(stream.record.len))?)?,
+                        None => Categories::default(),
+                    };
+                    let values = need(SectionKind::Attribute, item)?;
+                    Ok(AttributeStream { values, validity: open(SectionKind::Validity, item)?, categories })
+                })
                 .collect::<Result<_, RowError>>()?,
             fields: (0_u16..)
                 .take(field_count)
@@ -215,8 +229,10 @@ impl SectionStreams {
             stream.take_key(file, key)?;
         }
         attributes.clear();
-        for ((values, validity), attribute) in self.attributes.iter_mut().zip(metadata.schema.attributes()) {
-            let value = attribute.kind.decode(values.take(file, attribute.kind.width() as usize)?);
+        for (stream, attribute) in self.attributes.iter_mut().zip(metadata.schema.attributes()) {
+            let AttributeStream { values, validity, categories } = stream;
+            let width = values.record.width as usize;
+            let value = attribute.kind.decode(values.take(file, width)?, categories);
             let there = validity.as_mut().map_or(Ok(true), |validity| validity.take_bit(file, ordinal))?;
             if there && value.is_none() {
                 let name = escape_bytes(attribute.name.as_bytes());

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use grainstore_format::{Alignment, Schema, UserMetadata, escape_bytes, shown_path};
+use grainstore_format::{Alignment, AttributeType, Schema, UserMetadata, escape_bytes, shown_path};
 use grainstore_store::{Dataset, Facts};
 use serde::Serialize;
 use serde_json::Value;
@@ -61,6 +61,9 @@ struct InspectDocument<'a> {
 struct Item<'a> {
     name: &'a str,
     r#type: String,
+    /// Of an attribute of type `category`, in the order of their codes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    categories: Option<Vec<&'a str>>,
 }
 
 impl InspectArgs {
@@ -76,15 +79,20 @@ impl InspectArgs {
             sizes.add(dataset.locate(ordinal)?.raw_len());
         }
         if self.json {
-            printer.json(&self.document(&dataset, &facts, &sizes))?;
+            printer.json(&self.document(&dataset, &facts, &sizes)?)?;
         } else {
             self.print(printer, &dataset, &facts, &sizes)?;
         }
         Ok(Exit::Done)
     }
 
-    fn document<'a>(&self, dataset: &'a Dataset, facts: &Facts, sizes: &Histogram) -> InspectDocument<'a> {
-        InspectDocument {
+    fn document<'a>(
+        &self,
+        dataset: &'a Dataset,
+        facts: &Facts,
+        sizes: &Histogram,
+    ) -> anyhow::Result<InspectDocument<'a>> {
+        Ok(InspectDocument {
             path: shown_path(&self.path),
             samples: facts.samples,
             keyed: facts.keyed,
@@ -102,19 +110,19 @@ impl InspectArgs {
             long_samples: facts.long_samples,
             lz4_samples: facts.lz4_samples,
             alignment: facts.alignment.to_string(),
-            attributes: attributes(dataset.schema()),
+            attributes: attributes(dataset)?,
             fields: fields(dataset.schema()),
             classes: class_names(dataset).map(|names| names.len() as u64),
             user_metadata: dataset.user_metadata(),
             generations: facts.generations,
             fingerprint: facts.fingerprint.to_string(),
             payload_len_histogram: sizes.bins(),
-        }
+        })
     }
 
     fn print(&self, printer: &Printer, dataset: &Dataset, facts: &Facts, sizes: &Histogram) -> anyhow::Result<()> {
         printer.line(shown_path(&self.path))?;
-        for (name, text) in rows(dataset, facts) {
+        for (name, text) in rows(dataset, facts)? {
             printer.line(format_args!("  {name:<12} {text}"))?;
         }
         printer.line("")?;
@@ -124,8 +132,9 @@ impl InspectArgs {
 }
 
 /// The lines of the list: a name and a text each.
-fn rows(dataset: &Dataset, facts: &Facts) -> Vec<(&'static str, String)> {
+fn rows(dataset: &Dataset, facts: &Facts) -> anyhow::Result<Vec<(&'static str, String)>> {
     let keys = if facts.keyed { "with keys" } else { "without keys" };
+    let attributes = attributes(dataset)?;
     let mut rows = vec![
         ("samples", format!("{}, {keys}", facts.samples)),
         ("payload", shown_size(facts.payload_bytes)),
@@ -139,16 +148,24 @@ fn rows(dataset: &Dataset, facts: &Facts) -> Vec<(&'static str, String)> {
             format!("{} over a chunk boundary ({:.1} %)", counted(facts.edge_samples, "sample"), edge_percent(facts)),
         ),
         ("alignment", shown_alignment(facts.alignment)),
-        ("attributes", listed(&attributes(dataset.schema()))),
+        ("attributes", listed(&attributes)),
         ("fields", listed(&fields(dataset.schema()))),
     ];
     if facts.external_segments > 0 {
         rows.push(("external", some_of(external_files(dataset), facts.external_segments)));
     }
+    for Item { name, categories, .. } in &attributes {
+        if let Some(categories) = categories {
+            let names = categories.iter().map(|category| escape_bytes(category.as_bytes()));
+            let names = some_of(names, categories.len() as u64);
+            let name = escape_bytes(name.as_bytes());
+            rows.push(("categories", format!("{name} {}: {names}", categories.len())));
+        }
+    }
     rows.extend(class_names(dataset).map(|names| ("classes", first_of(&names))));
     rows.push(("generations", facts.generations.to_string()));
     rows.push(("fingerprint", facts.fingerprint.to_string()));
-    rows
+    Ok(rows)
 }
 
 fn compression(facts: &Facts) -> String {
@@ -186,19 +203,30 @@ fn shown_alignment(alignment: Alignment) -> String {
     }
 }
 
-fn attributes(schema: &Schema) -> Vec<Item<'_>> {
-    let attributes = schema.attributes().iter();
-    attributes.map(|attribute| Item { name: &attribute.name, r#type: attribute.kind.name().to_owned() }).collect()
+fn attributes(dataset: &Dataset) -> anyhow::Result<Vec<Item<'_>>> {
+    let attributes = dataset.schema().attributes().iter();
+    let items = attributes.map(|attribute| {
+        let categories = match attribute.kind {
+            AttributeType::Category => Some(dataset.categories(&attribute.name)?.iter().collect()),
+            _ => None,
+        };
+        Ok(Item { name: &attribute.name, r#type: attribute.kind.name().to_owned(), categories })
+    });
+    items.collect()
 }
 
 fn fields(schema: &Schema) -> Vec<Item<'_>> {
-    schema.fields().iter().map(|field| Item { name: &field.name, r#type: field.kind.name() }).collect()
+    schema
+        .fields()
+        .iter()
+        .map(|field| Item { name: &field.name, r#type: field.kind.name(), categories: None })
+        .collect()
 }
 
 fn listed(items: &[Item<'_>]) -> String {
     let items: Vec<String> = items
         .iter()
-        .map(|item| format!("{} {}", grainstore_format::escape_bytes(item.name.as_bytes()), item.r#type))
+        .map(|item| format!("{} {}", escape_bytes(item.name.as_bytes()), escape_bytes(item.r#type.as_bytes())))
         .collect();
     if items.is_empty() { "none".to_owned() } else { items.join(", ") }
 }

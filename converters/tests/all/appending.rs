@@ -61,7 +61,7 @@ fn list(shelf: &Shelf, columns: &str, rows: &[&str]) -> ListSource {
 }
 
 fn labels(samples: &[Stored]) -> Vec<(&str, Option<AttributeValue>)> {
-    samples.iter().map(|sample| (sample.key.as_deref().unwrap(), sample.attributes[0])).collect()
+    samples.iter().map(|sample| (sample.key.as_deref().unwrap(), sample.attributes[0].clone())).collect()
 }
 
 fn user(dataset: &Path, name: &str) -> serde_json::Value {

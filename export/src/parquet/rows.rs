@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use ::parquet::column::writer::ColumnWriterImpl;
-use ::parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type};
+use ::parquet::data_type::{
+    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, FloatType,
+    Int32Type, Int64Type,
+};
 use ::parquet::errors::{ParquetError, Result};
 use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use bytes::Bytes;
@@ -45,6 +48,7 @@ enum ColumnValues {
     Float(Vec<f32>),
     Double(Vec<f64>),
     Bytes(Vec<ByteArray>),
+    Fixed(Vec<FixedLenByteArray>),
 }
 
 impl<'a> RowWriter<'a> {
@@ -83,7 +87,7 @@ impl<'a> RowWriter<'a> {
             next_column()?.push_bytes(Some(key))?;
         }
         for value in &facts.attributes {
-            next_column()?.push(*value)?;
+            next_column()?.push(value.as_ref())?;
         }
         for (field, range) in self.schema.schema.fields().iter().zip(&facts.fields) {
             let column = next_column()?;
@@ -123,7 +127,7 @@ impl ShardWriter for RowWriter<'_> {
 fn empty_columns(schema: &FileSchema) -> Vec<ParquetColumn> {
     let key = schema.is_keyed.then(|| ParquetColumn { levels: None, values: ColumnValues::Bytes(Vec::new()) });
     let optional = |values| ParquetColumn { levels: Some(Vec::new()), values };
-    let attributes = schema.schema.attributes().iter().map(|attribute| optional(ColumnValues::of(attribute.kind)));
+    let attributes = schema.schema.attributes().iter().map(|attribute| optional(ColumnValues::of(&attribute.kind)));
     let fields = schema.schema.fields().iter().map(|_| optional(ColumnValues::Bytes(Vec::new())));
     key.into_iter().chain(attributes).chain(fields).collect()
 }
@@ -137,35 +141,54 @@ fn room(len: u64) -> std::result::Result<Vec<u8>, ExportError> {
 }
 
 impl ColumnValues {
-    fn of(kind: AttributeType) -> Self {
+    fn of(kind: &AttributeType) -> Self {
         match kind {
             AttributeType::Bool => Self::Bool(Vec::new()),
-            AttributeType::Int64 | AttributeType::Uint64 => Self::Int64(Vec::new()),
-            AttributeType::Float32 => Self::Float(Vec::new()),
+            AttributeType::Int8
+            | AttributeType::Int16
+            | AttributeType::Int32
+            | AttributeType::Uint8
+            | AttributeType::Uint16
+            | AttributeType::Uint32 => Self::Int32(Vec::new()),
+            AttributeType::Int64 | AttributeType::Uint64 | AttributeType::Timestamp => Self::Int64(Vec::new()),
+            AttributeType::Float16 => Self::Fixed(Vec::new()),
+            AttributeType::Bfloat16 | AttributeType::Float32 => Self::Float(Vec::new()),
             AttributeType::Float64 => Self::Double(Vec::new()),
-            _ => Self::Int32(Vec::new()),
+            AttributeType::Category | AttributeType::Opaque(_) => Self::Bytes(Vec::new()),
         }
     }
 }
 
 impl ParquetColumn {
-    fn push(&mut self, value: Option<AttributeValue>) -> std::result::Result<(), ExportError> {
+    fn push(&mut self, value: Option<&AttributeValue>) -> std::result::Result<(), ExportError> {
         self.note(value.is_some());
         let Some(value) = value else { return Ok(()) };
         let too_wide = |_| ExportError::bug("a value does not fit the type of its attribute");
         // The column's type was derived from the attribute's. Unsigned values keep their bits.
         match (&mut self.values, value) {
-            (ColumnValues::Bool(values), AttributeValue::Bool(value)) => values.push(value),
+            (ColumnValues::Bool(values), AttributeValue::Bool(value)) => values.push(*value),
             (ColumnValues::Int32(values), AttributeValue::Int(value)) => {
-                values.push(i32::try_from(value).map_err(too_wide)?);
+                values.push(i32::try_from(*value).map_err(too_wide)?);
             }
             (ColumnValues::Int32(values), AttributeValue::Uint(value)) => {
-                values.push(u32::try_from(value).map_err(too_wide)?.cast_signed());
+                values.push(u32::try_from(*value).map_err(too_wide)?.cast_signed());
             }
-            (ColumnValues::Int64(values), AttributeValue::Int(value)) => values.push(value),
+            (ColumnValues::Int64(values), AttributeValue::Int(value) | AttributeValue::Timestamp(value)) => {
+                values.push(*value);
+            }
             (ColumnValues::Int64(values), AttributeValue::Uint(value)) => values.push(value.cast_signed()),
-            (ColumnValues::Float(values), AttributeValue::Float32(value)) => values.push(value),
-            (ColumnValues::Double(values), AttributeValue::Float64(value)) => values.push(value),
+            (ColumnValues::Fixed(values), AttributeValue::Float16(value)) => {
+                values.push(FixedLenByteArray::from(value.to_le_bytes().to_vec()));
+            }
+            (ColumnValues::Float(values), AttributeValue::Float32(value)) => values.push(*value),
+            (ColumnValues::Float(values), AttributeValue::Bfloat16(value)) => values.push(value.to_f32()),
+            (ColumnValues::Double(values), AttributeValue::Float64(value)) => values.push(*value),
+            (ColumnValues::Bytes(values), AttributeValue::Category(text)) => {
+                values.push(ByteArray::from(text.as_ref()))
+            }
+            (ColumnValues::Bytes(values), AttributeValue::Opaque(bytes)) => {
+                values.push(ByteArray::from(bytes.to_vec()))
+            }
             _ => return Err(ExportError::bug("a value is not of the type of its attribute")),
         }
         Ok(())
@@ -194,6 +217,7 @@ impl ParquetColumn {
             ColumnValues::Int64(values) => write(writer.typed::<Int64Type>(), values, levels),
             ColumnValues::Float(values) => write(writer.typed::<FloatType>(), values, levels),
             ColumnValues::Double(values) => write(writer.typed::<DoubleType>(), values, levels),
+            ColumnValues::Fixed(values) => write(writer.typed::<FixedLenByteArrayType>(), values, levels),
             ColumnValues::Bytes(values) => write_bytes(writer.typed::<ByteArrayType>(), values, levels),
         }
     }

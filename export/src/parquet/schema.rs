@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
+use ::parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical};
 use ::parquet::errors::Result;
 use ::parquet::file::metadata::KeyValue;
 use ::parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -51,21 +51,27 @@ fn bytes_column(name: &str, is_text: bool, repetition: Repetition) -> Result<Typ
 }
 
 fn attribute_column(attribute: &Attribute) -> Result<TypePtr> {
-    let (physical, logical) = match attribute.kind {
+    let integer = |bit_width, is_signed| Some(LogicalType::integer(bit_width, is_signed));
+    let (physical, logical) = match &attribute.kind {
         AttributeType::Bool => (Physical::BOOLEAN, None),
-        AttributeType::Int8 => (Physical::INT32, Some((8, true))),
-        AttributeType::Int16 => (Physical::INT32, Some((16, true))),
-        AttributeType::Int32 => (Physical::INT32, Some((32, true))),
-        AttributeType::Int64 => (Physical::INT64, Some((64, true))),
-        AttributeType::Uint8 => (Physical::INT32, Some((8, false))),
-        AttributeType::Uint16 => (Physical::INT32, Some((16, false))),
-        AttributeType::Uint32 => (Physical::INT32, Some((32, false))),
-        AttributeType::Uint64 => (Physical::INT64, Some((64, false))),
-        AttributeType::Float32 => (Physical::FLOAT, None),
+        AttributeType::Int8 => (Physical::INT32, integer(8, true)),
+        AttributeType::Int16 => (Physical::INT32, integer(16, true)),
+        AttributeType::Int32 => (Physical::INT32, integer(32, true)),
+        AttributeType::Int64 => (Physical::INT64, integer(64, true)),
+        AttributeType::Uint8 => (Physical::INT32, integer(8, false)),
+        AttributeType::Uint16 => (Physical::INT32, integer(16, false)),
+        AttributeType::Uint32 => (Physical::INT32, integer(32, false)),
+        AttributeType::Uint64 => (Physical::INT64, integer(64, false)),
+        AttributeType::Float16 => (Physical::FIXED_LEN_BYTE_ARRAY, Some(LogicalType::Float16)),
+        // Parquet has no such type; these hold all its values.
+        AttributeType::Bfloat16 | AttributeType::Float32 => (Physical::FLOAT, None),
         AttributeType::Float64 => (Physical::DOUBLE, None),
+        AttributeType::Timestamp => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::NANOS))),
+        AttributeType::Category => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        AttributeType::Opaque(_) => (Physical::BYTE_ARRAY, None),
     };
-    let logical = logical.map(|(bit_width, is_signed)| LogicalType::integer(bit_width, is_signed));
     let builder = Type::primitive_type_builder(&attribute.name, physical).with_repetition(Repetition::OPTIONAL);
+    let builder = if physical == Physical::FIXED_LEN_BYTE_ARRAY { builder.with_length(2) } else { builder };
     builder.with_logical_type(logical).build().map(Arc::new)
 }
 
@@ -113,7 +119,14 @@ fn huggingface(job: &ExportJob<'_>, schema: &Schema, is_utf8: bool) -> Option<Va
     }
     for attribute in schema.attributes() {
         let class_label = || json!({ "_type": "ClassLabel", "names": names });
-        let feature = if attribute.name == "label" { class_label() } else { value_type(attribute.kind.name()) };
+        let feature = match &attribute.kind {
+            AttributeType::Category => key(true),
+            AttributeType::Opaque(_) => key(false),
+            AttributeType::Timestamp => value_type("timestamp[ns, tz=UTC]"),
+            _ if attribute.name == "label" => class_label(),
+            AttributeType::Bfloat16 => value_type(AttributeType::Float32.name()),
+            kind => value_type(kind.name()),
+        };
         features.insert(attribute.name.clone(), feature);
     }
     for Field { name, kind } in schema.fields() {

@@ -97,9 +97,9 @@ fn parquet_has_a_row_for_every_sample_with_nulls_where_something_is_missing() {
         let text = if number % 11 == 10 { Field::Null } else { Field::Str(format!("caption {number}")) };
         let expected = [
             ("key", Field::Str(format!("part/{number:05}"))),
-            ("label", number_of(sample.attributes[0])),
-            ("weight", number_of(sample.attributes[1])),
-            ("good", number_of(sample.attributes[2])),
+            ("label", number_of(sample.attributes[0].clone())),
+            ("weight", number_of(sample.attributes[1].clone())),
+            ("good", number_of(sample.attributes[2].clone())),
             ("jpg", Field::Bytes(image(number).into())),
             ("txt", text),
         ];
@@ -157,9 +157,9 @@ fn parquet_keeps_the_ends_of_every_type() {
         ("h", AttributeType::Uint64, AttributeValue::Uint(u64::MAX), Field::ULong(u64::MAX)),
         ("i", AttributeType::Float64, AttributeValue::Float64(0.1), Field::Double(0.1)),
     ];
-    let attributes = kinds.iter().map(|(name, kind, ..)| (*name, *kind)).collect();
+    let attributes = kinds.iter().map(|(name, kind, ..)| (*name, kind.clone())).collect();
     let options = options(attributes, vec![("data", FieldType::Bytes)], UserMetadata::default());
-    let values = kinds.iter().map(|(_, _, value, _)| Some(*value)).collect();
+    let values = kinds.iter().map(|(_, _, value, _)| Some(value.clone())).collect();
     let made = Made::of(options, [Sample { attributes: values, ..Sample::new(*b"\xff", b"1".to_vec()) }]);
     made.export("out.parquet", Format::Parquet).unwrap();
     let row = rows(&made.out("out.parquet")).remove(0);

@@ -2,6 +2,7 @@
 
 use grainstore_format::{AttributeType, to_usize};
 use grainstore_store::Column;
+use half::{bf16, f16};
 
 use super::integers::Base;
 
@@ -22,7 +23,7 @@ impl<T> GroupValues<T> {
     }
 }
 
-/// The numbers of an integer or bool column.
+/// The numbers of an integer, timestamp or bool column, or the codes of one of categories.
 pub(super) fn numbers(column: &Column<'_>, group: u64) -> GroupValues<u64> {
     match column.kind {
         AttributeType::Int8 => read(column, group, |[byte]| Base::of_signed(byte.cast_signed().into())),
@@ -30,15 +31,24 @@ pub(super) fn numbers(column: &Column<'_>, group: u64) -> GroupValues<u64> {
         AttributeType::Int32 => read(column, group, |bytes| Base::of_signed(i32::from_le_bytes(bytes).into())),
         AttributeType::Int64 => read(column, group, |bytes| Base::of_signed(i64::from_le_bytes(bytes))),
         AttributeType::Uint16 => read(column, group, |bytes| u16::from_le_bytes(bytes).into()),
-        AttributeType::Uint32 | AttributeType::Float32 => read(column, group, |bytes| u32::from_le_bytes(bytes).into()),
-        AttributeType::Uint64 | AttributeType::Float64 => read(column, group, u64::from_le_bytes),
+        AttributeType::Uint32 => read(column, group, |bytes| u32::from_le_bytes(bytes).into()),
+        AttributeType::Timestamp => read(column, group, |bytes| Base::of_signed(i64::from_le_bytes(bytes))),
         AttributeType::Bool | AttributeType::Uint8 => read(column, group, |[byte]| byte.into()),
+        // The others are not integers; a code has the width of its section.
+        _ => match column.width {
+            1 => read(column, group, |[byte]| byte.into()),
+            2 => read(column, group, |bytes| u16::from_le_bytes(bytes).into()),
+            4 => read(column, group, |bytes| u32::from_le_bytes(bytes).into()),
+            _ => read(column, group, u64::from_le_bytes),
+        },
     }
 }
 
-/// The values of a floating-point column; `float32` widens exactly.
+/// The values of a floating-point column; the narrower types widen exactly.
 pub(super) fn floats(column: &Column<'_>, group: u64) -> GroupValues<f64> {
     match column.kind {
+        AttributeType::Float16 => read(column, group, |bytes| f16::from_le_bytes(bytes).into()),
+        AttributeType::Bfloat16 => read(column, group, |bytes| bf16::from_le_bytes(bytes).into()),
         AttributeType::Float32 => read(column, group, |bytes| f32::from_le_bytes(bytes).into()),
         _ => read(column, group, f64::from_le_bytes),
     }

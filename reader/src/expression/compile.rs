@@ -1,11 +1,12 @@
 //! Compiles an expression for one dataset: looks names up, checks types, turns values into sets. order.md: SUB-5 to
 //! SUB-9.
 //!
-//! It looks at the schema and the user metadata, and reads no column.
+//! It looks at the schema, the user metadata and the categories, and reads no column.
 
+use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
-use grainstore_format::{AttributeType, Remedy, Schema, escape_bytes};
+use grainstore_format::{AttributeType, Remedy, Schema, escape_bytes, nearest_bfloat16, nearest_float16};
 use grainstore_store::Dataset;
 
 use super::SelectError;
@@ -24,6 +25,17 @@ pub(super) struct Compiled {
     pub(super) node: CompiledNode,
     /// Attributes whose columns it needs.
     pub(super) attributes: Vec<String>,
+    /// Strings that are no category of the attribute that they are compared with.
+    pub(super) unknown: Vec<UnknownCategory>,
+}
+
+/// A string that is no category of an attribute of a dataset. Another dataset that is read with it may have it.
+#[derive(Debug)]
+pub(super) struct UnknownCategory {
+    pub(super) attribute: String,
+    /// Of the test, in characters counted from 1.
+    pub(super) column: usize,
+    pub(super) text: Vec<u8>,
 }
 
 /// An expression's node in the terms of one dataset.
@@ -50,14 +62,15 @@ pub(super) enum Leaf {
 
 /// The expression in the terms of `dataset`.
 pub(super) fn compile(node: &Node, dataset: &Dataset) -> Result<Compiled, SelectError> {
-    let mut compiler = Compiler { dataset, attributes: Vec::new() };
+    let mut compiler = Compiler { dataset, attributes: Vec::new(), unknown: Vec::new() };
     let node = compiler.node(node)?;
-    Ok(Compiled { node, attributes: compiler.attributes })
+    Ok(Compiled { node, attributes: compiler.attributes, unknown: compiler.unknown })
 }
 
 struct Compiler<'a> {
     dataset: &'a Dataset,
     attributes: Vec<String>,
+    unknown: Vec<UnknownCategory>,
 }
 
 /// Why a test does not fit the dataset.
@@ -93,19 +106,49 @@ impl Compiler<'_> {
     }
 
     fn test(&mut self, test: &Condition) -> Result<CompiledNode, SelectError> {
-        let leaf = self.leaf(&test.name, &test.predicate).map_err(|misfit| SelectError::Unfit {
-            path: self.dataset.path().to_owned(),
-            name: test.name.to_string(),
-            column: test.column.0,
-            what: misfit.what,
-            remedy: misfit.remedy,
-        })?;
+        let leaf = match self.category_of(&test.name) {
+            Some(attribute) if !matches!(test.predicate, Predicate::Present { .. }) => {
+                texts(&test.predicate).map_err(|what| self.unfit(test, what.into())).and_then(|texts| {
+                    let codes = self.codes(&attribute, test.column.0, &texts)?;
+                    Ok(Leaf::Integers(self.index(&attribute), codes))
+                })
+            }
+            _ => self.leaf(&test.name, &test.predicate).map_err(|misfit| self.unfit(test, misfit)),
+        }?;
         let negated = match test.predicate {
             Predicate::Among { negated, .. } | Predicate::Present { negated } => negated,
             Predicate::Compare(..) | Predicate::StartsWith(_) => false,
         };
         let leaf = CompiledNode::Leaf(leaf);
         Ok(if negated { CompiledNode::Not(Box::new(leaf)) } else { leaf })
+    }
+
+    fn unfit(&self, test: &Condition, misfit: Misfit) -> SelectError {
+        SelectError::Unfit {
+            path: self.dataset.path().to_owned(),
+            name: test.name.to_string(),
+            column: test.column.0,
+            what: misfit.what,
+            remedy: misfit.remedy,
+        }
+    }
+
+    /// The name of an attribute of type `category`.
+    fn category_of(&self, name: &Name) -> Option<String> {
+        let Name::Attribute(name) = name else { return None };
+        let attribute = self.dataset.schema().attributes().iter().find(|attribute| attribute.name == *name);
+        attribute.filter(|attribute| attribute.kind == AttributeType::Category).map(|_| name.clone())
+    }
+
+    /// The codes of these categories.
+    fn codes(&mut self, attribute: &str, column: usize, texts: &[Vec<u8>]) -> Result<IntegerSet, SelectError> {
+        let categories = self.dataset.categories(attribute)?;
+        let mut wanted: HashSet<&[u8]> = texts.iter().map(Vec::as_slice).collect();
+        let found = (0_i128..).zip(categories.iter()).filter(|(_, name)| wanted.remove(name.as_bytes()));
+        let codes: Vec<_> = found.map(|(code, _)| code..=code).collect();
+        let unknown = |text: &[u8]| UnknownCategory { attribute: attribute.to_owned(), column, text: text.to_vec() };
+        self.unknown.extend(texts.iter().filter(|text| wanted.contains(text.as_slice())).map(|text| unknown(text)));
+        Ok(IntegerSet::new(&codes, Base::Zero))
     }
 
     /// The set of a test, before it is negated.
@@ -131,8 +174,20 @@ impl Compiler<'_> {
         if matches!(predicate, Predicate::Present { .. }) {
             return Ok(Leaf::Present(index));
         }
-        let base = match attribute.kind {
+        let base = match &attribute.kind {
             AttributeType::Bool => return Ok(Leaf::Integers(index, bools(predicate)?)),
+            AttributeType::Float16 => {
+                return Ok(Leaf::Floats(
+                    index,
+                    floats(predicate, |number| nearest_float16(number.nearest()).to_f64())?,
+                ));
+            }
+            AttributeType::Bfloat16 => {
+                return Ok(Leaf::Floats(
+                    index,
+                    floats(predicate, |number| nearest_bfloat16(number.nearest()).to_f64())?,
+                ));
+            }
             AttributeType::Float32 => {
                 // So that 0.1 equals what a float32 column stores for 0.1.
                 #[expect(clippy::cast_possible_truncation, reason = "the nearest one is wanted")]
@@ -144,6 +199,18 @@ impl Compiler<'_> {
             }
             AttributeType::Uint8 | AttributeType::Uint16 | AttributeType::Uint32 | AttributeType::Uint64 => Base::Zero,
             AttributeType::Int8 | AttributeType::Int16 | AttributeType::Int32 | AttributeType::Int64 => Base::Lowest,
+            AttributeType::Timestamp => {
+                let no_text = |_: &[u8]| Err("compared with a string, expected nanoseconds since 1970".into());
+                let set = integers(predicate, Base::Lowest, Number::cut, no_text)?;
+                return Ok(Leaf::Integers(index, set));
+            }
+            AttributeType::Category => return Err(CATEGORY_TESTS.into()), // compiled by `codes`
+            AttributeType::Opaque(kind) => {
+                let kind = escape_bytes(kind.as_bytes());
+                let what =
+                    format!("its type \"{kind}\" is unknown to this version, only `is missing` and `is present` work");
+                return Err(Misfit { what, remedy: Remedy::Upgrade });
+            }
         };
         let classes = |text: &[u8]| classes(self.dataset, name, text);
         integers(predicate, base, Number::cut, classes).map(|set| Leaf::Integers(index, set))
@@ -279,6 +346,19 @@ fn float_item(item: &ListItem, nearest: impl Fn(&Number) -> f64) -> Result<Float
         ListItem::Literal(Literal::Bool(_)) => Err("compared with a bool, expected a number".to_owned()),
         ListItem::Literal(Literal::Text(_)) => Err("compared with a string, expected a number".to_owned()),
     }
+}
+
+/// The tests of a category.
+const CATEGORY_TESTS: &str = "a category is compared by ==, != or in, and with strings";
+
+/// The strings that a category is compared with.
+fn texts(predicate: &Predicate) -> Result<Vec<Vec<u8>>, &'static str> {
+    let Predicate::Among { items, .. } = predicate else { return Err(CATEGORY_TESTS) };
+    let texts = items.iter().map(|item| match item {
+        ListItem::Literal(Literal::Text(text)) => Ok(text.clone()),
+        ListItem::Literal(_) | ListItem::Range(..) => Err(CATEGORY_TESTS),
+    });
+    texts.collect()
 }
 
 fn keys(predicate: &Predicate) -> Result<Leaf, String> {

@@ -14,10 +14,13 @@
 //! # Ok::<(), grainstore_reader::ExpressionError>(())
 //! ```
 
+use std::borrow::Cow;
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
-use grainstore_store::{Collection, Dataset};
+use grainstore_format::{Categories, Remedy, escape_bytes, shown_names};
+use grainstore_store::{Collection, Dataset, StoreError};
 
 use crate::plan::Subset;
 
@@ -35,12 +38,15 @@ mod tree;
 pub use self::error::{ExpressionError, SelectError};
 
 use self::column::GROUP;
-use self::compile::compile;
+use self::compile::{Compiled, UnknownCategory, compile};
 use self::evaluate::Evaluator;
-use self::tree::Node;
+use self::tree::{Name, Node};
 
 /// Longest text of an expression, in bytes.
 const MAX_LEN: usize = 1 << 16;
+
+/// Categories that an error shows.
+const SHOWN_CATEGORIES: usize = 10;
 
 /// The most levels of parentheses and `not`: they are parsed and evaluated by recursion.
 const MAX_DEPTH: usize = 100;
@@ -65,12 +71,13 @@ impl fmt::Display for Expression {
 }
 
 impl Expression {
-    /// Checks that `dataset` has what the expression names, of types that it can compare. Reads nothing.
+    /// Checks that `dataset` has what the expression names, of types that it can compare. Reads no column.
     ///
     /// # Errors
-    /// [`SelectError::Unfit`] if it does not.
+    /// [`SelectError::Unfit`] if it does not; if categories cannot be read.
     pub fn check(&self, dataset: &Dataset) -> Result<(), SelectError> {
-        compile(&self.0, dataset).map(drop)
+        let known = |attribute: &str| dataset.categories(attribute).map(Cow::Borrowed);
+        check_categories(&compile(&self.0, dataset)?, dataset.path(), known)
     }
 
     /// The samples of `dataset` that meet the expression.
@@ -78,6 +85,7 @@ impl Expression {
     /// # Errors
     /// As [`check`](Self::check); if a compared value is missing; if a column or a key cannot be read.
     pub fn select(&self, dataset: &Dataset) -> Result<Subset, SelectError> {
+        self.check(dataset)?;
         let mut words = Vec::new();
         self.evaluate_into(dataset, 0, &mut words)?;
         Ok(Subset::from_words(dataset.sample_count(), words)?)
@@ -88,6 +96,9 @@ impl Expression {
     /// # Errors
     /// As [`select`](Self::select), and if a dataset cannot be opened.
     pub fn select_from(&self, collection: &Collection) -> Result<Subset, SelectError> {
+        let first = collection.member(0)?;
+        // A string that the first has need not be a category of the others.
+        check_categories(&compile(&self.0, first)?, first.path(), |attribute| collection.categories(attribute))?;
         let mut words = Vec::new();
         for (member, dataset) in collection.members().enumerate() {
             self.evaluate_into(dataset?, collection.member_ordinals(member).start, &mut words)?;
@@ -97,10 +108,11 @@ impl Expression {
 
     /// Appends the samples of `dataset` that meet the expression to a bitmap in which its first sample is bit
     /// `first_ordinal`, and which holds that many bits so far: `ordinal` means the sample's position in the whole
-    /// bitmap. For several datasets, one after the other, and then [`Subset::from_words`].
+    /// bitmap. For several datasets, one after the other, and then [`Subset::from_words`]. A string that is no category
+    /// of `dataset` is equal to none of its values.
     ///
     /// # Errors
-    /// As [`select`](Self::select). The bitmap is then unfinished.
+    /// As [`select`](Self::select), except that. The bitmap is then unfinished.
     pub fn evaluate_into(
         &self,
         dataset: &Dataset,
@@ -116,6 +128,30 @@ impl Expression {
         words.resize(grainstore_format::to_usize((first_ordinal + sample_count).div_ceil(GROUP)), 0);
         Ok(())
     }
+}
+
+/// Refuses a string that is compared with a category and is none. order.md: SUB-8.
+fn check_categories<'a>(
+    compiled: &Compiled,
+    path: &Path,
+    categories: impl Fn(&str) -> Result<Cow<'a, Categories>, StoreError>,
+) -> Result<(), SelectError> {
+    for UnknownCategory { attribute, column, text } in &compiled.unknown {
+        let known = categories(attribute)?;
+        if std::str::from_utf8(text).ok().and_then(|text| known.code_of(text)).is_none() {
+            let names: Vec<String> = known.iter().take(SHOWN_CATEGORIES).map(str::to_owned).collect();
+            let more = if known.len() > SHOWN_CATEGORIES { ", ..." } else { "" };
+            let there_are = shown_names(&names);
+            return Err(SelectError::Unfit {
+                path: path.to_owned(),
+                name: Name::Attribute(attribute.clone()).to_string(),
+                column: *column,
+                what: format!("no category \"{}\" (there are: {there_are}{more})", escape_bytes(text)),
+                remedy: Remedy::ListAttributes,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Adds 64 bits to a bitmap that has `first` bits so far, or fewer words.

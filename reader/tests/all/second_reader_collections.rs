@@ -170,7 +170,7 @@ fn first_numbers(mixing: &Mixing) -> Vec<f64> {
 #[test]
 fn both_readers_report_the_same_mixing_of_an_order() {
     let columns = labelled(700, &[]);
-    let labels: Vec<_> = (0..700).map(|ordinal| columns.dataset.attributes(ordinal).unwrap()[0]).collect();
+    let labels: Vec<_> = (0..700).map(|ordinal| columns.dataset.attributes(ordinal).unwrap().remove(0)).collect();
     let class_of = |ordinal: u64| match labels[to_usize(ordinal)] {
         Some(AttributeValue::Int(label)) => Some(label.unsigned_abs()),
         _ => None,

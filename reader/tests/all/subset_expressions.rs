@@ -4,8 +4,9 @@
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 
-use grainstore_format::{AttributeType, AttributeValue};
+use grainstore_format::{AttributeType, AttributeValue, nearest_bfloat16, nearest_float16};
 use grainstore_reader::{Expression, SelectError, Subset};
+use half::{bf16, f16};
 use proptest::prelude::*;
 use proptest::sample::select;
 use xxhash_rust::xxh64::xxh64;
@@ -13,7 +14,7 @@ use xxhash_rust::xxh64::xxh64;
 use crate::columns::{Columns, Row, columns};
 
 /// Every type once, and a name that must be quoted. Samples may lack the values of those that start with `m`.
-const ATTRIBUTES: [(&str, AttributeType); 11] = [
+const ATTRIBUTES: [(&str, AttributeType); 15] = [
     ("label", AttributeType::Int64),
     ("tiny", AttributeType::Int8),
     ("m_short", AttributeType::Int16),
@@ -25,7 +26,14 @@ const ATTRIBUTES: [(&str, AttributeType); 11] = [
     ("m_half", AttributeType::Float32),
     ("ratio", AttributeType::Float64),
     ("m_flag", AttributeType::Bool),
+    ("m_time", AttributeType::Timestamp),
+    ("half16", AttributeType::Float16),
+    ("brain", AttributeType::Bfloat16),
+    ("m_split", AttributeType::Category),
 ];
+
+/// The last is the category of no sample.
+const SPLITS: [&str; 4] = ["train", "te's\\t", "", "validation"];
 
 const CLASSES: [&str; 4] = ["cat", "dog", "it's \"odd\" \\", "cat"];
 
@@ -42,7 +50,7 @@ fn draw(ordinal: u64, what: &str) -> u64 {
 fn row(ordinal: u64) -> Row {
     let value = |(name, kind): &(&str, AttributeType)| {
         let draw = draw(ordinal, name);
-        (!name.starts_with('m') || draw >> 60 > 3).then(|| value(*kind, draw))
+        (!name.starts_with('m') || draw >> 60 > 3).then(|| value(kind, draw))
     };
     let key = format!("{}/é{ordinal}'", draw(ordinal, "key") % 4);
     (key.into_bytes(), ATTRIBUTES.iter().map(value).collect())
@@ -50,26 +58,40 @@ fn row(ordinal: u64) -> Row {
 
 /// Mostly small values, and the limits of the types.
 #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "a draw is any value")]
-fn value(kind: AttributeType, draw: u64) -> AttributeValue {
+fn value(kind: &AttributeType, draw: u64) -> AttributeValue {
     let (small, edge) = ((draw % 9) as i64 - 4, draw >> 32 & 7);
     match kind {
         AttributeType::Bool => AttributeValue::Bool(draw & 1 == 1),
+        AttributeType::Category => AttributeValue::Category(SPLITS[(draw % 3) as usize].into()),
+        AttributeType::Float16 => {
+            let value = [0.1, f32::NAN, -0.0, f32::INFINITY, small as f32 / 4.0][(edge % 5) as usize];
+            AttributeValue::Float16(f16::from_f32(value))
+        }
+        AttributeType::Bfloat16 => {
+            let value = [0.1, f32::NAN, -0.0, 1e30, small as f32 / 4.0][(edge % 5) as usize];
+            AttributeValue::Bfloat16(bf16::from_f32(value))
+        }
         AttributeType::Float32 | AttributeType::Float64 => {
             let value = [0.1, f64::NAN, -0.0, 1e30, small as f64, small as f64, small as f64 / 4.0, small as f64]
                 [edge as usize];
-            if kind == AttributeType::Float32 {
+            if *kind == AttributeType::Float32 {
                 AttributeValue::Float32(value as f32)
             } else {
                 AttributeValue::Float64(value)
             }
         }
         AttributeType::Uint8 | AttributeType::Uint16 | AttributeType::Uint32 | AttributeType::Uint64 => {
-            let max = u64::MAX >> (64 - 8 * kind.width());
+            let max = u64::MAX >> (64 - 8 * kind.width().unwrap());
             AttributeValue::Uint(if edge == 0 { max } else { draw % 9 })
         }
         _ => {
-            let max = i64::MAX >> (64 - 8 * kind.width());
-            AttributeValue::Int([max, -max - 1, small, small, small, small, small, small][edge as usize])
+            let max = i64::MAX >> (64 - 8 * kind.width().unwrap());
+            let value = [max, -max - 1, small, small, small, small, small, small][edge as usize];
+            if *kind == AttributeType::Timestamp {
+                AttributeValue::Timestamp(value)
+            } else {
+                AttributeValue::Int(value)
+            }
         }
     }
 }
@@ -91,6 +113,7 @@ enum Naive {
     Among(&'static str, bool, Vec<(Literal, Option<Literal>)>),
     Bool(&'static str, bool, bool),
     Class(bool, Vec<&'static str>),
+    Split(bool, Vec<&'static str>),
     Present(&'static str, bool),
     Key(bool, Vec<u64>),
     Prefix(String),
@@ -117,6 +140,10 @@ impl Naive {
             Self::Class(negated, classes) => {
                 let classes: Vec<_> = classes.iter().map(|class| string(class)).collect();
                 format!("label {} {}", if *negated { "not in" } else { "in" }, classes.join(", "))
+            }
+            Self::Split(negated, splits) => {
+                let splits: Vec<_> = splits.iter().map(|split| string(split)).collect();
+                format!("m_split {} ({})", if *negated { "not in" } else { "in" }, splits.join(", "))
             }
             Self::Present(name, present) => {
                 format!("{} is {}", shown(name), if *present { "present" } else { "missing" })
@@ -178,6 +205,10 @@ impl Naive {
                 let class = usize::try_from(label).ok().and_then(|label| CLASSES.get(label));
                 Ok(class.is_some_and(|class| classes.contains(class)) != *negated)
             }
+            Self::Split(negated, splits) => {
+                let AttributeValue::Category(split) = attribute("m_split", ordinal)? else { unreachable!() };
+                Ok(splits.contains(&split.as_ref()) != *negated)
+            }
             Self::Present(name, present) => Ok(attribute(name, ordinal).is_ok() == *present),
             Self::Key(equal, ordinals) => Ok(ordinals.contains(&ordinal) == *equal),
             Self::Prefix(prefix) => Ok(key_of(ordinal).starts_with(prefix)),
@@ -191,7 +222,7 @@ fn key_of(ordinal: u64) -> String {
 
 fn attribute(name: &'static str, ordinal: u64) -> Result<AttributeValue, Lacks> {
     let place = ATTRIBUTES.iter().position(|attribute| attribute.0 == name).unwrap();
-    ROWS[usize::try_from(ordinal).unwrap()].1[place].ok_or(name)
+    ROWS[usize::try_from(ordinal).unwrap()].1[place].clone().ok_or(name)
 }
 
 /// `#` means the ordinal, so that an attribute may have the name `ordinal`.
@@ -204,11 +235,17 @@ fn compare(name: &'static str, ordinal: u64, literal: &Literal) -> Result<Option
             Ok(Some((hash * 1000).cmp(&(literal.thousandths << 64))))
         }
         _ => match attribute(name, ordinal)? {
-            AttributeValue::Int(value) => integer(value.into()),
+            AttributeValue::Int(value) | AttributeValue::Timestamp(value) => integer(value.into()),
+            AttributeValue::Float16(value) => {
+                Ok(value.to_f64().partial_cmp(&nearest_float16(literal.text.parse().unwrap()).to_f64()))
+            }
+            AttributeValue::Bfloat16(value) => {
+                Ok(value.to_f64().partial_cmp(&nearest_bfloat16(literal.text.parse().unwrap()).to_f64()))
+            }
             AttributeValue::Uint(value) => integer(value.into()),
             AttributeValue::Float32(value) => Ok(value.partial_cmp(&(nearest_f32(literal.text.parse().unwrap())))),
             AttributeValue::Float64(value) => Ok(value.partial_cmp(&literal.text.parse().unwrap())),
-            AttributeValue::Bool(_) => unreachable!(),
+            AttributeValue::Bool(_) | AttributeValue::Category(_) | AttributeValue::Opaque(_) => unreachable!(),
         },
     }
 }
@@ -252,7 +289,10 @@ fn written(thousandths: i128, way: i32) -> Literal {
 }
 
 fn numbers() -> impl Strategy<Value = &'static str> {
-    select(vec!["#", "label", "tiny", "m_short", "int", "byte", "ordinal", "m not", "big", "m_half", "ratio"])
+    select(vec![
+        "#", "label", "tiny", "m_short", "int", "byte", "ordinal", "m not", "big", "m_half", "ratio", "m_time",
+        "half16", "brain",
+    ])
 }
 
 fn items(literal: impl Strategy<Value = Literal> + 'static) -> impl Strategy<Value = Vec<(Literal, Option<Literal>)>> {
@@ -267,7 +307,8 @@ fn items(literal: impl Strategy<Value = Literal> + 'static) -> impl Strategy<Val
 
 fn test() -> impl Strategy<Value = Naive> {
     let symbol = || select(vec!["==", "!=", "<", "<=", ">", ">="]);
-    let optional = select(vec!["m_short", "m not", "m_half", "m_flag", "ratio"]);
+    let optional = select(vec!["m_short", "m not", "m_half", "m_flag", "ratio", "m_time", "m_split", "brain"]);
+    let splits = prop::collection::vec(select(SPLITS[..3].to_vec()), 1..3);
     let classes = prop::collection::vec(select(CLASSES.to_vec()), 1..3);
     prop_oneof![
         3 => (numbers(), symbol(), literal()).prop_map(|(name, symbol, literal)| Naive::Number(name, symbol, literal)),
@@ -276,6 +317,7 @@ fn test() -> impl Strategy<Value = Naive> {
         1 => (any::<bool>(), items(fraction())).prop_map(|(negated, items)| Naive::Among("#hash", negated, items)),
         1 => (any::<bool>(), any::<bool>()).prop_map(|(equal, value)| Naive::Bool("m_flag", equal, value)),
         1 => (any::<bool>(), classes).prop_map(|(negated, classes)| Naive::Class(negated, classes)),
+        1 => (any::<bool>(), splits).prop_map(|(negated, splits)| Naive::Split(negated, splits)),
         1 => (optional, any::<bool>()).prop_map(|(name, present)| Naive::Present(name, present)),
         1 => (any::<bool>(), prop::collection::vec(0..SAMPLES, 1..5)).prop_map(|(equal, keys)| Naive::Key(equal, keys)),
         1 => select(vec!["2/", "2/é1", "", "9"]).prop_map(|prefix| Naive::Prefix(prefix.to_owned())),
@@ -289,11 +331,12 @@ fn guarded(test: Naive) -> Naive {
         Naive::Number(name, symbol, _) if *name != "m_short" || *symbol != "<" => name,
         Naive::Among(name, negated, _) if *name != "m_short" || *negated => name,
         Naive::Bool(name, ..) => name,
+        Naive::Split(..) => &"m_split",
         _ => return test,
     };
     match (name.starts_with('m'), &test) {
         (false, _) => test,
-        (true, Naive::Among(_, true, _)) => Naive::Any(vec![Naive::Present(name, false), test]),
+        (true, Naive::Among(_, true, _) | Naive::Split(true, _)) => Naive::Any(vec![Naive::Present(name, false), test]),
         (true, _) => Naive::All(vec![Naive::Present(name, true), test]),
     }
 }
@@ -356,4 +399,16 @@ fn datasets_one_after_the_other_make_one_bitmap() {
     let expected = (0..3 * SAMPLES).filter(|&ordinal| wide(ordinal) || listed(ordinal));
     assert!(all.ordinals_in(0..u64::MAX).eq(expected));
     assert!(one.ordinals_in(0..u64::MAX).eq(all.ordinals_in(0..SAMPLES)));
+}
+
+/// SUB-8
+#[test]
+fn a_string_that_is_no_category_of_any_dataset_is_an_error() {
+    let select = |text: &str| text.parse::<Expression>().unwrap().select(&DATASET.dataset).map(|subset| subset.len());
+    let error = select("label > 3 and m_split in 'train', 'validation'").unwrap_err().to_string();
+    assert!(error.contains("m_split at column 15: no category \"validation\" (there are: "), "{error}");
+    assert!(error.contains("train") && error.contains("te's\\\\t"), "{error}");
+    for text in ["m_split == 3", "m_split > 1", "m_split == true", "m_split in 1..2", "m_time == 'train'"] {
+        assert!(matches!(select(text), Err(SelectError::Unfit { .. })), "{text}");
+    }
 }

@@ -137,7 +137,7 @@ fn add_columns(
 ) {
     for Column { name, values } in columns {
         match values {
-            ColumnUse::Attribute(kind) => attributes.push(Attribute { name: name.clone(), kind: *kind }),
+            ColumnUse::Attribute(kind) => attributes.push(Attribute { name: name.clone(), kind: kind.clone() }),
             ColumnUse::Classes(names) => {
                 attributes.push(int64(name));
                 user.insert("class_names".into(), names.iter().map(|name| Value::from(&**name)).collect());

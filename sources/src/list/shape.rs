@@ -39,7 +39,7 @@ pub(super) fn metadata(table: &Table, list: &Path) -> Result<(Metadata, Vec<Rema
         let shown = quoted(name.as_bytes());
         let mut add = |kind| attributes.push(Attribute { name: name.clone(), kind });
         match values {
-            ColumnUse::Attribute(kind) => add(*kind),
+            ColumnUse::Attribute(kind) => add(kind.clone()),
             ColumnUse::Classes(names) => {
                 add(AttributeType::Int64);
                 user.insert("class_names".into(), names.iter().map(|name| Value::from(&**name)).collect());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use grainstore_format::{AttributeType, AttributeValue};
+use grainstore_format::{AttributeType, AttributeValue, Categories};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{ByteArray, DataType, FixedLenByteArray};
 use parquet::file::metadata::RowGroupMetaData;
@@ -70,7 +70,7 @@ impl Cell {
     ///
     /// # Errors
     /// Where it is out of the type's range.
-    pub(super) fn value(&self, kind: AttributeType) -> Result<Option<AttributeValue>, String> {
+    pub(super) fn value(&self, kind: &AttributeType) -> Result<Option<AttributeValue>, String> {
         let value = match (self, kind) {
             (Self::Null, _) => return Ok(None),
             (Self::Bool(value), _) => AttributeValue::Bool(*value),
@@ -84,11 +84,30 @@ impl Cell {
                 Err(_) => return Err(format!("{value} does not fit into {}", kind.name())),
             },
             (Self::Int(value), _) => AttributeValue::Int(*value),
+            (Self::Bytes(bytes), AttributeType::Float16) => {
+                let value = kind.decode(bytes.data(), &Categories::none());
+                value.ok_or_else(|| format!("{} bytes are not of type {}", bytes.len(), kind.name()))?
+            }
             (Self::Bytes(_), _) => return Err(format!("bytes are not of type {}", kind.name())),
         };
-        match kind.encode(value) {
-            Some(_) => Ok(Some(value)),
-            None => Err(format!("{value:?} does not fit into {}", kind.name())),
+        if kind.accepts(&value) {
+            return Ok(Some(value));
+        }
+        Err(format!("{value:?} does not fit into {}", kind.name()))
+    }
+
+    /// The value of an attribute of times in units of so many nanoseconds.
+    ///
+    /// # Errors
+    /// Where it is no number, or out of the range of a timestamp.
+    pub(super) fn time(&self, unit_ns: i64) -> Result<Option<AttributeValue>, String> {
+        match self {
+            Self::Null => Ok(None),
+            Self::Int(value) => match value.checked_mul(unit_ns) {
+                Some(ns) => Ok(Some(AttributeValue::Timestamp(ns))),
+                None => Err(format!("{value} units of {unit_ns} ns do not fit into a timestamp")),
+            },
+            _ => Err("a time that is not an integer".into()),
         }
     }
 }

@@ -17,7 +17,7 @@ const NAMES_SHOWN: usize = 20;
 pub(super) struct ColumnMapping {
     pub(super) columns: Vec<Column>,
     /// For each attribute of the schema, the column that it comes from.
-    pub(super) attributes: Vec<(usize, AttributeType)>,
+    pub(super) attributes: Vec<(usize, ColumnKind)>,
     /// For each field of the schema, likewise.
     pub(super) fields: Vec<(usize, FieldType)>,
     pub(super) key: Option<usize>,
@@ -107,7 +107,7 @@ impl ColumnMapping {
             match ColumnKind::of(column) {
                 Ok(found) if found == *kind => leaves.push(leaf),
                 found => {
-                    let found = found.map_or_else(|what| what, ColumnKind::name);
+                    let found = found.as_ref().map_or_else(|what| *what, ColumnKind::name);
                     return refused(name, format!("is {found}; it is {} in", kind.name()));
                 }
             }
@@ -140,8 +140,8 @@ impl MappingBuilder<'_> {
         let members: Vec<usize> =
             (0..self.leaves.len()).filter(|&leaf| self.leaves[leaf].name.starts_with(&inside)).collect();
         let path = *members.iter().find(|&&leaf| self.leaves[leaf].name[inside.len()..] == *"path")?;
-        let kinds = (self.leaves[bytes].kind, self.leaves[path].kind);
-        (members.len() == 2 && kinds == (Ok(ColumnKind::Bytes), Ok(ColumnKind::Text))).then_some((bytes, path))
+        let kinds = (&self.leaves[bytes].kind, &self.leaves[path].kind);
+        (members.len() == 2 && kinds == (&Ok(ColumnKind::Bytes), &Ok(ColumnKind::Text))).then_some((bytes, path))
     }
 
     fn choose_key(&mut self, can_be_key: impl Fn(usize) -> bool) {
@@ -173,7 +173,7 @@ impl MappingBuilder<'_> {
         let mut columns: Vec<Column> = Vec::new();
         let mut column_of = |builder: &Self, leaf: usize| -> Result<usize, SourceError> {
             let Leaf { name, kind, .. } = &builder.leaves[leaf];
-            let kind = kind.map_err(|what| builder.not_taken(name, what))?;
+            let kind = kind.clone().map_err(|what| builder.not_taken(name, what))?;
             Ok(columns.iter().position(|column| column.name == *name).unwrap_or_else(|| {
                 columns.push(Column { name: name.clone(), kind });
                 columns.len() - 1
@@ -191,10 +191,15 @@ impl MappingBuilder<'_> {
         };
         for ((target, leaf), column) in self.targets.iter().zip(numbers) {
             let name = target.clone();
-            match columns[column].kind {
+            let column_kind = &columns[column].kind;
+            match column_kind {
                 ColumnKind::Number(kind) => {
-                    attributes.push(Attribute { name, kind });
-                    attribute_columns.push((column, kind));
+                    attributes.push(Attribute { name, kind: kind.clone() });
+                    attribute_columns.push((column, column_kind.clone()));
+                }
+                ColumnKind::Time { .. } => {
+                    attributes.push(Attribute { name, kind: AttributeType::Timestamp });
+                    attribute_columns.push((column, column_kind.clone()));
                 }
                 ColumnKind::Bytes => add_field(name, column, FieldType::Bytes),
                 ColumnKind::Text => add_field(name, column, FieldType::Str),
@@ -204,8 +209,8 @@ impl MappingBuilder<'_> {
                 self.notes.push(note.into());
             }
         }
-        if let Some(Column { name, kind: ColumnKind::Number(kind) }) = key.map(|column| &columns[column])
-            && !is_integer(*kind)
+        if let Some(Column { name, kind }) = key.map(|column| &columns[column])
+            && !can_be_key(kind)
         {
             return Err(self.refused(format!("column {} is {}, which cannot be a key", quoted(name), kind.name())));
         }
@@ -246,8 +251,9 @@ impl MappingBuilder<'_> {
     }
 }
 
-fn is_integer(kind: AttributeType) -> bool {
-    !matches!(kind, AttributeType::Bool | AttributeType::Float32 | AttributeType::Float64)
+fn can_be_key(kind: &ColumnKind) -> bool {
+    use AttributeType::{Bool, Float16, Float32, Float64};
+    !matches!(kind, ColumnKind::Time { .. } | ColumnKind::Number(Bool | Float16 | Float32 | Float64))
 }
 
 fn quoted(name: &str) -> String {

@@ -1,13 +1,17 @@
 //! What a leaf column becomes.
 
 use grainstore_format::AttributeType;
-use parquet::basic::{ConvertedType, LogicalType, Type};
+use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type};
 use parquet::schema::types::ColumnDescriptor;
 
 /// What a leaf column becomes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ColumnKind {
     Number(AttributeType),
+    /// A time in UTC, in units of so many nanoseconds: a timestamp.
+    Time {
+        unit_ns: i64,
+    },
     Bytes,
     Text,
 }
@@ -26,12 +30,15 @@ impl ColumnKind {
         }
         match column.physical_type() {
             Type::BOOLEAN => Ok(Self::Number(AttributeType::Bool)),
-            Type::INT32 | Type::INT64 => Ok(Self::Number(integer(column))),
+            Type::INT32 | Type::INT64 => Ok(match utc_unit_ns(column) {
+                Some(unit_ns) => Self::Time { unit_ns },
+                None => Self::Number(integer(column)),
+            }),
             Type::FLOAT => Ok(Self::Number(AttributeType::Float32)),
             Type::DOUBLE => Ok(Self::Number(AttributeType::Float64)),
             Type::INT96 => Err("a timestamp of 96 bits"),
             Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY => match logical {
-                Some(LogicalType::Float16) => Err("a number of 16 bits"),
+                Some(LogicalType::Float16) => Ok(Self::Number(AttributeType::Float16)),
                 Some(LogicalType::String | LogicalType::Json | LogicalType::Enum) => Ok(Self::Text),
                 _ if matches!(converted, ConvertedType::UTF8 | ConvertedType::JSON | ConvertedType::ENUM) => {
                     Ok(Self::Text)
@@ -42,23 +49,42 @@ impl ColumnKind {
     }
 
     /// For messages.
-    pub(super) fn name(self) -> &'static str {
+    pub(super) fn name(&self) -> &str {
         match self {
             Self::Number(kind) => kind.name(),
+            Self::Time { .. } => AttributeType::Timestamp.name(),
             Self::Bytes => "bytes",
             Self::Text => "str",
         }
     }
 }
 
-/// The unit of a date or a time; `None` for other columns. The dataset stores the integer without its unit.
+/// Nanoseconds in the unit of a column of times in UTC; `None` for other columns. The converted types are in UTC.
+fn utc_unit_ns(column: &ColumnDescriptor) -> Option<i64> {
+    match (column.logical_type_ref(), column.converted_type()) {
+        (Some(LogicalType::Timestamp(kind)), _) if kind.is_adjusted_to_u_t_c => Some(match kind.unit {
+            TimeUnit::MILLIS => 1_000_000,
+            TimeUnit::MICROS => 1000,
+            TimeUnit::NANOS => 1,
+        }),
+        (None, ConvertedType::TIMESTAMP_MILLIS) => Some(1_000_000),
+        (None, ConvertedType::TIMESTAMP_MICROS) => Some(1000),
+        _ => None,
+    }
+}
+
+/// The unit of a date, or of a time that is not in UTC; `None` for other columns. The dataset stores the integer
+/// without its unit.
 pub(super) fn time_unit(column: &ColumnDescriptor) -> Option<String> {
+    if utc_unit_ns(column).is_some() {
+        return None;
+    }
     match (column.logical_type_ref(), column.converted_type()) {
         (Some(LogicalType::Date), _) | (None, ConvertedType::DATE) => Some("days".into()),
         (Some(LogicalType::Timestamp(kind)), _) => Some(format!("{:?}", kind.unit).to_lowercase()),
         (Some(LogicalType::Time(kind)), _) => Some(format!("{:?}", kind.unit).to_lowercase()),
-        (None, ConvertedType::TIME_MILLIS | ConvertedType::TIMESTAMP_MILLIS) => Some("millis".into()),
-        (None, ConvertedType::TIME_MICROS | ConvertedType::TIMESTAMP_MICROS) => Some("micros".into()),
+        (None, ConvertedType::TIME_MILLIS) => Some("millis".into()),
+        (None, ConvertedType::TIME_MICROS) => Some("micros".into()),
         _ => None,
     }
 }

@@ -82,7 +82,13 @@ impl ColumnMapping {
     fn sample(&self, cells: &[Cell]) -> Result<Sample, String> {
         let mut attributes = Vec::with_capacity(self.attributes.len());
         for (column, kind) in &self.attributes {
-            attributes.push(cells[*column].value(*kind).map_err(|why| self.of_column(*column, &why))?);
+            let cell = &cells[*column];
+            let value = match kind {
+                ColumnKind::Time { unit_ns } => cell.time(*unit_ns),
+                ColumnKind::Number(kind) => cell.value(kind),
+                ColumnKind::Bytes | ColumnKind::Text => Err("bytes, which are not an attribute".into()),
+            };
+            attributes.push(value.map_err(|why| self.of_column(*column, &why))?);
         }
         let mut fields = Vec::with_capacity(self.fields.len());
         let mut payload = Vec::with_capacity(self.payload_len(cells));
@@ -100,7 +106,7 @@ impl ColumnMapping {
     }
 
     fn key(&self, cell: &Cell, column: usize) -> Result<Vec<u8>, String> {
-        let key = match (cell, self.columns[column].kind) {
+        let key = match (cell, &self.columns[column].kind) {
             (Cell::Null, _) => return Err("its key is null".into()),
             (Cell::Bytes(bytes), _) => bytes.as_bytes().to_vec(),
             (cell, ColumnKind::Number(kind)) => match cell.value(kind)? {

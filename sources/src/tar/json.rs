@@ -25,7 +25,7 @@ pub(super) struct JsonDocuments {
 }
 
 /// The type of the values under a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum JsonKind {
     Null,
     Scalar(AttributeType),
@@ -52,13 +52,13 @@ impl JsonDocuments {
 
     fn add_member(&mut self, name: String, value: &Value) {
         let found = if is_name(&name) { JsonKind::of(value) } else { JsonKind::Other };
-        self.members.entry(name).and_modify(|kind| *kind = kind.and(found)).or_insert(found);
+        self.members.entry(name).and_modify(|kind| *kind = kind.clone().and(found.clone())).or_insert(found);
     }
 
     /// The attributes, and whether they hold everything in the documents. `is_free`: whether a name is still unused.
     pub(super) fn attributes(&self, is_free: impl Fn(&str) -> bool) -> (Vec<Attribute>, bool) {
         let attribute = |(name, kind): (&String, &JsonKind)| match kind {
-            JsonKind::Scalar(kind) if is_free(name) => Some(Attribute { name: name.clone(), kind: *kind }),
+            JsonKind::Scalar(kind) if is_free(name) => Some(Attribute { name: name.clone(), kind: kind.clone() }),
             _ => None,
         };
         let attributes: Vec<_> = self.members.iter().filter_map(attribute).collect();
@@ -110,7 +110,7 @@ pub(super) fn values(
     }
     let value = |attribute: &Attribute| match object.get(&attribute.name) {
         None | Some(Value::Null) => Ok(None),
-        Some(value) => fitting(value, attribute.kind).map(Some).ok_or_else(|| {
+        Some(value) => fitting(value, &attribute.kind).map(Some).ok_or_else(|| {
             let name = quoted(&attribute.name);
             let kind = attribute.kind.name();
             let why = format!("its .json has a {} as {name}, where the first samples have {kind}", described(value));
@@ -120,7 +120,7 @@ pub(super) fn values(
     attributes.iter().map(value).collect()
 }
 
-fn fitting(value: &Value, kind: AttributeType) -> Option<AttributeValue> {
+fn fitting(value: &Value, kind: &AttributeType) -> Option<AttributeValue> {
     match (value, kind) {
         (Value::Bool(value), AttributeType::Bool) => Some(AttributeValue::Bool(*value)),
         (Value::Number(number), AttributeType::Int64) => number.as_i64().map(AttributeValue::Int),
@@ -159,16 +159,17 @@ fn quoted(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn of(documents: &[&str]) -> (Vec<(String, &'static str)>, bool) {
+    fn of(documents: &[&str]) -> (Vec<(String, String)>, bool) {
         let mut json = JsonDocuments::default();
         documents.iter().for_each(|text| json.add(Some(text.as_bytes())));
         let (attributes, is_all) = json.attributes(|name| name != "taken");
-        (attributes.into_iter().map(|a| (a.name, a.kind.name())).collect(), is_all)
+        (attributes.into_iter().map(|a| (a.name, a.kind.name().to_owned())).collect(), is_all)
     }
 
     #[test]
     fn scalars_are_attributes_and_all_else_keeps_the_document() {
-        let names = |list: &[(&str, &'static str)]| list.iter().map(|(a, b)| ((*a).to_owned(), *b)).collect::<Vec<_>>();
+        let names =
+            |list: &[(&str, &str)]| list.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect::<Vec<_>>();
         let (found, is_all) = of(&[r#"{"w": 1, "ok": true, "s": 1}"#, r#"{"s": 0.5, "w": null}"#]);
         assert_eq!((found, is_all), (names(&[("ok", "bool"), ("s", "float64"), ("w", "int64")]), true));
         let (found, is_all) = of(&[r#"{"w": 1, "text": "a", "deep": {"x": 1}, "mixed": 1}"#, r#"{"mixed": true}"#]);

@@ -165,7 +165,7 @@ impl MemberSlot {
             }
             SlotAttributes::Document(members, first) => {
                 let found = json::values(content, members, self.field.is_some())?;
-                attributes[*first..][..found.len()].copy_from_slice(&found);
+                attributes[*first..][..found.len()].clone_from_slice(&found);
             }
         }
         Ok(())

@@ -7,8 +7,8 @@
 use std::collections::{HashMap, HashSet};
 
 use grainstore_format::{
-    Attribute, AttributeType, AttributeValue, Field, FieldType, FormatError, Metadata, Remedy, Schema, UserMetadata,
-    escape_bytes,
+    Attribute, AttributeType, AttributeValue, Categories, Field, FieldType, FormatError, Metadata, Remedy, Schema,
+    Shape, UserMetadata, escape_bytes,
 };
 
 use super::infer::{FILENAME, FirstRecords, KEY, SeenFeature};
@@ -298,7 +298,9 @@ impl Builder {
 impl FieldForm {
     fn field_type(&self) -> FieldType {
         match *self {
-            Self::Numbers(kind, Some(count)) => FieldType::Array { element: element(kind), shape: vec![count] },
+            Self::Numbers(kind, Some(count)) => {
+                FieldType::Array { element: element(kind), shape: Shape::fixed(vec![count]) }
+            }
             Self::Bytes | Self::Numbers(_, None) => FieldType::Bytes,
         }
     }
@@ -307,7 +309,7 @@ impl FieldForm {
 impl Kind {
     /// Decodes little-endian bytes as an attribute.
     pub(super) fn attribute(self, bytes: &[u8]) -> Option<AttributeValue> {
-        element(self).decode(bytes)
+        element(self).decode(bytes, &Categories::none())
     }
 }
 

@@ -157,7 +157,7 @@ fn codecs_encodings_and_page_versions_make_no_difference() {
         let source = open_fixture(&format!("{name}.parquet"), "");
         let expected = (0..20).map(|i| {
             let all = expected(i);
-            let attributes = vec![all.attributes[6], all.attributes[10]];
+            let attributes = vec![all.attributes[6].clone(), all.attributes[10].clone()];
             Row { key: all.key, attributes, fields: vec![text(i), data(i)] }
         });
         assert_eq!(all_rows(&source), expected.collect::<Vec<_>>(), "{name}");

@@ -135,7 +135,7 @@ fn a_mapping_names_fields_and_ignores_the_rest() {
     assert_eq!(schema(&source), pair(&["label:int64"], &["image", "caption"]));
     let all: Vec<_> = read(&source, Layout::Packed).into_iter().map(Result::unwrap).collect();
     assert_eq!(all[1].parts(), [bytes("y"), bytes("u")]);
-    assert_eq!((all[2].attributes[0], all[2].parts()), (None, vec![None, bytes("v")]));
+    assert_eq!((&all[2].attributes[0], all[2].parts()), (&None, vec![None, bytes("v")]));
     assert_eq!(all.len(), 3);
     let refused = |map: &str| TarSource::open(&[file(&members).1], &mapped(map)).unwrap_err().to_string();
     for map in ["key=txt,a=jpg", "a=jpg,b=jpg"] {

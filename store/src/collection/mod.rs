@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use grainstore_format::{AttributeValue, ChunkSize, Fingerprint, Schema, UserMetadata};
 
-pub use self::columns::CollectionColumn;
+pub use self::columns::{CollectionColumn, MergedCategories};
 use self::member::{MemberDataset, Sums};
 use self::several::Several;
 use crate::{Dataset, Location, OpenOptions, PayloadError, StoreError};
@@ -393,16 +393,6 @@ impl Collection {
             OneOrSeveral::Several(several) => (None, several.members()),
         };
         only.into_iter().chain(several.iter().map(MemberDataset::path))
-    }
-
-    /// The column of `attribute`: [`Dataset::column`] of every member.
-    ///
-    /// # Errors
-    /// As [`Dataset::column`] and [`Collection::member`].
-    pub fn column(&self, attribute: &str) -> Result<CollectionColumn<'_>, StoreError> {
-        let part = |member| Ok((self.member_ordinals(member).start, self.member(member)?.column(attribute)?));
-        let parts = (0..self.member_count()).map(part).collect::<Result<_, StoreError>>()?;
-        Ok(CollectionColumn::new(parts))
     }
 
     fn of_several(several: Several) -> Self {

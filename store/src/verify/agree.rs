@@ -1,16 +1,18 @@
-//! Checks that the merged index and a segment's own index agree. spec.md: FIL-2, FIL-3, HDR-2, MET-1, ENT-1.
+//! Checks that the merged index and a segment's own index agree. spec.md: FIL-2, FIL-3, HDR-2, MET-1, ENT-1, CAT-3.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
-use grainstore_format::{SectionKind, escape_bytes};
+use grainstore_format::{Attribute, AttributeType, SectionKind, escape_bytes};
 use rayon::prelude::*;
 
 use super::columns::field_ranges;
 use super::report::FileReport;
-use super::slices::{Fault, KeyCursor, PART_LEN, bits, locations, parallel_parts, required_column};
+use super::slices::{Fault, KeyCursor, PART_LEN, RawValues, bits, categories, locations, parallel_parts};
 use crate::StoreError;
 use crate::columns::item_of;
 use crate::index::Index;
+use crate::index::numbers::little_endian;
 use crate::location::Location;
 
 /// Compares a segment's own index with its part of the merged one.
@@ -28,7 +30,10 @@ pub(super) fn check_agreement(report: &FileReport<'_>, own: &Index, merged: &Ind
     if own.frame.directory.is_keyed() != merged.frame.directory.is_keyed() {
         return report.damage("the segment's index and the merged one disagree on whether samples have keys");
     }
-    let pair = IndexPair { report, own, merged, first: merged.table.ordinals(segment).start, segment };
+    let attributes = own.metadata.schema.attributes().iter().enumerate();
+    let attributes = attributes.filter_map(|(number, attribute)| SharedAttribute::of(own, merged, number, attribute));
+    let attributes = attributes.collect();
+    let pair = IndexPair { report, own, merged, first: merged.table.ordinals(segment).start, segment, attributes };
     parallel_parts(0..own.sample_count(), PART_LEN).for_each(|ordinals| {
         if report.is_stopped() {
             return;
@@ -50,6 +55,37 @@ struct IndexPair<'a> {
     /// The ordinal in the merged index of the segment's first sample.
     first: u64,
     segment: usize,
+    attributes: Vec<SharedAttribute<'a>>,
+}
+
+/// An attribute of both indexes.
+struct SharedAttribute<'a> {
+    item: u16,
+    name: &'a str,
+    /// For `category`: the merged code of each of the segment's codes. spec.md: CAT-3.
+    merged_codes: Option<Vec<Option<u64>>>,
+}
+
+impl<'a> SharedAttribute<'a> {
+    /// `None` if the categories of one index cannot be read or are damaged, which has been reported.
+    fn of(own: &Index, merged: &Index, number: usize, attribute: &'a Attribute) -> Option<Self> {
+        let item = item_of(number);
+        let merged_codes = if attribute.kind == AttributeType::Category {
+            let (own, merged) = (categories(own, item)?.ok()?, categories(merged, item)?.ok()?);
+            let codes: HashMap<&str, u64> = merged.iter().zip(0..).collect();
+            Some(own.iter().map(|name| codes.get(name).copied()).collect())
+        } else {
+            None
+        };
+        Some(Self { item, name: &attribute.name, merged_codes })
+    }
+
+    /// Whether both values are the same.
+    fn is_equal(&self, own: &[u8], merged: &[u8]) -> bool {
+        let Some(codes) = &self.merged_codes else { return own == merged };
+        let own = usize::try_from(little_endian(own)).ok().and_then(|code| codes.get(code));
+        own.copied().flatten() == Some(little_endian(merged))
+    }
 }
 
 impl IndexPair<'_> {
@@ -79,14 +115,21 @@ impl IndexPair<'_> {
 
     fn attributes(&self, ordinals: Range<u64>) -> Result<(), StoreError> {
         let shifted = self.shifted(&ordinals);
-        for (number, attribute) in self.own.metadata.schema.attributes().iter().enumerate() {
-            let item = item_of(number);
-            let values = |index, ordinals| required_column(index, SectionKind::Attribute, item, ordinals);
-            let valid = |index, ordinals| bits(index, SectionKind::Validity, item, ordinals);
-            let own = values(self.own, &ordinals)?.into_iter().zip(valid(self.own, &ordinals)?);
-            let merged = values(self.merged, &shifted)?.into_iter().zip(valid(self.merged, &shifted)?);
-            for ((ordinal, own), merged) in ordinals.clone().zip(own).zip(merged) {
-                if own != merged {
+        for attribute in &self.attributes {
+            let item = attribute.item;
+            let own_values = RawValues::of(self.own, item, &ordinals)?;
+            let merged_values = RawValues::of(self.merged, item, &shifted)?;
+            let own_valid = bits(self.own, SectionKind::Validity, item, &ordinals)?;
+            let merged_valid = bits(self.merged, SectionKind::Validity, item, &shifted)?;
+            let values = own_values.iter().zip(merged_values.iter());
+            let valid = own_valid.into_iter().zip(merged_valid);
+            for ((ordinal, (own, merged)), valid) in ordinals.clone().zip(values).zip(valid) {
+                // The value of a sample without one is checked in each index.
+                let agree = match valid {
+                    (true, true) => attribute.is_equal(own, merged),
+                    (own, merged) => own == merged,
+                };
+                if !agree {
                     self.differs(ordinal, &format!("attribute \"{}\"", escape_bytes(attribute.name.as_bytes())));
                 }
             }

@@ -1,4 +1,5 @@
-//! Attributes and fields of an index. spec.md: ATR-1, ATR-2, FLD-1 to FLD-4, CON-6.
+//! Attributes and fields of an index. spec.md: ATR-1 to ATR-3, CAT-1, CAT-2, FLD-1 to
+//! FLD-4, CON-6.
 
 use std::ops::Range;
 
@@ -6,10 +7,11 @@ use grainstore_format::{AttributeType, FieldType, SectionKind, escape_bytes};
 use rayon::prelude::*;
 
 use super::report::FileReport;
-use super::slices::{PART_LEN, bits, locations, parallel_parts, required_column};
+use super::slices::{PART_LEN, RawValues, bits, categories, locations, parallel_parts, required_column};
 use crate::StoreError;
 use crate::columns::{has_field_sections, item_of};
 use crate::index::Index;
+use crate::index::numbers::little_endian;
 
 /// Checks all columns of an index.
 pub(super) fn check_columns(report: &FileReport<'_>, index: &Index) {
@@ -17,11 +19,13 @@ pub(super) fn check_columns(report: &FileReport<'_>, index: &Index) {
     schema.attributes().par_iter().enumerate().for_each(|(number, attribute)| {
         let what = format!("attribute \"{}\"", escape_bytes(attribute.name.as_bytes()));
         check_bitmap(report, index, SectionKind::Validity, item_of(number), &what);
+        let category_count = check_categories(report, index, item_of(number), &what);
+        let attribute = AttributeToCheck { item: item_of(number), kind: &attribute.kind, what: &what, category_count };
         parallel_parts(0..index.sample_count(), PART_LEN).for_each(|ordinals| {
             if report.is_stopped() {
                 return;
             }
-            report.readable(check_values(report, index, (number, attribute.kind, &what), ordinals));
+            report.readable(check_values(report, index, &attribute, ordinals));
         });
     });
     check_fields(report, index);
@@ -50,21 +54,47 @@ fn check_bitmap(report: &FileReport<'_>, index: &Index, kind: SectionKind, item:
     }
 }
 
+/// An attribute whose values are checked.
+struct AttributeToCheck<'a> {
+    item: u16,
+    kind: &'a AttributeType,
+    what: &'a str,
+    /// `None` if the categories cannot be read.
+    category_count: Option<u64>,
+}
+
+/// Checks the categories of an attribute; returns how many there are. spec.md: CAT-1.
+fn check_categories(report: &FileReport<'_>, index: &Index, item: u16, what: &str) -> Option<u64> {
+    match categories(index, item)? {
+        Ok(categories) => Some(categories.len() as u64),
+        Err(error) => {
+            report.damage(format!("{what}: {error}"));
+            None
+        }
+    }
+}
+
+/// spec.md: ATR-1, ATR-2, CAT-2.
 fn check_values(
     report: &FileReport<'_>,
     index: &Index,
-    (number, kind, what): (usize, AttributeType, &str),
+    attribute: &AttributeToCheck<'_>,
     ordinals: Range<u64>,
 ) -> Result<(), StoreError> {
-    let item = item_of(number);
-    let values = required_column(index, SectionKind::Attribute, item, &ordinals)?;
+    let AttributeToCheck { item, kind, what, category_count } = *attribute;
+    let values = RawValues::of(index, item, &ordinals)?;
     let valid = bits(index, SectionKind::Validity, item, &ordinals)?;
-    for ((ordinal, value), valid) in ordinals.zip(values).zip(valid) {
-        if !valid && value != 0 {
+    for ((ordinal, value), valid) in ordinals.zip(values.iter()).zip(valid) {
+        let number = little_endian(value);
+        if !valid && value.iter().any(|&byte| byte != 0) {
             report.sample(ordinal, None, None, format!("{what} is absent, but its value is not 0"));
+        } else if *kind == AttributeType::Bool && number > 1 {
+            report.sample(ordinal, None, None, format!("{what} is {number}, which is not a bool"));
         }
-        if kind == AttributeType::Bool && value > 1 {
-            report.sample(ordinal, None, None, format!("{what} is {value}, which is not a bool"));
+        if let (true, AttributeType::Category, Some(count)) = (valid, kind, category_count)
+            && number >= count
+        {
+            report.sample(ordinal, None, None, format!("{what} has code {number}, there are {count} categories"));
         }
     }
     Ok(())
@@ -100,10 +130,7 @@ fn check_field(
             let text = format!("{what} is {len} bytes at {offset}, the payload has {payload_len}");
             report.sample(ordinal, None, None, text);
         }
-        if let FieldType::Array { element, shape } = kind
-            && valid
-            && len != shape.iter().product::<u64>().saturating_mul(u64::from(element.width()))
-        {
+        if valid && !kind.allows_len(len) {
             report.sample(ordinal, None, None, format!("{what} is {len} bytes, its type is {}", kind.name()));
         }
     }

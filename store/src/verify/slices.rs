@@ -3,7 +3,9 @@
 
 use std::ops::Range;
 
-use grainstore_format::{CHECKSUM_PAGE_LEN, Entry, KeyGroups, SectionKind, split_key, to_usize};
+use grainstore_format::{
+    CHECKSUM_PAGE_LEN, Categories, Entry, FormatError, KeyGroups, SectionKind, split_key, to_usize,
+};
 
 use crate::StoreError;
 use crate::entry_rules::stored_len;
@@ -105,6 +107,36 @@ pub(super) fn required_column(
 ) -> Result<Vec<u64>, StoreError> {
     let numbers = column(index, kind, item, ordinals)?;
     numbers.ok_or_else(|| StoreError::bug("an index was opened without a section that its schema requires"))
+}
+
+/// The values of an attribute for some samples.
+pub(super) struct RawValues {
+    bytes: Vec<u8>,
+    width: usize,
+}
+
+impl RawValues {
+    pub(super) fn of(index: &Index, item: u16, ordinals: &Range<u64>) -> Result<Self, StoreError> {
+        let record = index.record(SectionKind::Attribute, item);
+        let record =
+            record.ok_or_else(|| StoreError::bug("an index was opened without a section that its schema requires"))?;
+        let width = u64::from(record.width.max(1));
+        let bytes = index.read_uncached(SectionKind::Attribute, item, ordinals.start * width..ordinals.end * width)?;
+        Ok(Self { bytes, width: to_usize(width) })
+    }
+
+    /// The bytes of each value.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.bytes.chunks_exact(self.width)
+    }
+}
+
+/// The categories of an attribute; none without a section. `None` if they cannot be read.
+pub(super) fn categories(index: &Index, item: u16) -> Option<Result<Categories, FormatError>> {
+    let Some(record) = index.record(SectionKind::Categories, item) else { return Some(Ok(Categories::none())) };
+    // The check of all pages reports what cannot be read.
+    let bytes = index.read_uncached(SectionKind::Categories, item, 0..record.len).ok()?;
+    Some(Categories::decode(&bytes))
 }
 
 /// Which of some samples have an attribute or field; all of them if the section is absent.

@@ -102,10 +102,14 @@ fn attributes_of_every_type_round_trip() {
         ("i", AttributeType::Uint64, Uint(u64::MAX)),
         ("j", AttributeType::Float32, Float32(0.5)),
         ("k", AttributeType::Float64, Float64(-0.25)),
+        ("l", AttributeType::Float16, AttributeValue::Float16(half::f16::from_f32(-0.5))),
+        ("m", AttributeType::Bfloat16, AttributeValue::Bfloat16(half::bf16::from_f32(3.0))),
+        ("n", AttributeType::Timestamp, AttributeValue::Timestamp(-1)),
+        ("o", AttributeType::Category, AttributeValue::Category("train".into())),
     ];
     let mut model = DatasetModel::plain(&[b"x".to_vec(), b"y".to_vec()]);
-    model.attributes = kinds.iter().map(|&(name, kind, _)| (name, kind)).collect();
-    model.segments[0].0[0].attributes = kinds.iter().map(|kind| Some(kind.2)).collect();
+    model.attributes = kinds.iter().map(|(name, kind, _)| (*name, kind.clone())).collect();
+    model.segments[0].0[0].attributes = kinds.iter().map(|kind| Some(kind.2.clone())).collect();
     model.segments[0].0[1].attributes = vec![None; kinds.len()];
     let built = model.write();
     assert_whole(&model, &built);
@@ -177,7 +181,7 @@ fn facts_add_up_to_the_files_on_disk() {
     assert_eq!((facts.external_segments, facts.generations, facts.keyed), (1, 1, true));
     assert_eq!(facts.lz4_samples, model.samples().iter().filter(|sample| sample.lz4).count() as u64);
     assert!(facts.edge_samples > 0);
-    assert_eq!((facts.long_samples, facts.attributes, facts.fields, facts.chunk_size), (0, 3, 2, 4096));
+    assert_eq!((facts.long_samples, facts.attributes, facts.fields, facts.chunk_size), (0, 4, 2, 4096));
 }
 
 #[test]

@@ -267,7 +267,7 @@ fn refuses_metadata_without_a_valid_schema() {
 #[test]
 fn refuses_sections_that_disagree_with_the_schema() {
     refused("attribute[1] does not agree with the schema", |index| drop(index.sections.remove(&(Kind::Attribute, 1))));
-    refused("attribute[3] does not agree", |index| index.put(Kind::Attribute, 3, 1, vec![0; 20]));
+    refused("attribute[4] does not agree", |index| index.put(Kind::Attribute, 4, 1, vec![0; 20]));
     refused("field_len[1] does not agree", |index| drop(index.sections.remove(&(Kind::FieldLen, 1))));
     refused("field_len[1] does not agree", |index| index.put(Kind::FieldLen, 1, 8, vec![0; 160]));
 }

@@ -253,9 +253,9 @@ fn datasets_that_differ_are_refused_with_both_names_and_the_first_difference() {
             changed(&|model| {
                 model.attributes.pop();
                 let samples = model.segments.iter_mut().flat_map(|(samples, _)| samples);
-                samples.for_each(|sample| sample.attributes.truncate(2));
+                samples.for_each(|sample| sample.attributes.truncate(3));
             }),
-            "attribute 2 is \"score\" (float32) in the first, missing in the second",
+            "attribute 3 is \"split\" (category) in the first, missing in the second",
         ),
         (
             changed(&|model| {
@@ -263,7 +263,7 @@ fn datasets_that_differ_are_refused_with_both_names_and_the_first_difference() {
                 let samples = model.segments.iter_mut().flat_map(|(samples, _)| samples);
                 samples.for_each(|sample| sample.attributes.push(None));
             }),
-            "attribute 3 is missing in the first, \"more\" (bool) in the second",
+            "attribute 4 is missing in the first, \"more\" (bool) in the second",
         ),
         (
             changed(&|model| model.fields.swap(0, 1)),

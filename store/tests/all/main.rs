@@ -15,4 +15,5 @@ mod long_samples;
 mod lookups;
 mod mapped_index;
 mod reads_in_pieces;
+mod types;
 mod verification_continues;

@@ -6,6 +6,7 @@
 mod common;
 
 mod appending;
+mod categories;
 mod crash_while_appending;
 mod crash_while_resuming;
 mod crash_while_writing;

@@ -18,7 +18,7 @@ pub type Row = (Vec<u8>, Vec<Option<AttributeValue>>);
 /// A dataset of these attributes; it has keys if the first row has one.
 pub fn columns(attributes: &[(&str, AttributeType)], classes: &[&str], rows: &[Row]) -> Columns {
     let folder = tempfile::tempdir().unwrap();
-    let attribute = |&(name, kind): &(&str, AttributeType)| Attribute { name: name.to_owned(), kind };
+    let attribute = |(name, kind): &(&str, AttributeType)| Attribute { name: (*name).to_owned(), kind: kind.clone() };
     let fields = vec![Field { name: "data".into(), kind: FieldType::Bytes }];
     let schema = Schema::new(attributes.iter().map(attribute).collect(), fields).unwrap();
     let mut user = UserMetadata::default();

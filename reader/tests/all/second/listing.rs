@@ -22,19 +22,28 @@ pub(crate) fn crc32(bytes: &[u8]) -> u32 {
 fn line(ordinal: usize, sample: &Sample, schema: &Schema) -> String {
     let key = if sample.key.is_empty() { "null".into() } else { json_text(&sample.key) };
     let values = schema.attributes().iter().zip(&sample.attributes);
-    let values = values.map(|(attribute, value)| format!("{}: {}", json_text(attribute.name.as_bytes()), json(*value)));
+    let values =
+        values.map(|(attribute, value)| format!("{}: {}", json_text(attribute.name.as_bytes()), json(value.as_ref())));
     let attributes = values.collect::<Vec<_>>().join(", ");
     format!("{ordinal}\t{key}\t{}\t{:08x}\t{{{attributes}}}\n", sample.payload.len(), crc32(&sample.payload))
 }
 
-fn json(value: Option<AttributeValue>) -> String {
+fn json(value: Option<&AttributeValue>) -> String {
     match value {
         None => "null".into(),
         Some(AttributeValue::Bool(value)) => value.to_string(),
         Some(AttributeValue::Int(value)) => value.to_string(),
         Some(AttributeValue::Uint(value)) => value.to_string(),
-        Some(AttributeValue::Float32(value)) => json_float(value.into()),
-        Some(AttributeValue::Float64(value)) => json_float(value),
+        Some(AttributeValue::Float16(value)) => json_float(value.to_f64()),
+        Some(AttributeValue::Bfloat16(value)) => json_float(value.to_f64()),
+        Some(AttributeValue::Float32(value)) => json_float((*value).into()),
+        Some(AttributeValue::Float64(value)) => json_float(*value),
+        Some(AttributeValue::Timestamp(value)) => value.to_string(),
+        Some(AttributeValue::Category(text)) => json_text(text.as_bytes()),
+        Some(AttributeValue::Opaque(bytes)) => {
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("\"{hex}\"")
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use grainstore_format::{
-    Entry, EntryFields, FileKind, Fingerprint, Footer, Geometry, Header, KeyGeometry, LONG_STORED_LEN, LongTable,
-    Metadata, SectionKind, SegmentRecord, UserMetadata, chunk_count, hash48, push_key,
+    AttributeValue, Entry, EntryFields, FileKind, Fingerprint, Footer, Geometry, Header, KeyGeometry, LONG_STORED_LEN,
+    LongTable, Metadata, SectionKind, SegmentRecord, UserMetadata, chunk_count, hash48, push_category, push_key,
 };
 
 use super::{DatasetModel, Placed};
@@ -181,12 +181,25 @@ impl IndexParts {
 
     fn add_attributes(&mut self, model: &DatasetModel, all: &[&Placed]) {
         for (place, (_, kind)) in model.attributes.iter().enumerate() {
-            let (item, width) = (place as u16, kind.width());
+            let categories = first_appearances(all, place);
+            // The forger's codes are as wide as they can be.
+            let (item, width) = (place as u16, kind.width().unwrap_or(4));
             let values = all.iter().flat_map(|p| {
-                let bytes = p.sample.attributes[place].map_or([0; 8], |value| kind.encode(value).unwrap());
+                let bytes = match &p.sample.attributes[place] {
+                    None => [0; 8],
+                    Some(AttributeValue::Category(name)) => {
+                        (categories.iter().position(|known| known == name).unwrap() as u64).to_le_bytes()
+                    }
+                    Some(value) => kind.encode(value).unwrap(),
+                };
                 bytes.into_iter().take(width as usize)
             });
             self.put(SectionKind::Attribute, item, width, values.collect());
+            if !categories.is_empty() {
+                let mut bytes = Vec::new();
+                categories.iter().for_each(|name| push_category(&mut bytes, name).unwrap());
+                self.put(SectionKind::Categories, item, 0, bytes);
+            }
             let valid: Vec<bool> = all.iter().map(|p| p.sample.attributes[place].is_some()).collect();
             if valid.contains(&false) {
                 self.put(SectionKind::Validity, item, 0, bitmap(&valid));
@@ -291,4 +304,17 @@ pub fn fingerprint_of(file: &[u8]) -> Fingerprint {
     let len = u32::from_le_bytes(footer[20..24].try_into().unwrap()) as usize;
     let offset = u64::from_le_bytes(footer[24..32].try_into().unwrap()) as usize;
     Fingerprint::of_directory(file.get(offset..offset.saturating_add(len)).unwrap_or_default())
+}
+
+/// The categories of an attribute. spec.md: CAT-3.
+fn first_appearances(all: &[&Placed], place: usize) -> Vec<std::sync::Arc<str>> {
+    let mut names = Vec::new();
+    for p in all {
+        if let Some(AttributeValue::Category(name)) = &p.sample.attributes[place]
+            && !names.contains(name)
+        {
+            names.push(name.clone());
+        }
+    }
+    names
 }

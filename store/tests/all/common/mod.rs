@@ -81,6 +81,7 @@ impl DatasetModel {
                 ("label", AttributeType::Int64),
                 ("flag", AttributeType::Bool),
                 ("score", AttributeType::Float32),
+                ("split", AttributeType::Category),
             ],
             fields: vec!["image", "caption"],
             keyed: true,
@@ -117,7 +118,8 @@ impl DatasetModel {
     }
 
     pub fn schema(&self) -> Schema {
-        let attributes = self.attributes.iter().map(|&(name, kind)| Attribute { name: name.into(), kind });
+        let attributes =
+            self.attributes.iter().map(|(name, kind)| Attribute { name: (*name).into(), kind: kind.clone() });
         let fields = self.fields.iter().map(|&name| Field { name: name.into(), kind: FieldType::Bytes });
         Schema::new(attributes.collect(), fields.collect()).unwrap()
     }
@@ -159,6 +161,8 @@ fn rich_sample(ordinal: u64) -> ModelSample {
             (ordinal % 4 != 2).then_some(AttributeValue::Int(ordinal as i64 - 3)),
             Some(AttributeValue::Bool(ordinal.is_multiple_of(2))),
             ordinal.is_multiple_of(2).then_some(AttributeValue::Float32(ordinal as f32 / 2.0)),
+            (ordinal % 6 != 3)
+                .then(|| AttributeValue::Category(["a", "b/\u{f6}", "", "d"][(ordinal * 5 % 7 % 4) as usize].into())),
         ],
         fields: vec![Some(image), caption],
         lz4: ordinal % 5 == 3,

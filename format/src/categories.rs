@@ -1,0 +1,158 @@
+//! Section CATEGORIES: the texts that the codes of an attribute of type `category` number. spec.md: CAT-1, CAT-2.
+
+use std::collections::HashSet;
+
+use crate::error::ensure;
+use crate::varint::{push_varint, split_varint};
+use crate::{FormatError, to_usize};
+
+const WHAT: &str = "categories";
+
+/// The categories of an attribute, in the order of their codes: all different.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Categories {
+    text: String,
+    /// Where each category ends in the text.
+    ends: Vec<u32>,
+}
+
+impl Categories {
+    /// Most categories of an attribute.
+    pub const MAX_COUNT: u64 = 1 << 20;
+    /// Most bytes of the section: 64 MiB.
+    pub const MAX_LEN: u64 = 64 << 20;
+    /// Most bytes of a category.
+    pub const MAX_NAME_LEN: usize = 65535;
+
+    /// No categories.
+    pub const fn none() -> Self {
+        Self { text: String::new(), ends: Vec::new() }
+    }
+
+    /// These categories, in the order of their codes.
+    ///
+    /// # Errors
+    /// If there are too many, one is too long, or two are the same.
+    pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, FormatError> {
+        let mut bytes = Vec::new();
+        for name in names {
+            push_category(&mut bytes, name)?;
+        }
+        Self::decode(&bytes)
+    }
+
+    /// Reads the section.
+    ///
+    /// # Errors
+    /// If a rule of the section is broken.
+    pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        ensure(bytes.len() as u64 <= Self::MAX_LEN, WHAT, || {
+            format!("{} bytes, the limit is {}", bytes.len(), Self::MAX_LEN)
+        })?;
+        let mut all = Self::default();
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let code = all.ends.len();
+            ensure((code as u64) < Self::MAX_COUNT, WHAT, || format!("more than {}", Self::MAX_COUNT))?;
+            let wrong = |what: &str| FormatError::damaged(WHAT, format!("category {code} {what}"));
+            let (len, after) = split_varint(rest).map_err(|_| wrong("has no valid length"))?;
+            ensure(len <= Self::MAX_NAME_LEN, WHAT, || format!("category {code} has {len} bytes"))?;
+            let (name, after) = after.split_at_checked(len).ok_or_else(|| wrong("is cut short"))?;
+            all.text.push_str(std::str::from_utf8(name).map_err(|_| wrong("is not UTF-8"))?);
+            // The text is shorter than the section, so its length fits 32 bits.
+            all.ends.push(u32::try_from(all.text.len()).map_err(|_| wrong("is past 2^32 bytes"))?);
+            rest = after;
+        }
+        let mut seen = HashSet::with_capacity(all.ends.len());
+        let twice = all.iter().find(|name| !seen.insert(*name)).map(str::to_owned);
+        match twice {
+            Some(name) => {
+                let shown = crate::escape_bytes(name.as_bytes());
+                Err(FormatError::damaged(WHAT, format!("\"{shown}\" is there twice")))
+            }
+            None => Ok(all),
+        }
+    }
+
+    /// The category with this code.
+    pub fn get(&self, code: u32) -> Option<&str> {
+        let index = to_usize(u64::from(code));
+        let end = *self.ends.get(index)?;
+        let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        self.text.get(to_usize(u64::from(start))..to_usize(u64::from(end)))
+    }
+
+    /// The code of this category. Looks at all of them.
+    #[expect(clippy::cast_possible_truncation, reason = "`decode` allows 2^20 categories at most")]
+    pub fn code_of(&self, name: &str) -> Option<u32> {
+        self.iter().position(|known| known == name).map(|code| code as u32)
+    }
+
+    /// The categories, in the order of their codes.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        (0..).map_while(|code| self.get(code))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+}
+
+/// Appends a category as the section holds it.
+///
+/// # Errors
+/// If it is too long.
+pub fn push_category(bytes: &mut Vec<u8>, name: &str) -> Result<(), FormatError> {
+    if name.len() > Categories::MAX_NAME_LEN {
+        let (found, limit) = (name.len() as u64, Categories::MAX_NAME_LEN as u64);
+        return Err(FormatError::Limit { what: "length of a category", found, limit });
+    }
+    push_varint(bytes, name.len());
+    bytes.extend_from_slice(name.as_bytes());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CAT-1
+    #[test]
+    fn categories_are_lengths_and_texts() {
+        let bytes = b"\x03cat\x00\x06h\xc3\xa9ros";
+        let all = Categories::decode(bytes).unwrap();
+        assert_eq!(all.iter().collect::<Vec<_>>(), ["cat", "", "h\u{e9}ros"]);
+        assert_eq!((all.get(1), all.get(3), all.len()), (Some(""), None, 3));
+        assert_eq!((all.code_of("h\u{e9}ros"), all.code_of("dog")), (Some(2), None));
+        assert_eq!(Categories::new(["cat", "", "h\u{e9}ros"]).unwrap(), all);
+        let long = "x".repeat(65535);
+        assert_eq!(Categories::new([long.as_str()]).unwrap().get(0), Some(long.as_str()));
+    }
+
+    /// CAT-1
+    #[test]
+    fn refuses_what_is_no_list_of_different_texts() {
+        let cases: [(&[u8], &str); 6] = [
+            (b"\x03ca", "category 0 is cut short"),
+            (b"\x01a\x83\x00cat", "category 1 has no valid length"),
+            (b"\x80", "category 0 has no valid length"),
+            (b"\x01\xff", "category 0 is not UTF-8"),
+            (b"\x80\x80\x04", "category 0 has 65536 bytes"),
+            (b"\x01a\x01b\x01a", "\"a\" is there twice"),
+        ];
+        for (bytes, expected) in cases {
+            let error = Categories::decode(bytes).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        assert!(Categories::new(["x".repeat(65536).as_str()]).is_err());
+        let many: Vec<String> = (0..=1 << 20).map(|i: u32| format!("{i:x}")).collect();
+        assert!(Categories::new(many.iter().map(String::as_str)).is_err());
+        assert!(Categories::new(many.iter().skip(1).map(String::as_str)).is_ok());
+    }
+}
