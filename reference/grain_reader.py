@@ -27,9 +27,10 @@ import zlib
 VERSION, BLOCK, PIECE, LONG_MARK, MASK, WINDOW = 0, 4096, 65536, 2**31 - 1, 2**64 - 1, 256 << 20
 (SEGMENTS, ENTRIES, CHUNKS, EDGES, LONG, RAW_LEN, KEYS, KEY_GROUPS, BUCKETS, SLOTS, METADATA, ATTRIBUTE, VALIDITY,
  FIELD_OFFSET, FIELD_LEN, FIELD_VALIDITY, CATEGORIES) = range(1, 18)
-ANCILLARY, METADATA_MAX = 32768, 64 << 20  # DIR-2, MET-3
+ANCILLARY, METADATA_MAX, CATEGORIES_MAX = 32768, 64 << 20, 64 << 20  # DIR-2, MET-3, CAT-1
 ATTRIBUTE_TYPES = {"bool": "<?", "int8": "<b", "int16": "<h", "int32": "<i", "int64": "<q", "uint8": "<B",
-                   "uint16": "<H", "uint32": "<I", "uint64": "<Q", "float32": "<f", "float64": "<d"}
+                   "uint16": "<H", "uint32": "<I", "uint64": "<Q", "float16": "<e", "bfloat16": "<2x", "float32": "<f",
+                   "float64": "<d", "timestamp": "<q"}  # ATR-1; and category
 STATE = {"grainstore_state": int, "fingerprint": str, "subset": str, "seed": int, "epoch": int, "order": str,
          "lanes": int, "group": range(1, 1 << 32), "mixture": type(None), "position": int}  # STA-1
 STATE_LEN_MAX = 1 << 20  # STA-1
@@ -348,6 +349,40 @@ class Section:
         return int.from_bytes(self.read(i * self.width, self.width), "little")
 
 
+def read_varint(data, at, what):
+    """CON-7, of three bytes at most: the number, and where it ends."""
+    number = shift = 0
+    more = True
+    while more:
+        require(at < len(data) and shift < 21, f"{what}: a length (KEY-1, CAT-1).")
+        number, more = number | (data[at] & 127) << shift, data[at] >= 128
+        at, shift = at + 1, shift + 7
+    require(shift == 7 or data[at - 1], f"{what}: a length of too many bytes (CON-7).")
+    return number, at
+
+
+def attribute_widths(name):
+    """ATR-1, ATR-3, CAT-1: the widths that section ATTRIBUTE may have for a type."""
+    if name in ATTRIBUTE_TYPES:
+        return [struct.calcsize(ATTRIBUTE_TYPES[name])]
+    return [1, 2, 4] if name == "category" else [1, 2, 4, 8, 16]
+
+
+def array_fits(name, length):
+    """FLD-4: whether a field of the type of that name may have a length; any, where the type is no array."""
+    parts = re.fullmatch(r"(u?int8|u?int16|u?int32|u?int64|b?float16|float32|float64)\[([0-9,]*)]", name)
+    dimensions = parts[2].split(",") if parts else []
+    opened = dimensions[:1] == [""]
+    fixed = dimensions[opened:]
+    if not parts or len(dimensions) > 8 or not all(re.fullmatch("0|[1-9][0-9]*", text) for text in fixed):
+        return True
+    product = math.prod(map(int, fixed))
+    if product >= 1 << 40 or any(int(text) >= 1 << 40 for text in fixed) or opened and product == 0:
+        return True  # another spelling of no type that is known
+    elements, rest = divmod(length, struct.calcsize(ATTRIBUTE_TYPES[parts[1]]))
+    return rest == 0 and (elements % product == 0 if opened else elements == product)
+
+
 class Index:
     """What a native segment or an index file stores about its samples."""
 
@@ -429,8 +464,11 @@ class Index:
             self.section(kind)
         keys = {(kind, 0) in self.sections for kind in (KEYS, KEY_GROUPS, BUCKETS, SLOTS)}
         require(len(keys) == 1, f"{self.name} is damaged: it has only some of the sections of keys (DIR-3).")
-        for i in range(attributes):
-            self.section(ATTRIBUTE, i)
+        for i, column in enumerate(self.schema["attributes"]):
+            require(self.section(ATTRIBUTE, i).width in attribute_widths(column["type"]),
+                    f"{self.name} is damaged: the width of attribute {i} is not its type's (ATR-1, ATR-3, CAT-1).")
+            require((CATEGORIES, i) not in self.sections or column["type"] == "category",
+                    f"{self.name} is damaged: attribute {i} is no category, and has categories (CAT-1).")
         columns = [(kind, i) for kind in (FIELD_OFFSET, FIELD_LEN) for i in range(fields)]
         if fields > 1 or any(kind in (FIELD_OFFSET, FIELD_LEN, FIELD_VALIDITY) for kind, _ in self.sections):
             require(len({self.section(*column).width for column in columns}) == 1,
@@ -474,7 +512,6 @@ class Index:
         for text in [*names, *(column["type"] for column in attributes + fields)]:
             require(1 <= len(text.encode("utf-8", "replace")) <= 255 and not re.search("[\0-\x1f\x7f-\x9f]", text),
                     f"{what}: {text!a} is no name or type (MET-2, ATR-3).")
-        require(all(column["type"] in ATTRIBUTE_TYPES for column in attributes), f"{what}: a type (ATR-1).")
 
     def entry(self, ordinal):
         """ENT-1 to ENT-3, ENT-6, SEG-2, RAW-1, RAW-2."""
@@ -514,13 +551,7 @@ class Index:
         begin, end = (self.section(KEY_GROUPS).number(g) for g in (group, group + 1))
         data, found, at = self.section(KEYS).read(begin, end - begin), [], 0
         while at < len(data):
-            length = shift = 0
-            more = True
-            while more:
-                require(at < len(data) and shift < 21, f"{self.name}: KEYS is damaged: a length (KEY-1).")
-                length, more = length | (data[at] & 127) << shift, data[at] >= 128
-                at, shift = at + 1, shift + 7
-            require(shift == 7 or data[at - 1], f"{self.name}: KEYS is damaged: a length of too many bytes (CON-7).")
+            length, at = read_varint(data, at, f"{self.name}: KEYS is damaged")
             require(0 < length <= min(65535, len(data) - at), f"{self.name}: KEYS is damaged: a key's length (KEY-1).")
             found.append(data[at:at + length])
             at += length
@@ -550,13 +581,42 @@ class Index:
         """ATR-1, ATR-2: name -> value, None where the sample has not the attribute."""
         found = {}
         for i, column in enumerate(self.schema["attributes"]):
-            section, code = self.section(ATTRIBUTE, i), ATTRIBUTE_TYPES[column["type"]]
-            size = struct.calcsize(code)
-            require(section.len == size * self.n, f"{section.name} is damaged: its length is not its type's (DIR-5).")
-            data = section.read(size * ordinal, size)
-            value, = struct.unpack(code, data)
-            require(code != "<?" or data[0] <= 1, f"{section.name} is damaged: a bool of {data[0]} (ATR-1).")
-            found[column["name"]] = value if self.has(VALIDITY, i, ordinal) else None
+            section = self.section(ATTRIBUTE, i)
+            data = section.read(section.width * ordinal, section.width)
+            there = self.has(VALIDITY, i, ordinal)
+            found[column["name"]] = self.attribute(i, column["type"], data) if there else None
+        return found
+
+    def attribute(self, i, name, data):
+        """ATR-1, ATR-3, CAT-2: the value of attribute i of the type of that name. An unknown type: in hexadecimal."""
+        what = self.section(ATTRIBUTE, i).name
+        if name == "category":
+            code, categories = int.from_bytes(data, "little"), self.categories(i)
+            require(code < len(categories), f"{what} is damaged: there is no category {code} (CAT-2).")
+            return categories[code]
+        if name not in ATTRIBUTE_TYPES:
+            return data.hex()
+        require(name != "bool" or data[0] <= 1, f"{what} is damaged: a bool of {data[0]} (ATR-1).")
+        value, = struct.unpack("<f", b"\0\0" + data) if name == "bfloat16" else struct.unpack(ATTRIBUTE_TYPES[name], data)
+        return value
+
+    @functools.cache
+    def categories(self, i):
+        """CAT-1: the categories of attribute i by their codes; none without the section."""
+        if (CATEGORIES, i) not in self.sections:
+            return []
+        section, found, at = self.section(CATEGORIES, i), [], 0
+        what = f"{section.name} is damaged"
+        require(section.len <= CATEGORIES_MAX, f"{what}: it is longer than {CATEGORIES_MAX} bytes (CAT-1).")
+        while at < section.len:
+            length, at = read_varint(section.data, at, what)
+            require(length <= min(65535, section.len - at), f"{what}: the length of category {len(found)} (CAT-1).")
+            try:
+                found.append(section.data[at:at + length].decode("utf-8"))
+            except UnicodeDecodeError:
+                raise GrainError(f"{what}: category {len(found)} is not UTF-8 (CAT-1).") from None
+            at += length
+        require(len(set(found)) == len(found) <= 1 << 20, f"{what}: too many categories, or one twice (CAT-1).")
         return found
 
     def fields(self, ordinal, payload):
@@ -773,9 +833,14 @@ class Dataset(Samples):
         ordinal = self.index.find(key)
         return None if ordinal is None or ordinal >= self.n else ordinal
 
-    def subset(self, expression, start=0):
+    def categories(self, name):
+        """CAT-1: the categories of an attribute of that name and type."""
+        names = [column["name"] for column in self.schema["attributes"]]
+        return self.index.categories(names.index(name))
+
+    def subset(self, expression, start=0, among=()):
         """SUB-2 to SUB-10: the ordinals of the samples for which an expression is true, counted from start on."""
-        holds = Expression(self, expression).holds
+        holds = Expression(self, expression, among).holds
         return [start + i for i in range(self.n) if holds(Looked(self, i, start + i))]
 
     def payload(self, ordinal):
@@ -857,9 +922,12 @@ class Dataset(Samples):
                 yield str(error)
 
     def verify_index(self, index):
-        """Loading a section checks it."""
+        """Loading a section checks it. CAT-1."""
         for section in index.sections.values():
             section.data
+        for kind, i in index.sections:
+            if kind == CATEGORIES:
+                index.categories(i)
 
     def verify_lists(self, index):
         """CHK-1, KEY-5: the numbers of the chunks add up, those of the buckets do not descend."""
@@ -879,7 +947,11 @@ class Dataset(Samples):
 
     def verify_sample(self, ordinal):
         self.attributes(ordinal)
-        self.fields(ordinal)
+        fields = self.fields(ordinal)
+        for column in self.schema["fields"]:
+            data = fields[column["name"]]
+            require(data is None or array_fits(column["type"], len(data)),
+                    f"Sample {ordinal}: field {column['name']!a} has {len(data or '')} bytes (FLD-4).")
         name = self.key(ordinal)
         require(name is None or self.find(name) == ordinal, f"Sample {ordinal} is not found by its key (KEY-4).")
 
@@ -937,9 +1009,9 @@ class Several(Samples):
         return next((start + ordinal for start, ordinal in found if ordinal is not None), None)
 
     def subset(self, expression):
-        """SUB-6, SUB-8: ordinals count on, class names are each member's own."""
+        """SUB-6, SUB-8: ordinals count on, class names are each member's own, a string is a category of some member."""
         return [ordinal for start, member in zip(self.starts, self.members)
-                for ordinal in member.subset(expression, start)]
+                for ordinal in member.subset(expression, start, self.members)]
 
     def member_extents(self):
         return [[(start + a, start + b) for a, b in member.extents()]
@@ -1213,6 +1285,21 @@ def nearest_float32(text):
         return float("-inf" if text.startswith("-") else "inf")
 
 
+def nearest_narrow(text, bits, exponent_min, largest):
+    """SUB-7: the nearest number of a type with so many bits after the point; ties to even."""
+    value = float(text)
+    if value == 0 or abs(value) > 2 * largest:
+        return value and math.copysign(math.inf, value)
+    unit = max(math.frexp(value)[1] - 1, exponent_min) - bits
+    nearest = math.ldexp(round(math.ldexp(value, -unit)), unit)
+    return nearest if abs(nearest) <= largest else math.copysign(math.inf, value)
+
+
+NEAREST = {"float16": lambda text: nearest_narrow(text, 10, -14, 65504.0),
+           "bfloat16": lambda text: nearest_narrow(text, 7, -126, math.ldexp(255, 120)),
+           "float32": nearest_float32, "float64": float}
+
+
 def unescape(escape, column):
     """SUB-3: one escape."""
     itself, letter, byte, character = escape.groups()
@@ -1241,8 +1328,9 @@ class Looked:
 class Expression:
     """SUB-2 to SUB-10: an expression for one dataset. `holds` returns whether it is true for a sample."""
 
-    def __init__(self, dataset, text):
+    def __init__(self, dataset, text, among=()):
         self.dataset, self.tokens, self.level = dataset, collections.deque(tokenize(text)), 0
+        self.among = among or [dataset]  # what is read with it
         self.holds = self.any_of()
         self.expect("end")
 
@@ -1361,8 +1449,14 @@ class Expression:
 
         if types[name] == "bool":
             return name, found, {"true": lambda _: True, "false": lambda _: False}
-        if types[name].startswith("float"):
-            return name, found, {"number": float if types[name] == "float64" else nearest_float32}
+        if types[name] in NEAREST:
+            return name, found, {"number": NEAREST[types[name]]}
+        if types[name] == "category":
+            return name, found, {"string": lambda text: self.category(token, name, text)}
+        if types[name] == "timestamp":
+            return name, found, exact
+        if types[name] not in ATTRIBUTE_TYPES:
+            return name, found, {}
         if name == "label" and isinstance(class_names(self.dataset), list):
             return name, found, {**exact, "string": lambda text: self.places(token, text)}
         return name, found, exact
@@ -1371,6 +1465,12 @@ class Expression:
         """SUB-9: a number that a hash is compared with."""
         bound = fractions.Fraction(text)
         return bound if 0 <= bound <= 1 else self.refuse(token, "a hash is from 0 to 1")
+
+    def category(self, token, name, text):
+        """SUB-8: a category of some dataset that is read."""
+        known = list(dict.fromkeys(itertools.chain(*(dataset.categories(name) for dataset in self.among))))
+        text = text.decode("utf-8", "surrogateescape")
+        return text if text in known else self.refuse(token, f"there is no category {text!a}, only {known[:10]!a}")
 
     def places(self, token, text):
         """SUB-8: where a class name is used."""
@@ -1434,12 +1534,12 @@ def run_plan(dataset, options):
 
 
 def tell_mixing(dataset, order, options):
-    """MIX-1: classes are values of an integer or bool attribute; a dataset without `label` has none, unless one is named."""
+    """MIX-1: classes are values of an integer, bool or category attribute; a dataset without `label` has none, unless one is named."""
     types = {column["name"]: column["type"] for column in dataset.schema["attributes"]}
     name = options.class_attribute or "label"
-    is_class = "int" in types.get(name, "") or types.get(name) == "bool"
+    is_class = types.get(name, "-") in [*(kind for kind in ATTRIBUTE_TYPES if "int" in kind), "bool", "category"]
     if not is_class and (options.class_attribute or name in types):
-        raise NotPossible(f"There is no integer or bool attribute {name!a}.")
+        raise NotPossible(f"There is no integer, bool or category attribute {name!a}.")
     class_of = (lambda ordinal: dataset.attributes(ordinal)[name]) if name in types else None
     size = options.world * options.batch_size
     report, mixing = {"global_batch_size": size, "places": 11}, order.mixing(size, class_of)

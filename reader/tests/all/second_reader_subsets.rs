@@ -7,6 +7,7 @@ use std::path::Path;
 
 use grainstore_format::{AttributeType, AttributeValue, to_usize};
 use grainstore_reader::Expression;
+use half::{bf16, f16};
 
 use crate::columns::{Columns, Row, columns};
 use crate::common::Random;
@@ -26,6 +27,10 @@ fn dataset() -> Columns {
         ("flag", AttributeType::Bool),
         ("is", AttributeType::Int8),
         ("KEY", AttributeType::Int8),
+        ("short", AttributeType::Float16),
+        ("brain", AttributeType::Bfloat16),
+        ("time", AttributeType::Timestamp),
+        ("split", AttributeType::Category),
     ];
     columns(&attributes, &["cat", "dog", "größe", "cat"], &(0..ROW_COUNT).map(row).collect::<Vec<_>>())
 }
@@ -43,15 +48,21 @@ fn row(ordinal: i64) -> Row {
         Some(AttributeValue::Bool(ordinal % 3 == 0)),
         Some(AttributeValue::Int(ordinal % 4)),
         Some(AttributeValue::Int(ordinal % 2)),
+        Some(AttributeValue::Float16(f16::from_f64(ratio[to_usize((ordinal % 9).unsigned_abs())]))),
+        Some(AttributeValue::Bfloat16(bf16::from_f64(ratio[to_usize((ordinal % 9).unsigned_abs())]))),
+        Some(AttributeValue::Timestamp(wide)),
+        (ordinal % 11 != 5).then(|| {
+            AttributeValue::Category(["cat", "", "größe", "n1", "cat"][to_usize((ordinal % 5).unsigned_abs())].into())
+        }),
     ];
     (format!("n{ordinal}/größe").into_bytes(), values)
 }
 
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 19] = [
     "label", "width", "width", "deep", "large", "half", "ratio", "flag", "\"is\"", "\"KEY\"", "ordinal", "key",
-    "key_hash", "none",
+    "key_hash", "none", "short", "brain", "time", "split", "split",
 ];
-const NUMBERS: [&str; 24] = [
+const NUMBERS: [&str; 30] = [
     "0",
     "1",
     "3",
@@ -76,6 +87,13 @@ const NUMBERS: [&str; 24] = [
     "1.7976931348623159e308",
     "0.1000000014901161193847656250",
     "0.99999999999999999999999",
+    // Between numbers of 16 bits.
+    "0.0999755859375",
+    "0.10009765625",
+    "0.100036621093750000000000001",
+    "65519.999",
+    "65520",
+    "3.3961775292304e38",
 ];
 /// Numbers that hashes are mostly compared with.
 const FRACTIONS: [&str; 7] = ["0", "-0", "0.25", "5e-1", "0.75", "0.99999999999999999999999", "1.0"];
@@ -107,7 +125,7 @@ fn any_test(random: &mut Random) -> String {
     let name = one_of(&NAMES, random);
     let value = match (name, random.below(8)) {
         (_, 0) => any_value(random),
-        ("key", _) => one_of(&STRINGS, random),
+        ("key" | "split", _) => one_of(&STRINGS, random),
         ("flag", _) => one_of(&["true", "False"], random),
         ("key_hash", _) => one_of(&FRACTIONS, random),
         _ => one_of(&NUMBERS, random),

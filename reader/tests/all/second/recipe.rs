@@ -9,12 +9,28 @@ use grainstore_format::{
     UserMetadata,
 };
 use grainstore_writer::{Compression, DatasetWriter, Sample, WriterOptions};
+use half::{bf16, f16};
 use tempfile::TempDir;
 
 use crate::common::Random;
 
-const ATTRIBUTES: [&str; 11] =
-    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"];
+const ATTRIBUTES: [&str; 15] = [
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "timestamp",
+    "category",
+    "float64",
+];
 
 /// The shape of a dataset.
 #[derive(Clone, Debug)]
@@ -85,7 +101,7 @@ impl Recipe {
         let types = ATTRIBUTES.iter().map(|name| AttributeType::from_name(name).unwrap());
         let attributes = types.map(|kind| Attribute { name: format!("{} \"größe\"", kind.name()), kind });
         let fields: &[(&str, &str)] = match self.several_fields {
-            true => &[("image", "bytes"), ("caption", "str"), ("boxes", "float32[2,0,4]")],
+            true => &[("image", "bytes"), ("caption", "str"), ("boxes", "float32[2,0,4]"), ("list", "bfloat16[,3]")],
             false => &[("data", "bytes")],
         };
         let field = |&(name, kind): &(&str, &str)| {
@@ -151,7 +167,12 @@ fn attributes(ordinal: usize, random: &mut Random) -> Vec<Option<AttributeValue>
     values.extend([8, 16, 32, 64].map(|bits| AttributeValue::Int(signed(bits))));
     values.extend([8, 16, 32, 64].map(|bits| AttributeValue::Uint(unsigned(bits))));
     #[expect(clippy::cast_possible_truncation, reason = "quarters of small numbers are exact in both types")]
-    values.push(AttributeValue::Float32(float as f32));
+    let short = float as f32;
+    values.push(AttributeValue::Float16(f16::from_f32(short)));
+    values.push(AttributeValue::Bfloat16(bf16::from_f32(short)));
+    values.push(AttributeValue::Float32(short));
+    values.push(AttributeValue::Timestamp(signed(64)));
+    values.push(AttributeValue::Category(["train", "größe \n\"", "", "test"][ordinal % 7 % 4].into()));
     let mut values: Vec<_> = values.into_iter().map(|value| (random.below(4) > 0).then_some(value)).collect();
     values.push(Some(AttributeValue::Float64(float)));
     values
@@ -161,7 +182,13 @@ fn attributes(ordinal: usize, random: &mut Random) -> Vec<Option<AttributeValue>
 fn fields(len: u64, random: &mut Random) -> Vec<Option<Range<u64>>> {
     let part = |place: u64| {
         let (a, b) = (random.below(len + 1), random.below(len + 1));
-        (random.below(4) >= place).then_some(a.min(b)..a.max(b))
+        let (start, end) = (a.min(b), a.max(b));
+        let part_len = match place {
+            2 => 0,
+            3 => (end - start) / 6 * 6,
+            _ => end - start,
+        };
+        (random.below(4) >= place).then_some(start..start + part_len)
     };
-    (0..3).map(part).collect()
+    (0..4).map(part).collect()
 }
