@@ -3,10 +3,16 @@
 use std::collections::HashSet;
 
 use crate::error::ensure;
+use crate::memory::check_room;
 use crate::varint::{push_varint, split_varint};
 use crate::{FormatError, to_usize};
 
 const WHAT: &str = "categories";
+
+/// Sections from this many bytes on are refused if there is no memory for what they hold.
+const LONG_LEN: usize = 1 << 20;
+/// Bytes that the ends of all categories and the set that finds equal ones take at most.
+const NUMBERS_LEN_MAX: u64 = 64 << 20;
 
 /// The categories of an attribute, in the order of their codes: all different.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,6 +55,9 @@ impl Categories {
         ensure(bytes.len() as u64 <= Self::MAX_LEN, WHAT, || {
             format!("{} bytes, the limit is {}", bytes.len(), Self::MAX_LEN)
         })?;
+        if bytes.len() >= LONG_LEN {
+            check_room(3 * bytes.len() as u64 + NUMBERS_LEN_MAX).map_err(FormatError::no_memory(WHAT))?;
+        }
         let mut all = Self::default();
         let mut rest = bytes;
         while !rest.is_empty() {

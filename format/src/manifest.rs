@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{check_incompatible, check_version, ensure};
 use crate::external::external_path_reach;
-use crate::json::{Object, parse, present};
+use crate::json::{Object, at_most, parse, present};
 use crate::manifest_start::version_of;
-use crate::{DatasetFingerprint, Fingerprint, FormatError, MAX_SAMPLES, MAX_SEGMENTS, VERSION};
+use crate::{DatasetFingerprint, Fingerprint, FormatError, MAX_SAMPLES, MAX_SEGMENTS, VERSION, to_usize};
 
 const WHAT: &str = "manifest";
 const FORMAT: &str = "grainstore";
@@ -15,6 +15,7 @@ const NATIVE: &str = "native";
 const EXTERNAL: &str = "external";
 const TAIL_HEAD: &str = ",\n  \"crc32\": \"";
 const TAIL_END: &str = "\"\n}\n";
+const COUNT_MAX: usize = to_usize(MAX_SEGMENTS);
 const TAIL_LEN: usize = TAIL_HEAD.len() + 8 + TAIL_END.len();
 
 /// The members that decide whether this version can read the rest.
@@ -31,7 +32,9 @@ struct RawManifest {
     incompatible_features: u32,
     compatible_features: u32,
     index: Object<RawIndex>,
+    #[serde(deserialize_with = "at_most::<_, _, COUNT_MAX>")]
     segments: Vec<Object<RawSegment>>,
+    #[serde(deserialize_with = "at_most::<_, _, COUNT_MAX>")]
     generations: Vec<Object<RawGeneration>>,
     /// Compared as bytes before the document is parsed.
     #[serde(rename = "crc32", skip_serializing)]

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::json::{Object, parse};
+use crate::json::{Object, at_most, parse};
+use crate::schema::MAX_ITEMS;
 use crate::{Attribute, AttributeType, Directory, Field, FieldType, FormatError, Schema, SectionKind, UserMetadata};
 
 const WHAT: &str = "metadata";
@@ -17,7 +18,9 @@ struct RawMetadata<'a> {
 
 #[derive(Serialize, Deserialize)]
 struct RawSchema {
+    #[serde(deserialize_with = "at_most::<_, _, MAX_ITEMS>")]
     attributes: Vec<Object<RawItem>>,
+    #[serde(deserialize_with = "at_most::<_, _, MAX_ITEMS>")]
     fields: Vec<Object<RawItem>>,
 }
 
@@ -172,6 +175,9 @@ mod tests {
         assert!(with("", "", "").is_err());
         assert!(with(r#"{"name":"a","type":""}"#, field, "").is_err());
         assert!(with("", r#"{"name":"x","type":"a\u0000b"}"#, "").is_err());
+        let many = vec![field; 1025].join(",");
+        let error = with("", &many, "").unwrap_err().to_string();
+        assert!(error.contains("invalid length 1025, expected a list of at most 1024 elements"), "{error}");
         assert!(with("", field, "").is_ok_and(|metadata| metadata.user == UserMetadata::default()));
         let user = |text: &str| Metadata::decode(format!(r#"{{"user":{text},"schema":{SCHEMA}}}"#).as_bytes());
         assert_eq!(user(r#"{"a": 1e999}"#).unwrap().user.text(), r#"{"a": 1e999}"#);

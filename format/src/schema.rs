@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::{AttributeType, FieldType, FormatError};
 
-const MAX_ITEMS: usize = 1024;
+pub(crate) const MAX_ITEMS: usize = 1024;
 const MAX_NAME_LEN: usize = 255;
 
 /// An attribute of every sample.

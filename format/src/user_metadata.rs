@@ -4,14 +4,18 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::FormatError;
+use crate::memory::check_room;
 
 const MAX_LEVELS: usize = 100; // spec.md: MET-3
+
+/// A member that may take more bytes than this when it is parsed is not parsed.
+const VALUE_LEN_MAX: u64 = 1 << 30;
 
 /// The text of a JSON object, such as `{"class_names":["cat","dog"]}`.
 ///
@@ -42,10 +46,13 @@ impl UserMetadata {
         &self.text
     }
 
-    /// The value of a member; `None` if there is no such member, or its numbers or its depth cannot be held.
+    /// The value of a member; `None` if there is no such member, or its numbers, its depth or all of it cannot be held.
     pub fn member(&self, name: &str) -> Option<Value> {
-        let members = self.members().ok()?;
-        let (_, value) = members.into_iter().rev().find(|(found, _)| found == name)?;
+        let value = LastMember { name }.deserialize(&mut serde_json::Deserializer::from_str(&self.text)).ok()??;
+        let len = value_len_max(value.get());
+        if len > VALUE_LEN_MAX || check_room(len).is_err() {
+            return None;
+        }
         serde_json::from_str(value.get()).ok()
     }
 
@@ -118,6 +125,47 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 
 struct MembersVisitor;
 
+/// Finds the last member of a name. No other is built.
+struct LastMember<'n> {
+    name: &'n str,
+}
+
+impl<'de> DeserializeSeed<'de> for LastMember<'_> {
+    type Value = Option<&'de RawValue>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for LastMember<'_> {
+    type Value = Option<&'de RawValue>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut source: A) -> Result<Self::Value, A::Error> {
+        let mut last = None;
+        while let Some((name, value)) = source.next_entry::<&RawValue, &RawValue>()? {
+            if text_of(name) == self.name {
+                last = Some(value);
+            }
+        }
+        Ok(last)
+    }
+}
+
+/// The most bytes that a parsed value takes: 32 for each of its values, and more than 600 for an object of one member.
+fn value_len_max(json: &str) -> u64 {
+    let of_byte = |byte: u8| match byte {
+        b',' | b'[' | b':' => 64,
+        b'{' => 700,
+        _ => 1,
+    };
+    json.bytes().map(of_byte).sum()
+}
+
 impl<'de> Visitor<'de> for MembersVisitor {
     type Value = Members<'de>;
 
@@ -127,13 +175,17 @@ impl<'de> Visitor<'de> for MembersVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut source: A) -> Result<Members<'de>, A::Error> {
         let mut members = Vec::new();
-        // A name may hold half a surrogate pair, which is no text: it is compared, and shown, as it is written.
         while let Some((name, value)) = source.next_entry::<&RawValue, &RawValue>()? {
-            let text = serde_json::from_str::<String>(name.get()).map_or(Cow::Borrowed(name.get()), Cow::Owned);
-            members.push((text, value));
+            members.push((text_of(name), value));
         }
         Ok(Members(members))
     }
+}
+
+/// The text of a name. It may hold half a surrogate pair, which is no text: it is then compared, and shown, as it is
+/// written.
+fn text_of(name: &RawValue) -> Cow<'_, str> {
+    serde_json::from_str::<String>(name.get()).map_or(Cow::Borrowed(name.get()), Cow::Owned)
 }
 
 fn check_levels(value: &Value) -> Result<(), FormatError> {
@@ -179,6 +231,15 @@ mod tests {
             assert_eq!(user.member(name), None, "{name}");
         }
         assert_eq!(serde_json::to_string(&user).unwrap(), text);
+    }
+
+    /// MET-3
+    #[test]
+    fn a_member_that_would_take_much_more_memory_than_its_text_is_not_parsed() {
+        let objects = format!(r#"[{}{{"":0}}]"#, r#"{"":0},"#.repeat(2 << 20));
+        let user = read(&format!(r#"{{"large":{objects},"names":["x"]}}"#));
+        assert_eq!((user.member("large"), user.member("names")), (None, Some(json!(["x"]))));
+        assert_eq!(read(r#"{"na\u006des":7}"#).member("names"), Some(json!(7)));
     }
 
     /// MET-3

@@ -14,6 +14,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use grainstore_format::memory::{NoMemory, check_room};
+
 use super::subset::Subset;
 use super::{PlanError, in_memory};
 
@@ -22,6 +24,10 @@ pub const EXTENT_SAMPLES_MAX: u64 = 65_536;
 
 /// Length in chunks from which a sample is an extent of its own.
 pub const LONE_SAMPLE_CHUNKS: u64 = 8;
+
+/// Bytes that an extent of a subset takes at most while it is added: 12, and those of lists that grow to twice their
+/// length.
+const SUBSET_EXTENT_LEN_MAX: u64 = 36;
 
 /// The extents of a dataset or of a subset of it, 8 bytes each (12 in a subset); shared by the plans of all its epochs.
 #[derive(Clone, PartialEq, Eq)]
@@ -136,6 +142,7 @@ impl Extents {
         if expected != found {
             return Err(PlanError::SubsetOfOther { expected, found });
         }
+        check_room((self.first.len() as u64).saturating_mul(SUBSET_EXTENT_LEN_MAX))?;
         let mut first = vec![0];
         let mut numbers = Vec::new();
         let mut last = 0;
@@ -209,7 +216,8 @@ impl ExtentsBuilder {
     /// against the length of the index that holds them.
     ///
     /// # Errors
-    /// [`PlanError::TooManyExtents`] if the count no longer fits 32 bits. The builder is then unchanged.
+    /// [`PlanError::TooManyExtents`] if the count no longer fits 32 bits, [`PlanError::NoMemory`] if there is none. The
+    /// builder is then unchanged.
     pub fn chunk(&mut self, sample_count: u64, last_stored_len: u64) -> Result<(), PlanError> {
         let lone_count = u64::from(sample_count > 0 && last_stored_len >= self.lone_sample_len);
         let added = (sample_count - lone_count).div_ceil(EXTENT_SAMPLES_MAX) + lone_count;
@@ -217,7 +225,8 @@ impl ExtentsBuilder {
         if u32::try_from(count).is_err() {
             return Err(PlanError::TooManyExtents { count });
         }
-        self.first.reserve(in_memory(added));
+        let lack = |_| NoMemory { len: count.saturating_mul(size_of::<u64>() as u64) };
+        self.first.try_reserve(in_memory(added)).map_err(lack)?;
         self.cut(sample_count - lone_count);
         self.cut(lone_count);
         Ok(())

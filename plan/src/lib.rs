@@ -65,6 +65,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use grainstore_format::Remedy;
+use grainstore_format::memory::{NoMemory, check_room};
 
 mod budget;
 mod draws;
@@ -188,6 +189,9 @@ pub enum PlanError {
         /// The most samples allowed.
         padded_len_max: u64,
     },
+    /// The system has no memory for the plan.
+    #[error("plan of an epoch: {0}")]
+    NoMemory(#[from] NoMemory),
     /// There are more extents than 32 bits can number.
     #[error("dataset has {count} extents, at most {max} can be planned", max = u32::MAX)]
     TooManyExtents {
@@ -216,12 +220,15 @@ impl Plan {
     /// others nothing.
     ///
     /// # Errors
-    /// [`PlanError::NoSamples`] or [`PlanError::EmptySubset`], and [`PlanError::LanesOutOfRange`] for the chunked
-    /// order.
+    /// [`PlanError::NoSamples`] or [`PlanError::EmptySubset`]; for the chunked order [`PlanError::LanesOutOfRange`], and
+    /// [`PlanError::NoMemory`] if there is none for its ring.
     pub fn new(spec: PlanSpec) -> Result<Self, PlanError> {
         let sample_count = spec.extents.sample_count();
         if sample_count == 0 {
             return Err(if spec.extents.subset().is_some() { PlanError::EmptySubset } else { PlanError::NoSamples });
+        }
+        if spec.order == Order::Chunked {
+            check_room(u64::from(spec.extents.count()).saturating_mul(RING_EXTENT_LEN_MAX))?;
         }
         let epoch_key = draws::key(&[spec.seed, spec.epoch, spec.fingerprint]);
         let arrangement = match spec.order {
@@ -306,6 +313,9 @@ impl Plan {
         &self.extents
     }
 }
+
+/// Bytes that an extent takes at most in the ring.
+const RING_EXTENT_LEN_MAX: u64 = 16;
 
 /// A number that indexes or counts something held in memory.
 #[expect(clippy::cast_possible_truncation, reason = "usize has 64 bits on every host that grainstore compiles for")]

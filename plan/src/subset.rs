@@ -8,6 +8,7 @@ use std::fmt;
 use std::ops::Range;
 
 use grainstore_format::MAX_SAMPLES;
+use grainstore_format::memory::{NoMemory, reserve};
 use xxhash_rust::xxh64::Xxh64;
 
 use super::in_memory;
@@ -73,6 +74,9 @@ pub enum SubsetError {
         /// Samples of the dataset.
         sample_count: u64,
     },
+    /// The system has no memory for the bitmap.
+    #[error("bitmap of a subset: {0}")]
+    NoMemory(#[from] NoMemory),
     /// More samples than a dataset can have.
     #[error("subset is of {sample_count} samples, at most {MAX_SAMPLES} can be numbered")]
     TooManySamples {
@@ -235,7 +239,11 @@ fn word_count(sample_count: u64) -> Result<usize, SubsetError> {
 }
 
 fn no_samples(sample_count: u64) -> Result<Vec<u64>, SubsetError> {
-    Ok(vec![0; word_count(sample_count)?])
+    let count = word_count(sample_count)?;
+    let mut words = Vec::new();
+    reserve(&mut words, count as u64)?;
+    words.resize(count, 0);
+    Ok(words)
 }
 
 /// The bits for ordinals below `ordinal`, in the word of samples `first..first + 64`.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use grainstore_format::memory::reserve;
 use grainstore_format::{AttributeType, FieldType, to_usize};
 use grainstore_store::Collection;
 use pyo3::prelude::*;
@@ -254,8 +255,12 @@ pub(crate) fn gather(collection: &Collection, name: &str, ordinals: &[u64]) -> R
     let width = merged.as_ref().map_or(first.width, |merged| code_width(merged.categories.len()));
     let value_len = to_usize(u64::from(width));
     let has_validity = parts.iter().any(|(_, column)| column.validity.is_some());
-    let mut values = Vec::with_capacity(ordinals.len() * value_len);
-    let mut valid = has_validity.then(|| Vec::with_capacity(ordinals.len()));
+    let mut values = Vec::new();
+    reserve(&mut values, (ordinals.len() as u64).saturating_mul(u64::from(width)))?;
+    let mut valid = has_validity.then(Vec::new);
+    if let Some(valid) = &mut valid {
+        reserve(valid, ordinals.len() as u64)?;
+    }
     for &ordinal in ordinals {
         let part = parts.partition_point(|(first, _)| *first <= ordinal).checked_sub(1);
         let outside = || Raised::bug("an ordinal is outside its column");

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
+use grainstore_format::memory::{reserve, zeroed};
 use grainstore_format::{shown_path, to_usize};
 use grainstore_reader::{Expression, Subset};
 use grainstore_store::Collection;
@@ -87,19 +88,19 @@ pub(crate) fn reopen(
 }
 
 /// A selection as a name and bytes, for pickle.
-fn packed(selection: &Selection) -> (&'static str, Vec<u8>) {
+fn packed(selection: &Selection) -> Result<(&'static str, Vec<u8>), Raised> {
     let bytes = |numbers: &[u64]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-    match selection {
+    Ok(match selection {
         Selection::Range(range) => ("range", bytes(&[range.start, range.end])),
         Selection::Subset(subset) => {
-            let mut bits = vec![0_u8; to_usize(subset.sample_count().div_ceil(8))];
+            let mut bits = zeroed(subset.sample_count().div_ceil(8))?;
             for ordinal in subset.ordinals_in(0..subset.sample_count()) {
                 bits[to_usize(ordinal / 8)] |= 1 << (ordinal % 8);
             }
             ("subset", bits)
         }
         Selection::List(ordinals) => ("list", bytes(ordinals)),
-    }
+    })
 }
 
 fn unpacked(sample_count: u64, (kind, bytes): (String, Vec<u8>)) -> Result<Selection, Raised> {
@@ -319,7 +320,10 @@ impl Dataset {
     fn ordinals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let ordinals = py.detach(|| -> Result<_, Raised> {
             let ordinals = self.selection.ordinals_at(0..self.selection.len())?;
-            Ok(ordinals.iter().flat_map(|ordinal| ordinal.to_le_bytes()).collect())
+            let mut bytes = Vec::new();
+            reserve(&mut bytes, (ordinals.len() as u64).saturating_mul(8))?;
+            bytes.extend(ordinals.iter().flat_map(|ordinal| ordinal.to_le_bytes()));
+            Ok(bytes)
         })?;
         numpy::array_of(py, ordinals, &Dtype::INT64)
     }
@@ -445,7 +449,7 @@ impl Dataset {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let opened = self.shared.get()?;
         let arguments = opened.how.arguments(py, opened.generation().or(opened.how.options.generation))?;
-        let (kind, bytes) = packed(&self.selection);
+        let (kind, bytes) = packed(&self.selection)?;
         let selection = (kind, PyBytes::new(py, &bytes));
         let all = (arguments, opened.fingerprint().to_string(), selection).into_pyobject(py)?;
         Ok((py.import("grainstore._core")?.getattr("_reopen")?, all))

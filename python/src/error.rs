@@ -8,9 +8,10 @@ use std::path::Path;
 
 use grainstore_converters::ConvertError;
 use grainstore_export::ExportError;
+use grainstore_format::memory::NoMemory;
 use grainstore_format::{FormatError, Remedy};
 use grainstore_reader::plan::PlanError;
-use grainstore_reader::{ExpressionError, ReadError, SelectError, StateError, engine};
+use grainstore_reader::{ExpressionError, ReadError, SelectError, StateError, SubsetError, engine};
 use grainstore_sources::ListingError;
 use grainstore_sources::SourceError;
 use grainstore_store::StoreError;
@@ -191,16 +192,24 @@ impl From<ReadError> for Raised {
             ReadError::Engine(_) | ReadError::Thread { .. } => of("ReadFailed"),
             ReadError::Stalled { path, .. } => of("ReadFailed").at(path),
             ReadError::State(_) | ReadError::Plan(PlanError::PositionOutOfRange { .. }) => of("InvalidState"),
+            ReadError::NoMemory { .. } | ReadError::LargeBatch { .. } | ReadError::Plan(PlanError::NoMemory(_)) => {
+                of("OutOfMemory")
+            }
             ReadError::SmallWindow { .. } | ReadError::NoQueue | ReadError::NoTimeout | ReadError::Plan(_) => {
                 of("InvalidOption")
             }
             ReadError::NoSuchField { .. } => of("NoSuchName"),
-            ReadError::NoMemory { .. } | ReadError::LargeBatch { .. } => of("OutOfMemory"),
             _ => match error {
                 ReadError::Store(error) => error.into(),
                 error => Self::of_error("Error", &error, error.remedy()),
             },
         }
+    }
+}
+
+impl From<NoMemory> for Raised {
+    fn from(error: NoMemory) -> Self {
+        Self::of_error("OutOfMemory", &error, None)
     }
 }
 
@@ -220,6 +229,7 @@ impl From<SelectError> for Raised {
     fn from(error: SelectError) -> Self {
         match error {
             SelectError::Store(error) => error.into(),
+            SelectError::Subset(SubsetError::NoMemory(error)) => error.into(),
             error => Self::of_error("InvalidExpression", &error, error.remedy()),
         }
     }

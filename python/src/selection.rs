@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use grainstore_format::memory::reserve;
 use grainstore_format::to_usize;
 use grainstore_reader::Subset;
 
@@ -67,9 +68,15 @@ impl Selection {
     /// The ordinals at a range of indices below the length.
     pub(crate) fn ordinals_at(&self, indices: Range<u64>) -> Result<Vec<u64>, Raised> {
         match self {
-            Self::Range(range) => Ok((range.start + indices.start..range.start + indices.end).collect()),
+            Self::Range(range) => {
+                let mut ordinals = Vec::new();
+                reserve(&mut ordinals, indices.end - indices.start)?;
+                ordinals.extend(range.start + indices.start..range.start + indices.end);
+                Ok(ordinals)
+            }
             Self::Subset(_) | Self::List(_) => {
-                let mut ordinals = Vec::with_capacity(to_usize(indices.end - indices.start));
+                let mut ordinals = Vec::new();
+                reserve(&mut ordinals, indices.end - indices.start)?;
                 for index in indices {
                     ordinals.push(self.at(index)?);
                 }
@@ -95,7 +102,8 @@ impl Selection {
                 Ok(Self::Range(first..first + count))
             }
             _ => {
-                let mut ordinals = Vec::with_capacity(to_usize(count));
+                let mut ordinals = Vec::new();
+                reserve(&mut ordinals, count)?;
                 for number in 0..count {
                     ordinals.push(self.at(index(number))?);
                 }

@@ -3,6 +3,8 @@
 //! LZ4 makes up to 255 bytes of one, so that a small file could make a batch of any length. The bound depends on the
 //! index alone: it is checked before anything is read, with the same result on every machine.
 
+use grainstore_format::memory::check_room;
+
 use crate::ReadError;
 use crate::batch_builder::LocatedSample;
 
@@ -11,6 +13,20 @@ const PAYLOAD_LEN_MAX: u64 = 1 << 30;
 
 /// A longer batch may decode to this many times its stored length: samples that compress better are rare.
 const RATIO_MAX: u64 = 16;
+
+/// Batches from this many samples on are refused if there is no memory for their lists.
+const LONG_COUNT: u64 = 1 << 16;
+
+/// Bytes that the lists of a batch take for each sample, at most.
+const LISTS_LEN_MAX: u64 = 256;
+
+/// Checks that there is memory for the lists of a batch of so many samples, besides the samples.
+pub(crate) fn check_lists(sample_count: u64) -> Result<(), ReadError> {
+    if sample_count >= LONG_COUNT {
+        check_room(sample_count.saturating_mul(LISTS_LEN_MAX))?;
+    }
+    Ok(())
+}
 
 /// Bytes of the samples of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use grainstore_format::memory::NoMemory;
 use grainstore_format::{Remedy, escape_bytes, shown_key, shown_names, shown_path};
 use grainstore_store::{Collection, Location, PayloadError, StoreError};
 
@@ -110,6 +111,12 @@ pub enum ReadError {
         /// Bytes that were needed in one piece.
         len: u64,
     },
+}
+
+impl From<NoMemory> for ReadError {
+    fn from(error: NoMemory) -> Self {
+        Self::NoMemory { len: error.len }
+    }
 }
 
 impl ReadError {

@@ -13,6 +13,7 @@ use grainstore_store::{Collection, Location};
 use crate::ReadError;
 use crate::batch::Batch;
 use crate::batch_builder::{BatchBuilder, LocatedSample, is_in_place};
+use crate::batch_len::check_lists;
 use crate::byte_range::ByteRange;
 use crate::check::{self, CheckTimes};
 use crate::engine::{Buffer, BufferPool, Completion, Engine, Failed, Filled, HUGE_LEN, IoMode};
@@ -53,6 +54,7 @@ struct Arrivals<'a> {
 impl Gather<'_> {
     /// The samples of `ordinals`, in this order.
     pub(crate) fn batch(&self, ordinals: &[u64]) -> Result<Batch, ReadError> {
+        check_lists(ordinals.len() as u64)?;
         let mut distinct = ordinals.to_vec();
         distinct.sort_unstable();
         distinct.dedup();

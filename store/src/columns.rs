@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use grainstore_format::memory::{NoMemory, reserve};
 use grainstore_format::{AttributeType, AttributeValue, Bitmap, Categories, SectionKind, to_usize};
 
 use crate::dataset_cache::CachedAttribute;
@@ -229,7 +230,8 @@ impl Dataset {
             Some(section) => {
                 let bits = section.whole(&index.frame.file)?;
                 Bitmap::decode(bits, index.sample_count()).map_err(|error| index.wrong(error))?;
-                Some(cut_bits(bits, self.sample_count()))
+                let cut = cut_bits(bits, self.sample_count());
+                Some(cut.map_err(|error| StoreError::no_memory(index.path(), error))?)
             }
         };
         Ok(cell.get_or_init(|| CachedAttribute { validity, is_checked: OnceLock::new() }))
@@ -272,12 +274,15 @@ pub(crate) fn item_of(number: usize) -> u16 {
 }
 
 /// The first `len` bits. The other bits of the last byte, which belong to a later generation, become zero.
-fn cut_bits(bits: &[u8], len: u64) -> Vec<u8> {
-    let mut cut: Vec<u8> = bits.iter().copied().take(to_usize(len.div_ceil(8))).collect();
+fn cut_bits(bits: &[u8], len: u64) -> Result<Vec<u8>, NoMemory> {
+    let bits = bits.get(..to_usize(len.div_ceil(8))).unwrap_or(bits);
+    let mut cut = Vec::new();
+    reserve(&mut cut, bits.len() as u64)?;
+    cut.extend_from_slice(bits);
     if let (Some(last), used @ 1..) = (cut.last_mut(), len % 8) {
         *last &= (1 << used) - 1;
     }
-    cut
+    Ok(cut)
 }
 
 #[cfg(test)]
@@ -287,9 +292,9 @@ mod tests {
     /// GEN-1, CON-6
     #[test]
     fn a_shortened_bitmap_has_no_later_bits() {
-        assert_eq!(cut_bits(&[0xFF, 0xFF], 16), [0xFF, 0xFF]);
-        assert_eq!(cut_bits(&[0xFF, 0xFF], 11), [0xFF, 0b111]);
-        assert_eq!(cut_bits(&[0xFF, 0xFF], 8), [0xFF]);
-        assert_eq!(cut_bits(&[0xFF], 3), [0b111]);
+        assert_eq!(cut_bits(&[0xFF, 0xFF], 16).unwrap(), [0xFF, 0xFF]);
+        assert_eq!(cut_bits(&[0xFF, 0xFF], 11).unwrap(), [0xFF, 0b111]);
+        assert_eq!(cut_bits(&[0xFF, 0xFF], 8).unwrap(), [0xFF]);
+        assert_eq!(cut_bits(&[0xFF], 3).unwrap(), [0b111]);
     }
 }

@@ -4,15 +4,19 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use grainstore_format::memory::{NoMemory, reserve, zeroed};
 use grainstore_format::{
     AttributeValue, CHECKSUM_PAGE_LEN, Categories, ChecksumList, Directory, Entry, Fingerprint, Footer, FormatError,
-    LongTable, Metadata, SectionKind, SectionRecord, StoredLen, escape_bytes, split_key, to_usize,
+    LongTable, MAX_KEY_LEN, Metadata, SectionKind, SectionRecord, StoredLen, escape_bytes, split_key, to_usize,
 };
 
 use crate::WriteError;
 use crate::emit::Emitted;
 use crate::index::{IndexRow, IndexSpec};
 use crate::storage::{Storage, StorageFile};
+
+/// The most bytes of the length before a key.
+const LEN_OF_KEY_LEN: usize = 3;
 
 /// The rows of one segment's own index.
 pub(crate) struct SegmentRows {
@@ -72,8 +76,8 @@ impl SegmentRows {
         let directory_bytes = read(footer.directory_offset(), u64::from(footer.directory_len()))?;
         let directory = Directory::decode(&directory_bytes, &footer).map_err(damaged)?;
         let whole = |record: &SectionRecord| {
-            let mut stream = SectionStream::open(file.as_ref(), record).map_err(|e| e.at(&path))?;
-            stream.take(file.as_ref(), to_usize(record.len)).map(<[u8]>::to_vec).map_err(|e| e.at(&path))
+            let stream = SectionStream::open(file.as_ref(), record).map_err(|e| e.at(&path))?;
+            stream.into_whole(file.as_ref()).map_err(|e| e.at(&path))
         };
         let section = |kind| directory.section(kind, 0).map(whole).transpose();
         // `Directory::decode` has checked that these sections are there.
@@ -254,10 +258,17 @@ impl SectionStreams {
 
 impl SectionStream {
     fn open(file: &dyn StorageFile, record: &SectionRecord) -> Result<Self, RowError> {
-        let mut list = vec![0; to_usize(4 * record.page_count())];
+        let mut list = zeroed(4 * record.page_count())?;
         file.read_exact_at(&mut list, record.checksums_offset())?;
         let checksums = ChecksumList::decode(list, record.checksums_crc)?;
         Ok(Self { record: *record, checksums, next_page: 0, buffer: Vec::new(), at: 0 })
+    }
+
+    /// All bytes of the section, of which none was taken.
+    fn into_whole(mut self, file: &dyn StorageFile) -> Result<Vec<u8>, RowError> {
+        reserve(&mut self.buffer, self.record.len)?;
+        self.take(file, to_usize(self.record.len))?;
+        Ok(self.buffer)
     }
 
     /// The next `len` bytes of the section.
@@ -307,7 +318,10 @@ impl SectionStream {
                 self.at = self.buffer.len() - rest.len();
                 return Ok(());
             }
-            // Either the key continues in the next page, or there is no next page and this fails.
+            // Either the key continues in the next page, or there is no next page and this fails. A longer one is broken.
+            if self.buffer.len() - self.at > MAX_KEY_LEN + LEN_OF_KEY_LEN {
+                split_key(&self.buffer[self.at..])?;
+            }
             self.fill(file)?;
         }
     }
@@ -316,6 +330,7 @@ impl SectionStream {
 /// An error of a file whose path the caller adds.
 enum RowError {
     Io(std::io::Error),
+    NoMemory(NoMemory),
     Format(FormatError),
     Bug(&'static str),
 }
@@ -324,6 +339,9 @@ impl RowError {
     fn at(self, path: &std::path::Path) -> WriteError {
         match self {
             Self::Io(source) => WriteError::io("read", path)(source),
+            Self::NoMemory(error) => {
+                WriteError::io("read", path)(std::io::Error::new(std::io::ErrorKind::OutOfMemory, error))
+            }
             Self::Format(source) => WriteError::Damaged { path: path.to_owned(), source },
             Self::Bug(what) => WriteError::bug(what),
         }
@@ -333,6 +351,12 @@ impl RowError {
 impl From<std::io::Error> for RowError {
     fn from(error: std::io::Error) -> Self {
         Self::Io(error)
+    }
+}
+
+impl From<NoMemory> for RowError {
+    fn from(error: NoMemory) -> Self {
+        Self::NoMemory(error)
     }
 }
 

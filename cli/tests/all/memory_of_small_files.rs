@@ -74,6 +74,36 @@ fn a_lack_of_memory_is_an_error_and_no_damage() {
     }
 }
 
+/// A dataset whose metadata is this text.
+fn with_metadata(text: String) -> DatasetParts {
+    let mut parts = DatasetModel::plain(&[vec![7; 9]]).parts();
+    parts.segments[0].index.put(SectionKind::Metadata, 0, 0, text.into_bytes());
+    parts
+}
+
+/// MET-1, MET-3
+#[test]
+fn long_metadata_takes_a_few_times_its_length() {
+    const LEN: usize = 40 << 20;
+    let schema = r#"{"attributes":[],"fields":[{"name":"data","type":"bytes"}]}"#;
+    let objects = r#"{"":[]},"#.repeat(LEN / 8);
+    let user = with_metadata(format!(r#"{{"schema":{schema},"user":{{"class_names":[{objects}0]}}}}"#));
+    let ignored = with_metadata(format!(r#"{{"schema":{schema},"user":{{}},"more":[{objects}0]}}"#));
+    let attributes = r#"{"name":"a","type":"int8"},"#.repeat(LEN / 27);
+    let schema = with_metadata(format!(r#"{{"schema":{{"attributes":[{attributes}{{}}],"fields":[]}},"user":{{}}}}"#));
+    for (parts, is_legal) in [(user, true), (ignored, true), (schema, false)] {
+        let built = parts.write();
+        for (words, refused) in [(&["inspect"][..], 2), (&["verify", "--jobs", "2"], 1)] {
+            let output = limited(450 * MIB, words, &built.path);
+            let expected = if is_legal { 0 } else { refused };
+            assert_eq!(output.status.code(), Some(expected), "{words:?}: {}", shown(&output));
+            // Less is an error, or enough.
+            let output = limited(100 * MIB, words, &built.path);
+            assert!(matches!(output.status.code(), Some(0..=2)), "{words:?}: {}", shown(&output));
+        }
+    }
+}
+
 /// Samples of 64 MiB that take a 255th of it on the disk.
 fn zeros(count: usize) -> Fixture {
     let options = WriterOptions { compression: Compression::Lz4, keyed: false, ..WriterOptions::default() };

@@ -16,6 +16,7 @@ use super::unit_number::UnitNumber;
 use super::walk::LaneTurns;
 use crate::ReadError;
 use crate::batch_builder::{BatchBuilder, LocatedSample, is_in_place};
+use crate::batch_len::check_lists;
 use crate::engine::{Buffer, BufferPool};
 use crate::plan::Positions;
 
@@ -159,6 +160,7 @@ impl Assembler {
         turns: LaneTurns,
         schedule: &mut ReadSchedule,
     ) -> Result<BatchUnderConstruction, ReadError> {
+        check_lists(positions.count)?;
         let count = to_usize(positions.count);
         let mut units = Vec::with_capacity(count);
         let mut ordinals = Vec::with_capacity(count);

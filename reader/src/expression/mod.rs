@@ -19,10 +19,11 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use grainstore_format::memory::reserve;
 use grainstore_format::{Categories, Remedy, escape_bytes, shown_names};
 use grainstore_store::{Collection, Dataset, StoreError};
 
-use crate::plan::Subset;
+use crate::plan::{Subset, SubsetError};
 
 mod column;
 mod compile;
@@ -122,6 +123,9 @@ impl Expression {
         let compiled = compile(&self.0, dataset)?;
         let mut evaluator = Evaluator::new(dataset, first_ordinal, &compiled)?;
         let sample_count = dataset.sample_count();
+        let words_len = (first_ordinal + sample_count).div_ceil(GROUP) + 2;
+        let lack = |error| SelectError::Subset(SubsetError::NoMemory(error));
+        reserve(words, words_len.saturating_sub(words.len() as u64)).map_err(lack)?;
         for group in 0..sample_count.div_ceil(GROUP) {
             append(words, first_ordinal + group * GROUP, evaluator.group(group)?);
         }
