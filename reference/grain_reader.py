@@ -676,7 +676,7 @@ def check_path(path, what, external=False):
 
 
 def leads_out(path):
-    """EXT-1: whether a path leaves the dataset's parent directory, links not followed."""
+    """EXT-4: whether a path leaves the dataset's parent directory, links not followed."""
     return path.startswith(("/", "../../"))
 
 
@@ -872,12 +872,12 @@ class Dataset(Samples):
         return self.files[s]
 
     def require_leave(self, target):
-        """EXT-1: what leads out of the dataset's parent directory is read only where that is allowed."""
+        """EXT-4: what leads out of the dataset's parent directory is read only where that is allowed."""
         if not self.allow_external:
-            raise NotPossible(f"{self.path} would read {target}, outside its parent directory (EXT-1).")
+            raise NotPossible(f"{self.path} would read {target}, outside its parent directory (EXT-4).")
 
     def check_links(self, path):
-        """EXT-1: with links followed, too."""
+        """EXT-4: with links followed, too."""
         parent, target = os.path.dirname(os.path.realpath(self.path)), os.path.realpath(path)
         if os.path.commonpath([parent, target]) != parent:
             self.require_leave(target)
@@ -1024,7 +1024,7 @@ class Several(Samples):
 
 def open(path, generation=None, allow_external=False):
     """Open a dataset's directory or a lone segment; generation counts from 0, the newest is the default (GEN-1).
-    Files outside its parent directory that it names are read where that is allowed (EXT-1)."""
+    Files outside its parent directory that it names are read where that is allowed (EXT-4)."""
     return Dataset(path, generation, allow_external)
 
 

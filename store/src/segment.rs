@@ -55,7 +55,7 @@ impl AllowedPaths {
         if allow_external { Self::Anywhere } else { Self::Parent }
     }
 
-    /// Refuses a path outside the allowed directory; no file is accessed. spec.md: EXT-1.
+    /// Refuses a path outside the allowed directory; no file is accessed. spec.md: EXT-4.
     pub(crate) fn check(self, directory: &Path, segment: &SegmentRef) -> Result<(), StoreError> {
         if self == Self::Anywhere || segment.kind == SegmentKind::Native {
             return Ok(());
@@ -69,7 +69,7 @@ impl AllowedPaths {
         }
     }
 
-    /// Refuses links that lead outside the allowed directory. spec.md: EXT-1.
+    /// Refuses links that lead outside the allowed directory. spec.md: EXT-4.
     pub(crate) fn check_links(self, directory: &Path, path: &Path) -> Result<(), StoreError> {
         if self == Self::Anywhere {
             return Ok(());

@@ -63,7 +63,7 @@ fn errors_of_a_header_name_the_field() {
     }
 }
 
-/// VER-1
+/// VER-1, VER-3
 #[test]
 fn unknown_compatible_features_are_ignored_and_may_use_reserved_bytes() {
     let with_feature = mended(&header().encode(), 16, &[4]);

@@ -38,7 +38,9 @@ fn pages() -> String {
 fn defined() -> BTreeSet<String> {
     let pages = pages();
     let heads = pages.lines().filter_map(|line| line.strip_prefix("- **")?.split_once("**"));
-    let rules: Vec<String> = heads.map(|(rule, _)| rule.to_owned()).collect();
+    // Other lists have heads, too.
+    let rules: Vec<String> =
+        heads.map(|(rule, _)| rule.to_owned()).filter(|rule| rules_in(rule).contains(rule)).collect();
     let set: BTreeSet<String> = rules.iter().cloned().collect();
     assert_eq!(rules.len(), set.len(), "a rule is defined twice");
     set
@@ -99,4 +101,36 @@ fn pages_refer_only_to_rules_that_they_define() {
     let unknown: Vec<_> =
         rules_in(&pages()).into_iter().filter(|rule| !defined.contains(rule) && !others.contains(rule)).collect();
     assert!(unknown.is_empty(), "the pages refer to {unknown:?}");
+}
+
+/// The letters behind a rule's number, such as the `O` of `- **FTR-4** **[O]** ...`. Rules of procedure have none.
+#[test]
+fn every_rule_about_bytes_names_whom_it_binds() {
+    let text = std::fs::read_to_string(root().join("spec.md")).unwrap();
+    let definitions = [
+        "CON-1", "CON-2", "CON-3", "CON-4", "CON-5", "CON-6", "CON-9", "CON-10", "FIL-2", "KEY-2", "MET-3", "EXT-3",
+        "SIZ-2", "VER-2", "GEN-2", "GEN-3", "GEN-4", "WR-1", "WR-2", "WR-3", "WR-4", "WR-5",
+    ];
+    let mut without = BTreeSet::new();
+    for line in text.lines().filter_map(|line| line.strip_prefix("- **")) {
+        let Some((rule, rest)) = line.split_once("** ") else { continue };
+        if !rule.contains('-') {
+            continue; // An item of a list.
+        }
+        if !["**[O]** ", "**[R]** ", "**[V]** ", "**[W]** "].iter().any(|letter| rest.starts_with(letter)) {
+            without.insert(rule.to_owned());
+        }
+    }
+    assert_eq!(without, definitions.map(str::to_owned).into());
+}
+
+/// CON-9, CON-10: a fingerprint among bytes and in text, in the chain of FPR-2.
+#[test]
+fn fingerprints_are_little_endian_in_bytes_and_big_endian_in_text() {
+    use grainstore_format::{DatasetFingerprint, Fingerprint};
+    assert_eq!(Fingerprint(171).to_string(), "00000000000000ab");
+    let mut chain = DatasetFingerprint::new();
+    chain.push(Fingerprint(0x0102_0304_0506_0708), 3);
+    let bytes = [&[0_u8; 8][..], &[8, 7, 6, 5, 4, 3, 2, 1], &[3, 0, 0, 0, 0, 0, 0, 0]].concat();
+    assert_eq!(chain.get(), Fingerprint(xxhash_rust::xxh64::xxh64(&bytes, 0)));
 }

@@ -58,7 +58,7 @@ fn the_second_reader_lists_gets_and_verifies_them() {
     }
 }
 
-/// EXT-1
+/// EXT-1, EXT-4
 #[test]
 fn both_readers_refuse_the_same_paths_without_permission_and_some_with_it() {
     let packed = Recipe::plain("small", 4096, vec![10; 6]).pack();
@@ -72,7 +72,7 @@ fn both_readers_refuse_the_same_paths_without_permission_and_some_with_it() {
         change_manifest(&path, &before, &now);
         before = now;
         for command in ["ls", "verify", "plan"] {
-            refused(&python.ask(&Question::new(command, &path)), "outside its parent directory (EXT-1).");
+            refused(&python.ask(&Question::new(command, &path)), "outside its parent directory (EXT-4).");
             let allowed = python.ask(&Question::new(command, &path).word("--allow-external"));
             assert_eq!((allowed.status, allowed.stderr.as_str()), (0, ""));
         }
@@ -87,7 +87,7 @@ fn both_readers_refuse_the_same_paths_without_permission_and_some_with_it() {
     }
 }
 
-/// EXT-1
+/// EXT-4
 #[test]
 fn both_readers_follow_a_link_only_as_far_as_they_may() {
     let packed = Recipe::plain("linked", 4096, vec![10; 6]).pack();
@@ -98,7 +98,7 @@ fn both_readers_follow_a_link_only_as_far_as_they_may() {
     std::fs::rename(&data, &moved).unwrap();
     std::os::unix::fs::symlink(&moved, &data).unwrap();
     for command in ["ls", "verify"] {
-        refused(&python.ask(&Question::new(command, &path)), "outside its parent directory (EXT-1).");
+        refused(&python.ask(&Question::new(command, &path)), "outside its parent directory (EXT-4).");
         let allowed = python.ask(&Question::new(command, &path).word("--allow-external"));
         assert_eq!((allowed.status, allowed.stderr.as_str()), (0, ""));
     }

@@ -165,7 +165,7 @@ fn verify_directory(reporter: &Reporter<'_>, path: &Path, allowed: AllowedPaths)
     Ok(DatasetCounts { samples, segments: segments.len() as u64 })
 }
 
-/// Refuses segments whose files are outside the allowed directory. spec.md: EXT-1.
+/// Refuses segments whose files are outside the allowed directory. spec.md: EXT-4.
 fn check_paths(path: &Path, manifest: &Manifest, allowed: AllowedPaths) -> Result<(), StoreError> {
     for segment in manifest.segments().iter().filter(|segment| segment.kind != SegmentKind::Native) {
         allowed.check(path, segment)?;

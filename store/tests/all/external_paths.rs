@@ -61,7 +61,7 @@ fn set_modified(path: &Path, time: SystemTime) {
     std::fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
 }
 
-/// EXT-1
+/// EXT-4
 #[test]
 fn a_path_that_leads_outside_is_refused_by_name_when_the_dataset_is_opened() {
     for name_of in [absolute, climbing] {
@@ -74,7 +74,7 @@ fn a_path_that_leads_outside_is_refused_by_name_when_the_dataset_is_opened() {
     }
 }
 
-/// EXT-1
+/// EXT-4
 #[test]
 fn a_link_that_leads_outside_is_refused_by_name_when_the_file_is_needed() {
     let (built, data) = external();
@@ -94,7 +94,7 @@ fn a_link_that_leads_outside_is_refused_by_name_when_the_file_is_needed() {
     assert_eq!(use_all(&built.path).unwrap().len(), 10);
 }
 
-/// EXT-1
+/// EXT-5
 #[test]
 fn an_allowed_file_must_still_be_regular_with_its_length_and_fingerprint() {
     let allowed_error = |built: &Built| {
@@ -108,7 +108,7 @@ fn an_allowed_file_must_still_be_regular_with_its_length_and_fingerprint() {
     assert!(allowed_error(&built).contains("it has 5 bytes, the manifest has"));
 }
 
-/// EXT-1: a generation without the segment needs no permission.
+/// EXT-4: a generation without the segment needs no permission.
 #[test]
 fn a_generation_before_the_outside_segment_is_opened() {
     let mut model = DatasetModel::rich(&[4, 6]);
@@ -121,7 +121,7 @@ fn a_generation_before_the_outside_segment_is_opened() {
     assert_eq!(Dataset::open_with(&built.path, &oldest).unwrap().sample_count(), 4);
 }
 
-/// EXT-1, PLN-8
+/// EXT-4, PLN-8
 #[test]
 fn members_of_a_collection_are_opened_again_with_the_same_permission() {
     let (built, _elsewhere, data) = moved(absolute);
@@ -161,4 +161,37 @@ fn verification_notes_all_touched_files_in_one_line() {
     }
     let (report, _) = verify(&built.path).unwrap();
     assert!(matches!(&report.notices[..], [one] if one.starts_with("../00000.tar (and 2 more): modified since")));
+}
+
+/// FIL-4
+#[test]
+fn links_to_the_files_of_a_dataset_are_followed_and_only_to_regular_files() {
+    let built = DatasetModel::rich(&[4, 6]).write();
+    let elsewhere = tempfile::tempdir().unwrap();
+    for name in ["manifest.json", "00000.seg", "00001.seg", "index.idx"] {
+        let moved = elsewhere.path().join(name);
+        std::fs::rename(built.path.join(name), &moved).unwrap();
+        std::os::unix::fs::symlink(&moved, built.path.join(name)).unwrap();
+    }
+    assert_eq!(use_all(&built.path).unwrap().len(), 10);
+    assert_eq!(verify(&built.path).unwrap().0.samples, 10);
+    for name in ["manifest.json", "00001.seg", "index.idx"] {
+        let before = std::fs::read_link(built.path.join(name)).unwrap();
+        std::fs::remove_file(built.path.join(name)).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", built.path.join(name)).unwrap();
+        let error = use_all(&built.path).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("not a regular file"), "{name}: {error}");
+        std::fs::remove_file(built.path.join(name)).unwrap();
+        std::os::unix::fs::symlink(before, built.path.join(name)).unwrap();
+    }
+}
+
+/// LIM-1
+#[test]
+fn a_manifest_past_the_limit_is_refused_before_it_is_read() {
+    let built = DatasetModel::rich(&[4, 6]).write();
+    let file = std::fs::File::options().write(true).open(built.path.join("manifest.json")).unwrap();
+    file.set_len((512 << 20) + 1).unwrap();
+    let error = Dataset::open(&built.path).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("length of the manifest is 536870913, the limit is 536870912"), "{error}");
 }

@@ -99,7 +99,7 @@ fn the_dump_in_the_specification_is_what_the_writer_writes() {
     assert!(dump(&written) == dump_in_specification(), "spec.md should say:\n{}", dump(&written));
 }
 
-/// CON-1, ATR-2, CHK-2
+/// CON-1, CON-9, CON-10, ATR-2, CHK-2, FPR-2
 #[test]
 fn the_dump_in_the_specification_reads_as_its_text_describes() {
     let folder = tempfile::tempdir().unwrap();
@@ -109,6 +109,8 @@ fn the_dump_in_the_specification_reads_as_its_text_describes() {
     dataset.load().unwrap();
     assert_eq!(dataset.sample_count(), 3);
     assert_eq!(dataset.geometry().hash_seed, 7);
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec.md")).unwrap();
+    assert!(text.trim_end().ends_with(&format!("`{}`.", dataset.fingerprint())), "{}", dataset.fingerprint());
     for (ordinal, sample) in (0..).zip(samples()) {
         assert_eq!(dataset.key(ordinal).unwrap(), Some(sample.key.clone()));
         assert_eq!(dataset.find(&sample.key).unwrap(), Some(ordinal));
