@@ -742,6 +742,8 @@ class Samples:
         own = {"grainstore_state": 1, "fingerprint": f"{self.fingerprint:016x}", "subset": hashed, "seed": seed,
                "epoch": epoch, "order": name, "lanes": lanes, "group": group, "mixture": None,
                "position": state["position"] if state else 0}
+        if own["position"] > n:
+            raise NotPossible(f"The state is at position {own['position']}: the epoch has {n} samples (STA-1).")
         for member in state or ():
             if state[member] != own[member]:
                 raise NotPossible(f"The state is of {member} {state[member]}, not {own[member]} (STA-2).")
@@ -1117,8 +1119,13 @@ def read_state(text):
     """STA-1, CON-8."""
     what = "The state of an epoch"
     require(len(text.encode("utf-8", "surrogatepass")) <= STATE_LEN_MAX, f"{what} is longer than {STATE_LEN_MAX} bytes.")
+
+    def whole_number(digits):
+        require(digits != "-0", f"{what} has the number -0.")
+        return int(digits)
+
     try:
-        pairs = json.loads(text, object_pairs_hook=tuple)
+        pairs = json.loads(text, object_pairs_hook=tuple, parse_int=whole_number)
     except (ValueError, RecursionError) as error:
         raise GrainError(f"{what} is not JSON: {error}.") from None
     require(type(pairs) is tuple, f"{what} is not an object.")

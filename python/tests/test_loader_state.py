@@ -108,6 +108,29 @@ def test_a_state_that_was_loaded_is_for_one_pass(plain: grainstore.Dataset) -> N
     assert len(run(loader)) == 10
 
 
+def test_a_group_is_part_of_the_order_and_of_its_state(plain: grainstore.Dataset) -> None:
+    def loader(**options: Any) -> Loader:
+        return Loader(plain, 100, order="chunked", lanes=4, **options)
+
+    whole = run(loader(group=3))
+    assert sorted(sum(whole, [])) == list(range(1000))
+    assert run(loader(group=1)) == run(loader())
+    _, state = stopped([loader(group=3)], 3)
+    assert (state["lanes"], state["group"], state["mixture"]) == (4, 3, None)
+    # The group of the state is used where none is given.
+    for group in (3, None):
+        again = loader(group=group)
+        again.load_state_dict(state)
+        assert run(again) == whole[3:]
+    with pytest.raises(grainstore.InvalidState):
+        loader(group=2).load_state_dict(state)
+    with pytest.raises(grainstore.InvalidState, match="newer"):
+        loader().load_state_dict(state | {"mixture": [1, 2]})
+    del state["group"], state["mixture"]
+    with pytest.raises(grainstore.InvalidState, match="development version"):
+        loader().load_state_dict(state)
+
+
 def test_a_state_at_the_end_of_an_epoch_is_the_start_of_the_next(plain: grainstore.Dataset) -> None:
     loader = Loader(plain, 100, seed=4)
     run(loader)

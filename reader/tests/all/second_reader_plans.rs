@@ -296,6 +296,8 @@ fn both_readers_refuse_invalid_states() {
         ("\"epoch\":2", "\"epoch\":\"2\"", false),
         ("\"epoch\":2", "\"epoch\":true", false),
         ("\"epoch\":2", "\"epoch\":02", false),
+        ("\"epoch\":2", "\"epoch\":-0", false),
+        ("\"position\":0", "\"position\":-0", false),
         ("\"epoch\":2", "\"epoch\":[2]", false),
         ("\"position\":0", "\"position\":90", true),
         ("\"position\":0", "\"position\":91", false),
