@@ -88,7 +88,7 @@ fn refuses_counts_that_the_index_does_not_have() {
     assert_error(&other.write().path, "it has 3 segments, the manifest has 2");
 }
 
-/// MAN-4, FPR-1
+/// MAN-4, FPR-1, MRG-1
 #[test]
 fn refuses_an_index_with_another_fingerprint() {
     let built = two_segments();
@@ -180,7 +180,7 @@ fn reports_an_external_index_that_is_missing_or_of_another_kind() {
     assert_eq!(use_all(&built.path).unwrap().len(), 10, "the merged index is enough to read");
 }
 
-/// HDR-2, MET-1, FIL-2: what the merged index repeats.
+/// HDR-2, MET-1, MRG-1: what the merged index repeats.
 #[test]
 fn reports_segments_that_disagree_with_the_merged_index() {
     let reported = |change: &dyn Fn(&mut common::DatasetParts), what: &str| {
