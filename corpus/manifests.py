@@ -121,6 +121,18 @@ def datasets():
            lookups="any")
     broken("met-1-schemas.grain", "MET-1", "a segment of another schema", *halves, found_by="verifier", open="ok",
            merged={}, segment={"index": lambda index: setattr(index, "metadata", index.metadata.replace(b"data", b"dato"))})
+    for member, value in ("hash_seed", 8), ("alignment", 2):
+        broken(f"hdr-2-{member.replace('_', '-')}.grain", "HDR-2", f"a segment with another {member} than the merged index", *halves,
+               found_by="verifier", open=["ok", "damaged"], segment={"directory": lambda found: found.update({member: value})})
+    alone("man-4-other-index.grain", "MAN-4", "one segment, and an index that is not its own",
+          lambda document: document["index"].update(file="other.idx"))
+    alone("man-4-two-fingerprints.grain", "MAN-4 FPR-1", "one segment, and two fingerprints of its index", other)
+
+    def far(index):
+        index.segments[0][1] = 2**44 + 1
+        index.counts, index.edges = [2] + [0] * 2**14, [False] * (2**14 + 1)
+    broken("seg-3-too-far.grain", "SEG-3", "data that end after 2^44", External("a.bin", PARTS, FOREIGN, 2**44 + 1, index=far),
+           shape=Shape(log2=30), **both)
     path = "ext-2-changed.grain"
     broken(path, "EXT-2", "a data file that was changed before the first sample", External("a.bin", PARTS, FOREIGN),
            beside=beside(path, b"!" + FOREIGN[1:]), fails=[{"read": 0}, {"read": 1}], **later)
@@ -128,7 +140,7 @@ def datasets():
     broken(path, "EXT-2", "a data file that grew", External("a.bin", PARTS, FOREIGN), beside=beside(path, FOREIGN + b"0"),
            fails=[{"read": 0}, {"read": 1}], **later)
     path = "seg-2-external.grain"
-    broken(path, "SEG-2", "samples behind the end of an external file", External("a.bin", PARTS, FOREIGN[:14]), beside=beside(path, FOREIGN[:14]),
+    broken(path, "SEG-2", "samples after the end of an external file", External("a.bin", PARTS, FOREIGN[:14]), beside=beside(path, FOREIGN[:14]),
            **both)
     path = "ent-4-external.grain"
     broken(path, "ENT-4", "a sample before the one before it", External("a.bin", [Sample(FOREIGN[8:16], gap=8), Sample(FOREIGN[2:6], gap=-14)], FOREIGN,

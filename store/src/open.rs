@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use grainstore_format::{
     BLOCK_LEN, DatasetFingerprint, FileKind, Fingerprint, Footer, FormatError, Header, Manifest, SegmentKind,
-    SegmentTable, round_up,
+    SegmentRef, SegmentTable, round_up,
 };
 
 use crate::index::file::open_regular;
@@ -84,6 +84,7 @@ fn open_directory(path: &Path, options: &OpenOptions) -> Result<OpenedParts, Sto
         generation: number,
         count,
     })?;
+    check_only_index(path, &manifest)?;
     let index = Index::open(&path.join(&manifest.index().file), options.index_memory)?;
     check_index(&index, &manifest)?;
     let table = index.table.truncated(chosen.segment_count as usize);
@@ -151,6 +152,27 @@ pub(crate) fn read_header(path: &Path) -> Result<Vec<u8>, StoreError> {
     Ok(header)
 }
 
+/// The file that has a segment's own index: the segment itself, or the one beside it.
+pub(crate) fn index_file_of(segment: &SegmentRef) -> &String {
+    match &segment.kind {
+        SegmentKind::Native => &segment.path,
+        SegmentKind::External { index_file, .. } => index_file,
+    }
+}
+
+/// Checks that the index of a dataset of one segment is the segment's own. spec.md: MAN-4.
+fn check_only_index(path: &Path, manifest: &Manifest) -> Result<(), StoreError> {
+    let [only] = manifest.segments() else { return Ok(()) };
+    let wrong = |what| Err(StoreError::damaged(&path.join(Manifest::FILE_NAME), "manifest", what));
+    if manifest.index().file != *index_file_of(only) {
+        return wrong("it names another index than its only segment");
+    }
+    if manifest.index().fingerprint != only.fingerprint {
+        return wrong("it has two fingerprints for one index: as an index and as its only segment");
+    }
+    Ok(())
+}
+
 /// Checks that the manifest and its index agree. spec.md: MAN-3, MAN-4.
 fn check_index(index: &Index, manifest: &Manifest) -> Result<(), StoreError> {
     let wrong = |what: String| Err(StoreError::mismatch(index.path(), what));
@@ -179,7 +201,7 @@ fn check_index(index: &Index, manifest: &Manifest) -> Result<(), StoreError> {
         }
     }
     match manifest.segments() {
-        [only] if only.kind == SegmentKind::Native => check_only_segment(index, manifest, &only.path),
+        [only] if only.kind == SegmentKind::Native => check_only_segment(index, only),
         _ => check_index_file(&index.frame),
     }
 }
@@ -193,11 +215,10 @@ pub(crate) fn data_end_fits(native: bool, data_end: u64, file_len: u64) -> bool 
     data_end >= BLOCK_LEN && index_end <= file_len
 }
 
-fn check_only_segment(index: &Index, manifest: &Manifest, segment: &str) -> Result<(), StoreError> {
-    let expected = manifest.segments().first().map(|segment| (segment.file_len, segment.fingerprint));
-    let found = (index.frame.file.len(), index.frame.fingerprint);
-    if manifest.index().file != segment || expected != Some(found) {
-        return Err(StoreError::mismatch(index.path(), "it must be the dataset's only segment, and is another file"));
+fn check_only_segment(index: &Index, segment: &SegmentRef) -> Result<(), StoreError> {
+    let (found, expected) = (index.frame.file.len(), segment.file_len);
+    if found != expected {
+        return Err(StoreError::mismatch(index.path(), format!("it has {found} bytes, the manifest has {expected}")));
     }
     check_lone(index)
 }

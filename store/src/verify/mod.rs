@@ -36,7 +36,8 @@ use rayon::prelude::*;
 
 use crate::index::{Frame, Index};
 use crate::open::{
-    PathKind, check_is_ours, check_lone, data_end_fits, other_version_of_header, path_kind, read_manifest,
+    PathKind, check_is_ours, check_lone, data_end_fits, index_file_of, other_version_of_header, path_kind,
+    read_manifest,
 };
 use crate::segment::{AllowedPaths, ExternalData, FileTime, check_data_file};
 use crate::threads::pool;
@@ -252,14 +253,6 @@ fn check_relations(report: &FileReport<'_>, index: &Index, external: &[bool]) {
     entries::check_entries(report, index, external);
     keys::check_keys(report, index);
     columns::check_columns(report, index);
-}
-
-/// The file that has a segment's own index: the segment itself, or the one beside it.
-fn index_file_of(segment: &SegmentRef) -> &String {
-    match &segment.kind {
-        SegmentKind::Native => &segment.path,
-        SegmentKind::External { index_file, .. } => index_file,
-    }
 }
 
 fn check_segment(

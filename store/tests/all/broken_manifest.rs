@@ -115,7 +115,7 @@ fn refuses_another_index_than_its_only_segments() {
     let built = DatasetModel::rich(&[4]).write();
     std::fs::copy(built.path.join("00000.seg"), built.path.join("other")).unwrap();
     built.change_manifest(replaced("\"00000.seg\"", "\"other\""));
-    assert_error(&built.path, "it must be the dataset's only segment");
+    assert_error(&built.path, "it names another index than its only segment");
     assert_reported(&built.path, "the manifest names another index");
 }
 

@@ -41,10 +41,10 @@ fn parts(long_crc: u32) -> DatasetParts {
         name: "../hole.tar".into(),
         index_file: "00000.idx".into(),
         data: b"abc".to_vec(),
-        index: index.clone(),
+        index,
         sparse_len: Some(FILE_LEN),
     };
-    DatasetParts { segments: vec![segment], merged: Some(index), earlier: vec![] }
+    DatasetParts { segments: vec![segment], merged: None, earlier: vec![] }
 }
 
 /// ENT-3, LNG-1, EXT-1, EXT-2

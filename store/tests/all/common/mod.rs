@@ -140,8 +140,7 @@ impl DatasetModel {
             all.push((placed, data.len() as u64));
         }
         let merged: Vec<(&[Placed], u64)> = all.iter().map(|(placed, end)| (placed.as_slice(), *end)).collect();
-        let alone = matches!(self.segments.as_slice(), [(_, false)]);
-        let merged = (!alone).then(|| IndexParts::of(self, &merged));
+        let merged = (self.segments.len() > 1).then(|| IndexParts::of(self, &merged));
         DatasetParts { segments, merged, earlier: self.earlier.clone() }
     }
 
@@ -257,7 +256,8 @@ impl DatasetParts {
                 std::fs::write(path.join(&segment.name), &file).unwrap();
                 (SegmentKind::Native, file.len() as u64)
             };
-            only = Some((segment.name.clone(), fingerprint_of(&file)));
+            let own = if segment.index_file.is_empty() { &segment.name } else { &segment.index_file };
+            only = Some((own.clone(), fingerprint_of(&file)));
             let fingerprint = fingerprint_of(&file);
             let sample_count = index.sample_count;
             segments.push(SegmentRef { kind, path: segment.name.clone(), file_len, sample_count, fingerprint });
