@@ -106,7 +106,7 @@ def frames():
            bytes=lambda d: d.pop())
     opener("ftr-1-appended.seg", "FTR-1 FIL-1", "a block more", open=either, verify=either,
            bytes=lambda d: d.extend(bytes(BLOCK)))
-    opener("ftr-2-index-offset.seg", "FTR-2 DIR-4", "the index begins behind the directory", **set_to("footer", index_offset=BLOCK * 99))
+    opener("ftr-2-index-offset.seg", "FTR-2 DIR-4", "the index begins after the directory", **set_to("footer", index_offset=BLOCK * 99))
     opener("ftr-2-index-offset-odd.seg", "FTR-2", "an offset that is no multiple of 4096", **set_to("footer", index_offset=8193))
     opener("ftr-2-directory-offset.seg", "FTR-2", "a directory in another block", **set_to("footer", directory_offset=2 * BLOCK))
     opener("ftr-2-directory-len.seg", "DIR-1 FTR-2", "a directory cut short", **set_to("footer", directory_len=64))
@@ -136,7 +136,7 @@ def directories():
     opener("dir-3-no-slots.seg", "DIR-3", "keys without slots", KEYED, **without(SLOTS))
     opener("dir-3-only-keys.seg", "DIR-3", "KEYS alone", **more([KEYS, 0, 0, b"\1a\1b\1c"]))
     opener("dir-3-empty.seg", "DIR-3 DIR-5", "a section of no bytes", **more([LONG, 0, 16, b""]))
-    opener("dir-4-apart.seg", "DIR-4", "a section a block behind its place", **record(METADATA, 3, 7 * BLOCK))
+    opener("dir-4-apart.seg", "DIR-4", "a section a block after its place", **record(METADATA, 3, 7 * BLOCK))
     opener("dir-4-overlap.seg", "DIR-4", "two sections at one place", **record(ENTRIES, 3, 2 * BLOCK))
     opener("dir-4-huge.seg", "DIR-4 DIR-5", "a length near 2^64", **record(METADATA, 4, 2**64 - 4096))
     opener("dir-5-entries.seg", "DIR-5", "an entry too few", **section(ENTRIES, data(lambda d: d[:-16])))
@@ -161,10 +161,10 @@ def segments():
     end = BLOCK + 15
     for name, to in ("zero", 0), ("more", 4):
         opener(f"seg-1-{name}.seg", "SEG-1", f"a count of {to}", **change(at=0, to=to))
-    opener("seg-2-past-the-index.seg", "SEG-2", "data that end behind index_offset", **change(at=1, to=2 * BLOCK + 1))
+    opener("seg-2-past-the-index.seg", "SEG-2", "data that end after index_offset", **change(at=1, to=2 * BLOCK + 1))
     opener("seg-2-in-the-header.seg", "SEG-2", "data that end in the header", **change(at=1, to=BLOCK - 1))
     reader("seg-2-too-small.seg", "SEG-2", "data_end before the end of the last sample", read(2), **change(at=1, to=end - 1))
-    verifier("seg-2-too-large.seg", "SEG-2", "data_end behind the end of the last sample", **change(at=1, to=end + 1))
+    verifier("seg-2-too-large.seg", "SEG-2", "data_end after the end of the last sample", **change(at=1, to=end + 1))
 
 
 def entries():
@@ -225,9 +225,9 @@ def compressed():
     verifier("smp-2-crossing.seg", "SMP-2", "alignment 0, and a sample that crosses a chunk's end", [Sample(b"a" * 4000), Sample(b"b" * 200)],
              shape=Shape(alignment=0), offsets=([BLOCK, BLOCK + 4000], BLOCK + 4200))
     verifier("smp-2-gap.seg", "SMP-2", "a gap that the alignment does not ask for", offsets=([BLOCK, BLOCK + 6, BLOCK + 6], BLOCK + 16))
-    verifier("con-5-after-the-data.seg", "CON-5", "a byte behind the last sample that is not 0", **flip(2 * BLOCK - 1))
+    verifier("con-5-after-the-data.seg", "CON-5", "a byte after the last sample that is not 0", **flip(2 * BLOCK - 1))
     verifier("con-5-between.seg", "CON-5", "a byte between samples that is not 0", shape=Shape(alignment=64), **flip(BLOCK + 6))
-    verifier("con-5-after-a-section.seg", "CON-5", "a byte behind a section that is not 0", **flip(3 * BLOCK - 1))
+    verifier("con-5-after-a-section.seg", "CON-5", "a byte after a section that is not 0", **flip(3 * BLOCK - 1))
     verifier("con-5-after-the-directory.seg", "CON-5", "a byte before the footer that is not 0", **flip(-65))
 
 
@@ -243,9 +243,9 @@ def keys():
            index=lambda index: (index.keys.__setitem__(1, b"\x82\0bc"), index.groups.__setitem__(1, 8)))
     verifier("key-7-groups.seg", "KEY-7", "a group that begins in a key", many,
              index=lambda index: index.groups.__setitem__(1, index.groups[1] + 1), **loose)
-    reader("key-7-groups-descend.seg", "KEY-7", "a group that begins behind the end", [{"key": 99}], many,
+    reader("key-7-groups-descend.seg", "KEY-7", "a group that begins after the end", [{"key": 99}], many,
            index=lambda index: index.groups.__setitem__(1, 10**9))
-    verifier("key-7-more-keys.seg", "KEY-7", "bytes behind the last key", KEYED, **{**loose, "index": lambda index: index.keys.append(b"\1e")})
+    verifier("key-7-more-keys.seg", "KEY-7", "bytes after the last key", KEYED, **{**loose, "index": lambda index: index.keys.append(b"\1e")})
 
     def swap(index):
         index.slots[0], index.slots[1] = index.slots[1], index.slots[0]
@@ -263,7 +263,7 @@ def keys():
     verifier("key-5-first.seg", "KEY-5", "buckets that begin at 1", many, index=lambda index: index.buckets.__setitem__(0, 1), **loose)
     verifier("key-5-last.seg", "KEY-5", "buckets that end too early", many,
              index=lambda index: index.buckets.__setitem__(-1, 99), **loose)
-    reader("key-5-past-the-end.seg", "KEY-5", "a bucket that ends behind the slots", [{"find": "6162"}], KEYED,
+    reader("key-5-past-the-end.seg", "KEY-5", "a bucket that ends after the slots", [{"find": "6162"}], KEYED,
            index=lambda index: index.buckets.__setitem__(1, 4))
 
 
@@ -326,7 +326,7 @@ def fields():
     opener("fld-1-validity.seg", "FLD-1", "a FIELD_VALIDITY without columns", **more([FIELD_VALIDITY, 0, 0, b"\1"]))
     opener("fld-2-widths.seg", "FLD-2", "columns of two widths", rows, shape=two,
            **section(FIELD_LEN, lambda one: one.__setitem__(slice(2, 4), [8, bytes(16)])))
-    reader("fld-2-outside.seg", "FLD-2", "a field that ends behind the payload", read(0), rows, **pair(1, 0, (2, 7)))
+    reader("fld-2-outside.seg", "FLD-2", "a field that ends after the payload", read(0), rows, **pair(1, 0, (2, 7)))
     reader("fld-2-wraps.seg", "FLD-2", "an end past 2^64", read(0), rows, **pair(0, 0, (2**64 - 1, 2), wide))
     verifier("fld-3-not-zero.seg", "FLD-3", "a missing field with an offset", rows, **pair(1, 1, (1, 0)))
     verifier("fld-3-needless.seg", "FLD-3", "a FIELD_VALIDITY of ones", rows[:1], open=ANY, shape=two, **more([FIELD_VALIDITY, 0, 0, b"\1"]))

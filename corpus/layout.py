@@ -118,7 +118,7 @@ def lz4(*sequences):
 
 
 def more(count):
-    """The bytes of an LZ4 length behind its four bits."""
+    """The bytes of an LZ4 length after its four bits."""
     return b"" if count < 15 else b"\xff" * ((count - 15) // 255) + bytes([(count - 15) % 255])
 
 
@@ -344,7 +344,7 @@ def build(shape, segments, kind=1, body=b"", **change):
 
 
 def framed(layout, values):
-    """HDR, FTR: a structure and the crc behind it; a case may give the crc itself."""
+    """HDR, FTR: a structure and the crc after it; a case may give the crc itself."""
     wrong = values.pop("crc", None)
     packed = struct.pack(layout, *values.values())
     return packed + struct.pack("<I", crc(packed) if wrong is None else wrong)

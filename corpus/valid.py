@@ -211,7 +211,7 @@ def tar(members):
 
 def external():
     archive, members = tar([(b"a/1.txt", b"first member"), (b"a/2.txt", b""), (b"b.bin", bytes(range(256)) * 3)])
-    plain = b"starts at offset 0, and ends behind the last sample"
+    plain = b"starts at offset 0, and ends after the last sample"
     parts = [Sample(plain[:6], b"one"), Sample(plain[11:17], b"two", gap=5)]
     path = "valid/ext-1-"
     ok(dataset_case, "ext-1-external.grain", "EXT-1 EXT-2 SEG-2 ENT-2", "an archive beside the dataset, and a file in it",
@@ -240,7 +240,7 @@ def for_orders():
     """Datasets of more chunks, which orders.json uses."""
     def sample(i):
         size = (i * 7919) % 1500 + (33000 if i in (40, 170) else 0)
-        row = {"label": i % 7 - 1, "width": i * 37 % 640, "split": ("train", "train", "val", "größe")[i * i % 4],
+        row = {"label": i % 7 - 1, "width": i * 37 % 640, "split": ("train", "train", "val", "größe")[i // 3 % 4],
                "score": i / 8 - 9, "half": i / 16, "sharp": i % 3 == 0, "when": i * 10**16}
         for k, name in enumerate(("width", "split", "score")):
             if (i + k) % 11 == 0:

@@ -85,7 +85,7 @@ class Checker:
         for name, value in found.items():
             self.same(f"{what}: {name}", value, facts[name])
         for name, names in facts.get("categories", {}).items():
-            self.same(f"{what}: categories of {name}", dataset.index.categories(name), names)
+            self.same(f"{what}: categories of {name}", dataset.categories(name), names)
 
     def check_samples(self, what, case, dataset, fails):
         """The samples of an opened case; where it is no valid one, an error is right, too (RD-1)."""
@@ -101,7 +101,7 @@ class Checker:
                 result, found = result_of(ask)
                 if (action, i) in fails or action == "find" and ("find", key.hex()) in fails:
                     self.same(f"{what}: {action} of sample {i}", result, "damaged")
-                elif result == "ok" and not (case.get("lookups") == "any" and action == "attributes"):
+                elif result == "ok" and (action == "read" or case.get("lookups") != "any"):
                     self.same(f"{what}: {action} of sample {i}", found, expected)
                 elif strict and case.get("lookups") != "any":
                     self.same(f"{what}: {action} of sample {i}: {found}", result, "ok")
@@ -163,7 +163,7 @@ class Checker:
             result = result if result in ("ok", "newer") else "error"
             self.same(f"state: {line['about']}: {found}", result, line["expect"]["result"])
             if result == "ok":
-                self.same(f"state: {line['about']}", list(found[0])[found[1]:], line["expect"]["ordinals"])
+                self.same(f"state: {line['about']}", list(found[0])[found[1]:], line["expect"].get("ordinals"))
         self.check_vectors(document["vectors"])
 
     def check_mixing(self, line):
@@ -211,8 +211,8 @@ def key_bytes(key):
 def shown_attributes(attributes, types):
     found = {}
     for name, value in attributes.items():
-        if isinstance(value, bytes):
-            value = {"hex": value.hex()}
+        if isinstance(value, str) and types[name] != "category":  # of an unknown type
+            value = {"hex": value}
         elif value is not None and types[name] == "bfloat16":
             value = {"bits": struct.pack("<f", value)[:1:-1].hex()}
         elif value is not None and types[name] in FLOATS:

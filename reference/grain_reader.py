@@ -496,6 +496,7 @@ class Index:
             self.chunk_starts.append(self.chunk_starts[-1] + max(1, -(-data_end // self.chunk_size)))
         require(self.starts[-1] == self.n and (self.segment_count == 1 or not self.native),
                 f"{self.name}: section SEGMENTS is damaged: the counts do not add up (SEG-1, FIL-2).")
+        require(max(self.data_ends) <= 1 << 44, f"{self.name}: section SEGMENTS is damaged: the data's end (SEG-3).")
         require(not self.native or self.index_offset == round_up(max(self.data_ends[0], BLOCK), BLOCK),
                 f"{self.name}: section SEGMENTS is damaged: the data's end (SEG-2).")
 
@@ -798,6 +799,9 @@ class Dataset(Samples):
         for segment in self.segments[:self.segment_count]:
             if segment["kind"] == "external" and leads_out(segment["path"]):
                 self.require_leave(os.path.join(self.path, segment["path"]))
+        own = [(one.get("index_file", one["path"]), one["fingerprint"]) for one in self.segments]
+        require(len(own) > 1 or own == [(manifest["index"]["file"], manifest["index"]["fingerprint"])],
+                f"{self.path}: the manifest names another index than that of its only segment (MAN-4).")
         self.index = Index(os.path.join(self.path, manifest["index"]["file"]))
         starts = [0, *itertools.accumulate(segment["sample_count"] for segment in self.segments)]
         require(self.index.fingerprint == manifest["index"]["fingerprint"] and self.index.starts == starts,
@@ -1132,10 +1136,10 @@ def read_state(text):
     state = dict(pairs)
     version = state.get("grainstore_state")
     if type(version) is int and version > 1:
-        raise NotPossible(f"{what} was written by a newer grainstore: it has version {version}.")
+        raise Newer(f"{what} was written by a newer grainstore: it has version {version}.")
     require(len(pairs) == len(state), f"{what} has a member twice.")
     if version == 1 and state.get("mixture") is not None:
-        raise NotPossible(f"{what} was written by a newer grainstore: it has a mixture.")
+        raise Newer(f"{what} was written by a newer grainstore: it has a mixture.")
     require(version != 1 or "group" in state and "mixture" in state,
             f"{what} has no group or no mixture: a development version of grainstore wrote it.")
     chunked, subset = state.get("order") == "chunked", state.get("subset")

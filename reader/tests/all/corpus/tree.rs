@@ -1,4 +1,4 @@
-//! The tree is what make.py writes.
+//! The tree is what make.py writes, and the second reader agrees with it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,4 +40,11 @@ fn the_corpus_is_what_its_program_writes() {
     for (name, bytes) in &made {
         assert!(bytes == &stored[name], "{name} is another one than corpus/make.py writes: run it");
     }
+}
+
+#[test]
+fn the_second_reader_answers_as_the_corpus_expects() {
+    let program = Path::new(crate::second::REFERENCE).join("check_corpus.py");
+    let output = python(&[&program, root()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }

@@ -6,5 +6,5 @@ mod python;
 mod recipe;
 
 pub(crate) use listing::{crc32, listing};
-pub(crate) use python::{Answer, Python, Question};
+pub(crate) use python::{Answer, Python, Question, REFERENCE};
 pub(crate) use recipe::{Packed, Recipe};
