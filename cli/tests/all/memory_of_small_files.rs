@@ -74,6 +74,19 @@ fn a_lack_of_memory_is_an_error_and_no_damage() {
     }
 }
 
+#[test]
+fn no_command_is_aborted_for_lack_of_memory() {
+    let built = many_chunks().write();
+    for words in [&["epoch"][..], &["plan"], &["plan", "--subset", "ordinal < 5"], &["ls"], &["get", "--ordinal", "0"]]
+    {
+        for limit in [60, 80, 100, 200] {
+            let command = [&words[..1], &["--allow-external"], &words[1..]].concat();
+            let output = limited(limit * MIB, &command, &built.path);
+            assert!(matches!(output.status.code(), Some(0..=2)), "{limit} MiB, {words:?}: {}", shown(&output));
+        }
+    }
+}
+
 /// A dataset whose metadata is this text.
 fn with_metadata(text: String) -> DatasetParts {
     let mut parts = DatasetModel::plain(&[vec![7; 9]]).parts();
@@ -113,6 +126,9 @@ fn zeros(count: usize) -> Fixture {
 #[test]
 fn batches_that_decode_to_much_more_than_is_stored_are_refused() {
     let fixture = zeros(17);
+    // Two threads decode a sample each.
+    let output = limited(2 * 64 * MIB + 100 * MIB, &["verify", "--jobs", "2"], &fixture.path);
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
     let run = fixture.run("epoch", ["--seed", "3"]);
     assert_eq!((run.status, run.stdout.as_str()), (2, ""));
     let stored_len = fixture.json("inspect", [""; 0]).1["stored_bytes"].as_u64().unwrap();
