@@ -11,7 +11,7 @@ pub(crate) fn push_varint(bytes: &mut Vec<u8>, value: usize) {
 }
 
 fn low_7_bits(value: usize) -> u8 {
-    let [low, ..] = value.to_le_bytes();
+    let [low, ..] = (value as u64).to_le_bytes();
     low & 0x7F
 }
 

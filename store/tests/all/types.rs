@@ -41,7 +41,7 @@ fn categories_are_read_from_every_segment_and_from_the_merged_index() {
     let dataset = Dataset::open(&built.path).unwrap();
     assert_eq!(dataset.categories("a").unwrap().iter().collect::<Vec<_>>(), ["b", "a", "c"]);
     for (ordinal, value) in (0..).zip(first.iter().chain(&second)) {
-        assert_eq!(dataset.attributes(ordinal).unwrap(), [value.clone()]);
+        assert_eq!(dataset.attributes(ordinal).unwrap(), std::slice::from_ref(value));
         assert_eq!(dataset.column("a").unwrap().get(ordinal), *value);
         assert!(dataset.cached_attribute(0, ordinal).is_none_or(|found| found == *value));
     }
