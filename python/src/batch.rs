@@ -204,7 +204,7 @@ impl Inner {
 
     fn attribute<'py>(&self, py: Python<'py>, number: usize) -> PyResult<Bound<'py, PyAny>> {
         let Some((name, kind)) = self.names.attributes.get(number) else { return Err(self.none_such().into()) };
-        py.detach(|| gather(&self.collection, name.text(), self.batch.ordinals()))?.to_array(py, kind)
+        py.detach(|| gather(&self.collection, name.text(), self.batch.ordinals()))?.into_array(py, kind)
     }
 
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -233,7 +233,7 @@ pub(crate) struct Gathered {
 
 impl Gathered {
     /// An array; a masked one if samples may lack the attribute.
-    pub(crate) fn to_array<'py>(self, py: Python<'py>, kind: &AttributeType) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn into_array<'py>(self, py: Python<'py>, kind: &AttributeType) -> PyResult<Bound<'py, PyAny>> {
         let values = numpy::array_of(py, self.values, &Dtype::of(kind, self.width))?;
         match self.valid {
             None => Ok(values),

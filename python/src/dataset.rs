@@ -304,7 +304,7 @@ impl Dataset {
             let ordinals = self.selection.ordinals_at(0..self.selection.len())?;
             gather(collection, name, &ordinals)
         })?;
-        gathered.to_array(py, kind)
+        gathered.into_array(py, kind)
     }
 
     /// The categories of an attribute, in the order of their codes: `categories(name)[code]` is the text of a code of

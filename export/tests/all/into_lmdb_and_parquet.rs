@@ -8,7 +8,7 @@ use ::parquet::basic::Type as Physical;
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::record::Field;
 use grainstore_export::{ExportOptions, Format};
-use grainstore_format::{AttributeType, AttributeValue, FieldType, UserMetadata};
+use grainstore_format::{AttributeType, AttributeValue, FieldType, UserMetadata, nearest_bfloat16, nearest_float16};
 use grainstore_writer::{Sample, WriterOptions};
 use serde_json::{Value, json};
 
@@ -146,6 +146,7 @@ fn parquet_keeps_exact_types_and_what_it_has_no_type_for_in_its_metadata() {
 
 #[test]
 fn parquet_keeps_the_ends_of_every_type() {
+    let (half, brain) = (nearest_float16(0.1), nearest_bfloat16(0.1));
     let kinds = [
         ("a", AttributeType::Int8, AttributeValue::Int(-128), Field::Byte(-128)),
         ("b", AttributeType::Int16, AttributeValue::Int(-32768), Field::Short(-32768)),
@@ -156,6 +157,10 @@ fn parquet_keeps_the_ends_of_every_type() {
         ("g", AttributeType::Uint32, AttributeValue::Uint(u32::MAX.into()), Field::UInt(u32::MAX)),
         ("h", AttributeType::Uint64, AttributeValue::Uint(u64::MAX), Field::ULong(u64::MAX)),
         ("i", AttributeType::Float64, AttributeValue::Float64(0.1), Field::Double(0.1)),
+        ("j", AttributeType::Float16, AttributeValue::Float16(half), Field::Float16(half)),
+        ("k", AttributeType::Bfloat16, AttributeValue::Bfloat16(brain), Field::Float(brain.to_f32())),
+        ("l", AttributeType::Timestamp, AttributeValue::Timestamp(i64::MIN), Field::Long(i64::MIN)),
+        ("m", AttributeType::Category, AttributeValue::Category("gr\u{f6}".into()), Field::Str("gr\u{f6}".into())),
     ];
     let attributes = kinds.iter().map(|(name, kind, ..)| (*name, kind.clone())).collect();
     let options = options(attributes, vec![("data", FieldType::Bytes)], UserMetadata::default());

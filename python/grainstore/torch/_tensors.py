@@ -13,7 +13,8 @@ from grainstore import Batch, Buffers, InvalidOption
 def tensors(batch: Batch) -> dict[str, Any]:
     """The columns of a batch by their names: numbers and arrays as tensors, texts and bytes as lists.
 
-    Tensors have the types of the dataset, and their own memory.
+    Tensors have the types of the dataset, and their own memory; times are nanoseconds (int64), and arrays of any length
+    stay a list of arrays.
     """
     return {name: _column(batch, name, column) for name, column in batch.to_dict().items()}
 
@@ -26,7 +27,12 @@ def _column(batch: Batch, name: str, column: Any) -> Any:
         column = column.data
     if isinstance(column, np.ndarray):
         # Arrays of the dataset are read-only, which tensors cannot be.
-        return torch.from_numpy(column.copy())
+        own = column.copy()
+        if own.dtype.kind == "M":
+            return torch.from_numpy(own.view(np.int64))
+        if own.dtype.name == "bfloat16":
+            return torch.from_numpy(own.view(np.int16)).view(torch.bfloat16)
+        return torch.from_numpy(own)
     if isinstance(column, Buffers):
         return column.tolist()
     return column
