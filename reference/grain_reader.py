@@ -299,19 +299,19 @@ def member(text, name):
         return None
 
 
-def check_shape(value, shape, what, more=False):
+def check_shape(value, shape, what):
     """Refuse JSON that does not look like shape: a type, a range of integers, or a list or an object of shapes."""
     if isinstance(shape, range):
         require(type(value) is int and value in shape, f"{what} is not a number from {shape.start} to {shape.stop - 1}.")
         return
     require(type(value) is (shape if isinstance(shape, type) else type(shape)), f"{what} is of the wrong type.")
     if isinstance(shape, dict):
-        require(value.keys() == shape.keys() or more and value.keys() > shape.keys(), f"{what} has wrong members.")
+        require(value.keys() == shape.keys(), f"{what} has wrong members.")
         for name in shape:
-            check_shape(value[name], shape[name], f"{what}: {name}", more)
+            check_shape(value[name], shape[name], f"{what}: {name}")
     elif isinstance(shape, list):
         for element in value:
-            check_shape(element, shape[0], what, more)
+            check_shape(element, shape[0], what)
     elif shape is int:
         require(0 <= value <= MASK, f"{what} is not an unsigned number of 64 bits.")
 

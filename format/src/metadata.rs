@@ -61,9 +61,7 @@ impl Metadata {
         let schema =
             Schema::new(attributes.collect::<Result<_, FormatError>>()?, fields.collect::<Result<_, FormatError>>()?)
                 .map_err(|error| FormatError::damaged(WHAT, error.to_string()))?;
-        let user = UserMetadata::from_raw(raw.user);
-        let user = user.ok_or_else(|| FormatError::damaged(WHAT, "its member \"user\" is not an object"))?;
-        Ok(Self { schema, user })
+        Ok(Self { schema, user: UserMetadata::from_raw(raw.user)? })
     }
 
     /// The section's bytes: compact JSON, the user's text as it is.

@@ -10,8 +10,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::FormatError;
-use crate::memory::check_room;
+use crate::memory::{NoMemory, check_room};
 
+const WHAT: &str = "metadata";
 const MAX_LEVELS: usize = 100; // spec.md: MET-3
 
 /// A member that may take more bytes than this when it is parsed is not parsed.
@@ -36,9 +37,20 @@ impl UserMetadata {
         Ok(Self { text: Arc::new(text) })
     }
 
-    /// The text of a value that was read; `None` if it is not an object.
-    pub(crate) fn from_raw(value: &RawValue) -> Option<Self> {
-        value.get().starts_with('{').then(|| Self { text: Arc::new(value.get().to_owned()) })
+    /// The text of a value that was read.
+    ///
+    /// # Errors
+    /// If it is not an object, or there is no memory.
+    pub(crate) fn from_raw(value: &RawValue) -> Result<Self, FormatError> {
+        let read = value.get();
+        if !read.starts_with('{') {
+            return Err(FormatError::damaged(WHAT, "its member \"user\" is not an object"));
+        }
+        let no_memory = |_| FormatError::NoMemory { what: WHAT, source: NoMemory { len: read.len() as u64 } };
+        let mut text = String::new();
+        text.try_reserve_exact(read.len()).map_err(no_memory)?;
+        text.push_str(read);
+        Ok(Self { text: Arc::new(text) })
     }
 
     /// The JSON text, an object.

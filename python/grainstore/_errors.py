@@ -64,7 +64,7 @@ class NotADataset(Error):
 
 
 class TooNew(Error):
-    """The dataset was written by a newer version of grainstore."""
+    """The dataset was written by a newer version of grainstore, or by one before version 1."""
 
 
 class Damaged(Error):

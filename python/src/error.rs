@@ -172,7 +172,7 @@ impl From<StoreError> for Raised {
 
 fn kind_of_format(error: &FormatError) -> &'static str {
     match error {
-        FormatError::TooNew { .. } | FormatError::UnknownFeature { .. } => "TooNew",
+        error if error.is_other_version() => "TooNew",
         FormatError::NotGrainstore { .. } => "NotADataset",
         FormatError::NoMemory { .. } => "OutOfMemory",
         _ => "Damaged",

@@ -62,7 +62,7 @@ pub enum StateError {
     #[error("state is of a mixture, written by a newer grainstore")]
     OfMixture,
     /// A later version wrote it.
-    #[error("state is of version {found}, this reader knows version {VERSION}")]
+    #[error("written by a newer grainstore: state version {found} is unknown to this version ({VERSION})")]
     TooNew {
         /// The version of the state.
         found: u64,
@@ -381,7 +381,7 @@ mod tests {
         }
         let later = text.replace("\"grainstore_state\":1", "\"grainstore_state\":2,\"more\":0");
         let error = later.parse::<EpochState>().unwrap_err().to_string();
-        assert_eq!(error, "state is of version 2, this reader knows version 1");
+        assert_eq!(error, "written by a newer grainstore: state version 2 is unknown to this version (1)");
     }
 
     /// STA-2

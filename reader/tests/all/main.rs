@@ -23,6 +23,7 @@ mod epoch_subset;
 mod extents_model;
 mod external;
 mod gather_model;
+mod later_versions;
 mod mapped;
 mod round_trip;
 mod second_reader;
