@@ -439,7 +439,7 @@ class Index:
         self.sections, before, self.chunk_size = {}, (0, PIECE), 1 << log2
         for record in struct.iter_unpack("<HHIQQII", data[64:]):
             section = Section(self.file, *record)
-            if CATEGORIES < record[0] < ANCILLARY:
+            if record[0] == 0 or CATEGORIES < record[0] < ANCILLARY:
                 raise Newer(f"{self.name} was written by a newer grainstore: {section.name} is unknown (DIR-2).")
             require(before < record[:2], f"{what}: {section.name} is out of order (DIR-2).")
             require(section.offset == place and section.len, f"{what}: {section.name} is misplaced or empty (DIR-4).")

@@ -117,6 +117,20 @@ fn long_metadata_takes_a_few_times_its_length() {
     }
 }
 
+/// MAN-2
+#[test]
+fn an_ignored_member_of_a_manifest_takes_only_its_own_bytes() {
+    const MEMBER: &str = r#"{"a":[1e999,"\ud800",-0]},"#;
+    let built = DatasetModel::rich(&[20]).write();
+    let more = MEMBER.repeat(usize::try_from(64 * MIB).unwrap() / MEMBER.len());
+    built.change_manifest(|text| format!("{text},\n  \"more\": [{more}0]"));
+    for words in [&["inspect"], &["verify"]] {
+        // Its own bytes, and what has to be free before a document of this length is read. Built, it would take 1 GiB.
+        let output = limited(5 * 64 * MIB + 120 * MIB, words, &built.path);
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", shown(&output));
+    }
+}
+
 /// Samples of 64 MiB that take a 255th of it on the disk.
 fn zeros(count: usize) -> Fixture {
     let options = WriterOptions { compression: Compression::Lz4, keyed: false, ..WriterOptions::default() };
