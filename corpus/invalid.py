@@ -276,8 +276,7 @@ def columns():
         return {"shape": kinds, "index": lambda index: index.attributes[item].values.__setitem__(i, stored)}
 
     def categories(*names):
-        return {"shape": kinds, "open": ANY, "index": lambda index: index.attributes[1].categories.__setitem__(slice(None), names),
-                "lookups": "any"}
+        return {"shape": kinds, "index": lambda index: index.attributes[1].categories.__setitem__(slice(None), names)}
 
     reader("atr-1-bool-2.seg", "ATR-1", "a bool of 2", [{"attributes": 0}], rows, **value(0, 0, b"\2"))
     opener("atr-1-no-section.seg", "ATR-1 DIR-3", "an attribute without a section", [Sample(attributes={"i": 1})],
@@ -295,12 +294,13 @@ def columns():
     verifier("con-6-validity.seg", "CON-6", "an unused bit that is 1", rows, open=ANY, shape=kinds,
              **section(VALIDITY, data(lambda d: bytes([d[0] | 128]))))
     opener("atr-2-item.seg", "ATR-2 DIR-5", "a VALIDITY of no attribute", **more([VALIDITY, 0, 0, b"\0"]))
-    verifier("cat-1-twice.seg", "CAT-1", "a category twice", rows, **categories("x", "x"))
-    verifier("cat-1-not-utf-8.seg", "CAT-1", "a category that is not UTF-8", rows, **categories(b"x", b"\xff"))
-    verifier("cat-1-cut.seg", "CAT-1", "a category that is cut short", rows, shape=kinds, open=ANY, lookups="any",
-             **section(CATEGORIES, data(lambda d: d[:-1])))
-    verifier("cat-1-varint.seg", "CAT-1 CON-7", "a length of more bytes than needed", rows, shape=kinds, open=ANY, lookups="any",
-             **section(CATEGORIES, data(lambda d: b"\x81\0x\1y")))
+    used = [{"attributes": 0}]
+    reader("cat-1-twice.seg", "CAT-1", "a category twice", used, rows, **categories("x", "x"))
+    reader("cat-1-not-utf-8.seg", "CAT-1", "a category that is not UTF-8", used, rows, **categories(b"x", b"\xff"))
+    reader("cat-1-cut.seg", "CAT-1", "a category that is cut short", used, rows, shape=kinds,
+           **section(CATEGORIES, data(lambda d: d[:-1])))
+    reader("cat-1-varint.seg", "CAT-1 CON-7", "a length of more bytes than needed", used, rows, shape=kinds,
+           **section(CATEGORIES, data(lambda d: b"\x81\0x\1y")))
     opener("cat-1-of-an-integer.seg", "CAT-1 DIR-5", "categories of an int8", [Sample(attributes={"i": 0})],
            shape=Shape(attributes=(("i", "int8"),)), **more([CATEGORIES, 0, 0, b"\1x"]))
     opener("cat-1-width.seg", "CAT-1 DIR-5", "codes of width 8", [Sample(attributes={"c": "x"})],

@@ -269,7 +269,24 @@ def make():
                                                Order(both, "full", 1), Order(one, "full", 2, subset=chosen[0][1]))
              for size in (4, 32)] + [mixing(Order(one, "chunked", 4, 0, 6), 16, "split"), mixing(Order(one, "full", 4), 16, "sharp")]
     return {"vectors": vectors(), "orders": [order.line() for order in found], "batches": dealt, "mixing": mixed,
-            "subsets": subset_lines(one, both, old), "states": states(one, chosen[0][1])}
+            "subsets": subset_lines(one, both, old), "states": states(one, chosen[0][1]), "refused": refused(one, both)}
+
+
+def refused(one, both):
+    """Epochs and lists of datasets that are an error."""
+    def epoch(read, about, **asked):
+        return {**read.named(), "about": about, "order": "chunked", **asked}
+
+    def several(other, about):
+        return {"members": ["valid/smp-2-alignment-1.seg", "valid/" + other], "about": about, "order": "full"}
+
+    return [epoch(one, "no lanes (PLN-5)", lanes=0), epoch(one, "more lanes than samples (PLN-5)", lanes=one.n + 1),
+            epoch(one, "a window smaller than a chunk (PLN-7)", window=4095),
+            epoch(both, "a window smaller than the largest chunk (PLN-7)", window=8191),
+            epoch(one, "more lanes than samples of the subset (PLN-9)", subset="ordinal < 5", lanes=6),
+            epoch(one, "a subset of no samples (PLN-9)", subset="ordinal < 0"),
+            several("key-1-lengths.seg", "one with keys and one without (PLN-8)"),
+            several("fil-2-lone-segment.seg", "other attributes (PLN-8)"), several("fld-1-columns.seg", "other fields (PLN-8)")]
 
 
 def vectors():

@@ -164,6 +164,9 @@ class Checker:
             self.same(f"state: {line['about']}: {found}", result, line["expect"]["result"])
             if result == "ok":
                 self.same(f"state: {line['about']}", list(found[0])[found[1]:], line["expect"].get("ordinals"))
+        for line in document["refused"]:
+            result, found = result_of(lambda: self.order(line))
+            self.same(f"refused: {line['about']}: {found}", result != "ok", True)
         self.check_vectors(document["vectors"])
 
     def check_mixing(self, line):

@@ -105,6 +105,17 @@ fn the_batches_of_every_rank_are_the_expected_ones() {
     }
 }
 
+/// PLN-5, PLN-7 to PLN-9
+#[test]
+fn invalid_epochs_and_unlike_datasets_are_refused() {
+    let table = table("orders.json");
+    for line in lines(&table, "refused") {
+        let planned = Reader::open_all(&members(line), reader_options(None, false))
+            .and_then(|reader| reader.plan(&options(&reader, line)));
+        assert!(planned.is_err(), "{}", line["about"]);
+    }
+}
+
 /// MIX-1, MIX-2
 #[test]
 fn orders_are_as_mixed_as_expected() {
