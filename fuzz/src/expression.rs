@@ -64,8 +64,8 @@ fn dataset() -> Dataset {
     for ordinal in 0..SAMPLES {
         dataset.key(ordinal).unwrap();
     }
-    for (name, _) in attributes {
-        dataset.column(name).unwrap();
+    for attribute in dataset.schema().attributes() {
+        dataset.column(&attribute.name).unwrap();
     }
     dataset
 }

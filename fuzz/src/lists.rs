@@ -1,9 +1,9 @@
 //! Keys, and the sections that are lists of small things.
 
 use grainstore_format::{
-    Alignment, AttributeType, Bitmap, BitmapBuilder, ChunkList, ChunkSize, Directory, DirectoryCounts, Entry,
-    EntryFields, Geometry, KeyGeometry, KeyGroups, LONG_STORED_LEN, LongTable, MAX_KEY_LEN, MAX_SAMPLES, SectionKind,
-    SectionRecord, SegmentRecord, SegmentTable, StoredLen, push_key, split_key, width_of_count,
+    Alignment, AttributeType, Bitmap, BitmapBuilder, Categories, ChunkList, ChunkSize, Directory, DirectoryCounts,
+    Entry, EntryFields, Geometry, KeyGeometry, KeyGroups, LONG_STORED_LEN, LongTable, MAX_KEY_LEN, MAX_SAMPLES,
+    SectionKind, SectionRecord, SegmentRecord, SegmentTable, StoredLen, push_key, split_key, width_of_count,
 };
 
 use crate::input::Input;
@@ -186,14 +186,17 @@ fn check_entries(bytes: &[u8]) {
 }
 
 fn check_value(kind: u8, bytes: &[u8]) {
-    use AttributeType::{Bool, Float32, Float64, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64};
-    let kinds = [Bool, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64, Float32, Float64];
-    let kind = kinds[usize::from(kind) % kinds.len()];
-    let width = kind.width() as usize;
-    let Some(value) = kind.decode(bytes) else {
-        assert!(bytes.len() < width || (kind == Bool && bytes[0] > 1));
+    use AttributeType::{Bfloat16, Bool, Float16, Float32, Float64, Int8, Int16, Int32, Int64, Timestamp};
+    use AttributeType::{Uint8, Uint16, Uint32, Uint64};
+    let integers = [Bool, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64, Timestamp];
+    let kinds = [integers.as_slice(), &[Float16, Bfloat16, Float32, Float64]].concat();
+    let kind = &kinds[usize::from(kind) % kinds.len()];
+    let width = kind.width().unwrap() as usize;
+    let bytes = &bytes[..bytes.len().min(width)];
+    let Some(value) = kind.decode(bytes, &Categories::none()) else {
+        assert!(bytes.len() < width || (*kind == Bool && bytes[0] > 1));
         return;
     };
-    assert_eq!(kind.encode(value).unwrap()[..width], bytes[..width]);
-    assert_eq!(AttributeType::from_name(kind.name()), Some(kind));
+    assert_eq!(kind.encode(&value).unwrap()[..width], *bytes);
+    assert_eq!(AttributeType::from_name(kind.name()).as_ref(), Some(kind));
 }

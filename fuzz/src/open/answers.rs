@@ -122,10 +122,10 @@ fn ask_key(dataset: &Dataset, key: &[u8]) {
 fn ask_columns(dataset: &Dataset, complaints: &mut Complaints) {
     for (place, attribute) in dataset.schema().attributes().iter().enumerate() {
         let Some(column) = complaints.hear("column", dataset.column(&attribute.name)) else { continue };
-        assert_eq!((column.kind, column.len), (attribute.kind, dataset.sample_count()));
+        assert_eq!((column.kind, column.len), (&attribute.kind, dataset.sample_count()));
         for ordinal in 0..column.len {
             let Ok(row) = dataset.attributes(ordinal) else { continue };
-            let (one, other) = (row[place], column.get(ordinal));
+            let (one, other) = (&row[place], &column.get(ordinal));
             // Compared as text: a NaN is no other value.
             assert_eq!(format!("{one:?}"), format!("{other:?}"));
         }
