@@ -1,5 +1,6 @@
 //! Files as later versions may write them, made by hand: both readers of today read what they know of them, or report
 //! that the file is newer.
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::path::{Path, PathBuf};
 
