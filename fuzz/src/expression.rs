@@ -42,7 +42,7 @@ fn check_opposite(expression: &Expression, written: &str) {
     }
 }
 
-/// A label with classes, a width that some samples lack, a float and a bool.
+/// A label with classes, a width and a split that some samples lack, a float, a bool and a time.
 fn dataset() -> Dataset {
     let attribute = |(name, kind): (&str, AttributeType)| Attribute { name: name.into(), kind };
     let attributes = [
@@ -50,6 +50,8 @@ fn dataset() -> Dataset {
         ("width", AttributeType::Uint16),
         ("half", AttributeType::Float32),
         ("flag", AttributeType::Bool),
+        ("split", AttributeType::Category),
+        ("time", AttributeType::Timestamp),
     ];
     let fields = vec![Field { name: "data".into(), kind: FieldType::Bytes }];
     let schema = Schema::new(attributes.map(attribute).to_vec(), fields).unwrap();
@@ -77,6 +79,8 @@ fn sample(ordinal: u64) -> Sample {
         (ordinal % 5 > 0).then_some(AttributeValue::Uint(ordinal * 500)),
         Some(AttributeValue::Float32(if ordinal == 7 { f32::NAN } else { ordinal as f32 / 4.0 })),
         Some(AttributeValue::Bool(ordinal.is_multiple_of(2))),
+        (ordinal % 7 > 0).then(|| AttributeValue::Category(["train", "test", ""][(ordinal % 3) as usize].into())),
+        Some(AttributeValue::Timestamp(label)),
     ];
     Sample { key: format!("n{ordinal}").into_bytes(), attributes, ..Sample::default() }
 }

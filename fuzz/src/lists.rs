@@ -3,14 +3,16 @@
 use grainstore_format::{
     Alignment, AttributeType, Bitmap, BitmapBuilder, Categories, ChunkList, ChunkSize, Directory, DirectoryCounts,
     Entry, EntryFields, Geometry, KeyGeometry, KeyGroups, LONG_STORED_LEN, LongTable, MAX_KEY_LEN, MAX_SAMPLES,
-    SectionKind, SectionRecord, SegmentRecord, SegmentTable, StoredLen, push_key, split_key, width_of_count,
+    SectionKind, SectionRecord, SegmentRecord, SegmentTable, StoredLen, push_category, push_key, split_key,
+    width_of_count,
 };
 
 use crate::input::Input;
 
-/// KEY-1 to KEY-3, KEY-7: the bytes are a list of keys, then a key, then a hash and its slot.
+/// KEY-1 to KEY-3, KEY-7, CAT-1: the bytes are a list of keys, categories, then a key, then a hash and its slot.
 pub fn keys(data: &[u8]) {
     check_list(data);
+    check_categories(data);
     check_one_key(data);
     let mut input = Input(data);
     check_slot(input.u64(), input.u64(), input.u64());
@@ -28,6 +30,17 @@ fn check_list(data: &[u8]) {
     for place in 0..keys.len().min(64) + 1 {
         assert_eq!(KeyGroups::key_in_group(data, place as u64).ok(), keys.get(place).copied());
     }
+}
+
+/// CAT-1
+fn check_categories(data: &[u8]) {
+    let Ok(categories) = Categories::decode(data) else { return };
+    let mut bytes = Vec::new();
+    for (code, name) in (0..).zip(categories.iter()) {
+        assert_eq!(categories.get(code), Some(name));
+        push_category(&mut bytes, name).unwrap();
+    }
+    assert_eq!(bytes, data);
 }
 
 fn check_one_key(key: &[u8]) {
