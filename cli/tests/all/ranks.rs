@@ -270,7 +270,11 @@ fn a_state_of_anything_else_is_refused_and_left_as_it_is() {
             "another `--state` file starts over",
         ),
         (r#"{"grainstore_state":0}"#.to_owned(), "/state: not a state of an epoch: it has no member", CUT),
-        (r#"{"grainstore_state":2}"#.to_owned(), "/state: state is of version 2", "upgrade grainstore"),
+        (
+            r#"{"grainstore_state":2}"#.to_owned(),
+            "/state: written by a newer grainstore: state version 2",
+            "upgrade grainstore",
+        ),
     ] {
         fs::write(&state, content).unwrap();
         refused(&fixture, &[], error, hint);
