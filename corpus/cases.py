@@ -6,18 +6,19 @@ CASES = []
 
 
 class Case:
-    """A segment or a dataset of the corpus. `files` are paths in the folder of its class (valid, invalid, newer)."""
+    """A segment or a dataset of the corpus. `files` are paths in the folder of its class (valid, invalid, newer); `stated` are
+    facts that the file gives wrong."""
 
-    def __init__(self, path, rules, about, files, index=None, states=None, **expected):
+    def __init__(self, path, rules, about, files, index=None, states=None, stated=None, **expected):
         self.path, self.rules, self.about, self.files = path, rules.split(), about, files
-        self.index, self.states, self.expected = index, states, expected
+        self.index, self.states, self.stated, self.expected = index, states, stated or {}, expected
         CASES.append(self)
 
     def line(self):
         """The element of expected.json."""
         line = {"path": self.path, "rules": self.rules, "about": self.about, **self.expected}
         if self.index is not None:
-            line |= {"facts": facts(self.index, self.states), "samples": samples(self.index)}
+            line |= {"facts": facts(self.index, self.states) | self.stated, "samples": samples(self.index)}
         return line
 
 
@@ -38,7 +39,7 @@ def dataset_case(path, rules, about, *segments, shape=None, beside=None, **chang
     return Case(path, rules, about, {**files, **(beside or {})}, index, states, **expected)
 
 
-EXPECTED = ("open", "verify", "found_by", "fails", "absent_keys", "options", "sparse", "lookups")
+EXPECTED = ("open", "verify", "found_by", "fails", "absent_keys", "options", "sparse", "lookups", "stated")
 
 
 def facts(index, states):

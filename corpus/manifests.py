@@ -1,19 +1,25 @@
 """Cases that break a rule of the manifest, or that a later grainstore wrote."""
 
 from cases import Case, dataset_case, segment_case
-from layout import BLOCK, External, Sample, Shape, crc, dataset, manifest_text, native
+from layout import BLOCK, External, Sample, Shape, chain, crc, dataset, hex64, manifest_text, native
 
 PLAIN = [Sample(b"hello"), Sample(b"x" * 10)]
 FOREIGN = b"0123456789abcdef"
 PARTS = [Sample(FOREIGN[2:6], gap=2), Sample(FOREIGN[8:16], gap=2)]
 
 
-def alone(path, rules, about, change=None, text=None, external=None, **expected):
-    """A manifest without its files: it is refused before they are needed."""
-    part = PLAIN if external is None else External(external, PARTS, FOREIGN)
-    files, _, _ = dataset(Shape(), part, manifest=change, text=text)
+HALVES = PLAIN[:1], PLAIN[1:]
+
+
+def alone(path, rules, about, change=None, text=None, external=None, parts=(PLAIN,), beside=None, shape=None, **expected):
+    """A dataset of which only the manifest is wrong: all files are there, `beside` too, which are copies of one of them by its name."""
+    parts = parts if external is None else (External(external, PARTS, FOREIGN),)
+    files, _, _ = dataset(shape or Shape(), *parts, manifest=change, text=text)
+    if external is not None:
+        files["a.bin"] = FOREIGN
+    files |= {name: files[of] for name, of in (beside or {}).items()}
     expected = {"found_by": "opener", "open": "damaged", "verify": "damaged", **expected}
-    Case("invalid/" + path, rules, about, {f"invalid/{path}/manifest.json": files["manifest.json"]}, **expected)
+    Case("invalid/" + path, rules, about, {f"invalid/{path}/{name}": data for name, data in files.items()}, **expected)
 
 
 def again(change):
@@ -29,9 +35,9 @@ def replaced(old, new):
 
 
 def texts():
-    alone("man-1-crc.grain", "MAN-1", "a byte changed", text=lambda data: data.replace(b'"00000.seg"', b'"00001.seg"'))
+    alone("man-1-crc.grain", "MAN-1", "a byte changed", text=lambda data: data.replace(b'"compatible_features": 0', b'"compatible_features": 4'))
     alone("man-1-tail.grain", "MAN-1", "a space more in the tail", text=lambda data: data.replace(b'"crc32": ', b'"crc32":  '))
-    alone("man-1-upper-case.grain", "MAN-1", "digits in upper case", text=lambda data: data[:-12] + data[-12:].upper().replace(b"0", b"A"))
+    alone("man-1-upper-case.grain", "MAN-1", "digits in upper case", text=upper)
     alone("man-1-cut.grain", "MAN-1", "the last byte is missing", text=lambda data: data[:-1])
     alone("man-1-appended.grain", "MAN-1", "an end of line more", text=lambda data: data + b"\n")
     either = ["damaged", "not_grainstore"]
@@ -49,9 +55,9 @@ def texts():
                            ("exponent", b'"segment_count": 1', b'"segment_count": 1e0'),
                            ("leading-zero", b'"segment_count": 1', b'"segment_count": 01'),
                            ("text-for-a-number", b'"segment_count": 1', b'"segment_count": "1"'),
-                           ("65-bits", b'"file_len": 32768', b'"file_len": 18446744073709551616'),
+                           ("65-bits", b'"file_len": 32768', b'"file_len": 18446744073709584384'),
                            ("twice", b'"kind": "native"', b'"kind": "native", "kind": "native"'),
-                           ("comment", b'"index":', b'/* */ "index":'), ("not-utf-8", b'"native"', b'"nativ\xff"')):
+                           ("comment", b'"index":', b'/* */ "index":'), ("not-utf-8", b'"native",', b'"native", "note": "\xff",')):
         alone(f"con-8-{name}.grain", "CON-8 MAN-2", name.replace("-", " "), text=replaced(old, new))
     alone("con-8-minus-zero-time.grain", "CON-8 EXT-3", "-0 where a sign may be", text=replaced(b": 1732233600000000000", b": -0"),
           external="a.bin")
@@ -69,24 +75,32 @@ def members():
 
     for name, rules, change in (
             ("man-2-features-range", "MAN-2", lambda document: document.update(compatible_features=2**32)),
-            ("man-2-fingerprint-upper", "MAN-2 CON-10", first(fingerprint="ABCDEF0123456789")),
-            ("man-2-fingerprint-short", "MAN-2 CON-10", first(fingerprint="123")),
+            ("man-2-fingerprint-upper", "MAN-2 CON-10", lambda document: change_first(document, "fingerprint", str.upper)),
             ("man-2-kind", "MAN-2", first(kind="remote")), ("man-2-null", "MAN-2", first(path=None)),
             ("man-3-no-segments", "MAN-3", lambda document: document.update(segments=[])),
-            ("man-3-slash", "MAN-3", first(path="a/00000.seg")), ("man-3-up", "MAN-3", first(path="..")),
-            ("man-3-dot", "MAN-3", first(path=".")), ("man-3-empty", "MAN-3", first(path="")),
-            ("man-3-absolute", "MAN-3", first(path="/00000.seg")), ("man-3-nul", "MAN-3", first(path="a\0b")),
-            ("man-3-long", "MAN-3", first(path="n" * 256)), ("man-3-index-up", "MAN-3", lambda document: document["index"].update(file="../x.idx")),
             ("gen-1-none", "GEN-1", lambda document: document.update(generations=[])),
             ("gen-1-twice", "GEN-1", lambda document: document["generations"].append(document["generations"][0])),
-            ("gen-1-zero", "GEN-1", generation(segment_count=0, sample_count=0, fingerprint="0" * 16)),
+            ("gen-1-zero", "GEN-1", lambda document: document["generations"].insert(
+                0, {"segment_count": 0, "sample_count": 0, "fingerprint": "0" * 16})),
             ("gen-1-beyond", "GEN-1", generation(segment_count=2)), ("gen-1-samples", "GEN-1", generation(sample_count=3)),
             ("gen-1-fingerprint", "GEN-1 FPR-2", generation(fingerprint="0123456789abcdef"))):
         alone(f"{name}.grain", rules, f"manifest: {name[6:].replace('-', ' ')}", change)
+    for name, path in ("slash", "a/00000.seg"), ("up", ".."), ("dot", "."), ("empty", ""), ("absolute", "/00000.seg"), ("nul", "a\0b"), (
+            "long", "n" * 256):
+        alone(f"man-3-{name}.grain", "MAN-3", f"the path of a native segment: {name}", first(path=path), parts=HALVES,
+              beside={"a/00000.seg": "00000.seg"} if name == "slash" else None)
+    alone("man-3-index-up.grain", "MAN-3", "an index in the parent directory and back", parts=HALVES,
+          change=lambda document: document["index"].update(file="../man-3-index-up.grain/" + document["index"]["file"]))
+    seed = next(seed for seed in range(1000) if native(Shape(hash_seed=seed), PLAIN).fingerprint < 2**60)
+    alone("man-2-fingerprint-short.grain", "MAN-2 CON-10", "a fingerprint of 15 digits", shape=Shape(hash_seed=seed),
+          change=lambda document: change_first(document, "fingerprint", lambda digits: digits[1:]))
+    alone("gen-1-not-all.grain", "GEN-1", "the last generation does not have all segments", parts=HALVES, change=older)
+    there = {"empty-part": ("a/b",), "up-later": ("a/x", "b"), "slash-at-end": ("a",)}
     for name, path in (("empty", ""), ("two-slashes", "//a.bin"), ("empty-part", "a//b"), ("dot", "./a.bin"), ("up-later", "a/../b"),
                        ("slash-at-end", "a/"), ("only-up", ".."), ("root", "/"), ("nul", "a\0b"), ("up-after-root", "/../a"),
                        ("only-ups", "../.."), ("long", "a" * 4097)):
-        alone(f"ext-1-{name}.grain", "EXT-1", f"the path of an external segment: {name.replace('-', ' ')}", external=path)
+        alone(f"ext-1-{name}.grain", "EXT-1", f"the path of an external segment: {name.replace('-', ' ')}", external=path,
+              beside={file: "a.bin" for file in there.get(name, ())})
     for name in ("index_file", "data_fingerprint", "modified_ns"):
         alone(f"ext-1-no-{name.replace('_', '-')}.grain", "MAN-2 EXT-1", f"an external segment without {name}",
               lambda document: document["segments"][0].pop(name), external="a.bin")
@@ -97,13 +111,18 @@ def datasets():
     def broken(path, rules, about, *segments, **change):
         dataset_case("invalid/" + path, rules, about, *segments, **{"verify": "damaged", **change})
 
+    path = "invalid/man-5-absent.grain"
+    files = {f"{path}/{name}": data for name, data in dataset(Shape(), PLAIN)[0].items() if name != "manifest.json"}
+    Case(path, "MAN-5", "a directory without a manifest", files,
+         found_by="opener", open="not_grainstore", verify="not_grainstore")
+
     def other(document):
         document["index"]["fingerprint"] = "0123456789abcdef"
 
     def beside(path, data=FOREIGN):
         return {f"invalid/{path}/a.bin": data}
 
-    halves, both = (PLAIN[:1], PLAIN[1:]), {"found_by": "opener", "open": "damaged"}
+    halves, both = HALVES, {"found_by": "opener", "open": "damaged"}
     later = {"found_by": "reader", "open": ["ok", "damaged"]}
     broken("man-4-fingerprint.grain", "MAN-4 FPR-1", "an index of another fingerprint", PLAIN, manifest=other, **both)
     broken("man-3-counts.grain", "MAN-3", "an index that counts the samples of the segments in another way", [PLAIN[0]], [PLAIN[1], PLAIN[1]],
@@ -125,12 +144,13 @@ def datasets():
         broken(f"hdr-2-{member.replace('_', '-')}.grain", "HDR-2", f"a segment with another {member} than the merged index", *halves,
                found_by="verifier", open=["ok", "damaged"], segment={"directory": lambda found: found.update({member: value})})
     alone("man-4-other-index.grain", "MAN-4", "one segment, and an index that is not its own",
-          lambda document: document["index"].update(file="other.idx"))
-    alone("man-4-two-fingerprints.grain", "MAN-4 FPR-1", "one segment, and two fingerprints of its index", other)
+          lambda document: document["index"].update(file="other.idx"), beside={"other.idx": "00000.seg"})
+    alone("man-4-two-fingerprints.grain", "MAN-4 FPR-1", "one segment, and two fingerprints of its index", two_fingerprints)
+    alone("man-4-merged-fingerprint.grain", "MAN-4 FPR-1", "a merged index of another fingerprint", other, parts=HALVES)
 
     def far(index):
-        index.segments[0][1] = 2**44 + 1
-        index.counts, index.edges = [2] + [0] * 2**14, [False] * (2**14 + 1)
+        index.segments[0][1], index.entries[1][1] = 2**44 + 1, 2**44 + 1 - 8
+        index.counts, index.edges = [1] + [0] * (2**14 - 2) + [1, 0], [False] * (2**14 - 1) + [True, False]
     broken("seg-3-too-far.grain", "SEG-3", "data that end after 2^44", External("a.bin", PARTS, FOREIGN, 2**44 + 1, index=far),
            shape=Shape(log2=30), **both)
     path = "ext-2-changed.grain"
@@ -147,9 +167,36 @@ def datasets():
            index=lambda index: index.segments[0].__setitem__(1, 16)), beside=beside(path), found_by="verifier", open=["ok", "damaged"])
 
 
+def change_first(document, member, change):
+    """Another spelling of a member of the first segment."""
+    before = document["segments"][0][member]
+    document["segments"][0][member] = change(before)
+    assert before != change(before)
+
+
+def older(document):
+    """A generation of the first segment instead of all."""
+    first = document["segments"][0]
+    link = int(first["fingerprint"], 16), first["sample_count"]
+    document["generations"] = [{"segment_count": 1, "sample_count": link[1], "fingerprint": hex64(chain([link]))}]
+
+
+def upper(data):
+    """The digits of the manifest's crc32 in upper case."""
+    changed = data[:-12] + data[-12:].upper()
+    assert changed != data
+    return changed
+
+
+def two_fingerprints(document):
+    """Another fingerprint of the segment, and of the dataset, but not of the index."""
+    first = document["segments"][0]
+    first["fingerprint"] = "0123456789abcdef"
+    document["generations"][0]["fingerprint"] = hex64(chain([(0x0123456789abcdef, first["sample_count"])]))
+
+
 def recount(document):
     """Counts 2 and 1 instead of 1 and 2, with fingerprints of the dataset that agree."""
-    from layout import chain, hex64
     first, second = document["segments"]
     first["sample_count"], second["sample_count"] = 2, 1
     links = [(int(one["fingerprint"], 16), one["sample_count"]) for one in (first, second)]

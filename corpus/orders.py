@@ -291,7 +291,7 @@ def refused(one, both):
 
 def vectors():
     hashed = [b"a", b"k/000", b"\xff\x00", b"x" * 100]
-    return {"mix": [[hex64(x), hex64(mix(x))] for x in (0, 1, 2**63, MASK)], "key": [[[1, 2, 3], hex64(key(1, 2, 3))], [[], hex64(key())]],
+    return {"mix": [[hex64(x), hex64(mix(x))] for x in (0, 1, 2**63, MASK)], "key": [[[1, 2, 3], hex64(key(1, 2, 3))], [[2**64 - 1], hex64(key(2**64 - 1))]],
             "below": [[7, 3, 100, below(7, 3, 100)], [MASK, 0, 2**40, below(MASK, 0, 2**40)]],
             "shuffled": [[7, 5, shuffled(7, 5)], [0, 1, shuffled(0, 1)], [1, 12, shuffled(1, 12)]],
             "key_hash": [[one.hex(), hex64(xxh64(one)), float(Fraction(xxh64(one), 2**64))] for one in hashed]}

@@ -14,7 +14,7 @@ def letters(count, length=20, keyed=False, first=0):
 
 
 def worked():
-    """Section 13."""
+    """Section 14."""
     return [Sample(b"hello", b"a", attributes={"label": 5}), Sample(b"", b"bc"),
             Sample(b"x" * 4100, b"d", attributes={"label": -1})]
 
@@ -24,7 +24,7 @@ def ok(make, path, rules, about, *parts, **change):
 
 
 def files():
-    ok(segment_case, "fil-2-lone-segment.seg", "FIL-2 FPR-2 ATR-2", "the worked segment of section 13", worked(),
+    ok(segment_case, "fil-2-lone-segment.seg", "FIL-2 FPR-2 ATR-2", "the worked segment of section 14", worked(),
        shape=Shape(attributes=LABEL), absent_keys=["", "61ff", "6264"])
     ok(dataset_case, "fil-2-one-segment.grain", "FIL-2 MAN-4", "a dataset whose index is that of its segment", worked(),
        shape=Shape(attributes=LABEL), absent_keys=["65"])

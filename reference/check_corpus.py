@@ -204,6 +204,8 @@ def result_of(ask):
             return "newer", text
         if "not a grainstore" in text or "not a manifest of grainstore" in text:
             return "not_grainstore", text
+        if "cannot be opened" in text:
+            return "missing", text
         return "refused" if "outside its parent" in text else "damaged", text
 
 

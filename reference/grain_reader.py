@@ -789,7 +789,9 @@ class Dataset(Samples):
 
     def open_directory(self, generation):
         """MAN-3, MAN-4, GEN-1."""
-        manifest = read_manifest(os.path.join(self.path, "manifest.json"))
+        path = os.path.join(self.path, "manifest.json")
+        require(os.path.lexists(path), f"{self.path} is not a grainstore dataset: it has no manifest.json.")
+        manifest = read_manifest(path)
         self.segments, generations = manifest["segments"], manifest["generations"]
         number = len(generations) - 1 if generation is None else generation
         if not 0 <= number < len(generations):

@@ -52,8 +52,8 @@ fn outcome<T>(result: &Result<T, ReadError>) -> &'static str {
     }
 }
 
-/// How the tables call an error of the store. A missing file is none of the outcomes that they have: cases of which
-/// only the manifest is there are refused before.
+/// How the tables call an error of the store. A missing file is none of the outcomes that they have: all files of a
+/// case are there, except those that its invalid path cannot name.
 fn store_outcome(error: &StoreError) -> &'static str {
     match error {
         error if error.is_other_version() => "newer",
