@@ -55,7 +55,6 @@ fn write(segments: &[Vec<Placed>]) -> Built {
     let all: Vec<(&[Placed], u64)> = segments.iter().map(Vec::as_slice).zip(ends.iter().copied()).collect();
     let parts = segments.iter().enumerate().map(part).collect();
     let merged = Some(IndexParts::of(&model, &all)).filter(|_| segments.len() > 1);
-    let merged = merged.or_else(|| Some(IndexParts::of(&model, &all[..1])));
     DatasetParts { segments: parts, merged, earlier: vec![] }.write()
 }
 
