@@ -116,7 +116,9 @@ def frames():
 
 
 def directories():
-    opener("dir-1-crc.seg", "DIR-1", "a flipped bit", **flip(-BLOCK + 8))
+    opener("dir-1-crc.seg", "DIR-1", "a flipped bit of sample_count", **flip(-BLOCK + 8))
+    opener("dir-1-crc-hash-seed.seg", "DIR-1", "a flipped bit of a hash seed that no key uses", **flip(-BLOCK + 32))
+    opener("dir-1-crc-footer.seg", "DIR-1 FTR-1", "another directory_crc", **set_to("footer", directory_crc=1))
     for name, member, values in (("magic", "magic", [b"GRAINDIS"]), ("n", "n", [0, 2, 2**40 + 1]), ("log2", "log2", [11, 31]),
                                  ("segment-count", "segment_count", [0, 2]), ("reserved", "reserved", [b"\0\1\0"]),
                                  ("alignment", "alignment", [3, 8192]), ("section-count", "section_count", [4, 2**32 - 1])):
@@ -139,6 +141,9 @@ def directories():
     opener("dir-4-apart.seg", "DIR-4", "a section a block after its place", **record(METADATA, 3, 7 * BLOCK))
     opener("dir-4-overlap.seg", "DIR-4", "two sections at one place", **record(ENTRIES, 3, 2 * BLOCK))
     opener("dir-4-huge.seg", "DIR-4 DIR-5", "a length near 2^64", **record(METADATA, 4, 2**64 - 4096))
+    opener("dir-4-directory.seg", "DIR-4", "a block of zeros between the last section and the directory",
+           footer=later_directory, bytes=lambda data: data.__setitem__(slice(-BLOCK, -BLOCK), bytes(BLOCK)))
+    opener("dir-5-long.seg", "DIR-5", "a length of LONG that is no multiple of 16", **more([LONG, 0, 16, bytes(17)]))
     opener("dir-5-entries.seg", "DIR-5", "an entry too few", **section(ENTRIES, data(lambda d: d[:-16])))
     opener("dir-5-edges.seg", "DIR-5", "a byte too many", **section(EDGES, data(lambda d: d + b"\0")))
     opener("dir-5-chunks-width.seg", "DIR-5 CHK-2", "CHUNKS of width 3", **section(CHUNKS, lambda one: one.__setitem__(slice(2, 4), [3, bytes(3)])))
@@ -149,9 +154,17 @@ def directories():
     opener("dir-6-segments.seg", "DIR-6", "a flipped bit of SEGMENTS", **flip_section(SEGMENTS, 8))
     reader("dir-6-entries.seg", "DIR-6", "a flipped bit of ENTRIES", read(0, 1, 2), **flip_section(ENTRIES, 20))
     reader("dir-6-checksums.seg", "DIR-6", "a flipped bit of the checksums of ENTRIES", read(0, 1, 2), **flip_section(ENTRIES, checksums=True))
+    opener("dir-6-list-metadata.seg", "DIR-6", "another checksums_crc of METADATA", **record(METADATA, 5, 1))
+    reader("dir-6-list-entries.seg", "DIR-6", "another checksums_crc of ENTRIES", read(0, 1, 2), **record(ENTRIES, 5, 1))
+    reader("dir-6-list-chunks.seg", "DIR-6", "another checksums_crc of CHUNKS", [{"order": "chunked"}], **record(CHUNKS, 5, 1))
     reader("dir-6-chunks.seg", "DIR-6", "a flipped bit of CHUNKS", [{"order": "chunked"}], **flip_section(CHUNKS))
     reader("dir-6-slots.seg", "DIR-6", "a flipped bit of SLOTS", [{"find": "6263"}], KEYED, **flip_section(SLOTS, 6))
     reader("dir-6-keys.seg", "DIR-6", "a flipped bit of KEYS", [{"key": 0}, {"find": "61"}], KEYED, **flip_section(KEYS, 1))
+
+
+def later_directory(footer):
+    """The directory, a block later."""
+    footer.update(directory_offset=footer["directory_offset"] + BLOCK, file_len=footer["file_len"] + BLOCK)
 
 
 def segments():
@@ -305,6 +318,8 @@ def columns():
            shape=Shape(attributes=(("i", "int8"),)), **more([CATEGORIES, 0, 0, b"\1x"]))
     opener("cat-1-width.seg", "CAT-1 DIR-5", "codes of width 8", [Sample(attributes={"c": "x"})],
            shape=Shape(attributes=(("c", "category"),), category_width=8))
+    verifier("dir-3-categories.seg", "DIR-3 CAT-2", "categories of an attribute that no sample has", [Sample()],
+             shape=Shape(attributes=(("c", "category"),)), **more([CATEGORIES, 0, 0, b"\1x"]), stated={"categories": {"c": ["x"]}})
     reader("cat-2-code.seg", "CAT-2", "a code that is no category", [{"attributes": 1}], rows, **value(1, 1, b"\2"))
     reader("cat-2-no-categories.seg", "CAT-2", "a category where there are none", [{"attributes": 0}], [Sample(attributes={"c": "x"})],
            shape=Shape(attributes=(("c", "category"),)), stated={"categories": {"c": []}}, **without(CATEGORIES))

@@ -1,7 +1,7 @@
 """Cases that break a rule of the manifest, or that a later grainstore wrote."""
 
 from cases import Case, dataset_case, segment_case
-from layout import BLOCK, External, Sample, Shape, chain, crc, dataset, hex64, manifest_text, native
+from layout import BLOCK, External, Sample, Shape, chain, crc, dataset, hex64, lz4, manifest_text, native, unlz4
 
 PLAIN = [Sample(b"hello"), Sample(b"x" * 10)]
 FOREIGN = b"0123456789abcdef"
@@ -135,11 +135,16 @@ def datasets():
            manifest=lambda document: document["segments"][1].update(file_len=BLOCK * 9), **later)
     kinds = Shape(attributes=(("i", "int8"),))
     rows = [Sample(b"a", attributes={"i": 1})], [Sample(b"b", attributes={"i": 2})]
-    broken("fil-2-disagree.grain", "FIL-2 FIL-3", "a merged index that has another value than the segment", *rows, shape=kinds,
+    broken("mrg-1-attribute.grain", "MRG-1", "a merged index that has another value than the segment", *rows, shape=kinds,
            merged={"index": lambda index: index.attributes[0].values.__setitem__(1, b"\3")}, found_by="verifier", open=["ok", "damaged"],
            lookups="any")
     broken("met-1-schemas.grain", "MET-1", "a segment of another schema", *halves, found_by="verifier", open="ok",
            merged={}, segment={"index": lambda index: setattr(index, "metadata", index.metadata.replace(b"data", b"dato"))})
+    broken("hdr-2-chunk-size.grain", "HDR-2", "a segment with chunks twice as large", *halves, found_by="verifier", open=["ok", "damaged"],
+           segment={"index": one_chunk, "directory": lambda found: found.update(log2=13)})
+    for name, segment in ("index", {"merged": {"header": kind_of(1)}}), ("segment", {"segment": {"header": kind_of(2)}}):
+        broken(f"hdr-1-kind-{name}.grain", "HDR-1 FIL-3", f"the header of the {name} gives the other kind", *halves, found_by="verifier",
+               open=["ok", "damaged"], **segment)
     for member, value in ("hash_seed", 8), ("alignment", 2):
         broken(f"hdr-2-{member.replace('_', '-')}.grain", "HDR-2", f"a segment with another {member} than the merged index", *halves,
                found_by="verifier", open=["ok", "damaged"], segment={"directory": lambda found: found.update({member: value})})
@@ -165,6 +170,58 @@ def datasets():
     path = "ent-4-external.grain"
     broken(path, "ENT-4", "a sample before the one before it", External("a.bin", [Sample(FOREIGN[8:16], gap=8), Sample(FOREIGN[2:6], gap=-14)], FOREIGN,
            index=lambda index: index.segments[0].__setitem__(1, 16)), beside=beside(path), found_by="verifier", open=["ok", "damaged"])
+
+
+def one_chunk(index):
+    """All samples in the first chunk of several."""
+    index.counts, index.edges = [index.n], [False]
+
+
+def kind_of(number):
+    return lambda header: header.update(kind=number)
+
+
+def merged():
+    """MRG-1: the merged index is right, and that of the second segment differs from it in one thing. Each is right by itself."""
+    def one(name, rules, about, samples, change, shape=None, first=None, **stages):
+        def second(index):
+            if index.samples[0] is samples[0]:
+                change(index)
+        first = first or Sample(b"first", *[b"k"] * (samples[0].key is not None), attributes=samples[0].attributes, fields=samples[0].fields)
+        dataset_case(f"invalid/mrg-1-{name}.grain", rules, about, [first], samples, shape=shape, found_by="verifier",
+                     open=["ok", "damaged"], verify="damaged", segment={"index": second, **stages})
+
+    def boundary(index):
+        index.entries[0][2:] = [crc(b"aa"), False, 2]
+        index.entries[1][1:] = [BLOCK + 2, crc(b"a"), False, 1]
+
+    one("entry", "MRG-1", "the bytes of two samples are divided in another way", [Sample(b"a"), Sample(b"aa")], boundary)
+
+    def rekey(index):
+        index.samples = [Sample(b"x", b"other"), *index.samples[1:]]
+        index.add_keys()
+    one("key", "MRG-1", "another key", [Sample(b"x", b"a"), Sample(b"y", b"b")], rekey)
+    one("chunks", "MRG-1 CHK-1", "another number of samples of a chunk", [Sample(b"a" * 3000), Sample(b"b" * 3000), Sample(b"c")],
+        lambda index: index.counts.__setitem__(slice(None), [1, 1, 1][:len(index.counts)]))
+    one("data-end", "MRG-1 SEG-2", "another data_end", [Sample(b"a"), Sample(b"b")], lambda index: index.segments[0].__setitem__(1, BLOCK + 3))
+
+    columns = Shape(fields=(("f", "bytes"), ("g", "bytes")))
+    rows = [Sample(b"abcd", fields={"f": (0, 2), "g": (2, 2)}), Sample(b"abc", fields={"f": (0, 2), "g": (0, 0)})]
+    one("field", "MRG-1", "a field of other bytes", rows, lambda index: index.fields[0].values.__setitem__(1, (1, 2)), columns)
+    one("field-missing", "MRG-1 FLD-3", "a field that is missing, and one of no bytes", rows,
+        lambda index: index.fields[1].validity.__setitem__(1, False), columns)
+
+    kinds = Shape(attributes=(("c", "category"), ("i", "int8")))
+    rows = [Sample(b"a", attributes={"c": "x", "i": 1}), Sample(b"b", attributes={"c": "y", "i": 0})]
+    one("category", "MRG-1", "another category of the same code", rows, lambda index: index.attributes[0].categories.__setitem__(1, "z"), kinds)
+    one("missing", "MRG-1 ATR-2", "a value that is missing, and one of 0", rows,
+        lambda index: index.attributes[1].validity.__setitem__(1, False), kinds)
+    one("user", "MRG-1 GEN-4", "other user metadata than the last segment's", [Sample(b"a"), Sample(b"b")],
+        lambda index: setattr(index, "metadata", index.metadata.replace(b'"user":{}', b'"user":{"a":1}')))
+    sequences = [(b"ab", 2, 50), (b"12345",)]
+    packed = Sample(unlz4(sequences), block=lz4(*sequences))
+    one("raw-len", "MRG-1", "another raw length of an LZ4 sample", [packed], lambda index: index.raw_len.__setitem__(0, packed.raw_len - 1),
+        directory=lambda found: found.update(payload_bytes=found["payload_bytes"] - (found["payload_bytes"] == packed.raw_len)))
 
 
 def change_first(document, member, change):
@@ -242,5 +299,5 @@ def newer():
 
 
 def make():
-    for part in (texts, members, datasets, newer):
+    for part in (texts, members, datasets, merged, newer):
         part()

@@ -242,7 +242,7 @@ MANY, OTHER, LARGE = "valid/pln-2-extents.grain", "valid/pln-8-member.grain", "v
 
 
 def make():
-    from subsets import SEVERAL, SINGLE, subset_lines
+    from subsets import SEVERAL, SINGLE, subset_lines, subset_lines_of_others
     one, both, old = Read([MANY]), Read([MANY, OTHER, MANY]), Read([MANY], 0)
     small = [Read([path]) for path in ("valid/fil-2-one-sample.seg", "valid/gen-1-generations.grain", LARGE,
                                        "valid/chk-3-large-samples.seg", "valid/chk-1-zero-length.seg", "valid/smp-2-alignment-1.seg")]
@@ -269,7 +269,7 @@ def make():
                                                Order(both, "full", 1), Order(one, "full", 2, subset=chosen[0][1]))
              for size in (4, 32)] + [mixing(Order(one, "chunked", 4, 0, 6), 16, "split"), mixing(Order(one, "full", 4), 16, "sharp")]
     return {"vectors": vectors(), "orders": [order.line() for order in found], "batches": dealt, "mixing": mixed,
-            "subsets": subset_lines(one, both, old), "states": states(one, chosen[0][1]), "refused": refused(one, both)}
+            "subsets": subset_lines(one, both, old) + subset_lines_of_others(), "states": states(one, chosen[0][1]), "refused": refused(one, both)}
 
 
 def refused(one, both):
@@ -280,13 +280,18 @@ def refused(one, both):
     def several(other, about):
         return {"members": ["valid/smp-2-alignment-1.seg", "valid/" + other], "about": about, "order": "full"}
 
+    dealt = {"world": 2, "batch_size": 4, "tail": "short", "begin": 0}
     return [epoch(one, "no lanes (PLN-5)", lanes=0), epoch(one, "more lanes than samples (PLN-5)", lanes=one.n + 1),
+            epoch(one, "a group of no extents (PLN-5)", group=0), epoch(one, "a group of 2^32 extents (PLN-5)", group=2**32),
+            {**epoch(one, "a padded batch larger than the epoch and 2^24 (RNK-3)"), **dealt, "batch_size": 2**24, "tail": "pad"},
+            {**epoch(one, "a begin after the end (section 3)"), **dealt, "begin": one.n + 1},
             epoch(one, "a window smaller than a chunk (PLN-7)", window=4095),
             epoch(both, "a window smaller than the largest chunk (PLN-7)", window=8191),
             epoch(one, "more lanes than samples of the subset (PLN-9)", subset="ordinal < 5", lanes=6),
             epoch(one, "a subset of no samples (PLN-9)", subset="ordinal < 0"),
             several("key-1-lengths.seg", "one with keys and one without (PLN-8)"),
-            several("fil-2-lone-segment.seg", "other attributes (PLN-8)"), several("fld-1-columns.seg", "other fields (PLN-8)")]
+            several("fil-2-lone-segment.seg", "other attributes (PLN-8)"), several("fld-1-columns.seg", "other fields (PLN-8)"),
+            {"members": [MANY, "valid/pln-8-other-classes.seg"], "about": "other class_names (PLN-8)", "order": "full"}]
 
 
 def vectors():

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from layout import xxh64
-from orders import padded, subset_hash
+from orders import Read, padded, subset_hash
 
 
 def hashed(row):
@@ -85,13 +85,31 @@ OVER_SEVERAL = [
 ]
 
 
+OF_OTHERS = {
+    "valid/key-1-keyless.seg": [("key = 'a'", None), ("key starts with ''", None), ("key_hash < 0.5", None), ("ordinal < 2 or key = 'a'", None),
+                                ("ordinal = 2", lambda row: row["ordinal"] == 2)],
+    "valid/fil-2-lone-segment.seg": [("label is present and label = 'cat'", None), ("label is present and label = 5", has("label", lambda v: v == 5))],
+    "valid/atr-3-opaque.seg": [("o4 = 1", None), ("o4 = 'a'", None), ("o4 < 1", None), ("o4 is present", lambda row: "o4" in row),
+                               ("o16 is missing", lambda row: "o16" not in row), ("\"\\xff\" = 1", None)],
+    "valid/cat-2-none.seg": [("category is present and category = 'a'", None), ("category is missing", lambda row: True)],
+}
+
+
+def subset_lines_of_others():
+    return [line for path, listed in OF_OTHERS.items() for line in lines_of(Read([path]), listed)]
+
+
 def subset_lines(one, both, old):
+    listed = (one, CASES), (both, OVER_SEVERAL), (old, CASES[:4] + [("ordinal > 88", lambda row: row["ordinal"] > 88)])
+    return [line for read, cases in listed for line in lines_of(read, cases)]
+
+
+def lines_of(read, listed):
     lines = []
-    for read, listed in (one, CASES), (both, OVER_SEVERAL), (old, CASES[:4] + [("ordinal > 88", lambda row: row["ordinal"] > 88)]):
-        for text, condition in listed:
-            line = {**read.named(), **padded("expression", text)}
-            if condition:
-                ordinals = select(read, condition)
-                line |= {"ordinals": ordinals, "hash": subset_hash(ordinals, read.n)}
-            lines.append(line | ({} if condition else {"error": True}))
+    for text, condition in listed:
+        line = {**read.named(), **padded("expression", text)}
+        if condition:
+            ordinals = select(read, condition)
+            line |= {"ordinals": ordinals, "hash": subset_hash(ordinals, read.n)}
+        lines.append(line | ({} if condition else {"error": True}))
     return lines

@@ -257,6 +257,8 @@ def for_orders():
        [Sample(b"%d" % i * 400, b"k/%03d" % (i * 9), attributes={"label": i % 3, "split": "test" if i % 2 else "val", "half": i / 4,
                                                               "sharp": True}) for i in range(40)],
        shape=Shape(log2=13, attributes=kinds, user=shape.user))
+    ok(segment_case, "pln-8-other-classes.seg", "PLN-8", "a dataset of other class_names, which cannot be read with pln-2-extents.grain as one",
+       found[:2], shape=Shape(attributes=kinds, user='{"class_names":["cat","dog"]}'))
     ok(segment_case, "pln-6-large.seg", "PLN-6", "a mean of more than 64 KiB a sample", [Sample(b"a" * 65000), Sample(b"b" * 66072)])
 
 

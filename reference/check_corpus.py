@@ -165,9 +165,15 @@ class Checker:
             if result == "ok":
                 self.same(f"state: {line['about']}", list(found[0])[found[1]:], line["expect"].get("ordinals"))
         for line in document["refused"]:
-            result, found = result_of(lambda: self.order(line))
+            result, found = result_of(lambda: self.refused(line))
             self.same(f"refused: {line['about']}: {found}", result != "ok", True)
         self.check_vectors(document["vectors"])
+
+    def refused(self, line):
+        order = self.order(line)
+        if "world" in line:
+            return order.batches(line["world"], 0, line["batch_size"], line["tail"], line["begin"])
+        return order
 
     def check_mixing(self, line):
         dataset, order = self.opened(line), self.order(line)

@@ -1,4 +1,4 @@
-//! Checks that the merged index and a segment's own index agree. spec.md: FIL-2, FIL-3, HDR-2, MET-1, ENT-1, CAT-3.
+//! Checks that the merged index and a segment's own index agree. spec.md: MRG-1, HDR-2, MET-1.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -26,6 +26,9 @@ pub(super) fn check_agreement(report: &FileReport<'_>, own: &Index, merged: &Ind
     }
     if own.metadata.schema != merged.metadata.schema {
         return report.damage("the segment's index and the merged one have different schemas");
+    }
+    if segment + 1 == merged.table.records().len() && own.metadata.user.text() != merged.metadata.user.text() {
+        report.damage("the user metadata of the merged index are not those of the last segment");
     }
     if own.frame.directory.is_keyed() != merged.frame.directory.is_keyed() {
         return report.damage("the segment's index and the merged one disagree on whether samples have keys");

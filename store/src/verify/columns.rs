@@ -1,5 +1,5 @@
-//! Attributes and fields of an index. spec.md: ATR-1 to ATR-3, CAT-1, CAT-2, FLD-1 to
-//! FLD-4, CON-6.
+//! Attributes and fields of an index. spec.md: DIR-3, ATR-1 to ATR-3, CAT-1, CAT-2, FLD-1
+//! to FLD-4, CON-6.
 
 use std::ops::Range;
 
@@ -18,7 +18,10 @@ pub(super) fn check_columns(report: &FileReport<'_>, index: &Index) {
     let schema = &index.metadata.schema;
     schema.attributes().par_iter().enumerate().for_each(|(number, attribute)| {
         let what = format!("attribute \"{}\"", escape_bytes(attribute.name.as_bytes()));
-        check_bitmap(report, index, SectionKind::Validity, item_of(number), &what);
+        let present = check_bitmap(report, index, SectionKind::Validity, item_of(number), &what);
+        if present == Some(0) && index.record(SectionKind::Categories, item_of(number)).is_some() {
+            report.damage(format!("{what}: it has categories, but no sample has it"));
+        }
         let category_count = check_categories(report, index, item_of(number), &what);
         let attribute = AttributeToCheck { item: item_of(number), kind: &attribute.kind, what: &what, category_count };
         parallel_parts(0..index.sample_count(), PART_LEN).for_each(|ordinals| {
@@ -31,10 +34,10 @@ pub(super) fn check_columns(report: &FileReport<'_>, index: &Index) {
     check_fields(report, index);
 }
 
-/// Checks that unused bits are zero, and that some bit is not set: otherwise there would be no bitmap.
-/// spec.md: ATR-2, FLD-3, CON-6.
-fn check_bitmap(report: &FileReport<'_>, index: &Index, kind: SectionKind, item: u16, what: &str) {
-    let Some(record) = index.record(kind, item) else { return };
+/// Checks that unused bits are zero, and that some bit is not set: otherwise there would be no bitmap. Returns how many
+/// bits are set; `None` without a bitmap, or if it cannot be read. spec.md: ATR-2, FLD-3, CON-6.
+fn check_bitmap(report: &FileReport<'_>, index: &Index, kind: SectionKind, item: u16, what: &str) -> Option<u64> {
+    let record = index.record(kind, item)?;
     let used = index.sample_count() % 8;
     let sums = parallel_parts(0..record.len, PART_LEN).map(|range| {
         if report.is_stopped() {
@@ -48,10 +51,11 @@ fn check_bitmap(report: &FileReport<'_>, index: &Index, kind: SectionKind, item:
         }
         Some(bytes.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>())
     });
-    let ones = sums.reduce(|| Some(0), |a, b| Some(a? + b?));
-    if ones.is_some_and(|ones| ones >= index.sample_count()) {
+    let ones = sums.reduce(|| Some(0), |a, b| Some(a? + b?))?;
+    if ones >= index.sample_count() {
         report.damage(format!("{what}: section {} is present, but all samples have a value", record.label()));
     }
+    Some(ones)
 }
 
 /// An attribute whose values are checked.
