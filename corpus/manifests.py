@@ -182,7 +182,8 @@ def kind_of(number):
 
 
 def merged():
-    """MRG-1: the merged index is right, and that of the second segment differs from it in one thing. Each is right by itself."""
+    """MRG-1: the merged index is right, and that of the second segment differs from it in one thing. Where `rules` has another
+    rule than MRG-1, that index breaks it by itself, too, or the other rule is the reason."""
     def one(name, rules, about, samples, change, shape=None, first=None, **stages):
         def second(index):
             if index.samples[0] is samples[0]:
