@@ -55,7 +55,7 @@ impl Shape {
 
     /// The dimensions of an array of so many elements; `None` if it cannot have as many.
     fn of_elements(&self, elements: u64) -> Option<Vec<u64>> {
-        let product = self.fixed.iter().try_fold(1_u64, |product, &dimension| product.checked_mul(dimension))?;
+        let product = product(&self.fixed)?;
         if !self.is_open {
             return (elements == product).then(|| self.fixed.clone());
         }
@@ -67,8 +67,7 @@ impl Shape {
         let mut parts = text.split(',').peekable();
         let is_open = parts.next_if_eq(&"").is_some();
         let fixed: Vec<u64> = parts.map(parse_dimension).collect::<Option<_>>()?;
-        let product = || fixed.iter().try_fold(1_u64, |product, &dimension| product.checked_mul(dimension));
-        let elements = if fixed.contains(&0) { 0 } else { product()? };
+        let elements = product(&fixed)?;
         let each = fixed.iter().all(|&dimension| dimension < 1 << 40);
         let divides = !is_open || elements > 0;
         let fits = fixed.len() + usize::from(is_open) <= MAX_DIMENSIONS && each && elements < 1 << 40 && divides;
@@ -121,6 +120,14 @@ impl FieldType {
     pub fn allows_len(&self, len: u64) -> bool {
         !matches!(self, Self::Array { .. }) || self.dimensions_of(len).is_some()
     }
+}
+
+/// How many elements the dimensions have; `None` if it is 2^64 or more.
+fn product(dimensions: &[u64]) -> Option<u64> {
+    if dimensions.contains(&0) {
+        return Some(0); // the others may be too large to multiply
+    }
+    dimensions.iter().try_fold(1_u64, |product, &dimension| product.checked_mul(dimension))
 }
 
 fn parse_dimension(text: &str) -> Option<u64> {
@@ -188,6 +195,9 @@ mod tests {
         assert_eq!(dimensions("uint8[2,3]", 6), Some(vec![2, 3]));
         assert_eq!(dimensions("uint8[2,3]", 12), None);
         assert_eq!(dimensions("int8[0,7]", 0), Some(vec![0, 7]));
+        let empty = "int8[4294967296,4294967296,0]";
+        assert_eq!(dimensions(empty, 0), Some(vec![1 << 32, 1 << 32, 0]));
+        assert_eq!(dimensions(empty, 1), None);
         assert_eq!(dimensions("bytes", 6), None);
         assert!(FieldType::Bytes.allows_len(7) && !FieldType::from_name("int16[]").unwrap().allows_len(7));
     }
