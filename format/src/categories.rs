@@ -83,6 +83,15 @@ impl Categories {
         }
     }
 
+    /// The smallest width of the codes of so many categories, in bytes.
+    pub const fn code_width(count: usize) -> u32 {
+        match count {
+            0..=0x100 => 1,
+            0x101..=0x1_0000 => 2,
+            _ => 4,
+        }
+    }
+
     /// The category with this code.
     pub fn get(&self, code: u32) -> Option<&str> {
         let index = to_usize(u64::from(code));

@@ -19,21 +19,21 @@ impl CategoryCodes {
             return Ok(code);
         }
         let next = self.codes.len() as u64;
-        let len = self.section.len() as u64 + 3 + name.len() as u64; // a length takes 3 bytes at most
-        let code = u32::try_from(next).ok().filter(|_| next < Categories::MAX_COUNT && len <= Categories::MAX_LEN);
+        let code = u32::try_from(next).ok().filter(|_| next < Categories::MAX_COUNT);
         let code = code.ok_or_else(|| too_many(attribute))?;
+        let len = self.section.len();
         push_category(&mut self.section, name)?;
+        if self.section.len() as u64 > Categories::MAX_LEN {
+            self.section.truncate(len);
+            return Err(too_many(attribute));
+        }
         self.codes.insert(Arc::clone(name), code);
         Ok(code)
     }
 
     /// Bytes per code: the smallest width that holds all codes.
     pub(crate) fn width(&self) -> u32 {
-        match self.codes.len() {
-            0..=0x100 => 1,
-            0x101..=0x1_0000 => 2,
-            _ => 4,
-        }
+        Categories::code_width(self.codes.len())
     }
 
     /// The bytes of section CATEGORIES; empty if there is no category.
@@ -82,5 +82,13 @@ mod tests {
         let name = |i: u32| Arc::from(format!("{i:065535}"));
         let stored = (0..2000).take_while(|&i| long.code_of(&name(i), "x").is_ok()).count();
         assert_eq!(stored, (64 << 20) / 65538);
+        // The last name fills the section: its length takes 2 bytes, not 3.
+        let rest = (64 << 20) - stored * 65538;
+        let of_len = |len: usize| Arc::from("x".repeat(len));
+        long.code_of(&of_len(rest - 3 - 202), "x").unwrap();
+        assert!(long.code_of(&of_len(201), "x").is_err());
+        assert!(long.code_of(&of_len(200), "x").is_ok());
+        assert_eq!(long.section().len(), 64 << 20);
+        assert!(Categories::decode(long.section()).is_ok());
     }
 }
