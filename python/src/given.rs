@@ -91,7 +91,14 @@ pub(crate) fn scalar(name: &str, kind: &AttributeType, value: &Bound<'_, PyAny>)
             }
             narrow
         }
-        AttributeType::Timestamp => AttributeValue::Timestamp(nanoseconds(name, value)?.extract().map_err(too_large)?),
+        AttributeType::Timestamp => {
+            let time: i64 = nanoseconds(name, value)?.extract().map_err(too_large)?;
+            if time == i64::MIN {
+                let what = "is not a time but NaT in NumPy: give None where a sample has none";
+                return Err(PyValueError::new_err(format!("{name}: {time} {what}")));
+            }
+            AttributeValue::Timestamp(time)
+        }
         AttributeType::Category => {
             let text = value.cast::<PyString>().map_err(|_| wrong(name, "str", value))?;
             AttributeValue::Category(text.to_str()?.into())

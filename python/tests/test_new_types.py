@@ -112,6 +112,7 @@ def test_numbers_round_to_16_bits_as_numpy_rounds_them(tmp_path: Path) -> None:
         ("time", np.datetime64("9999-01-01"), OverflowError),
         ("time", 1.5, TypeError),
         ("time", 2**63, OverflowError),
+        ("time", -(2**63), ValueError),
         ("split", 3, TypeError),
         ("split", b"train", TypeError),
         ("split", "x" * 65536, ValueError),
