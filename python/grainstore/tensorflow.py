@@ -40,9 +40,13 @@ def dataset(
     """A ``tf.data.Dataset`` with the elements of the loader; each iteration of it is the loader's next epoch.
 
     An element is a dictionary with a tensor for each field and attribute: fields of bytes, texts and keys are
-    ``tf.string``, array fields have their type and shape, attributes are scalars. With a ``batch_size`` each has one more
-    dimension in front, of known length if every batch is full (``drop_last`` or ``tail="pad"``). The cardinality is the
-    length of an epoch, and unknown if the loader is in the middle of one.
+    ``tf.string``, array fields have their type and shape, attributes are scalars. Times are ``tf.int64`` (nanoseconds since
+    1970), categories are codes. Arrays of any length (``float32[]``) and attributes of types that only a later version
+    knows have no tensor: omit them with ``columns``, or convert them in a ``transform``.
+
+    With a ``batch_size`` each tensor has one more dimension in front, of known length if every batch is full
+    (``drop_last`` or ``tail="pad"``). The cardinality is the length of an epoch, and unknown if the loader is in the
+    middle of one.
 
     columns: the names to include; all by default. Other columns cost nothing.
     fill: names and the values that replace missing ones, such as ``b""`` or ``-1``. Without it, a sample that lacks a
@@ -105,9 +109,22 @@ class _Columns:
         self._shapes: dict[str, tuple[int, ...]] = {}
         # The types of columns of numbers; ``None`` for bytes or text.
         self._dtypes: dict[str, Any] = {}
+        # The codes of categories, by their texts.
+        self._codes: dict[str, dict[str, int]] = {}
+        schema = loader.dataset.schema
         for name in empty.keys() if names is None else names:
             column = empty[name]
+            kind = schema.get(name, "")
             numbers = isinstance(column, np.ndarray)
+            if (numbers and column.dtype.kind == "V" and kind != "bfloat16") or (isinstance(column, list) and "[" in kind):
+                raise InvalidOption(
+                    f"column {name!r}: there is no tensor for {kind}: omit the column with columns=[...], or convert it in "
+                    f"a transform of the loader, with an output_signature"
+                )
+            if numbers:
+                column = _times_as_numbers(column)
+                if kind == "category" and loader.batch_size is None:
+                    self._codes[name] = {text: code for code, text in enumerate(loader.dataset.categories(name))}
             self._shapes[name] = column.shape[1:] if numbers else ()
             self._dtypes[name] = column.dtype if numbers else None
             dtype = tf.as_dtype(column.dtype) if numbers else tf.string
@@ -136,6 +153,8 @@ class _Columns:
         return np.broadcast_to(kept, self._shapes[name])
 
     def _array(self, name: str, column: Any) -> Any:
+        if isinstance(column, np.ndarray):
+            column = _times_as_numbers(column)
         if isinstance(column, np.ma.MaskedArray):
             missing = np.ma.getmaskarray(column).reshape(len(column), -1).any(axis=1)
             whole = column.data.copy() if missing.any() else column.data
@@ -146,6 +165,10 @@ class _Columns:
             return column
         values: list[Any] = column if isinstance(column, list) else column.tolist()
         missing = np.fromiter((value is None for value in values), bool, len(values))
+        if name in self._codes:
+            values = [None if value is None else self._codes[name][value] for value in values]
+        # A sample has its times as NumPy's.
+        values = [value.astype(np.int64) if isinstance(value, np.datetime64) else value for value in values]
         if missing.any():
             value = self._replacement(name, missing)
             values = [value if lacking else given for given, lacking in zip(values, missing, strict=True)]
@@ -161,6 +184,10 @@ class _Columns:
             f"column {name!r}: {int(missing.sum())} of {len(missing)} samples lack a value, and TensorFlow has no missing "
             f"values: give a replacement, fill={{{name!r}: ...}}, or omit the column with columns=[...]"
         )
+
+
+def _times_as_numbers(column: Any) -> Any:
+    return column.view(np.int64) if column.dtype.kind == "M" else column
 
 
 def _bytes_of(value: str | bytes | memoryview) -> bytes:

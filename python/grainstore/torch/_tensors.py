@@ -32,6 +32,12 @@ def _column(batch: Batch, name: str, column: Any) -> Any:
             return torch.from_numpy(own.view(np.int64))
         if own.dtype.name == "bfloat16":
             return torch.from_numpy(own.view(np.int16)).view(torch.bfloat16)
+        if own.dtype.kind == "V":
+            raise InvalidOption(
+                f'column "{name}" is of a type that this version of grainstore does not know, and a tensor cannot hold its '
+                f'bytes: omit or convert it in a transform, such as lambda sample: {{**sample, "{name}": None}} with a '
+                f"collate of your own, or upgrade grainstore"
+            )
         return torch.from_numpy(own)
     if isinstance(column, Buffers):
         return column.tolist()
