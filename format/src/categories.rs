@@ -1,6 +1,7 @@
 //! Section CATEGORIES: the texts that the codes of an attribute of type `category` number. spec.md: CAT-1, CAT-2.
 
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use crate::error::ensure;
 use crate::memory::check_room;
@@ -45,6 +46,48 @@ impl Categories {
             push_category(&mut bytes, name)?;
         }
         Self::decode(&bytes)
+    }
+
+    /// The categories of several sections together, each once, in the order of first appearance; and for each section,
+    /// the code here of each of its own codes. The limits of a section do not hold: no section has these.
+    ///
+    /// # Errors
+    /// If they are too long together, or there is no memory for them.
+    pub fn merged(sections: &[&Self]) -> Result<(Self, Vec<Vec<u32>>), FormatError> {
+        let text_len: u64 = sections.iter().map(|section| section.text.len() as u64).sum();
+        let count: u64 = sections.iter().map(|section| section.len() as u64).sum();
+        if text_len + count >= LONG_LEN as u64 {
+            // The text, and for each category a code, an end and its entry in the map below.
+            check_room(2 * text_len + 64 * count).map_err(FormatError::no_memory(WHAT))?;
+        }
+        let mut all = Self::default();
+        let mut code_of = HashMap::new();
+        let mut codes = Vec::with_capacity(sections.len());
+        for section in sections {
+            let mut of_section = Vec::with_capacity(section.len());
+            for name in section.iter() {
+                let code = match code_of.entry(name) {
+                    Entry::Occupied(entry) => *entry.get(),
+                    Entry::Vacant(entry) => *entry.insert(all.push(name)?),
+                };
+                of_section.push(code);
+            }
+            codes.push(of_section);
+        }
+        Ok((all, codes))
+    }
+
+    /// Appends a category; returns its code.
+    fn push(&mut self, name: &str) -> Result<u32, FormatError> {
+        let len = self.text.len() as u64 + name.len() as u64;
+        let limit = u64::from(u32::MAX);
+        let too_long =
+            |_| FormatError::Limit { what: "length of all categories of several datasets", found: len, limit };
+        let end = u32::try_from(len).map_err(too_long)?;
+        let code = u32::try_from(self.ends.len()).map_err(too_long)?;
+        self.text.push_str(name);
+        self.ends.push(end);
+        Ok(code)
     }
 
     /// Reads the section.
@@ -101,7 +144,7 @@ impl Categories {
     }
 
     /// The code of this category. Looks at all of them.
-    #[expect(clippy::cast_possible_truncation, reason = "`decode` allows 2^20 categories at most")]
+    #[expect(clippy::cast_possible_truncation, reason = "different texts of 2^32 bytes at most are fewer")]
     pub fn code_of(&self, name: &str) -> Option<u32> {
         self.iter().position(|known| known == name).map(|code| code as u32)
     }
@@ -151,6 +194,18 @@ mod tests {
         assert_eq!(Categories::new(["cat", "", "h\u{e9}ros"]).unwrap(), all);
         let long = "x".repeat(65535);
         assert_eq!(Categories::new([long.as_str()]).unwrap().get(0), Some(long.as_str()));
+    }
+
+    /// PLN-8
+    #[test]
+    fn sections_together_may_have_more_than_one_can() {
+        let names = |range: std::ops::Range<u32>| -> Vec<String> { range.map(|i| format!("{i:x}")).collect() };
+        let section = |range| Categories::new(names(range).iter().map(String::as_str)).unwrap();
+        let (first, second) = (section(0..600_000), section(599_999..1_200_000));
+        let (all, codes) = Categories::merged(&[&first, &second, &Categories::none()]).unwrap();
+        assert!(all.iter().eq(names(0..1_200_000)));
+        assert_eq!(codes, [(0..600_000).collect(), (599_999..1_200_000).collect(), vec![]]);
+        assert_eq!(all.code_of("124f7f"), Some(0x12_4f7f));
     }
 
     /// CAT-1

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use grainstore_format::memory::reserve;
-use grainstore_format::{AttributeType, FieldType, to_usize};
+use grainstore_format::{AttributeType, Categories, FieldType, to_usize};
 use grainstore_store::Collection;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
@@ -252,7 +252,7 @@ pub(crate) fn gather(collection: &Collection, name: &str, ordinals: &[u64]) -> R
         (AttributeType::Category, 2..) => Some(collection.merged_categories(name)?),
         _ => None,
     };
-    let width = merged.as_ref().map_or(first.width, |merged| code_width(merged.categories.len()));
+    let width = merged.as_ref().map_or(first.width, |merged| Categories::code_width(merged.categories.len()));
     let value_len = to_usize(u64::from(width));
     let has_validity = parts.iter().any(|(_, column)| column.validity.is_some());
     let mut values = Vec::new();
@@ -284,15 +284,6 @@ pub(crate) fn gather(collection: &Collection, name: &str, ordinals: &[u64]) -> R
         }
     }
     Ok(Gathered { values, width, valid })
-}
-
-/// The smallest width of the codes of so many categories.
-fn code_width(categories: usize) -> u32 {
-    match categories {
-        0..=0x100 => 1,
-        0x101..=0x1_0000 => 2,
-        _ => 4,
-    }
 }
 
 #[pymethods]

@@ -108,7 +108,7 @@ impl Dataset {
     }
 
     /// Bytes per value. spec.md: ATR-1, ATR-3, CAT-1.
-    fn attribute_width(&self, item: u16) -> Result<u32, StoreError> {
+    pub(crate) fn attribute_width(&self, item: u16) -> Result<u32, StoreError> {
         let record = self.0.index.record(SectionKind::Attribute, item);
         record.map(|record| record.width).ok_or_else(|| StoreError::bug("an attribute of the schema has no section"))
     }

@@ -28,7 +28,7 @@ impl<'a> Classes<'a> {
             return Ok(None);
         };
         let mut codes = match &found.kind {
-            AttributeType::Category => collection.merged_categories(attribute)?.codes,
+            AttributeType::Category => collection.merged_categories(attribute)?.codes.into_owned(),
             kind if is_whole(kind) => Vec::new(),
             kind => {
                 let name = escape_bytes(attribute.as_bytes());

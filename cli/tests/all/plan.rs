@@ -1,10 +1,13 @@
 //! The plan of an epoch, printed without reading data: `plan`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use std::ffi::OsStr;
 use std::fs;
 
+use grainstore_format::{Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Schema, UserMetadata};
 use grainstore_reader::plan::{Mixing, Order, OrderChoice};
 use grainstore_reader::{EpochOptions, Reader, ReaderOptions};
+use grainstore_writer::{Sample, WriterOptions};
 use serde_json::{Value, json};
 
 use crate::common::{Fixture, ordinals};
@@ -257,4 +260,25 @@ fn classes_are_counted_where_there_are_any() {
     }
     let run = Fixture::keyless(10).run("plan", ["--keys"]);
     assert!(run.status == 2 && run.stderr.contains("/data.grain: the samples have no keys\n"), "{}", run.stderr);
+}
+
+/// MIX-1: a class is a text, whatever its code is in each dataset.
+#[test]
+fn mixing_counts_a_category_once_that_two_datasets_number_differently() {
+    let written = |splits: [&str; 2]| {
+        let attributes = vec![Attribute { name: "split".into(), kind: AttributeType::Category }];
+        let schema = Schema::new(attributes, vec![Field { name: "data".into(), kind: FieldType::Bytes }]).unwrap();
+        let sample = |split: &str| {
+            let attributes = vec![Some(AttributeValue::Category(split.into()))];
+            Sample { attributes, ..Sample::new("", b"x".to_vec()) }
+        };
+        let metadata = Metadata { schema, user: UserMetadata::default() };
+        Fixture::write(WriterOptions { keyed: false, ..WriterOptions::with_metadata(metadata) }, splits.map(sample))
+    };
+    let (first, second) = (written(["train", "test"]), written(["test", "valid"]));
+    let other = second.path.as_os_str();
+    let mut flags = ["--mixing", "--class-attribute", "split", "--batch-size", "4"].map(OsStr::new).to_vec();
+    flags.push(other);
+    let (status, document) = first.json("plan", flags);
+    assert_eq!((status, &document["mixing"]["one_batch"]["classes"]), (0, &json!(3.0)));
 }

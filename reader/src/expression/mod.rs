@@ -14,7 +14,6 @@
 //! # Ok::<(), grainstore_reader::ExpressionError>(())
 //! ```
 
-use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -77,8 +76,7 @@ impl Expression {
     /// # Errors
     /// [`SelectError::Unfit`] if it does not; if categories cannot be read.
     pub fn check(&self, dataset: &Dataset) -> Result<(), SelectError> {
-        let known = |attribute: &str| dataset.categories(attribute).map(Cow::Borrowed);
-        check_categories(&compile(&self.0, dataset)?, dataset.path(), known)
+        check_categories(&compile(&self.0, dataset)?, dataset.path(), |attribute| dataset.categories(attribute))
     }
 
     /// The samples of `dataset` that meet the expression.
@@ -138,7 +136,7 @@ impl Expression {
 fn check_categories<'a>(
     compiled: &Compiled,
     path: &Path,
-    categories: impl Fn(&str) -> Result<Cow<'a, Categories>, StoreError>,
+    categories: impl Fn(&str) -> Result<&'a Categories, StoreError>,
 ) -> Result<(), SelectError> {
     for UnknownCategory { attribute, column, text } in &compiled.unknown {
         let known = categories(attribute)?;

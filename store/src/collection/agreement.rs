@@ -4,8 +4,9 @@
 
 use std::path::Path;
 
-use grainstore_format::{Schema, escape_bytes};
+use grainstore_format::{Attribute, AttributeType, Schema, escape_bytes};
 
+use crate::columns::item_of;
 use crate::{Dataset, StoreError};
 
 /// What every member must have.
@@ -13,6 +14,7 @@ use crate::{Dataset, StoreError};
 pub(super) struct Agreement {
     pub(super) schema: Schema,
     pub(super) is_keyed: bool,
+    attributes: Vec<String>,
     /// The names of the classes that labels number, if the dataset has them.
     class_names: Option<serde_json::Value>,
 }
@@ -21,30 +23,32 @@ pub(super) struct Agreement {
 const CLASS_NAMES: &str = "class_names";
 
 impl Agreement {
-    pub(super) fn of(dataset: &Dataset) -> Self {
+    pub(super) fn of(dataset: &Dataset) -> Result<Self, StoreError> {
         let class_names = dataset.user_metadata().member(CLASS_NAMES);
-        Self { schema: dataset.schema().clone(), is_keyed: dataset.is_keyed(), class_names }
+        let attributes = attributes(dataset)?;
+        Ok(Self { schema: dataset.schema().clone(), is_keyed: dataset.is_keyed(), attributes, class_names })
     }
 
     /// Refuses a dataset that differs from the first one, which is at `first`.
     pub(super) fn check(&self, first: &Path, dataset: &Dataset) -> Result<(), StoreError> {
-        let Some(what) = self.difference(dataset) else { return Ok(()) };
+        let Some(what) = self.difference(dataset)? else { return Ok(()) };
         Err(StoreError::Unlike { first: first.to_owned(), second: dataset.path().to_owned(), what })
     }
 
-    fn difference(&self, dataset: &Dataset) -> Option<String> {
+    fn difference(&self, dataset: &Dataset) -> Result<Option<String>, StoreError> {
         let first = &self.schema;
         let second = dataset.schema();
-        if first == second && self.is_keyed == dataset.is_keyed() {
-            return self.difference_of_classes(dataset);
+        let attributes = attributes(dataset)?;
+        if first == second && self.attributes == attributes && self.is_keyed == dataset.is_keyed() {
+            return Ok(self.difference_of_classes(dataset));
         }
         let keyed = || {
             let (first, second) = if self.is_keyed { ("keys", "none") } else { ("no keys", "some") };
             Some(format!("samples have {first} in the first, {second} in the second"))
         };
-        first_difference("attribute", &attributes(first), &attributes(second))
+        Ok(first_difference("attribute", &self.attributes, &attributes)
             .or_else(|| first_difference("field", &fields(first), &fields(second)))
-            .or_else(keyed)
+            .or_else(keyed))
     }
 
     /// A label must mean the same class in all members.
@@ -81,8 +85,17 @@ fn first_difference(what: &str, first: &[String], second: &[String]) -> Option<S
     Some(format!("{what} {index} is {first} in the first, {second} in the second"))
 }
 
-fn attributes(schema: &Schema) -> Vec<String> {
-    schema.attributes().iter().map(|attribute| shown(&attribute.name, attribute.kind.name())).collect()
+/// Name and type of each attribute, and the width of a type that this version does not know.
+fn attributes(dataset: &Dataset) -> Result<Vec<String>, StoreError> {
+    let attributes = dataset.schema().attributes().iter().enumerate();
+    let one = |(number, attribute): (usize, &Attribute)| match &attribute.kind {
+        AttributeType::Opaque(name) => {
+            let width = dataset.attribute_width(item_of(number))?;
+            Ok(shown(&attribute.name, &format!("{name}, width {width}")))
+        }
+        kind => Ok(shown(&attribute.name, kind.name())),
+    };
+    attributes.map(one).collect()
 }
 
 fn fields(schema: &Schema) -> Vec<String> {

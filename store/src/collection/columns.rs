@@ -1,11 +1,10 @@
 //! An attribute of all members' samples.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use grainstore_format::{AttributeValue, Categories};
 
-use super::Collection;
+use super::{Collection, OneOrSeveral};
 use crate::{Column, StoreError};
 
 /// The categories of an attribute of a [`Collection`], each once, in the order of first appearance: those of the first
@@ -13,9 +12,9 @@ use crate::{Column, StoreError};
 #[derive(Debug, Clone)]
 pub struct MergedCategories<'a> {
     /// The categories, in the order of their codes.
-    pub categories: Cow<'a, Categories>,
+    pub categories: &'a Categories,
     /// For each member, the code in `categories` of each of its own codes.
-    pub codes: Vec<Vec<u32>>,
+    pub codes: Cow<'a, [Vec<u32>]>,
 }
 
 impl Collection {
@@ -33,38 +32,32 @@ impl Collection {
     /// of every member, each once.
     ///
     /// # Errors
-    /// As [`Dataset::categories`](crate::Dataset::categories) and [`Collection::member`], and if there are too many.
-    pub fn categories(&self, attribute: &str) -> Result<Cow<'_, Categories>, StoreError> {
-        Ok(self.merged_categories(attribute)?.categories)
+    /// As [`Dataset::categories`](crate::Dataset::categories) and [`Collection::member`], and if they are longer than
+    /// 4 GiB together.
+    pub fn categories(&self, attribute: &str) -> Result<&Categories, StoreError> {
+        match &self.0 {
+            OneOrSeveral::One(dataset) => dataset.categories(attribute),
+            OneOrSeveral::Several(several) => several.merged_categories(attribute).map(|(categories, _)| categories),
+        }
     }
 
-    /// The categories of `attribute`, and the code in them of each member's codes.
+    /// The categories of `attribute`, and the code in them of each member's codes. Those of several members are merged
+    /// at the first call.
     ///
     /// # Errors
     /// As [`Collection::categories`].
     pub fn merged_categories(&self, attribute: &str) -> Result<MergedCategories<'_>, StoreError> {
-        let members = self.members().map(|member| member?.categories(attribute));
-        let members: Vec<&Categories> = members.collect::<Result<_, StoreError>>()?;
-        let mut merged = HashMap::new();
-        let mut names = Vec::new();
-        let mut code_of = |name| {
-            *merged.entry(name).or_insert_with(|| {
-                names.push(name);
-                names.len() - 1
-            })
-        };
-        let codes: Vec<Vec<usize>> = members.iter().map(|member| member.iter().map(&mut code_of).collect()).collect();
-        let too_many = |error| match self.paths().next() {
-            Some(path) => StoreError::Format { path: path.to_owned(), source: error },
-            None => StoreError::NoMembers,
-        };
-        let categories = match members.as_slice() {
-            [only] => Cow::Borrowed(*only),
-            _ => Cow::Owned(Categories::new(names).map_err(too_many)?),
-        };
-        // `Categories` holds 2^20 at most.
-        let narrow = |codes: Vec<usize>| codes.into_iter().filter_map(|code| u32::try_from(code).ok()).collect();
-        Ok(MergedCategories { categories, codes: codes.into_iter().map(narrow).collect() })
+        match &self.0 {
+            OneOrSeveral::One(dataset) => {
+                let categories = dataset.categories(attribute)?;
+                let codes = (0..).zip(categories.iter()).map(|(code, _)| code).collect();
+                Ok(MergedCategories { categories, codes: Cow::Owned(vec![codes]) })
+            }
+            OneOrSeveral::Several(several) => {
+                let (categories, codes) = several.merged_categories(attribute)?;
+                Ok(MergedCategories { categories, codes: Cow::Borrowed(codes) })
+            }
+        }
     }
 }
 

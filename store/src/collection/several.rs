@@ -3,8 +3,9 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::OnceLock;
 
-use grainstore_format::{AttributeValue, ChunkSize, DatasetFingerprint, Fingerprint, UserMetadata};
+use grainstore_format::{AttributeValue, Categories, ChunkSize, DatasetFingerprint, Fingerprint, UserMetadata};
 
 use super::agreement::Agreement;
 use super::member::{MemberDataset, Sums};
@@ -24,6 +25,8 @@ pub(super) struct Several {
     pub(super) has_field_columns: bool,
     pub(super) agreement: Agreement,
     pub(super) user_metadata: UserMetadata,
+    /// For each attribute, the categories of all members and each member's codes in them, once they are merged.
+    merged_categories: Vec<OnceLock<(Categories, Vec<Vec<u32>>)>>,
 }
 
 /// A sample, and its member.
@@ -68,8 +71,9 @@ impl Several {
             chunk_size: member.facts.chunk_size,
             segment_bytes: 0,
             has_field_columns: false,
-            agreement: Agreement::of(&dataset),
+            agreement: Agreement::of(&dataset)?,
             user_metadata: dataset.user_metadata().clone(),
+            merged_categories: dataset.schema().attributes().iter().map(|_| OnceLock::new()).collect(),
         };
         several.append((dataset, member))?;
         Ok(several)
@@ -126,6 +130,25 @@ impl Several {
             };
             Ok(sum.saturating_add(of_member))
         })
+    }
+
+    /// The categories of an attribute of all members, and each member's codes in them.
+    pub(super) fn merged_categories(&self, attribute: &str) -> Result<(&Categories, &[Vec<u32>]), StoreError> {
+        let attributes = self.agreement.schema.attributes();
+        let number = attributes.iter().position(|known| known.name == attribute);
+        let cell = number.and_then(|number| self.merged_categories.get(number));
+        let merged = match cell.and_then(OnceLock::get) {
+            Some(merged) => merged,
+            None => {
+                let members = self.members.iter().map(|member| member.dataset()?.categories(attribute));
+                let members: Vec<&Categories> = members.collect::<Result<_, StoreError>>()?;
+                let failed = |source| StoreError::Format { path: self.first_path().to_owned(), source };
+                let merged = Categories::merged(&members).map_err(failed)?;
+                let unknown = || StoreError::bug("an attribute of the members is not in their schema");
+                cell.ok_or_else(unknown)?.get_or_init(|| merged)
+            }
+        };
+        Ok((&merged.0, &merged.1))
     }
 
     /// The member that has a sample, and the sample's ordinal in it.

@@ -54,8 +54,12 @@ fn categories_are_read_from_every_segment_and_from_the_merged_index() {
     let both = Collection::of(vec![lone, dataset]).unwrap();
     let merged = both.merged_categories("a").unwrap();
     assert_eq!(merged.categories.iter().collect::<Vec<_>>(), ["a", "c", "b"]);
-    assert_eq!(merged.codes, [vec![0, 1], vec![2, 0, 1]]);
+    assert_eq!(*merged.codes, [vec![0, 1], vec![2, 0, 1]]);
     assert_eq!(both.column("a").unwrap().get(2), category("b"));
+    let again = both.merged_categories("a").unwrap();
+    assert!(std::ptr::eq(merged.categories, again.categories), "merged once");
+    assert!(std::ptr::eq(merged.categories, both.categories("a").unwrap()));
+    assert!(matches!(both.categories("z"), Err(StoreError::NoSuchAttribute { .. })));
 }
 
 /// CAT-2
@@ -142,4 +146,23 @@ fn types_that_this_version_does_not_know_are_bytes() {
         *index.section(SectionKind::Attribute, 0).last_mut().unwrap() = 1;
         assert!(damage(&parts)[0].contains("is absent, but its value is not 0"));
     }
+}
+
+/// PLN-8, ATR-3
+#[test]
+fn datasets_whose_unknown_types_have_other_widths_are_not_read_as_one() {
+    let of_width = |width: u32| {
+        let mut parts = model(AttributeType::Uint8, &[&[Some(AttributeValue::Uint(7))]]).parts();
+        let index = &mut parts.segments[0].index;
+        let metadata = String::from_utf8(index.section(SectionKind::Metadata, 0).clone()).unwrap();
+        index.put(SectionKind::Metadata, 0, 0, metadata.replace("uint8", "decimal(9)").into_bytes());
+        index.put(SectionKind::Attribute, 0, width, vec![1; usize::try_from(width).unwrap()]);
+        parts.write()
+    };
+    let built = [of_width(4), of_width(8), of_width(4)];
+    let open = |number: usize| Dataset::open(&built[number].path).unwrap();
+    let error = Collection::of(vec![open(0), open(1)]).unwrap_err();
+    let expected = r#"attribute 0 is "a" (decimal(9), width 4) in the first, "a" (decimal(9), width 8) in the second"#;
+    assert!(matches!(&error, StoreError::Unlike { what, .. } if what == expected), "{error}");
+    assert_eq!(Collection::of(vec![open(0), open(2)]).unwrap().sample_count(), 2);
 }
