@@ -4,16 +4,14 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use crate::error::ensure;
-use crate::memory::check_room;
+use crate::memory::{NoMemory, check_room, push};
 use crate::varint::{push_varint, split_varint};
 use crate::{FormatError, to_usize};
 
 const WHAT: &str = "categories";
 
-/// Sections from this many bytes on are refused if there is no memory for what they hold.
+/// Sections from this many bytes on are refused if little memory is left after them.
 const LONG_LEN: usize = 1 << 20;
-/// Bytes that the ends of all categories and the set that finds equal ones take at most.
-const NUMBERS_LEN_MAX: u64 = 64 << 20;
 
 /// The categories of an attribute, in the order of their codes: all different.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -93,15 +91,15 @@ impl Categories {
     /// Reads the section.
     ///
     /// # Errors
-    /// If a rule of the section is broken.
+    /// If a rule of the section is broken, or there is no memory.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         ensure(bytes.len() as u64 <= Self::MAX_LEN, WHAT, || {
             format!("{} bytes, the limit is {}", bytes.len(), Self::MAX_LEN)
         })?;
-        if bytes.len() >= LONG_LEN {
-            check_room(3 * bytes.len() as u64 + NUMBERS_LEN_MAX).map_err(FormatError::no_memory(WHAT))?;
-        }
+        let lack_of = |len: usize| move |_| FormatError::NoMemory { what: WHAT, source: NoMemory { len: len as u64 } };
         let mut all = Self::default();
+        // The text is shorter than the section.
+        all.text.try_reserve_exact(bytes.len()).map_err(lack_of(bytes.len()))?;
         let mut rest = bytes;
         while !rest.is_empty() {
             let code = all.ends.len();
@@ -112,10 +110,15 @@ impl Categories {
             let (name, after) = after.split_at_checked(len).ok_or_else(|| wrong("is cut short"))?;
             all.text.push_str(std::str::from_utf8(name).map_err(|_| wrong("is not UTF-8"))?);
             // The text is shorter than the section, so its length fits 32 bits.
-            all.ends.push(u32::try_from(all.text.len()).map_err(|_| wrong("is past 2^32 bytes"))?);
+            let end = u32::try_from(all.text.len()).map_err(|_| wrong("is past 2^32 bytes"))?;
+            push(&mut all.ends, end).map_err(FormatError::no_memory(WHAT))?;
             rest = after;
         }
-        let mut seen = HashSet::with_capacity(all.ends.len());
+        let mut seen: HashSet<&str> = HashSet::new();
+        seen.try_reserve(all.ends.len()).map_err(lack_of(all.ends.len() * size_of::<&str>()))?;
+        if bytes.len() >= LONG_LEN {
+            check_room(0).map_err(FormatError::no_memory(WHAT))?;
+        }
         let twice = all.iter().find(|name| !seen.insert(*name)).map(str::to_owned);
         match twice {
             Some(name) => {

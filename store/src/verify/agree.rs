@@ -1,22 +1,75 @@
 //! Checks that the merged index and a segment's own index agree. spec.md: MRG-1, HDR-2, MET-1.
 
-use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::OnceLock;
 
-use grainstore_format::{Attribute, AttributeType, SectionKind, escape_bytes};
+use grainstore_format::memory::reserve;
+use grainstore_format::{Attribute, AttributeType, Categories, SectionKind, escape_bytes};
 use rayon::prelude::*;
 
 use super::columns::field_ranges;
 use super::report::FileReport;
-use super::slices::{Fault, KeyCursor, PART_LEN, RawValues, bits, categories, locations, parallel_parts};
+use super::slices::{Fault, KeyCursor, PART_LEN, RawValues, bits, categories, locations, no_memory, parallel_parts};
 use crate::StoreError;
 use crate::columns::item_of;
 use crate::index::Index;
 use crate::index::numbers::little_endian;
 use crate::location::Location;
 
+/// The merged index, and its categories, which are decoded once for all segments.
+pub(super) struct MergedIndex {
+    pub(super) index: Index,
+    /// By attribute; `None` if they cannot be read or are damaged.
+    codes: Vec<OnceLock<Option<CodesByName>>>,
+}
+
+impl MergedIndex {
+    pub(super) fn new(index: Index) -> Self {
+        let codes = index.metadata.schema.attributes().iter().map(|_| OnceLock::new()).collect();
+        Self { index, codes }
+    }
+
+    fn codes(&self, report: &FileReport<'_>, number: usize) -> Option<&CodesByName> {
+        let decode = || sound(report, CodesByName::of(&self.index, item_of(number)));
+        self.codes.get(number)?.get_or_init(decode).as_ref()
+    }
+}
+
+/// The categories of an attribute, to find a code by its name.
+struct CodesByName {
+    categories: Categories,
+    /// The codes, in the order of their names.
+    sorted: Vec<u32>,
+}
+
+impl CodesByName {
+    fn of(index: &Index, item: u16) -> Result<Self, Fault> {
+        let categories = categories(index, item)?;
+        let mut sorted = Vec::new();
+        reserve(&mut sorted, categories.len() as u64).map_err(|error| no_memory(index, error))?;
+        sorted.extend((0..).take(categories.len()));
+        sorted.sort_unstable_by_key(|code| categories.get(*code));
+        Ok(Self { categories, sorted })
+    }
+
+    fn code_of(&self, name: &str) -> Option<u32> {
+        let found = self.sorted.binary_search_by_key(&Some(name), |code| self.categories.get(*code)).ok()?;
+        self.sorted.get(found).copied()
+    }
+}
+
+/// The value, unless it cannot be read or is damaged. Damage has been reported by the check of the index.
+fn sound<T>(report: &FileReport<'_>, result: Result<T, Fault>) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(Fault::Unreadable(error)) => report.readable(Err(error)),
+        Err(Fault::Wrong(_) | Fault::Stopped) => None,
+    }
+}
+
 /// Compares a segment's own index with its part of the merged one.
-pub(super) fn check_agreement(report: &FileReport<'_>, own: &Index, merged: &Index, segment: usize) {
+pub(super) fn check_agreement(report: &FileReport<'_>, own: &Index, all: &MergedIndex, segment: usize) {
+    let merged = &all.index;
     let Some(record) = merged.table.records().get(segment) else { return };
     if own.table.records() != [*record] {
         return report.damage("the segment's index and the merged one disagree on samples or data end");
@@ -34,7 +87,13 @@ pub(super) fn check_agreement(report: &FileReport<'_>, own: &Index, merged: &Ind
         return report.damage("the segment's index and the merged one disagree on whether samples have keys");
     }
     let attributes = own.metadata.schema.attributes().iter().enumerate();
-    let attributes = attributes.filter_map(|(number, attribute)| SharedAttribute::of(own, merged, number, attribute));
+    let attributes = attributes.filter_map(|(number, attribute)| {
+        let merged_codes = match attribute.kind {
+            AttributeType::Category => Some(sound(report, merged_codes(own, all.codes(report, number)?, number))?),
+            _ => None,
+        };
+        Some(SharedAttribute { item: item_of(number), attribute, merged_codes })
+    });
     let attributes = attributes.collect();
     let pair = IndexPair { report, own, merged, first: merged.table.ordinals(segment).start, segment, attributes };
     parallel_parts(0..own.sample_count(), PART_LEN).for_each(|ordinals| {
@@ -44,10 +103,7 @@ pub(super) fn check_agreement(report: &FileReport<'_>, own: &Index, merged: &Ind
         report.readable(pair.entries(ordinals.clone()));
         report.readable(pair.attributes(ordinals.clone()));
         report.readable(pair.fields(ordinals.clone()));
-        // Keys that are damaged have been reported.
-        if let Err(Fault::Unreadable(error)) = pair.keys(ordinals) {
-            report.readable::<()>(Err(error));
-        }
+        sound(report, pair.keys(ordinals));
     });
 }
 
@@ -64,30 +120,29 @@ struct IndexPair<'a> {
 /// An attribute of both indexes.
 struct SharedAttribute<'a> {
     item: u16,
-    name: &'a str,
-    /// For `category`: the merged code of each of the segment's codes. spec.md: CAT-3.
-    merged_codes: Option<Vec<Option<u64>>>,
+    attribute: &'a Attribute,
+    /// For `category`: the merged code of each of the segment's codes, or [`NO_CODE`]. spec.md: CAT-3.
+    merged_codes: Option<Vec<u32>>,
 }
 
-impl<'a> SharedAttribute<'a> {
-    /// `None` if the categories of one index cannot be read or are damaged, which has been reported.
-    fn of(own: &Index, merged: &Index, number: usize, attribute: &'a Attribute) -> Option<Self> {
-        let item = item_of(number);
-        let merged_codes = if attribute.kind == AttributeType::Category {
-            let (own, merged) = (categories(own, item)?.ok()?, categories(merged, item)?.ok()?);
-            let codes: HashMap<&str, u64> = merged.iter().zip(0..).collect();
-            Some(own.iter().map(|name| codes.get(name).copied()).collect())
-        } else {
-            None
-        };
-        Some(Self { item, name: &attribute.name, merged_codes })
-    }
+/// In place of the code of a category that the merged index does not have.
+const NO_CODE: u32 = u32::MAX;
 
+/// The merged code of each of the segment's codes.
+fn merged_codes(own: &Index, merged: &CodesByName, number: usize) -> Result<Vec<u32>, Fault> {
+    let categories = categories(own, item_of(number))?;
+    let mut codes = Vec::new();
+    reserve(&mut codes, categories.len() as u64).map_err(|error| no_memory(own, error))?;
+    codes.extend(categories.iter().map(|name| merged.code_of(name).unwrap_or(NO_CODE)));
+    Ok(codes)
+}
+
+impl SharedAttribute<'_> {
     /// Whether both values are the same.
     fn is_equal(&self, own: &[u8], merged: &[u8]) -> bool {
         let Some(codes) = &self.merged_codes else { return own == merged };
         let own = usize::try_from(little_endian(own)).ok().and_then(|code| codes.get(code));
-        own.copied().flatten() == Some(little_endian(merged))
+        own.is_some_and(|&code| code != NO_CODE && u64::from(code) == little_endian(merged))
     }
 }
 
@@ -133,7 +188,10 @@ impl IndexPair<'_> {
                     (own, merged) => own == merged,
                 };
                 if !agree {
-                    self.differs(ordinal, &format!("attribute \"{}\"", escape_bytes(attribute.name.as_bytes())));
+                    self.differs(
+                        ordinal,
+                        &format!("attribute \"{}\"", escape_bytes(attribute.attribute.name.as_bytes())),
+                    );
                 }
             }
         }

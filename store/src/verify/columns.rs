@@ -7,7 +7,7 @@ use grainstore_format::{AttributeType, FieldType, SectionKind, escape_bytes};
 use rayon::prelude::*;
 
 use super::report::FileReport;
-use super::slices::{PART_LEN, RawValues, bits, categories, locations, parallel_parts, required_column};
+use super::slices::{Fault, PART_LEN, RawValues, bits, categories, locations, parallel_parts, required_column};
 use crate::StoreError;
 use crate::columns::{has_field_sections, item_of};
 use crate::index::Index;
@@ -69,13 +69,13 @@ struct AttributeToCheck<'a> {
 
 /// Checks the categories of an attribute; returns how many there are. spec.md: CAT-1.
 fn check_categories(report: &FileReport<'_>, index: &Index, item: u16, what: &str) -> Option<u64> {
-    match categories(index, item)? {
-        Ok(categories) => Some(categories.len() as u64),
-        Err(error) => {
-            report.damage(format!("{what}: {error}"));
-            None
-        }
+    match categories(index, item) {
+        Ok(categories) => return Some(categories.len() as u64),
+        Err(Fault::Wrong(error)) => report.damage(format!("{what}: {error}")),
+        Err(Fault::Unreadable(error)) => drop(report.readable::<()>(Err(error))),
+        Err(Fault::Stopped) => {}
     }
+    None
 }
 
 /// spec.md: ATR-1, ATR-2, CAT-2.

@@ -118,22 +118,24 @@ impl SegmentData<'_> {
     fn check_sample(&self, ahead: &mut ReadAhead<'_>, ordinal: u64, location: &Location, raw: &mut Vec<u8>) {
         self.report.checked(location.stored_len);
         let range = location.offset..location.offset + location.stored_len;
-        if let Encoding::Lz4 { raw_len } = location.encoding
-            && location.stored_len > lz4_len_max(raw_len)
-            && raw_len_fits(location.stored_len, raw_len)
-        {
+        if let Encoding::Lz4 { raw_len } = location.encoding {
             let stored_len = location.stored_len;
-            let what = format!("it is LZ4, but its {stored_len} stored bytes save less than a sixteenth of {raw_len}");
-            self.wrong(ordinal, location, what);
+            // An impossible raw length is reported by the check of the entries.
+            if !raw_len_fits(stored_len, raw_len) {
+                return;
+            }
+            // No block is as long, so it is not read.
+            if stored_len > block_len_max(raw_len) {
+                let what = format!("{stored_len} stored bytes are no LZ4 block of {raw_len} raw bytes");
+                return self.wrong(ordinal, location, what);
+            }
+            if stored_len > lz4_len_max(raw_len) {
+                let what =
+                    format!("it is LZ4, but its {stored_len} stored bytes save less than a sixteenth of {raw_len}");
+                self.wrong(ordinal, location, what);
+            }
         }
         let result = match location.encoding {
-            // An impossible raw length is reported by the check of the entries.
-            Encoding::Lz4 { raw_len } if !raw_len_fits(location.stored_len, raw_len) => return,
-            // No block is as long, so it is not read.
-            Encoding::Lz4 { raw_len } if location.stored_len > block_len_max(raw_len) => {
-                let stored_len = location.stored_len;
-                Ok(Err(format!("{stored_len} stored bytes are no LZ4 block of {raw_len} raw bytes")))
-            }
             Encoding::Raw if location.stored_len > BUFFER_LEN => self.check_long(ahead, location),
             Encoding::Raw => {
                 ahead.read(range).map(|stored| check_stored(location, stored).map_err(|error| error.to_string()))

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use grainstore_format::memory::NoMemory;
 use grainstore_format::{
     CHECKSUM_PAGE_LEN, Categories, Entry, FormatError, KeyGroups, SectionKind, split_key, to_usize,
 };
@@ -131,12 +132,19 @@ impl RawValues {
     }
 }
 
-/// The categories of an attribute; none without a section. `None` if they cannot be read.
-pub(super) fn categories(index: &Index, item: u16) -> Option<Result<Categories, FormatError>> {
-    let Some(record) = index.record(SectionKind::Categories, item) else { return Some(Ok(Categories::none())) };
-    // The check of all pages reports what cannot be read.
-    let bytes = index.read_uncached(SectionKind::Categories, item, 0..record.len).ok()?;
-    Some(Categories::decode(&bytes))
+/// The categories of an attribute; none without a section.
+pub(super) fn categories(index: &Index, item: u16) -> Result<Categories, Fault> {
+    let Some(record) = index.record(SectionKind::Categories, item) else { return Ok(Categories::none()) };
+    let bytes = index.read_uncached(SectionKind::Categories, item, 0..record.len)?;
+    Categories::decode(&bytes).map_err(|error| match error {
+        FormatError::NoMemory { source, .. } => Fault::Unreadable(no_memory(index, source)),
+        error => Fault::Wrong(error.to_string()),
+    })
+}
+
+/// A lack of memory for a part of an index.
+pub(super) fn no_memory(index: &Index, source: NoMemory) -> StoreError {
+    StoreError::NoMemory { path: index.frame.path().to_owned(), source }
 }
 
 /// Which of some samples have an attribute or field; all of them if the section is absent.
