@@ -1,10 +1,12 @@
 //! The state of an epoch: a line of text from which another process resumes. order.md: STA-1 to STA-3.
 
+use std::fmt;
 use std::num::NonZeroU32;
 
 use grainstore_format::{EpochSetting, Fingerprint, Remedy};
-use serde::de::IgnoredAny;
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 
 use crate::plan::Order;
 
@@ -146,13 +148,12 @@ struct StateDocument {
     position: u64,
 }
 
-/// The members that decide whether this version can read the rest, whatever that is.
-#[derive(Deserialize)]
+/// The members that decide whether this version can read the rest, whatever that is. Of a member that is there twice,
+/// the last counts here.
+#[derive(Default)]
 struct StateHead {
-    grainstore_state: Option<u64>,
-    #[serde(default, deserialize_with = "found")]
+    version: Option<u64>,
     group: Member,
-    #[serde(default, deserialize_with = "found")]
     mixture: Member,
 }
 
@@ -165,15 +166,51 @@ enum Member {
     Value,
 }
 
-/// Called only for a member that is there.
-fn found<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Member, D::Error> {
-    let value = Option::<IgnoredAny>::deserialize(deserializer)?;
-    Ok(if value.is_some() { Member::Value } else { Member::Null })
+impl Member {
+    fn of(value: &RawValue) -> Self {
+        if value.get() == "null" { Self::Null } else { Self::Value }
+    }
+}
+
+impl<'de> Deserialize<'de> for StateHead {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(StateHeadVisitor)
+    }
+}
+
+struct StateHeadVisitor;
+
+impl<'de> Visitor<'de> for StateHeadVisitor {
+    type Value = StateHead;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<StateHead, A::Error> {
+        let mut head = StateHead::default();
+        while let Some((name, value)) = members.next_entry::<&RawValue, &RawValue>()? {
+            // A name that is no text is none of these.
+            match serde_json::from_str::<String>(name.get()).unwrap_or_default().as_str() {
+                "grainstore_state" => head.version = saturated(value.get()),
+                "group" => head.group = Member::of(value),
+                "mixture" => head.mixture = Member::of(value),
+                _ => {}
+            }
+        }
+        Ok(head)
+    }
+}
+
+/// The number that these digits are, or the largest one.
+fn saturated(digits: &str) -> Option<u64> {
+    let is_number = digits.bytes().all(|digit| digit.is_ascii_digit());
+    is_number.then(|| digits.parse().unwrap_or(u64::MAX))
 }
 
 impl StateHead {
     fn check(&self) -> Result<(), StateError> {
-        match self.grainstore_state {
+        match self.version {
             Some(VERSION) => {}
             Some(found) if found > VERSION => return Err(StateError::TooNew { found }),
             _ => {
@@ -382,6 +419,23 @@ mod tests {
         let later = text.replace("\"grainstore_state\":1", "\"grainstore_state\":2,\"more\":0");
         let error = later.parse::<EpochState>().unwrap_err().to_string();
         assert_eq!(error, "written by a newer grainstore: state version 2 is unknown to this version (1)");
+    }
+
+    /// STA-1
+    #[test]
+    fn a_later_version_is_newer_whatever_its_number_and_its_other_members_are() {
+        for later in ["2", "18446744073709551615", "18446744073709551616", &"9".repeat(5000)] {
+            let text =
+                format!(r#"{{"seed":1,"seed":1e999,"a\ud800":0,"grainstore_state":{later},"group":null,"group":2}}"#);
+            let error = text.parse::<EpochState>().unwrap_err();
+            assert!(matches!(error, StateError::TooNew { .. }), "{later}: {error}");
+        }
+        for other in ["-2", "2.0", "2e0", "\"2\"", "[2]", "null"] {
+            let error = format!(r#"{{"grainstore_state":{other}}}"#).parse::<EpochState>().unwrap_err();
+            assert!(matches!(error, StateError::Malformed { .. }), "{other}: {error}");
+        }
+        let twice = state().to_string().replace("\"group\":4", "\"group\":4,\"group\":4");
+        assert!(matches!(twice.parse::<EpochState>(), Err(StateError::Malformed { .. })));
     }
 
     /// STA-2
