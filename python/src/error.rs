@@ -175,6 +175,7 @@ fn kind_of_format(error: &FormatError) -> &'static str {
         error if error.is_other_version() => "TooNew",
         FormatError::NotGrainstore { .. } => "NotADataset",
         FormatError::NoMemory { .. } => "OutOfMemory",
+        FormatError::UnheldMember { .. } => "Error",
         _ => "Damaged",
     }
 }
@@ -192,12 +193,12 @@ impl From<ReadError> for Raised {
             ReadError::Engine(_) | ReadError::Thread { .. } => of("ReadFailed"),
             ReadError::Stalled { path, .. } => of("ReadFailed").at(path),
             ReadError::State(_) | ReadError::Plan(PlanError::PositionOutOfRange { .. }) => of("InvalidState"),
-            ReadError::NoMemory { .. } | ReadError::LargeBatch { .. } | ReadError::Plan(PlanError::NoMemory(_)) => {
-                of("OutOfMemory")
-            }
-            ReadError::SmallWindow { .. } | ReadError::NoQueue | ReadError::NoTimeout | ReadError::Plan(_) => {
-                of("InvalidOption")
-            }
+            ReadError::NoMemory { .. } | ReadError::Plan(PlanError::NoMemory(_)) => of("OutOfMemory"),
+            ReadError::LargeBatch { .. }
+            | ReadError::SmallWindow { .. }
+            | ReadError::NoQueue
+            | ReadError::NoTimeout
+            | ReadError::Plan(_) => of("InvalidOption"),
             ReadError::NoSuchField { .. } => of("NoSuchName"),
             _ => match error {
                 ReadError::Store(error) => error.into(),

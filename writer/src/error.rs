@@ -122,7 +122,9 @@ impl WriteError {
             Self::DuplicateKey { .. } => Some(Remedy::ChooseDuplicate),
             Self::Io { source, .. } if is_disk_full(source) => Some(Remedy::FreeSpace),
             Self::Format(error) => error.remedy(),
-            Self::Damaged { source, .. } => source.remedy().or(Some(Remedy::ListDamage)),
+            // Nothing is known to be damaged.
+            Self::Damaged { source, .. } if source.is_other_version() || is_lack_of_memory(source) => source.remedy(),
+            Self::Damaged { .. } => Some(Remedy::ListDamage),
             _ => None,
         }
     }
@@ -140,6 +142,10 @@ impl WriteError {
     }
 }
 
+fn is_lack_of_memory(error: &FormatError) -> bool {
+    matches!(error, FormatError::NoMemory { .. })
+}
+
 /// Whether the disk is full, or the user's quota is used up.
 fn is_disk_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
@@ -155,4 +161,20 @@ pub enum StreamError {
     /// The writer failed.
     #[error(transparent)]
     Write(#[from] WriteError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_damage_is_advised_only_where_something_is_damaged() {
+        let remedy = |source| WriteError::Damaged { path: PathBuf::from("a.idx"), source }.remedy();
+        let damaged = FormatError::Damaged { what: "entries", detail: String::new() };
+        assert_eq!(remedy(damaged), Some(Remedy::ListDamage));
+        let source = grainstore_format::memory::NoMemory { len: 1 };
+        assert_eq!(remedy(FormatError::NoMemory { what: "entries", source }), None);
+        assert_eq!(remedy(FormatError::Development { found: 0 }), None);
+        assert_eq!(remedy(FormatError::UnknownFeature { bit: 3 }), Some(Remedy::Upgrade));
+    }
 }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::bail;
-use grainstore_format::shown_path;
-use grainstore_writer::{DiskStorage, Storage, WriteError, WriterOptions, rebuild_index};
+use grainstore_format::{Remedy, shown_path};
+use grainstore_writer::{DiskStorage, Storage, WriterOptions, rebuild_index};
 
 use crate::Exit;
 use crate::external::External;
@@ -36,7 +36,9 @@ impl RebuildIndexArgs {
         }
         let rebuilt = rebuild_index(&storage, &self.path, WriterOptions::DEFAULT_MEMORY_LEN);
         match rebuilt {
-            Err(WriteError::Damaged { .. }) => rebuilt.hint("`grainstore verify` lists everything that is damaged")?,
+            Err(ref error) if error.remedy() == Some(Remedy::ListDamage) => {
+                rebuilt.hint("`grainstore verify` lists everything that is damaged")?
+            }
             _ => rebuilt?,
         }
         let dataset = external.open(&self.path)?;
