@@ -284,7 +284,7 @@ class Json:
 
 
 def member(text, name):
-    """MET-3: a member of the user's metadata; None where there is none, or Python cannot hold its value."""
+    """MET-3: a member of the user's metadata; None where there is none. A value that Python cannot hold is an error."""
     parser, found = Json(text, "The user's metadata"), None
     parser.expect("{")
     more = not parser.take("}")
@@ -293,10 +293,15 @@ def member(text, name):
         parser.expect(":")
         value = parser.skip()
         found, more = value if here else found, parser.take(",")
+    def real(digits):
+        if math.isinf(float(digits)):
+            raise ValueError(f"{digits} is too large")
+        return float(digits)
+
     try:
-        return None if found is None else json.loads(found)
-    except (ValueError, RecursionError):
-        return None
+        return None if found is None else json.loads(found, parse_float=real)
+    except (ValueError, RecursionError) as error:
+        raise NotPossible(f"Python cannot hold {name} of the user's metadata: {error} (MET-3).") from None
 
 
 def check_shape(value, shape, what):
@@ -1128,7 +1133,7 @@ def read_state(text):
 
     def whole_number(digits):
         require(digits != "-0", f"{what} has the number -0.")
-        return int(digits)
+        return int(digits[:21])  # 64 bits and more: as large, and of any length
 
     try:
         pairs = json.loads(text, object_pairs_hook=tuple, parse_int=whole_number)

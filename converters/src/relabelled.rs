@@ -41,7 +41,7 @@ impl<'a> Relabelled<'a> {
     /// Compares the names of both. The dataset's names come first, new ones after them.
     ///
     /// # Errors
-    /// Where the source has names for an attribute that has none in the dataset.
+    /// Where the source has names for an attribute that has none in the dataset, or names cannot be held.
     pub(crate) fn new(source: &'a dyn Source, dataset: &Metadata) -> Result<Self, String> {
         let mut metadata =
             Metadata { schema: source.description().metadata.schema.clone(), user: dataset.user.clone() };
@@ -49,7 +49,7 @@ impl<'a> Relabelled<'a> {
         for (name, list) in NUMBERED {
             let is_named = |attribute: &grainstore_format::Attribute| attribute.name == name;
             let Some(attribute) = metadata.schema.attributes().iter().position(is_named) else { continue };
-            let numbers = match (names_in(dataset, list), names_in(&source.description().metadata, list)) {
+            let numbers = match (names_in(dataset, list)?, names_in(&source.description().metadata, list)?) {
                 (Some(mut all), new) => {
                     let numbers = match new {
                         Some(new) => merge(&mut all, new),
@@ -75,10 +75,10 @@ impl<'a> Relabelled<'a> {
     }
 }
 
-fn names_in(metadata: &Metadata, list: &str) -> Option<Vec<Value>> {
-    match metadata.user.member(list)? {
-        Value::Array(names) => Some(names),
-        _ => None,
+fn names_in(metadata: &Metadata, list: &str) -> Result<Option<Vec<Value>>, String> {
+    match metadata.user.member(list).map_err(|error| error.to_string())? {
+        Some(Value::Array(names)) => Ok(Some(names)),
+        _ => Ok(None),
     }
 }
 

@@ -46,9 +46,9 @@ impl LabelsByFolder {
     }
 }
 
-/// The names of the classes, if the dataset has them in its metadata.
+/// The names of the classes, if the dataset has them in its metadata and they can be held: other values name no class.
 pub(crate) fn class_names(job: &ExportJob<'_>) -> Option<Vec<String>> {
-    let names = job.collection().user_metadata().member("class_names")?;
+    let names = job.collection().user_metadata().member("class_names").ok()??;
     names.as_array()?.iter().map(|name| name.as_str().map(str::to_owned)).collect()
 }
 

@@ -85,6 +85,14 @@ pub enum FormatError {
         /// Bytes that were requested.
         source: NoMemory,
     },
+    /// A member of the user's metadata whose value this library cannot hold. The file may be undamaged. spec.md: MET-3.
+    #[error("member \"{}\" of the user's metadata cannot be held: {why}", crate::escape_bytes(.name.as_bytes()))]
+    UnheldMember {
+        /// Its name.
+        name: String,
+        /// Which limit it exceeds.
+        why: String,
+    },
     /// A name, type or option that the format does not allow (from a writer).
     #[error("{0}")]
     Invalid(String),

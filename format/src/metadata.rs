@@ -40,7 +40,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// The longest section in bytes (64 MiB); a longer one is refused unread. spec.md: MET-3.
+    /// The longest section in bytes (64 MiB); a longer one is refused unread. spec.md: DIR-5.
     pub const MAX_LEN: u64 = 64 << 20;
 
     /// Reads the section.

@@ -30,7 +30,7 @@ impl UserMetadata {
     /// The metadata that a writer stores: compact JSON, members sorted by name.
     ///
     /// # Errors
-    /// If a value is nested so deep that METADATA has more than 100 levels.
+    /// If a value is nested so deep that the object has more than 100 levels.
     pub fn new(members: &Map<String, Value>) -> Result<Self, FormatError> {
         members.values().try_for_each(check_levels)?;
         let text = serde_json::to_string(members).map_err(|error| FormatError::Invalid(error.to_string()))?;
@@ -58,39 +58,46 @@ impl UserMetadata {
         &self.text
     }
 
-    /// The value of a member; `None` if there is no such member, or its numbers, its depth or all of it cannot be held.
-    pub fn member(&self, name: &str) -> Option<Value> {
-        let value = LastMember { name }.deserialize(&mut serde_json::Deserializer::from_str(&self.text)).ok()??;
-        let len = value_len_max(value.get());
-        if len > VALUE_LEN_MAX || check_room(len).is_err() {
-            return None;
-        }
-        serde_json::from_str(value.get()).ok()
-    }
-
-    /// The metadata with this member set to `value`; all other members keep their text.
+    /// The value of a member; `None` if there is no such member.
     ///
     /// # Errors
-    /// If the value is nested too deep, as in [`UserMetadata::new`], or a name is not Unicode.
+    /// If its numbers, its depth or all of it cannot be held, or there is no memory.
+    pub fn member(&self, name: &str) -> Result<Option<Value>, FormatError> {
+        let unheld = |why: String| FormatError::UnheldMember { name: name.to_owned(), why };
+        let members = &mut serde_json::Deserializer::from_str(&self.text);
+        let value = LastMember { name }.deserialize(members).map_err(|error| unheld(error.to_string()))?;
+        let Some(value) = value else { return Ok(None) };
+        let len = value_len_max(value.get());
+        if len > VALUE_LEN_MAX {
+            return Err(unheld(format!("it may take {len} bytes of memory, the limit is {VALUE_LEN_MAX}")));
+        }
+        check_room(len).map_err(FormatError::no_memory(WHAT))?;
+        serde_json::from_str(value.get()).map(Some).map_err(|error| unheld(error.to_string()))
+    }
+
+    /// The metadata with this member set to `value`; all other members keep their text, names included.
+    ///
+    /// # Errors
+    /// If the value is nested too deep, as in [`UserMetadata::new`].
     pub fn with_member(&self, name: &str, value: &Value) -> Result<Self, FormatError> {
         let not_json = |error: serde_json::Error| FormatError::Invalid(error.to_string());
         check_levels(value)?;
         let value = serde_json::value::to_raw_value(value).map_err(not_json)?;
         let mut members = self.members().map_err(not_json)?;
-        members.retain(|(found, _)| found != name);
-        let position = members.iter().position(|(found, _)| **found > *name).unwrap_or(members.len());
-        members.insert(position, (Cow::Borrowed(name), &value));
+        members.retain(|(found, _)| text_of(found) != name);
+        let position = members.iter().position(|(found, _)| *text_of(found) > *name).unwrap_or(members.len());
+        let name = serde_json::value::to_raw_value(name).map_err(not_json)?;
+        members.insert(position, (&name, &value));
         let mut text = String::from("{");
         for (position, (name, value)) in members.iter().enumerate() {
             let separator = if position == 0 { "" } else { "," };
-            let name = serde_json::to_string(name).map_err(not_json)?;
-            text.push_str(&format!("{separator}{name}:{}", value.get()));
+            text.push_str(&format!("{separator}{}:{}", name.get(), value.get()));
         }
         text.push('}');
         Ok(Self { text: Arc::new(text) })
     }
 
-    fn members(&self) -> serde_json::Result<Vec<(Cow<'_, str>, &RawValue)>> {
+    fn members(&self) -> serde_json::Result<Vec<(&RawValue, &RawValue)>> {
         serde_json::from_str::<Members<'_>>(&self.text).map(|members| members.0)
     }
 }
@@ -126,8 +133,8 @@ fn compact(json: &str) -> String {
         .collect()
 }
 
-/// The members of an object, in order, their values as text.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+/// The members of an object, in order, names and values as text.
+struct Members<'a>(Vec<(&'a RawValue, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -188,21 +195,20 @@ impl<'de> Visitor<'de> for MembersVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut source: A) -> Result<Members<'de>, A::Error> {
         let mut members = Vec::new();
         while let Some((name, value)) = source.next_entry::<&RawValue, &RawValue>()? {
-            members.push((text_of(name), value));
+            members.push((name, value));
         }
         Ok(Members(members))
     }
 }
 
-/// The text of a name. It may hold half a surrogate pair, which is no text: it is then compared, and shown, as it is
-/// written.
+/// The text of a name. It may hold half a surrogate pair, which is no text: it is then compared as it is written.
 fn text_of(name: &RawValue) -> Cow<'_, str> {
     serde_json::from_str::<String>(name.get()).map_or(Cow::Borrowed(name.get()), Cow::Owned)
 }
 
 fn check_levels(value: &Value) -> Result<(), FormatError> {
-    // The document and `user` are two levels.
-    if is_deeper_than(value, MAX_LEVELS - 2) {
+    // The object is the first level.
+    if is_deeper_than(value, MAX_LEVELS - 1) {
         let text = format!("user metadata is nested deeper than {MAX_LEVELS} levels, which readers may refuse");
         return Err(FormatError::Invalid(text));
     }
@@ -238,9 +244,16 @@ mod tests {
         let text = format!(r#"{{"big":1e999,"long":{long},"deep":{deep},"a\ud800":1,"names":["x"]}}"#);
         let user = read(&text);
         assert_eq!(user.text(), text);
-        assert_eq!(user.member("names"), Some(json!(["x"])));
-        for name in ["big", "long", "deep", "a", "absent"] {
-            assert_eq!(user.member(name), None, "{name}");
+        assert_eq!(user.member("names"), Ok(Some(json!(["x"]))));
+        for name in ["a", "absent"] {
+            assert_eq!(user.member(name), Ok(None), "{name}");
+        }
+        for name in ["big", "long", "deep"] {
+            let error = user.member(name).unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("member \"{name}\" of the user's metadata cannot be held: ")),
+                "{error}"
+            );
         }
         assert_eq!(serde_json::to_string(&user).unwrap(), text);
     }
@@ -250,8 +263,9 @@ mod tests {
     fn a_member_that_would_take_much_more_memory_than_its_text_is_not_parsed() {
         let objects = format!(r#"[{}{{"":0}}]"#, r#"{"":0},"#.repeat(2 << 20));
         let user = read(&format!(r#"{{"large":{objects},"names":["x"]}}"#));
-        assert_eq!((user.member("large"), user.member("names")), (None, Some(json!(["x"]))));
-        assert_eq!(read(r#"{"na\u006des":7}"#).member("names"), Some(json!(7)));
+        assert!(matches!(user.member("large"), Err(FormatError::UnheldMember { .. })));
+        assert_eq!(user.member("names"), Ok(Some(json!(["x"]))));
+        assert_eq!(read(r#"{"na\u006des":7}"#).member("names"), Ok(Some(json!(7))));
     }
 
     /// MET-3
@@ -263,7 +277,9 @@ mod tests {
         assert_eq!(serde_json::to_string(&spaced).unwrap(), r#"{"a b\" c":[1,"\\",2]}"#);
         assert_eq!(user.with_member("c", &json!("x")).unwrap().text(), r#"{"a":1e999,"b":[2],"c":"x"}"#);
         assert_eq!(UserMetadata::default().with_member("z", &json!(null)).unwrap().text(), r#"{"z":null}"#);
-        assert_eq!(read(r#"{"a":1,"a":2}"#).member("a"), Some(json!(2)));
+        assert_eq!(read(r#"{"a":1,"a":2}"#).member("a"), Ok(Some(json!(2))));
+        let half = read(r#"{"a\ud800":1,"na\u006des":7,"z":1}"#).with_member("z", &json!(2)).unwrap();
+        assert_eq!(half.text(), r#"{"a\ud800":1,"na\u006des":7,"z":2}"#);
     }
 
     /// MET-3
@@ -271,8 +287,8 @@ mod tests {
     fn refuses_to_write_what_is_nested_too_deep_for_some_readers() {
         let nested = |levels: usize| (0..levels).fold(json!(1), |value, _| Value::Array(vec![value]));
         let with = |value| UserMetadata::new(&Map::from_iter([("deep".to_owned(), value)]));
-        assert!(with(nested(98)).is_ok());
-        assert!(with(nested(99)).is_err());
-        assert!(UserMetadata::default().with_member("deep", &nested(99)).is_err());
+        assert!(with(nested(99)).is_ok());
+        assert!(with(nested(100)).is_err());
+        assert!(UserMetadata::default().with_member("deep", &nested(100)).is_err());
     }
 }

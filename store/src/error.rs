@@ -170,6 +170,8 @@ impl StoreError {
                 Some(Remedy::UseOrdinalBelow(*sample_count))
             }
             Self::Format { source, .. } if source.remedy().is_some() => source.remedy(),
+            // Nothing is known to be damaged.
+            Self::Format { source: FormatError::NoMemory { .. } | FormatError::UnheldMember { .. }, .. } => None,
             Self::NotFound { path } | Self::Format { path, .. } | Self::Mismatch { path, .. }
                 if path.extension().is_some_and(|extension| extension == "idx") =>
             {

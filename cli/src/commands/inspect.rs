@@ -231,9 +231,10 @@ fn listed(items: &[Item<'_>]) -> String {
     if items.is_empty() { "none".to_owned() } else { items.join(", ") }
 }
 
-/// The names of the classes, by label; `None` if the dataset has no classes.
+/// The names of the classes, by label; `None` if the dataset has no classes, or they cannot be held: the metadata is
+/// shown as text.
 fn class_names(dataset: &Dataset) -> Option<Vec<Value>> {
-    match dataset.user_metadata().member("class_names")? {
+    match dataset.user_metadata().member("class_names").ok()?? {
         Value::Array(names) => Some(names),
         _ => None,
     }

@@ -65,7 +65,7 @@ fn labels(samples: &[Stored]) -> Vec<(&str, Option<AttributeValue>)> {
 }
 
 fn user(dataset: &Path, name: &str) -> serde_json::Value {
-    Dataset::open(dataset).unwrap().user_metadata().member(name).unwrap()
+    Dataset::open(dataset).unwrap().user_metadata().member(name).unwrap().unwrap()
 }
 
 #[test]

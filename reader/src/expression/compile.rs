@@ -297,7 +297,9 @@ fn on_side(side: Comparison, cut: IntegerCut) -> RangeInclusive<i128> {
 
 /// The labels of the classes of this name.
 fn classes(dataset: &Dataset, attribute: &str, name: &[u8]) -> Result<Vec<i128>, Misfit> {
-    let names = dataset.user_metadata().member(CLASS_NAMES).filter(|_| attribute == CLASS_ATTRIBUTE);
+    let user = dataset.user_metadata();
+    let names = if attribute == CLASS_ATTRIBUTE { user.member(CLASS_NAMES) } else { Ok(None) };
+    let names = names.map_err(|error| error.to_string())?;
     let Some(names) = names.as_ref().and_then(|names| names.as_array()) else {
         return Err(
             "compared with a string, expected a number: only label can have names, if there are class_names".into()

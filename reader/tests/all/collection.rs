@@ -239,3 +239,32 @@ fn a_damaged_sample_is_reported_as_its_member_would_report_it() {
     let reader = Reader::open_all(&paths(&made), options(IoChoice::Buffered)).unwrap();
     assert_eq!(reader.get(650).unwrap_err().to_string(), "no sample 650: the dataset has 650, numbered from 0");
 }
+
+/// MET-3, PLN-8
+#[test]
+fn class_names_that_cannot_be_held_equal_no_others_and_end_no_other_use() {
+    let schema = r#"{"attributes":[],"fields":[{"name":"data","type":"bytes"}]}"#;
+    let folder = tempfile::tempdir().unwrap();
+    let with_classes = |(number, user): (usize, &str)| {
+        let metadata =
+            grainstore_format::Metadata::decode(format!(r#"{{"schema":{schema},"user":{{{user}}}}}"#).as_bytes())
+                .unwrap();
+        let path = folder.path().join(format!("{number}.grain"));
+        let options = grainstore_writer::WriterOptions {
+            keyed: false,
+            ..grainstore_writer::WriterOptions::with_metadata(metadata)
+        };
+        let mut writer = grainstore_writer::DatasetWriter::create(&path, options).unwrap();
+        writer.write(grainstore_writer::Sample::default()).unwrap();
+        writer.finish().unwrap();
+        path
+    };
+    let paths: Vec<std::path::PathBuf> =
+        [r#""class_names":1e999"#, "", r#""class_names":1e999"#].into_iter().enumerate().map(with_classes).collect();
+    for pair in [[0, 1], [1, 0], [0, 2]].map(|pair| pair.map(|number: usize| paths[number].clone())) {
+        let error = grainstore_store::Collection::open(&pair, &grainstore_store::OpenOptions::default()).unwrap_err();
+        assert!(error.to_string().contains("member \"class_names\" of the user's metadata cannot be held"), "{error}");
+        assert_eq!(error.remedy(), None);
+        grainstore_store::Collection::open(&pair[..1], &grainstore_store::OpenOptions::default()).unwrap();
+    }
+}

@@ -149,7 +149,7 @@ fn labels_that_are_names_are_numbered_and_replace_those_of_folders() {
     let table = "path,label\nx/1,dog\nx/2,\ny/3,cat\n";
     let place = LabelledFolder::of(&["x/1", "x/2", "y/3"], "x.csv", table.as_bytes());
     let source = place.open().unwrap();
-    assert_eq!(source.description().metadata.user.member("class_names"), Some(serde_json::json!(["cat", "dog"])));
+    assert_eq!(source.description().metadata.user.member("class_names"), Ok(Some(serde_json::json!(["cat", "dog"]))));
     let labels: Vec<_> = rows(&source).into_iter().map(|(_, attributes, _)| attributes).collect();
     assert_eq!(labels, [[Some(Int(1))], [None], [Some(Int(0))]]);
     assert_eq!(source.class_count(), None);

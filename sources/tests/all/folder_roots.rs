@@ -57,9 +57,9 @@ fn classes_are_numbered_over_all_folders() {
     assert_eq!(source.description().metadata.schema.fields()[0].name, "image");
     assert_eq!(
         source.description().metadata.user.member("class_names"),
-        Some(serde_json::json!(["ant", "cat", "elk"]))
+        Ok(Some(serde_json::json!(["ant", "cat", "elk"])))
     );
-    assert_eq!(source.description().metadata.user.member("split_names"), Some(serde_json::json!(["val", "train"])));
+    assert_eq!(source.description().metadata.user.member("split_names"), Ok(Some(serde_json::json!(["val", "train"]))));
     let expected = [
         row("val/ant/1.jpg", &[0, 0], "val/ant/1.jpg"),
         row("val/cat/9.jpg", &[1, 0], "val/cat/9.jpg"),

@@ -59,7 +59,10 @@ fn a_row_is_the_bytes_that_it_names_in_every_form_of_a_list() {
         );
         assert_eq!(of(&found[1]), ("k2".into(), vec![Some(Float64(2.0)), Some(Int(1)), None], vec![]));
         assert_eq!(of(&found[2]), ("k1".into(), vec![None, Some(Int(0)), Some(Bool(false))], data[..50].to_vec()));
-        assert_eq!(source.description().metadata.user.member("class_names"), Some(serde_json::json!(["cat", "dog"])));
+        assert_eq!(
+            source.description().metadata.user.member("class_names"),
+            Ok(Some(serde_json::json!(["cat", "dog"])))
+        );
         assert_eq!(source.description().metadata.schema.fields()[0].name, "data");
         let parts: Vec<_> =
             source.description().parts.iter().map(|part| (part.path.clone(), part.sample_count)).collect();

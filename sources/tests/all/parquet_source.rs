@@ -209,7 +209,7 @@ fn a_null_in_the_only_field_is_a_bad_row() {
 fn pictures_of_hugging_face_are_bytes_with_their_path_as_the_key() {
     let source = open_fixture("hf.parquet", "");
     assert_eq!(schema(&source.description().metadata.schema), "label: int64 | image: bytes");
-    assert_eq!(source.description().metadata.user.member("class_names"), Some(serde_json::json!(["cat", "dog"])));
+    assert_eq!(source.description().metadata.user.member("class_names"), Ok(Some(serde_json::json!(["cat", "dog"]))));
     let row = |key: &str, label, image: &str| Row {
         key: key.into(),
         attributes: vec![Some(Int(label))],
@@ -220,7 +220,7 @@ fn pictures_of_hugging_face_are_bytes_with_their_path_as_the_key() {
 
     let by_name = open_fixture("hf.parquet", "key=image.path,image,class=label");
     assert_eq!(schema(&by_name.description().metadata.schema), "class: int64 | image: bytes");
-    assert_eq!(by_name.description().metadata.user.member("class_names"), Some(serde_json::json!(["cat", "dog"])));
+    assert_eq!(by_name.description().metadata.user.member("class_names"), Ok(Some(serde_json::json!(["cat", "dog"]))));
 
     let pathless = open_fixture("hf_null.parquet", "");
     assert!(!pathless.description().is_keyed);

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use grainstore_format::{Attribute, AttributeType, Schema, escape_bytes};
+use grainstore_format::{Attribute, AttributeType, FormatError, Schema, escape_bytes};
 
 use crate::columns::item_of;
 use crate::{Dataset, StoreError};
@@ -24,7 +24,7 @@ const CLASS_NAMES: &str = "class_names";
 
 impl Agreement {
     pub(super) fn of(dataset: &Dataset) -> Result<Self, StoreError> {
-        let class_names = dataset.user_metadata().member(CLASS_NAMES);
+        let class_names = class_names(dataset)?;
         let attributes = attributes(dataset)?;
         Ok(Self { schema: dataset.schema().clone(), is_keyed: dataset.is_keyed(), attributes, class_names })
     }
@@ -40,7 +40,7 @@ impl Agreement {
         let second = dataset.schema();
         let attributes = attributes(dataset)?;
         if first == second && self.attributes == attributes && self.is_keyed == dataset.is_keyed() {
-            return Ok(self.difference_of_classes(dataset));
+            return self.difference_of_classes(dataset);
         }
         let keyed = || {
             let (first, second) = if self.is_keyed { ("keys", "none") } else { ("no keys", "some") };
@@ -52,20 +52,26 @@ impl Agreement {
     }
 
     /// A label must mean the same class in all members.
-    fn difference_of_classes(&self, dataset: &Dataset) -> Option<String> {
+    fn difference_of_classes(&self, dataset: &Dataset) -> Result<Option<String>, StoreError> {
         let first = self.class_names.as_ref();
-        let second = dataset.user_metadata().member(CLASS_NAMES);
+        let second = class_names(dataset)?;
         let second = second.as_ref();
         if first == second {
-            return None;
+            return Ok(None);
         }
         let names = |value: Option<&serde_json::Value>| -> Vec<String> {
             let names = value.and_then(|value| value.as_array()).into_iter().flatten();
             names.map(class_name).collect()
         };
-        first_difference("class", &names(first), &names(second))
-            .or_else(|| Some(format!("{CLASS_NAMES} are not the same in both")))
+        Ok(first_difference("class", &names(first), &names(second))
+            .or_else(|| Some(format!("{CLASS_NAMES} are not the same in both"))))
     }
+}
+
+/// The names of the classes, which must be held to be compared.
+fn class_names(dataset: &Dataset) -> Result<Option<serde_json::Value>, StoreError> {
+    let format = |source: FormatError| StoreError::Format { path: dataset.path().to_owned(), source };
+    dataset.user_metadata().member(CLASS_NAMES).map_err(format)
 }
 
 /// A class name between quotes; any other JSON value as it is.
