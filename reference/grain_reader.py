@@ -706,6 +706,13 @@ def chain(before, fingerprint, sample_count):
     return f"{xxh64(struct.pack('<QQQ', int(before, 16), int(fingerprint, 16), sample_count), 0):016x}"
 
 
+def opaque_widths(dataset):
+    """PLN-8: bytes per value of each attribute, None where the type is known."""
+    known = {*ATTRIBUTE_TYPES, "category"}
+    return [None if column["type"] in known else dataset.index.section(ATTRIBUTE, i).width
+            for i, column in enumerate(dataset.schema["attributes"])]
+
+
 def class_names(dataset):
     """The names of the classes that `label` numbers, as any JSON value."""
     return member(dataset.user, "class_names")
@@ -986,6 +993,8 @@ class Several(Samples):
         for member in members:
             if (member.schema, member.keyed) != (self.schema, self.keyed):
                 raise NotPossible(f"{first.path} and {member.path} differ in their attributes, fields or having keys.")
+            if opaque_widths(member) != opaque_widths(first):
+                raise NotPossible(f"{first.path} and {member.path} differ in the width of an attribute of unknown type.")
             if class_names(member) != class_names(self):
                 raise NotPossible(f"{first.path} and {member.path} differ in their class_names.")
         self.starts = [0, *itertools.accumulate(map(len, members))]
