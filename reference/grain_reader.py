@@ -27,7 +27,7 @@ import zlib
 VERSION, BLOCK, PIECE, LONG_MARK, MASK, WINDOW = 0, 4096, 65536, 2**31 - 1, 2**64 - 1, 256 << 20
 (SEGMENTS, ENTRIES, CHUNKS, EDGES, LONG, RAW_LEN, KEYS, KEY_GROUPS, BUCKETS, SLOTS, METADATA, ATTRIBUTE, VALIDITY,
  FIELD_OFFSET, FIELD_LEN, FIELD_VALIDITY, CATEGORIES) = range(1, 18)
-ANCILLARY, METADATA_MAX, CATEGORIES_MAX = 32768, 64 << 20, 64 << 20  # DIR-2, MET-3, CAT-1
+ANCILLARY, METADATA_MAX, CATEGORIES_MAX = 32768, 64 << 20, 64 << 20  # DIR-2, DIR-5, CAT-1
 ATTRIBUTE_TYPES = {"bool": "<?", "int8": "<b", "int16": "<h", "int32": "<i", "int64": "<q", "uint8": "<B",
                    "uint16": "<H", "uint32": "<I", "uint64": "<Q", "float16": "<e", "bfloat16": "<2x", "float32": "<f",
                    "float64": "<d", "timestamp": "<q"}  # ATR-1; and category
@@ -508,7 +508,7 @@ class Index:
     def read_metadata(self):
         """MET-1 to MET-3, ATR-1."""
         what, section, column = f"{self.name}: METADATA", self.section(METADATA), {"name": str, "type": str}
-        require(section.len <= METADATA_MAX, f"{what} is longer than {METADATA_MAX} bytes (MET-3).")
+        require(section.len <= METADATA_MAX, f"{what} is longer than {METADATA_MAX} bytes (DIR-5).")
         document = Json.read(section.data, {"schema": {"attributes": [column], "fields": [column]}, "user": dict}, what)
         self.schema, self.user = document["schema"], document["user"]
         attributes, fields = self.schema["attributes"], self.schema["fields"]
