@@ -230,7 +230,7 @@ def compressed():
              "cut-literals": lz4(*sequences)[:-1], "cut-length": b"\xff\xff", "cut-distance": b"\x2fab\2",
              "ends-in-match": lz4(*sequences)[:6], "empty-last": b"\x2fab\2\0\x22\x50123"}
     for name, block in wrong.items():
-        reader(f"con-4-{name}.seg", "CON-4 RAW-2", f"an LZ4 block that is none: {name}", read(0), [Sample(packed.payload, block=block), raw])
+        reader(f"con-4-{name}.seg", "CON-4 RAW-2", f"stored bytes that are not a valid LZ4 block: {name}", read(0), [Sample(packed.payload, block=block), raw])
     thick = Sample(b"sixteen letters!", block=lz4((b"sixteen letters!",)))
     verifier("smp-1-not-shrunk.seg", "SMP-1", "an LZ4 block longer than its payload", [thick])
     verifier("smp-2-misaligned.seg", "SMP-2", "a sample that is not on a multiple of 64", shape=Shape(alignment=64),

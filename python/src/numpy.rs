@@ -37,8 +37,8 @@ impl Dtype {
     /// Sample numbers.
     pub(crate) const INT64: Self = Self::Named(Cow::Borrowed("<i8"));
 
-    /// The type of values of so many bytes: codes of categories, and types that this version does not know, have
-    /// different widths.
+    /// The NumPy type of an attribute's values. `width` is their length in bytes: it differs between columns of
+    /// category codes, and between columns of types that this version does not know.
     pub(crate) fn of(kind: &AttributeType, width: u32) -> Self {
         let name = match kind {
             AttributeType::Bool => "?",

@@ -193,8 +193,8 @@ impl FileReport<'_> {
         self.report(Damage { ordinal, key, offset, what: what.into(), segment: None });
     }
 
-    /// Reports a file, or a structure at `offset` of it, that cannot be read. A lack of memory is no damage: it ends
-    /// the check.
+    /// Reports a file, or a structure at `offset` of it, that cannot be read. If memory is lacking, the check ends with
+    /// that error instead: it says nothing about the file.
     pub(super) fn unreadable(&self, offset: Option<u64>, error: StoreError) {
         if error.is_lack_of_memory() {
             return self.reporter.fail(error);
@@ -202,7 +202,8 @@ impl FileReport<'_> {
         self.report(Damage { offset, what: error.without_path(), ..Damage::default() });
     }
 
-    /// The value; `None` if it cannot be read. Pages that cannot be read are reported by the check of all pages.
+    /// Returns the value, or `None` if it cannot be read. The error is reported elsewhere: every page of the file is
+    /// checked separately.
     pub(super) fn readable<T>(&self, result: Result<T, StoreError>) -> Option<T> {
         match result {
             Ok(value) => return Some(value),
