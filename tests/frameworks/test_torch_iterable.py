@@ -141,6 +141,42 @@ def test_options_that_cannot_be_are_refused_at_once(dataset):
         IterableDataset(dataset.select([1, 1]))
 
 
+@pytest.mark.parametrize(("workers", "tail"), [(2, "short"), (3, "short"), (2, "pad"), (3, "drop")])
+def test_workers_transform_every_sample_once(dataset, workers, tail):
+    # Counters per worker: processes do not add to one number safely.
+    counts = torch.zeros(workers, dtype=torch.int64).share_memory_()
+
+    def counted(sample):
+        counts[torch.utils.data.get_worker_info().id] += 1
+        return label_only(sample)
+
+    for count in (101, 3):
+        counts.zero_()
+        iterable = IterableDataset(dataset.select(range(count)), 8, transform=counted, tail=tail)
+        seen = labels_of(DataLoader(iterable, batch_size=None, num_workers=workers))
+        assert int(counts.sum()) == len(seen)
+
+
+def test_the_last_batch_is_transformed_after_all_others(dataset):
+    # With threads, a transform of a batch that nobody takes would run beside the last one's.
+    made = []
+
+    def noted(sample):
+        made.append(sample["label"])
+        return label_only(sample)
+
+    class Worker:
+        id, num_workers = 0, 2
+
+    iterable = IterableDataset(dataset, 8, order="sequential", transform=noted, num_threads=3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.utils.data, "get_worker_info", lambda: Worker)
+        seen = [batch["label"].tolist() for batch in iterable]
+    # Of 101 samples, 96 make full batches of two workers, and the other 5 the first worker's last one.
+    assert sorted(made) == sorted(label for batch in seen for label in batch)
+    assert set(made[-5:]) == set(seen[-1]) == set(range(96, 101))
+
+
 # What a batch is
 
 

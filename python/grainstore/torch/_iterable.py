@@ -214,7 +214,15 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     def _division(self) -> Division:
         return Division(len(self.dataset), self.batch_size or 1, self._tail, self.order != "sequential")
 
-    def _loader(self, reader: Reader, epoch: int) -> Loader:
+    def _is_redivided(self, reader: Reader) -> bool:
+        """Whether the samples that do not fill a batch of all workers are divided among the ranks again.
+
+        A worker then takes one batch of its rank, so that there are as many batches, and as full, as without workers.
+        Single samples need no such step.
+        """
+        return reader.num_workers > 1 and (self.batch_size is not None or self._tail != "short")
+
+    def _loader(self, reader: Reader, epoch: int, prefetch: int | None = None) -> Loader:
         transform, collate = self.transform, self.collate
         if self.batch_size is not None and transform is not None and collate is None:
             collate = torch.utils.data.default_collate
@@ -228,11 +236,11 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             epoch=epoch,
             rank=reader.number,
             world_size=reader.count,
-            tail=self._tail,
+            tail="drop" if self._is_redivided(reader) else self._tail,
             transform=None if transform is None else OnOwned(transform),
             collate=collate,
             num_threads=1 if reader.num_workers and self._num_threads is None else self._num_threads,
-            prefetch=self._prefetch,
+            prefetch=self._prefetch if prefetch is None else prefetch,
             window_bytes=self._window_bytes,
             lanes=self._lanes,
             group=self._group,
@@ -243,21 +251,20 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     def _read(self, current: _Pass, loader: Loader) -> Iterator[Any]:
         reader, division, start = current.reader, self._division(), current.begun["position"]
-        # Samples that do not fill a batch of all workers are divided among the ranks again, and a worker takes one batch of
-        # its rank: so there are as many batches, and as full, as without workers. Single samples need no such step.
-        is_redivided = reader.num_workers > 1 and (self.batch_size is not None or self._tail != "short")
-        if is_redivided:
+        if self._is_redivided(reader):
+            # The loader stops after the full batches, so that nothing is transformed twice.
             count = division.whole_count(reader.count, start)
         else:
             count = division.batch_count(reader.number, reader.count, start)
         yield from self._handed_out(loader, count)
         position = start + count * reader.count * division.batch_size + reader.worker * reader.world_size * division.batch_size
         if (
-            is_redivided
+            self._is_redivided(reader)
             and position < division.sample_count
             and division.batch_count(reader.rank, reader.world_size, position)
         ):
-            last = self._loader(Reader(reader.rank, reader.world_size), current.begun["epoch"])
+            # One batch, and nothing ahead of it: the batches after it are other workers'.
+            last = self._loader(Reader(reader.rank, reader.world_size), current.begun["epoch"], prefetch=0)
             last.load_state_dict({**current.begun, "position": position})
             for item in self._handed_out(last, 1):
                 current.loader = None
@@ -273,12 +280,16 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             self._shared[_EPOCH] += 1
 
     def _handed_out(self, loader: Loader, count: int) -> Iterator[Any]:
-        """The first ``count`` items of the loader, in the form that the user gets."""
-        for item in islice(loader, count):
-            if self.transform is not None or self.collate is not None:
-                yield item
-            else:
-                yield owned(item) if self.batch_size is None else tensors(item)
+        """The first ``count`` items of the loader, in the form that the user gets. Then the loader reads no more."""
+        items = iter(loader)
+        try:
+            for item in islice(items, count):
+                if self.transform is not None or self.collate is not None:
+                    yield item
+                else:
+                    yield owned(item) if self.batch_size is None else tensors(item)
+        finally:
+            items.close()  # type: ignore[attr-defined]
 
     def _warn_of_repeat(self, reader: Reader) -> None:
         """Warn once that an epoch is read again because set_epoch was not called."""
