@@ -33,6 +33,8 @@ pub struct ConvertSummary {
     pub written: Summary,
     /// Samples that cannot be read and were skipped, in the order of the conversion.
     pub skipped: Vec<Skipped>,
+    /// Samples that the function of [`Mapped`](crate::Mapped) left out.
+    pub left_out_count: u64,
     /// Samples that were skipped because another one has their key.
     pub duplicate_count: u64,
     /// Samples that an interrupted conversion had already packed.
@@ -122,10 +124,10 @@ pub(crate) fn pack(
         Some(point) => Account::restored(&point.note, point.samples).ok_or_else(|| unknown_note(source))?,
         None => Account::default(),
     };
-    let bad_places = account.bad_places();
+    let unstored_places = account.unstored_places();
     let noted = account.clone();
     writer.set_notes(move |samples| noted.note(samples));
-    let done_count = resumed_count + bad_places.len() as u64;
+    let done_count = resumed_count + unstored_places.len() as u64;
     let entries_max = options.limit.unwrap_or(u64::MAX);
     let samples_total = plan.entry_count(source).map(|count| count.saturating_sub(drops.len()).min(entries_max));
     let mut packer = Packer {
@@ -138,7 +140,7 @@ pub(crate) fn pack(
         account,
         progress: Progress { samples: done_count, ..Progress::begin(source, samples_total) },
     };
-    let skip = Skip { count: done_count, counts: &|id| !drops.contains(id), bad_places: &bad_places };
+    let skip = Skip { count: done_count, counts: &|id| !drops.contains(id), unstored_places: &unstored_places };
     let before = (!source.description().is_listed).then(|| source.stamp());
     plan.feed(source, How::new(Layout::Packed, options.jobs), skip, |feed| packer.pack(feed))?;
     // Samples of a folder or a list are read by themselves, and a file that has another length is an error. Other data
@@ -148,6 +150,7 @@ pub(crate) fn pack(
     }
     let mut skipped = source.description().skipped.clone();
     skipped.extend(packer.account.skipped());
+    let left_out_count = packer.account.left_out_count();
     if writer.taken() == 0 && !skipped.is_empty() {
         let path = source.description().first_path();
         return Err(ConvertError::NothingReadable { path, count: skipped.len() as u64 });
@@ -159,7 +162,8 @@ pub(crate) fn pack(
     }
     events.on_finish();
     let written = writer.finish()?;
-    Ok(ConvertSummary { written, skipped, duplicate_count: drops.len(), resumed_count, mixing: plan.mixing() })
+    let duplicate_count = drops.len();
+    Ok(ConvertSummary { written, skipped, left_out_count, duplicate_count, resumed_count, mixing: plan.mixing() })
 }
 
 /// What must be the same for a conversion to resume: the source, and all options that affect the order of samples. The

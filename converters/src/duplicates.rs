@@ -141,7 +141,7 @@ impl Pass<'_> {
                             take(entry.id, &key)?;
                         }
                     }
-                    EntryContent::Bad(_) => {}
+                    EntryContent::LeftOut | EntryContent::Bad(_) => {}
                 }
                 progress.samples += 1;
                 self.events.on_scan(progress);

@@ -31,6 +31,7 @@ mod duplicates;
 mod error;
 mod events;
 mod feed;
+mod mapped;
 mod options;
 mod ordered_queue;
 mod packer;
@@ -44,6 +45,7 @@ pub use destination::check_destination;
 pub use error::ConvertError;
 pub use events::{Events, NoEvents, Progress};
 pub use feed::Mixing;
+pub use mapped::{MapSample, Mapped};
 pub use options::{ConvertOptions, OnBad, OnDuplicate, OnKept, Order};
 pub use random::hash_seed;
 

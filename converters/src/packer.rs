@@ -27,54 +27,120 @@ pub(crate) struct Packer<'a> {
     pub(crate) progress: Progress,
 }
 
-/// The samples a conversion has skipped so far, shared with the writer's journal, so that a resumed one keeps the list.
+/// The samples a conversion has not stored so far, shared with the writer's journal, so that a resumed one keeps the
+/// list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Account {
-    bad: Arc<Mutex<Vec<BadNote>>>,
+    unstored: Arc<Mutex<Vec<Note>>>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-struct BadNote {
-    /// Number of samples that were packed before it.
+/// Samples that were not stored, one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Note {
+    /// Number of samples that were packed before them.
     before: u64,
-    path: String,
-    why: String,
-    /// Not part of the journal.
-    #[serde(skip)]
-    remedy: Option<Box<Remedy>>,
+    what: Unstored,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Unstored {
+    Bad {
+        path: String,
+        why: String,
+        /// Not part of the journal.
+        remedy: Option<Box<Remedy>>,
+    },
+    /// This many were left out.
+    LeftOut(u64),
+}
+
+/// A note as the journal has it: either `path` and `why`, or `left_out`.
+#[derive(Deserialize)]
+struct JournalNote {
+    before: u64,
+    path: Option<String>,
+    why: Option<String>,
+    left_out: Option<u64>,
+}
+
+impl JournalNote {
+    fn read(self) -> Option<Note> {
+        let what = match self {
+            Self { path: Some(path), why: Some(why), left_out: None, .. } => Unstored::Bad { path, why, remedy: None },
+            Self { path: None, why: None, left_out: Some(count), .. } => Unstored::LeftOut(count),
+            _ => return None,
+        };
+        Some(Note { before: self.before, what })
+    }
+}
+
+impl Note {
+    fn count(&self) -> u64 {
+        match self.what {
+            Unstored::Bad { .. } => 1,
+            Unstored::LeftOut(count) => count,
+        }
+    }
 }
 
 impl Account {
     /// Reads the account from the journal's note, as far as it concerns the first `samples` packed samples. `None`
     /// where the note is not an account.
     pub(crate) fn restored(note: &Value, samples: u64) -> Option<Self> {
-        let mut bad: Vec<BadNote> = serde_json::from_value(note.clone()).ok()?;
-        bad.retain(|bad| bad.before < samples);
-        Some(Self { bad: Arc::new(Mutex::new(bad)) })
+        let notes: Vec<JournalNote> = serde_json::from_value(note.clone()).ok()?;
+        let mut notes: Vec<Note> = notes.into_iter().map(JournalNote::read).collect::<Option<_>>()?;
+        notes.retain(|note| note.before < samples);
+        Some(Self { unstored: Arc::new(Mutex::new(notes)) })
     }
 
     /// The journal's note on the first `samples` packed samples.
     pub(crate) fn note(&self, samples: u64) -> Value {
-        let bad = self.lock();
-        let before = bad.iter().filter(|bad| bad.before < samples);
-        before.map(|bad| json!({ "before": bad.before, "path": bad.path, "why": bad.why })).collect()
+        let notes = self.lock();
+        let before = notes.iter().filter(|note| note.before < samples);
+        let written = before.map(|note| match &note.what {
+            Unstored::Bad { path, why, .. } => json!({ "before": note.before, "path": path, "why": why }),
+            Unstored::LeftOut(count) => json!({ "before": note.before, "left_out": count }),
+        });
+        written.collect()
     }
 
-    /// The indexes of the bad samples among all that were packed or skipped, ascending.
-    pub(crate) fn bad_places(&self) -> Vec<u64> {
-        (0..).zip(self.lock().iter()).map(|(number, bad)| bad.before + number).collect()
+    /// The indexes of the samples that were not stored among all that were taken, ascending.
+    pub(crate) fn unstored_places(&self) -> Vec<u64> {
+        let mut places = Vec::new();
+        for note in self.lock().iter() {
+            let first = note.before + places.len() as u64;
+            places.extend(first..first + note.count());
+        }
+        places
+    }
+
+    /// How many were left out, though nothing was wrong with them.
+    pub(crate) fn left_out_count(&self) -> u64 {
+        let left_out = |note: &Note| if let Unstored::LeftOut(count) = note.what { count } else { 0 };
+        self.lock().iter().map(left_out).sum()
+    }
+
+    fn leave_out(&self, before: u64) {
+        let mut notes = self.lock();
+        match notes.last_mut() {
+            Some(Note { before: last, what: Unstored::LeftOut(count) }) if *last == before => *count += 1,
+            _ => notes.push(Note { before, what: Unstored::LeftOut(1) }),
+        }
     }
 
     pub(crate) fn skipped(&self) -> Vec<Skipped> {
-        let skipped = |bad: &BadNote| Skipped {
-            path: PathBuf::from(&bad.path),
-            why: Remark { text: bad.why.clone(), remedy: bad.remedy.clone() },
+        let skipped = |note: &Note| match &note.what {
+            Unstored::Bad { path, why, remedy } => {
+                let why = Remark { text: why.clone(), remedy: remedy.clone() };
+                Some(Skipped { path: PathBuf::from(path), why })
+            }
+            Unstored::LeftOut(_) => None,
         };
-        self.lock().iter().map(skipped).collect()
+        self.lock().iter().filter_map(skipped).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<BadNote>> {
-        self.bad.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<Note>> {
+        self.unstored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -104,6 +170,10 @@ impl Packer<'_> {
             EntryContent::Whole(sample, _) => {
                 self.progress.bytes += sample.payload.len() as u64;
                 Ok(self.writer.write(sample)?)
+            }
+            EntryContent::LeftOut => {
+                self.account.leave_out(self.writer.taken());
+                Ok(())
             }
             EntryContent::Bad(bad) => self.skip(bad),
             EntryContent::Long(long) => self.take_long(entry.id.part, long),
@@ -156,7 +226,7 @@ impl Packer<'_> {
         let Skipped { path, why } = bad.into();
         let path = path.to_string_lossy().into_owned();
         let Remark { text: why, remedy } = why;
-        self.account.lock().push(BadNote { before: self.writer.taken(), path, why, remedy });
+        self.account.lock().push(Note { before: self.writer.taken(), what: Unstored::Bad { path, why, remedy } });
         Ok(())
     }
 }

@@ -156,7 +156,7 @@ impl SampleReader for RelabelledSamples<'_> {
         let (key, attributes) = match &mut item {
             Some(SourceSample::Whole { sample, .. }) => (&sample.key, &mut sample.attributes),
             Some(SourceSample::Long { sample: StreamedSample { key, attributes, .. }, .. }) => (&*key, attributes),
-            None => return Ok(None),
+            Some(SourceSample::LeftOut) | None => return Ok(item),
         };
         let applied = self.numberings.iter().try_for_each(|numbering| numbering.apply(attributes));
         applied.map_err(|why| self.bad(key, why))?;

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypedDict
 
 from grainstore import _core
+from grainstore._errors import ConvertFailed, InvalidOption
+from grainstore._map_workers import Function, MapWorkers
 
 Path = str | os.PathLike[str]
 Sources = Path | Iterable[Path]
@@ -36,6 +38,7 @@ class Summary(TypedDict):
     stored_bytes: int
     fingerprint: str
     skipped: list[tuple[str, str]]
+    left_out: int
     duplicates: int
     resumed_samples: int
     notes: list[str]
@@ -65,6 +68,33 @@ def _source(
     return {"format": format, "map": map, "raw": raw, "database": database, "values": values, "labels": labels}
 
 
+def _transformed(
+    transform: Function | None, workers: int | None, schema: Mapping[str, str] | None, metadata: Mapping[str, Any] | None
+) -> MapWorkers | None:
+    if transform is not None:
+        return MapWorkers(transform, len(os.sched_getaffinity(0)) if workers is None else workers, schema)
+    for name, value in (("workers", workers), ("schema", schema), ("metadata", metadata)):
+        if value is not None:
+            raise InvalidOption(f"{name} describes what a transform makes, and there is no transform")
+    return None
+
+
+def _run(
+    workers: MapWorkers | None, metadata: Mapping[str, Any] | None, work: Callable[[dict[str, Any] | None], Summary]
+) -> Summary:
+    """Call ``work`` with the workers for the library, which are running meanwhile."""
+    if workers is None:
+        return work(None)
+    try:
+        with workers:
+            return work({"workers": workers, "words": workers.words, "metadata": metadata})
+    except (ConvertFailed, InvalidOption) as error:
+        explained = workers.explained(error)
+        if explained is error:
+            raise
+        raise explained  # noqa: B904
+
+
 def convert(
     sources: Sources,
     destination: Path,
@@ -88,6 +118,10 @@ def convert(
     overwrite: bool = False,
     resume: bool = False,
     restart: bool = False,
+    transform: Function | None = None,
+    workers: int | None = None,
+    schema: Mapping[str, str] | None = None,
+    metadata: Mapping[str, Any] | None = None,
     progress: OnProgress | None = None,
 ) -> Summary:
     """Pack a folder, or TFRecord, LMDB, tar or Parquet files, into the dataset ``destination``.
@@ -97,19 +131,32 @@ def convert(
 
     ``progress`` is called about ten times a second and once at the end, and stops the work by raising; so does Ctrl-C.
     The part that was finished by then is kept.
+
+    ``transform`` is a function of a sample (a dictionary with its ``"key"``) that returns the sample to be packed in its
+    place, with the same key unless it sets another, or ``None`` to leave it out. It runs in ``workers`` processes, by
+    default one for each core, and may depend on the sample alone: then the dataset has the same bytes for any number of
+    workers, and ``resume`` works. The types of what it returns are those of the first samples, or ``schema``;
+    ``metadata`` replaces the source's. An exception in it stops the conversion with ``TransformFailed``, which names the
+    sample and its file; with ``skip_bad`` the sample is skipped and listed.
     """
     pack = _pack(order, seed, limit, skip_bad, on_duplicate, compress, segment_bytes, jobs)
-    return _core._convert(
-        sources,
-        destination,
-        _source(format, map, raw, database, values, labels),
-        pack,
-        chunk_bytes=chunk_bytes,
-        align=align,
-        overwrite=overwrite,
-        resume=resume,
-        restart=restart,
-        progress=progress,
+    source = _source(format, map, raw, database, values, labels)
+    return _run(
+        _transformed(transform, workers, schema, metadata),
+        metadata,
+        lambda transform: _core._convert(
+            sources,
+            destination,
+            source,
+            pack,
+            transform=transform,
+            chunk_bytes=chunk_bytes,
+            align=align,
+            overwrite=overwrite,
+            resume=resume,
+            restart=restart,
+            progress=progress,
+        ),
     )
 
 
@@ -131,12 +178,21 @@ def append(
     compress: Literal["lz4"] | None = None,
     segment_bytes: int = 4 << 30,
     jobs: int | None = None,
+    transform: Function | None = None,
+    workers: int | None = None,
     progress: OnProgress | None = None,
 ) -> Summary:
-    """Add samples to the dataset ``destination``, as a new generation. Open readers do not see them."""
+    """Add samples to the dataset ``destination``, as a new generation. Open readers do not see them.
+
+    ``transform`` and ``workers`` are as in ``convert``; what the function returns has the types of the dataset.
+    """
     pack = _pack(order, seed, limit, skip_bad, on_duplicate, compress, segment_bytes, jobs)
     source = _source(format, map, raw, database, values, labels)
-    return _core._append(sources, destination, source, pack, progress=progress)
+    return _run(
+        _transformed(transform, workers, None, None),
+        None,
+        lambda transform: _core._append(sources, destination, source, pack, transform=transform, progress=progress),
+    )
 
 
 def adopt(

@@ -228,6 +228,7 @@ def _convert(
     source: dict[str, Any],
     pack: dict[str, Any],
     *,
+    transform: dict[str, Any] | None,
     chunk_bytes: int,
     align: str,
     overwrite: bool,
@@ -241,6 +242,7 @@ def _append(
     source: dict[str, Any],
     pack: dict[str, Any],
     *,
+    transform: dict[str, Any] | None,
     progress: _OnProgress | None,
 ) -> Summary: ...
 def _adopt(

@@ -6,27 +6,33 @@ use std::str::FromStr;
 use std::sync::Once;
 
 use grainstore_converters::{
-    AdoptOptions, ConvertOptions, Events, OnBad, OnKept, Order, Progress, check_destination, check_kept,
+    AdoptOptions, ConvertError, ConvertOptions, ConvertSummary, Events, OnBad, OnKept, Order, Progress,
+    check_destination, check_kept,
 };
-use grainstore_format::{Alignment, ChunkSize};
+use grainstore_format::{Alignment, ChunkSize, Schema};
 use grainstore_sources::folder::listing::OnUnreadable;
 use grainstore_sources::{Description, From, Mapping, Remark, Skipped, Source, SourceOptions, open_source};
-use grainstore_writer::{Compression, Summary};
+use grainstore_writer::{Compression, Summary, existing};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::argument::{choice, parsed, paths as paths_of};
 use crate::error::Raised;
 use crate::hint::with_hint;
+use crate::mapping::{PythonMap, TransformArguments};
 use crate::progress::{BackgroundJob, News, run};
 
 /// Reports the progress of a conversion to a job.
-struct ConvertEvents<'a>(&'a BackgroundJob);
+struct ConvertEvents<'a> {
+    job: &'a BackgroundJob,
+    /// What runs the user's function, where there is one.
+    map: Option<&'a PythonMap<'a>>,
+}
 
 impl ConvertEvents<'_> {
     fn report(&self, stage: &'static str, progress: Progress) {
         let Progress { samples, samples_total, bytes, source_bytes } = progress;
-        self.0.report(News { stage, samples, samples_total, bytes, bytes_total: source_bytes });
+        self.job.report(News { stage, samples, samples_total, bytes, bytes_total: source_bytes });
     }
 }
 
@@ -40,11 +46,11 @@ impl Events for ConvertEvents<'_> {
     }
 
     fn on_finish(&self) {
-        self.0.update(|news| news.stage = "finishing");
+        self.job.update(|news| news.stage = "finishing");
     }
 
     fn cancelled(&self) -> bool {
-        self.0.cancelled()
+        self.job.cancelled() || self.map.is_some_and(PythonMap::has_failed)
     }
 }
 
@@ -136,6 +142,7 @@ pub(crate) fn alignment(name: &str) -> Result<Alignment, Raised> {
 struct ConversionResult {
     written: Summary,
     skipped: Vec<Skipped>,
+    left_out: u64,
     duplicates: u64,
     resumed: u64,
     kind: String,
@@ -156,7 +163,7 @@ impl ConversionResult {
     fn of(source: &dyn Source, written: Summary, skipped: Vec<Skipped>) -> Self {
         let Description { kind, notes, warnings, .. } = source.description().clone();
         let kind = kind.to_owned();
-        Self { written, skipped, duplicates: 0, resumed: 0, kind, notes, warnings }
+        Self { written, skipped, left_out: 0, duplicates: 0, resumed: 0, kind, notes, warnings }
     }
 
     fn into_dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
@@ -169,6 +176,7 @@ impl ConversionResult {
         summary.set_item("fingerprint", self.written.fingerprint.to_string())?;
         let skipped = self.skipped.into_iter().map(|one| (one.path.to_string_lossy().into_owned(), text(one.why)));
         summary.set_item("skipped", PyList::new(py, skipped.collect::<Vec<_>>())?)?;
+        summary.set_item("left_out", self.left_out)?;
         summary.set_item("duplicates", self.duplicates)?;
         summary.set_item("resumed_samples", self.resumed)?;
         summary.set_item("notes", texts(self.notes))?;
@@ -192,7 +200,7 @@ fn silence_contained_panics() {
 
 /// Pack the data at `sources` into the dataset `destination`.
 #[pyfunction]
-#[pyo3(name = "_convert", signature = (sources, destination, source, pack, *, chunk_bytes, align, overwrite, resume, restart, progress))]
+#[pyo3(name = "_convert", signature = (sources, destination, source, pack, *, transform, chunk_bytes, align, overwrite, resume, restart, progress))]
 #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
 pub(crate) fn convert<'py>(
     py: Python<'py>,
@@ -200,6 +208,7 @@ pub(crate) fn convert<'py>(
     destination: PathBuf,
     source: SourceArguments,
     pack: PackArguments,
+    transform: Option<TransformArguments>,
     chunk_bytes: u64,
     align: &str,
     overwrite: bool,
@@ -221,34 +230,63 @@ pub(crate) fn convert<'py>(
         alignment: alignment(align)?,
         overwrite,
         on_kept,
-        source_words: source_options.words(),
+        source_words: words_of(&source_options, transform.as_ref()),
         ..pack.options()?
     };
     let made = run(py, progress, |job| {
-        paths.iter().try_for_each(|path| check_destination(path, &destination, overwrite))?;
-        check_kept(&destination, on_kept)?;
-        let source = open_source(&paths, &source_options)?;
-        let summary = grainstore_converters::convert(source.as_ref(), &destination, &options, &ConvertEvents(job))?;
-        let duplicates = summary.duplicate_count;
-        let resumed = summary.resumed_count;
-        Ok(ConversionResult {
-            duplicates,
-            resumed,
-            ..ConversionResult::of(source.as_ref(), summary.written, summary.skipped)
+        let check = |path: &PathBuf| check_destination(path, &destination, overwrite);
+        paths.iter().try_for_each(check).and_then(|()| check_kept(&destination, on_kept)).map_err(Raised::from)?;
+        let source = open_source(&paths, &source_options).map_err(Raised::from)?;
+        packed(source.as_ref(), transform.as_ref(), None, job, |source, events| {
+            grainstore_converters::convert(source, &destination, &options, events)
         })
     })?;
     made.into_dict(py)
 }
 
+/// What must be the same for a conversion to resume.
+fn words_of(source: &SourceOptions, transform: Option<&TransformArguments>) -> String {
+    match transform {
+        Some(transform) => format!("{}, {}", source.words(), transform.words),
+        None => source.words(),
+    }
+}
+
+/// Packs the source, or what the transform makes of it, with `pack`.
+fn packed(
+    source: &dyn Source,
+    transform: Option<&TransformArguments>,
+    expected: Option<&Schema>,
+    job: &BackgroundJob,
+    pack: impl FnOnce(&dyn Source, &dyn Events) -> Result<ConvertSummary, ConvertError>,
+) -> PyResult<ConversionResult> {
+    let summary = match transform {
+        None => pack(source, &ConvertEvents { job, map: None }).map_err(Raised::from)?,
+        Some(transform) => {
+            let map = PythonMap::begin(transform, source, expected, job)?;
+            let summary = pack(&map.mapped(source), &ConvertEvents { job, map: Some(&map) });
+            // The library reports that it was stopped; this is why.
+            summary.map_err(|error| map.failure().unwrap_or_else(|| Raised::from(error).into()))?
+        }
+    };
+    Ok(ConversionResult {
+        left_out: summary.left_out_count,
+        duplicates: summary.duplicate_count,
+        resumed: summary.resumed_count,
+        ..ConversionResult::of(source, summary.written, summary.skipped)
+    })
+}
+
 /// Add the data at `sources` to the dataset `destination`, as a new generation.
 #[pyfunction]
-#[pyo3(name = "_append", signature = (sources, destination, source, pack, *, progress))]
+#[pyo3(name = "_append", signature = (sources, destination, source, pack, *, transform, progress))]
 pub(crate) fn append<'py>(
     py: Python<'py>,
     sources: &Bound<'py, PyAny>,
     destination: PathBuf,
     source: SourceArguments,
     pack: PackArguments,
+    transform: Option<TransformArguments>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     silence_contained_panics();
@@ -256,10 +294,11 @@ pub(crate) fn append<'py>(
     let source_options = source.options(pack.skip_bad)?;
     let options = pack.options()?;
     let made = run(py, progress, |job| {
-        let source = open_source(&paths, &source_options)?;
-        let summary = grainstore_converters::append(source.as_ref(), &destination, &options, &ConvertEvents(job))?;
-        let duplicates = summary.duplicate_count;
-        Ok(ConversionResult { duplicates, ..ConversionResult::of(source.as_ref(), summary.written, summary.skipped) })
+        let source = open_source(&paths, &source_options).map_err(Raised::from)?;
+        let present = existing(&destination).map_err(Raised::from)?;
+        packed(source.as_ref(), transform.as_ref(), Some(&present.metadata.schema), job, |source, events| {
+            grainstore_converters::append(source, &destination, &options, events)
+        })
     })?;
     made.into_dict(py)
 }
@@ -293,8 +332,9 @@ pub(crate) fn adopt<'py>(
     };
     let made = run(py, progress, |job| {
         let source = open_source(&paths, &source_options)?;
-        let summary = grainstore_converters::adopt(source.as_ref(), &destination, &options, &ConvertEvents(job))?;
-        Ok(ConversionResult::of(source.as_ref(), summary.written, summary.skipped))
+        let summary =
+            grainstore_converters::adopt(source.as_ref(), &destination, &options, &ConvertEvents { job, map: None })?;
+        Ok::<_, Raised>(ConversionResult::of(source.as_ref(), summary.written, summary.skipped))
     })?;
     made.into_dict(py)
 }

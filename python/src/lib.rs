@@ -18,6 +18,7 @@ mod given;
 mod hint;
 mod key;
 mod keys;
+mod mapping;
 mod numpy;
 mod opened;
 mod payloads;

@@ -60,10 +60,10 @@ impl BackgroundJob {
 
 /// Runs `work`, and calls `progress` meanwhile. An exception from it, Ctrl-C included, stops the work and is raised
 /// when the work has cleaned up.
-pub(crate) fn run<T: Send>(
+pub(crate) fn run<T: Send, E: Into<PyErr> + Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
-    work: impl FnOnce(&BackgroundJob) -> Result<T, Raised> + Send,
+    work: impl FnOnce(&BackgroundJob) -> Result<T, E> + Send,
 ) -> PyResult<T> {
     let job = BackgroundJob::default();
     std::thread::scope(|scope| {
@@ -96,7 +96,7 @@ pub(crate) fn run<T: Send>(
             // The work finished before it could be stopped.
             (Some(error), Ok(Ok(_))) => Err(error),
             (None, Ok(result)) => {
-                let done = result?;
+                let done = result.map_err(Into::into)?;
                 report(progress, job.heard())?;
                 Ok(done)
             }

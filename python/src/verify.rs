@@ -34,7 +34,7 @@ pub(crate) fn verify<'py>(
             job.report(News { stage: "checking", samples: 0, samples_total: None, bytes, bytes_total: None });
         };
         let on_damage = |damage| damages.lock().unwrap_or_else(PoisonError::into_inner).add(damage);
-        Ok(grainstore_store::verify(&path, &options, &on_damage, &on_progress)?)
+        Ok::<_, Raised>(grainstore_store::verify(&path, &options, &on_damage, &on_progress)?)
     })?;
     let damages = damages.into_inner().unwrap_or_else(PoisonError::into_inner);
     let rows: PyResult<Vec<_>> = damages.into_sorted().into_iter().map(|damage| row(py, damage)).collect();

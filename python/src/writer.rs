@@ -37,7 +37,7 @@ fn only_field_missing(name: &str) -> PyErr {
     ))
 }
 
-fn schema_of(types: &Bound<'_, PyDict>) -> PyResult<Schema> {
+pub(crate) fn schema_of(types: &Bound<'_, PyDict>) -> PyResult<Schema> {
     let mut attributes = Vec::new();
     let mut fields = Vec::new();
     for (name, kind) in types {
@@ -59,7 +59,7 @@ fn schema_of(types: &Bound<'_, PyDict>) -> PyResult<Schema> {
     Schema::new(attributes, fields).map_err(|error| Raised::option(format!("schema: {error}")).into())
 }
 
-fn user_metadata(metadata: &Bound<'_, PyAny>) -> PyResult<UserMetadata> {
+pub(crate) fn user_metadata(metadata: &Bound<'_, PyAny>) -> PyResult<UserMetadata> {
     let text: String = metadata.py().import("json")?.call_method1("dumps", (metadata,))?.extract()?;
     match serde_json::from_str(&text) {
         Ok(serde_json::Value::Object(map)) => {
@@ -69,67 +69,68 @@ fn user_metadata(metadata: &Bound<'_, PyAny>) -> PyResult<UserMetadata> {
     }
 }
 
+/// The sample that a dictionary of key, attributes and fields describes.
+pub(crate) fn sample_of(names: &Names, keyed: bool, py: Python<'_>, values: &Bound<'_, PyDict>) -> PyResult<Sample> {
+    let key = match (keyed, values.get_item("key")?) {
+        (true, Some(key)) => key::from_python(&key)?,
+        (false, None) => Vec::new(),
+        (true, None) => {
+            let what = "key is missing: every sample has one, unless the writer is made with keyed=False";
+            return Err(PyTypeError::new_err(what));
+        }
+        (false, Some(_)) => return Err(PyTypeError::new_err("key: the writer was made with keyed=False")),
+    };
+    let mut used = usize::from(keyed);
+    let mut attributes = Vec::with_capacity(names.attributes.len());
+    for (name, kind) in &names.attributes {
+        let value = values.get_item(name.object(py))?;
+        used += usize::from(value.is_some());
+        let value = value.map(|value| present(name.text(), value)).transpose()?.flatten();
+        attributes.push(value.map(|value| scalar(name.text(), kind, &value)).transpose()?);
+    }
+    let mut payload = Vec::new();
+    let mut fields = Vec::with_capacity(names.fields.len());
+    for (name, kind) in &names.fields {
+        let value = values.get_item(name.object(py))?;
+        used += usize::from(value.is_some());
+        let start = payload.len() as u64;
+        fields.push(match value.map(|value| present(name.text(), value)).transpose()?.flatten() {
+            None if names.fields.len() == 1 => {
+                return Err(unknown_name(names, keyed, values)?.unwrap_or_else(|| only_field_missing(name.text())));
+            }
+            None => None,
+            Some(value) => {
+                append_field(name.text(), kind, &value, &mut payload)?;
+                Some(start..payload.len() as u64)
+            }
+        });
+    }
+    if used != values.len()
+        && let Some(error) = unknown_name(names, keyed, values)?
+    {
+        return Err(error);
+    }
+    // A single field is the whole payload: nothing frames it.
+    if let [Some(_)] = fields[..] {
+        fields.clear();
+    }
+    Ok(Sample { key, attributes, payload, fields })
+}
+
+/// The error for a name that is not in the schema, if there is one.
+fn unknown_name(names: &Names, keyed: bool, values: &Bound<'_, PyDict>) -> PyResult<Option<PyErr>> {
+    let known: Vec<&str> = names.all().map(|(name, _)| name.text()).collect();
+    for name in values.keys() {
+        let name: String = name.extract()?;
+        if !(known.contains(&name.as_str()) || keyed && name == "key") {
+            let what = format!("{name:?} is not in the schema (there are: {})", known.join(", "));
+            return Ok(Some(PyTypeError::new_err(what)));
+        }
+    }
+    Ok(None)
+}
+
 impl Writer {
-    fn sample(&self, py: Python<'_>, values: &Bound<'_, PyDict>) -> PyResult<Sample> {
-        let key = match (self.keyed, values.get_item("key")?) {
-            (true, Some(key)) => key::from_python(&key)?,
-            (false, None) => Vec::new(),
-            (true, None) => {
-                let what = "key is missing: every sample has one, unless the writer is made with keyed=False";
-                return Err(PyTypeError::new_err(what));
-            }
-            (false, Some(_)) => return Err(PyTypeError::new_err("key: the writer was made with keyed=False")),
-        };
-        let mut used = usize::from(self.keyed);
-        let mut attributes = Vec::with_capacity(self.names.attributes.len());
-        for (name, kind) in &self.names.attributes {
-            let value = values.get_item(name.object(py))?;
-            used += usize::from(value.is_some());
-            let value = value.map(|value| present(name.text(), value)).transpose()?.flatten();
-            attributes.push(value.map(|value| scalar(name.text(), kind, &value)).transpose()?);
-        }
-        let mut payload = Vec::new();
-        let mut fields = Vec::with_capacity(self.names.fields.len());
-        for (name, kind) in &self.names.fields {
-            let value = values.get_item(name.object(py))?;
-            used += usize::from(value.is_some());
-            let start = payload.len() as u64;
-            fields.push(match value.map(|value| present(name.text(), value)).transpose()?.flatten() {
-                None if self.names.fields.len() == 1 => {
-                    return Err(self.unknown_name(values)?.unwrap_or_else(|| only_field_missing(name.text())));
-                }
-                None => None,
-                Some(value) => {
-                    append_field(name.text(), kind, &value, &mut payload)?;
-                    Some(start..payload.len() as u64)
-                }
-            });
-        }
-        if used != values.len()
-            && let Some(error) = self.unknown_name(values)?
-        {
-            return Err(error);
-        }
-        // A single field is the whole payload: nothing frames it.
-        if let [Some(_)] = fields[..] {
-            fields.clear();
-        }
-        Ok(Sample { key, attributes, payload, fields })
-    }
-
-    /// The error for a name that is not in the schema, if there is one.
-    fn unknown_name(&self, values: &Bound<'_, PyDict>) -> PyResult<Option<PyErr>> {
-        let known: Vec<&str> = self.names.all().map(|(name, _)| name.text()).collect();
-        for name in values.keys() {
-            let name: String = name.extract()?;
-            if !(known.contains(&name.as_str()) || self.keyed && name == "key") {
-                let what = format!("{name:?} is not in the schema (there are: {})", known.join(", "));
-                return Ok(Some(PyTypeError::new_err(what)));
-            }
-        }
-        Ok(None)
-    }
-
     /// Threads and written data belong to the process that created the writer.
     fn at_home(&self) -> Result<&ForkLock<Option<DatasetWriter>>, Raised> {
         let what = "the writer belongs to the process that this one was forked from: write there, or begin one here";
@@ -239,7 +240,7 @@ impl Writer {
     #[pyo3(signature = (**values))]
     fn write(&self, py: Python<'_>, values: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let empty = PyDict::new(py);
-        let sample = self.sample(py, values.unwrap_or(&empty))?;
+        let sample = sample_of(&self.names, self.keyed, py, values.unwrap_or(&empty))?;
         self.with(py, |writer| Ok(writer.write(sample)?))
     }
 
@@ -268,7 +269,7 @@ impl Writer {
             for (name, column) in columns {
                 values.set_item(name, column.get_item(row)?)?;
             }
-            samples.push(self.sample(py, &values)?);
+            samples.push(sample_of(&self.names, self.keyed, py, &values)?);
         }
         self.with(py, |writer| Ok(writer.write_batch(samples)?))
     }

@@ -48,6 +48,26 @@ def test_an_interpreter_ends_in_the_midst_of_an_epoch(plain_path: Path, options:
     assert ended(python(script, plain_path)) == (0, "")
 
 
+def test_ctrl_c_stops_a_conversion_whose_function_waits(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for number in range(40):
+        (tmp_path / "folder" / f"{number}.bin").write_bytes(b"1")
+    script = """
+        import os, signal, sys, threading, grainstore
+        def waits(sample):
+            if int(sample["key"][:-4]) == int(sys.argv[3]):
+                os.kill(os.getppid(), signal.SIGINT)
+                threading.Event().wait()
+            return sample
+        grainstore.convert(sys.argv[1], sys.argv[2], order="source", transform=waits, workers=2)
+    """
+    # One of the first samples, from which the types are learnt, and a later one.
+    for number in (0, 9):
+        status, errors = ended(python(script, tmp_path / "folder", tmp_path / "d.grain", str(number)))
+        assert status != 0 and errors.rstrip().endswith("KeyboardInterrupt")
+        assert sorted(os.listdir(tmp_path)) == ["folder"]
+
+
 def test_an_interpreter_ends_while_a_thread_iterates(plain_path: Path) -> None:
     script = """
         import sys, threading, grainstore

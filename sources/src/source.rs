@@ -156,6 +156,9 @@ pub enum SourceSample {
         /// As in `Whole`.
         offset: u64,
     },
+    /// One that is not to be stored. Nothing is wrong with it; no format has such samples, but a wrapper of a source may
+    /// leave samples out.
+    LeftOut,
 }
 
 /// How the bytes of a payload are arranged.

@@ -75,6 +75,7 @@ impl<'a> Adoption<'a> {
         match content {
             EntryContent::Whole(sample, offset) => self.count(rows.whole(sample, offset)?),
             EntryContent::Bad(bad) => self.skip(bad, rows)?,
+            EntryContent::LeftOut => {}
             EntryContent::Long(LongSample::Streaming { sample, offset, mut payload }) => {
                 self.count(rows.long(sample, offset, &mut payload, watch)?);
             }
@@ -139,6 +140,7 @@ impl<'a> Adoption<'a> {
                 Ok(Some(SourceSample::Long { sample, offset })) => {
                     self.count(rows.long(sample, offset, samples.payload(), &watch)?);
                 }
+                Ok(Some(SourceSample::LeftOut)) => {}
                 Err(bad) => {
                     let is_last = bad.reach == Reach::Rest;
                     self.skip(bad, rows)?;

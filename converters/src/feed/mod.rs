@@ -49,7 +49,16 @@ pub(crate) enum EntryContent {
     /// A sample, and the offset of its payload in the part's file for [`Layout::InPlace`].
     Whole(Sample, u64),
     Long(LongSample),
+    /// Not to be stored.
+    LeftOut,
     Bad(Bad),
+}
+
+impl EntryContent {
+    /// Whether it is not stored; an interrupted conversion notes the places of such entries.
+    pub(crate) fn is_unstored(&self) -> bool {
+        matches!(self, Self::LeftOut | Self::Bad(_))
+    }
 }
 
 /// A sample that is not held in memory.
@@ -157,15 +166,15 @@ impl How {
 #[derive(Clone, Copy)]
 pub(crate) struct Skip<'a> {
     pub(crate) count: u64,
-    /// Which of these entries were bad, as indexes among them, ascending. A stream that is read again must be bad at
-    /// the same indexes, otherwise the entries after them would differ.
-    pub(crate) bad_places: &'a [u64],
+    /// Which of these entries were bad or left out, as indexes among them, ascending. A stream that is read again must
+    /// be so at the same indexes, otherwise the entries after them would differ.
+    pub(crate) unstored_places: &'a [u64],
     /// Whether an entry counts: duplicates that are skipped do not.
     pub(crate) counts: &'a dyn Fn(Id) -> bool,
 }
 
 impl Skip<'_> {
-    pub(crate) const NOTHING: Self = Skip { count: 0, bad_places: &[], counts: &|_| true };
+    pub(crate) const NOTHING: Self = Skip { count: 0, unstored_places: &[], counts: &|_| true };
 }
 
 /// Approximate bytes of memory that a sample takes.

@@ -136,6 +136,7 @@ impl Producer<'_> {
                     self.push(EntryContent::Whole(sample, offset), len)?;
                 }
                 Ok(Some(SourceSample::Long { sample, offset })) => self.send_long(sample, offset)?,
+                Ok(Some(SourceSample::LeftOut)) => self.push(EntryContent::LeftOut, size_of::<Entry>() as u64)?,
                 Err(bad) => {
                     let last = bad.reach == Reach::Rest;
                     let len = bad_len(&bad);

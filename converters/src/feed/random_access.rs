@@ -123,6 +123,7 @@ impl UnitReader<'_> {
                 Ok(Some(SourceSample::Long { .. })) => {
                     EntryContent::Long(LongSample::At(At { part: unit.part, position: unit.position, behind: n }))
                 }
+                Ok(Some(SourceSample::LeftOut)) => EntryContent::LeftOut,
                 Ok(None) => {
                     entries.extend(lost(unit, n, &self.fewer(unit, n)));
                     break;

@@ -188,8 +188,8 @@ impl<F: Feed> Feed for Skipping<'_, F> {
                 return Ok(Some(entry));
             }
             if (self.skip.counts)(entry.id) {
-                let was_bad = self.skip.bad_places.binary_search(&self.skipped_count).is_ok();
-                if was_bad != matches!(entry.content, EntryContent::Bad(_)) {
+                let was_unstored = self.skip.unstored_places.binary_search(&self.skipped_count).is_ok();
+                if was_unstored != entry.content.is_unstored() {
                     return Err(ConvertError::Changed { number: self.skipped_count });
                 }
                 self.skipped_count += 1;

@@ -16,4 +16,5 @@ mod engine;
 mod folder_into_dataset;
 mod labelled_folder;
 mod listed_rows;
+mod mapping;
 mod unreadable_files;

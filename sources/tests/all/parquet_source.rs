@@ -61,7 +61,9 @@ fn read(source: &ParquetSource, part: usize) -> (Vec<Row>, Vec<Bad>) {
                 let key = String::from_utf8_lossy(&sample.key).into_owned();
                 rows.push(Row { key, attributes: sample.attributes, fields });
             }
-            Ok(Some(SourceSample::Long { .. })) => unreachable!("no sample of these is long"),
+            Ok(Some(SourceSample::Long { .. } | SourceSample::LeftOut)) => {
+                unreachable!("no sample of these is long or left out")
+            }
             Err(bad) => {
                 let ends = bad.reach == Reach::Rest;
                 bads.push(bad);

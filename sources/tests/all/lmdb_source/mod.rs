@@ -82,6 +82,7 @@ pub(crate) fn next(samples: &mut dyn SampleReader) -> Result<Option<Taken>, Bad>
             let (key, attributes, payload, fields) = (sample.key, sample.attributes, sample.payload, sample.fields);
             Taken { key, attributes, payload, fields, offset }
         }
+        SourceSample::LeftOut => unreachable!("no format leaves samples out"),
         SourceSample::Long { sample, offset } => {
             let mut payload = Vec::new();
             samples.payload().read_to_end(&mut payload).unwrap();

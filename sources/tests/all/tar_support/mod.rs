@@ -136,6 +136,7 @@ fn got(item: SourceSample, samples: &mut dyn SampleReader) -> Got {
             offset,
             is_long: false,
         },
+        SourceSample::LeftOut => unreachable!("no format leaves samples out"),
         SourceSample::Long { sample, offset } => {
             let mut payload = Vec::new();
             samples.payload().read_to_end(&mut payload).unwrap();

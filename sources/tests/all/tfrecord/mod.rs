@@ -168,6 +168,7 @@ fn next(samples: &mut dyn SampleReader) -> Option<Result<Read, Bad>> {
             let (key, attributes, payload, fields) = (sample.key, sample.attributes, sample.payload, sample.fields);
             Some(Ok(Read { key, attributes, payload, fields, offset }))
         }
+        Ok(Some(SourceSample::LeftOut)) => unreachable!("no format leaves samples out"),
         Ok(Some(SourceSample::Long { sample, offset })) => {
             let mut payload = Vec::new();
             let (key, attributes, fields) = (sample.key, sample.attributes, sample.fields);
