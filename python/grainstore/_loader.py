@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -173,6 +173,13 @@ class Loader:
         self._resume = None
         self._pass = self._latest = begun
         return self._batches(begun)
+
+    def __getitem__(self, index: object) -> NoReturn:
+        # A DataLoader would take it for a map-style dataset.
+        raise TypeError(
+            "a Loader has no samples by number, as it is an iterable of batches: loop over it without a DataLoader, or give "
+            "the DataLoader grainstore.torch.IterableDataset or MapDataset"
+        )
 
     def state_dict(self) -> State:
         """The position after the batches that were returned, without those that were read ahead.

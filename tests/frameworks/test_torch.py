@@ -176,3 +176,9 @@ def test_without_torch_the_import_names_what_to_install():
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 1 and "ImportError: grainstore.torch needs PyTorch" in ended.stderr
     assert "pip install torch" in ended.stderr
+
+
+@pytest.mark.parametrize("batch_size", [None, 4])
+def test_a_loader_in_a_data_loader_is_refused_with_the_remedy(dataset, batch_size):
+    with pytest.raises(TypeError, match="without a DataLoader, or give the DataLoader grainstore.torch.IterableDataset"):
+        next(iter(DataLoader(grainstore.Loader(dataset, 8), batch_size=batch_size)))

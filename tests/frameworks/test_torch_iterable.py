@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch.utils.data import DataLoader
-from torch_support import COUNT, labels_of, write
+from torch_support import COUNT, labels_of, read, write
 
 import grainstore
 from grainstore.torch import IterableDataset, MapDataset
@@ -177,6 +177,16 @@ def test_the_last_batch_is_transformed_after_all_others(dataset):
     assert set(made[-5:]) == set(seen[-1]) == set(range(96, 101))
 
 
+def test_batches_of_batches_are_refused(dataset):
+    for workers in (0, 1):
+        for options in ({}, {"batch_size": 64}):
+            with pytest.raises(grainstore.InvalidOption, match="batches of 64 .*DataLoader\\(dataset, batch_size=None\\)"):
+                read(DataLoader(IterableDataset(dataset, 64), num_workers=workers, **options))
+    # A wrapper may take the batches apart.
+    wrapped = torch.utils.data.ChainDataset([IterableDataset(dataset, 64, collate=len)])
+    assert [*DataLoader(wrapped, batch_size=2)][0].tolist() == [64, 37]
+
+
 # What a batch is
 
 
@@ -242,6 +252,20 @@ def test_without_workers_each_epoch_has_another_order_and_a_seed_repeats_them(da
     assert next(iter(first))["label"] == orders[0][0]
     # A pass that was broken off begins again.
     assert next(iter(first))["label"] == orders[0][0]
+
+
+@pytest.mark.parametrize("batch_size", [None, 10])
+def test_a_loop_that_counts_batches_gets_the_next_epoch_too(dataset, batch_size):
+    iterable = IterableDataset(dataset, batch_size, order="full")
+    expected = [labels_of(DataLoader(iterable, batch_size=None if batch_size else 10)) for _ in range(2)]
+    iterable.set_epoch(0)
+    loader = DataLoader(iterable, batch_size=None if batch_size else 10)
+    for labels in expected:
+        iterator = iter(loader)
+        assert labels_of([next(iterator) for _ in range(len(loader))]) == labels
+    # The same epoch once more, where that is asked for.
+    iterable.set_epoch(1)
+    assert labels_of(loader) == expected[1]
 
 
 @pytest.mark.parametrize(

@@ -145,10 +145,13 @@ def test_set_epoch_to_another_epoch_lets_the_state_go(path):
     iterable = IterableDataset(path, 7, order="full")
     next(iter(iterable))
     state = iterable.state_dict()
-    for epoch, count in ((0, COUNT - 7), (1, COUNT)):
-        iterable.load_state_dict(state)
-        iterable.set_epoch(epoch)
-        assert len(labels_of(iterable)) == count
+    iterable.load_state_dict(state)
+    iterable.set_epoch(0)
+    assert len(labels_of(iterable)) == COUNT - 7
+    iterable.load_state_dict(state)
+    with pytest.warns(UserWarning, match="state of epoch 0 that was loaded is not used"):
+        iterable.set_epoch(1)
+    assert len(labels_of(iterable)) == COUNT
 
 
 @pytest.mark.parametrize(("saved", "loaded"), [(2, 1), (1, 2), (2, 3)])
@@ -164,14 +167,98 @@ def test_a_state_of_another_number_of_workers_is_refused(path, saved, loaded):
         read(loader)
 
 
-def test_a_state_of_the_process_itself_is_refused_by_workers(path):
-    iterable = IterableDataset(path, 7)
-    next(iter(iterable))
-    iterable.load_state_dict(iterable.state_dict())
-    with pytest.raises(grainstore.InvalidState, match="num_workers=0, .* num_workers=2"):
-        read(DataLoader(iterable, batch_size=None, num_workers=2))
-    # It is there still, for a reader that continues as before.
-    assert len(labels_of(iterable)) == COUNT - 7
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_resume_from_a_state_of_the_process_itself(path, workers):
+    iterable = IterableDataset(path, 7, seed=5)
+    iterator = iter(iterable)
+    before = labels_of([next(iterator), next(iterator)])
+    state = iterable.state_dict()
+    for again in (iterable, IterableDataset(path, 4, seed=5)):
+        again.load_state_dict(state)
+        after = labels_of(DataLoader(again, batch_size=None, num_workers=workers))
+        assert sorted(before + after) == list(range(COUNT))
+
+
+@pytest.mark.parametrize(("saved", "loaded"), [(2, 0), (2, 3), (1, 2)])
+def test_the_dataset_resumes_from_a_loaders_state_with_other_workers_ranks_and_batches(path, tmp_path, saved, loaded):
+    # Two ranks, each after as many batches as it has workers.
+    before, states = [], []
+    for rank in range(2):
+        _, loader = make(path, 7, saved, rank=rank, world_size=2)
+        iterator = iter(loader)
+        before += labels_of([next(iterator) for _ in range(2 * saved)])
+        states.append(through_a_file(loader.state_dict(), tmp_path))
+        del iterator, loader
+    after = []
+    for rank in range(3):
+        iterable, loader = make(path, 4, loaded, rank=rank, world_size=3, tail="short")
+        # Any rank's state is that of all.
+        iterable.load_state_dict(states[rank % 2])
+        after += labels_of(loader)
+    assert sorted(before + after) == list(range(COUNT))
+
+
+def test_a_loaders_state_of_workers_at_different_batches_is_only_that_loaders(path):
+    _, loader = make(path, 7, 2)
+    iterator = iter(loader)
+    next(iterator)
+    state = loader.state_dict()
+    # One worker's part of it is not a state either.
+    worker = state["_snapshot"]["_worker_snapshots"]["worker_0"]["dataset_state"]
+    del iterator, loader
+    iterable, _ = make(path, 7, 2)
+    with pytest.raises(grainstore.InvalidState, match="2 workers had not returned equally many batches"):
+        iterable.load_state_dict(state)
+    with pytest.raises(grainstore.InvalidState, match="state of one of 2 workers"):
+        iterable.load_state_dict(worker)
+
+
+def test_where_workers_read_the_dataset_has_no_state_of_its_own(path):
+    iterable = IterableDataset(path, 7, seed=5)
+    loader = DataLoader(iterable, batch_size=None, num_workers=2)
+    at_first = iterable.state_dict()
+    iterator = iter(loader)
+    next(iterator)
+    with pytest.raises(grainstore.InvalidState, match="workers read epoch 0, .*StatefulDataLoader"):
+        iterable.state_dict()
+    list(iterator)
+    with pytest.raises(grainstore.InvalidState, match="between epochs, call set_epoch"):
+        iterable.state_dict()
+    iterable.set_epoch(1)
+    assert iterable.state_dict()["loader"]["epoch"] == 1
+    # The state from before anything was read suits any number of workers.
+    for workers in (0, 2):
+        iterable.load_state_dict(at_first)
+        assert sorted(labels_of(DataLoader(iterable, batch_size=None, num_workers=workers))) == list(range(COUNT))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loop_may_count_the_samples_itself(path, workers):
+    iterable = IterableDataset(path, 7, seed=5)
+    loader = DataLoader(iterable, batch_size=None, num_workers=workers)
+    seen, iterator = [], iter(loader)
+    for count in (4, 4):
+        seen += labels_of([next(iterator) for _ in range(count)])
+        state = iterable.state_dict(len(seen), True)
+        again = IterableDataset(path, 5, seed=5)
+        again.load_state_dict(state)
+        assert sorted(seen + labels_of(again)) == list(range(COUNT))
+    del iterator
+    # A pass that did not begin at the epoch's beginning.
+    iterable.load_state_dict(state)
+    iterator = iter(loader)
+    after = labels_of([next(iterator) for _ in range(2)])
+    for number in ((len(after), False), (len(seen + after), True)):
+        again.load_state_dict(iterable.state_dict(*number))
+        assert sorted(seen + after + labels_of(again)) == list(range(COUNT))
+    if workers:
+        with pytest.raises(grainstore.InvalidState, match="63 samples of epoch 0 are no state, .* multiple of 2 batches"):
+            iterable.state_dict(63)
+        with pytest.raises(grainstore.InvalidState, match="7 samples are fewer than the 56 before this pass"):
+            iterable.state_dict(7)
+    list(iterator)
+    if not workers:
+        assert iterable.state_dict(0)["loader"] == {**state["loader"], "epoch": 1, "position": 0}
 
 
 def test_workers_refuse_a_state_of_another_batch_size_or_number_of_ranks(path):

@@ -15,14 +15,15 @@ import torch.utils.data
 from grainstore import InvalidOption, InvalidState, Loader
 from grainstore._loader import check_functions, check_truth
 from grainstore._world import rank_and_world_size
+from grainstore.torch._callers import dividing_caller, is_collated_by_torch
 from grainstore.torch._samples import CollateOwned, OnOwned, Sample, Source, opened, owned
 from grainstore.torch._share import Division, Reader
+from grainstore.torch._state import State, check_same, checked
 from grainstore.torch._tensors import tensors
 
-State = dict[str, Any]
-
-# Indices into the tensor that workers share with the process that started them.
-_EPOCH, _SET_COUNT, _FINISHED_AT = range(3)
+# Indices into the tensor that workers share with the process that started them: the epoch; how often it was set, and that
+# number plus one when the first worker last read to the end; the epoch plus one that workers last began, where, and how many.
+_EPOCH, _SET_COUNT, _FINISHED_AT, _BEGUN, _BEGUN_AT, _WORKERS = range(6)
 _WARNED = -1
 
 
@@ -36,6 +37,8 @@ class _Pass:
     set_count: int
     # None once everything was returned.
     loader: Loader | None
+    # Whether the next pass is of the next epoch, though nobody asked for the end of this one.
+    is_done: bool = False
 
 
 class IterableDataset(torch.utils.data.IterableDataset[Any]):
@@ -99,11 +102,12 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._num_threads, self._prefetch = num_threads, prefetch
         self._window_bytes, self._lanes, self._group, self._on_damage = window_bytes, lanes, group, on_damage
         # Workers see what is written here, including persistent workers.
-        self._shared = torch.zeros(3, dtype=torch.int64).share_memory_()  # type: ignore[no-untyped-call]
+        self._shared = torch.zeros(6, dtype=torch.int64).share_memory_()  # type: ignore[no-untyped-call]
         self._resume: State | None = None
         self._pass: _Pass | None = None
         # The process that this was unpickled in; rank and world size of the one that pickled it.
         self._parent_ranks: tuple[int, tuple[int, int]] | None = None
+        self._warned_of_waste = False
         # Invalid options are reported now, not when the first epoch begins.
         self._loader(self._reader(), 0)
 
@@ -120,73 +124,106 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         """
         if epoch < 0:
             raise InvalidOption(f"epoch is {epoch}, expected 0 or more")
+        self._check_division()
         if epoch != self.epoch:
+            if self._resume is not None and self._resume["loader"]["position"]:
+                warnings.warn(
+                    f"the state of epoch {self.epoch} that was loaded is not used: epoch {epoch} was set. A loop that sets "
+                    f"epochs itself must begin with epoch {self.epoch}",
+                    stacklevel=2,
+                )
             self._pass = self._resume = None
+        elif self._pass is not None:
+            self._pass.is_done = False
         self._shared[_EPOCH] = epoch
         self._shared[_SET_COUNT] += 1
 
     def __len__(self) -> int:
-        """Number of batches in a whole epoch of this rank, with any number of workers; of samples if it gives samples."""
+        """Number of batches in a whole epoch of this rank, with any number of workers; of samples if it gives samples.
+
+        Where Accelerate divides what this dataset gives among the ranks, it is the number of all ranks.
+        """
         rank, world_size = self._rank_and_world_size()
         return self._division().batch_count(rank, world_size)
 
     def __iter__(self) -> Iterator[Any]:
+        if self.batch_size is not None and is_collated_by_torch(self):
+            raise InvalidOption(
+                f"the dataset gives batches of {self.batch_size} samples, and DataLoader makes batches of these: use "
+                "DataLoader(dataset, batch_size=None), or IterableDataset without batch_size"
+            )
+        self._check_division()
         reader = self._reader()
+        if self._pass is not None and self._pass.is_done and reader.num_workers == 0:
+            # A caller that counts batches never asks for the end.
+            self._finish(self._pass)
         resume = self._resume
         if resume is None:
             self._warn_of_repeat(reader)
             loader = self._loader(reader, self.epoch)
         else:
-            self._check_fits(resume, reader)
             loader = self._loader(reader, resume["loader"]["epoch"])
             loader.load_state_dict(resume["loader"])
         begun = loader.state_dict()
         if self._must_be_even:
             self._division().check_even(reader.world_size, begun["position"])
         self._resume = None
+        if reader.num_workers:
+            self._shared[_BEGUN_AT], self._shared[_WORKERS] = begun["position"], reader.num_workers
+            self._shared[_BEGUN] = begun["epoch"] + 1
         self._pass = _Pass(reader, begun, int(self._shared[_SET_COUNT]), loader)
         return self._read(self._pass, loader)
 
-    def state_dict(self) -> State:
-        """The position of this process's pass, after what it returned. ``load_state_dict`` resumes from it.
+    def state_dict(self, num_samples: int | None = None, from_beginning: bool = True) -> State:
+        """A position in the epoch, from which ``load_state_dict`` resumes with any number of workers and ranks.
 
-        ``torchdata.stateful_dataloader.StatefulDataLoader`` calls this in each worker. With a plain ``DataLoader`` it is
-        useful only without workers.
+        num_samples: how many samples of this epoch the loop has had, those of all ranks together. By default, those that
+            this process's pass returned. Workers return samples that this process does not see: then the number is
+            needed, or ``torchdata.stateful_dataloader.StatefulDataLoader``, which calls this in each worker.
+        from_beginning: whether the number counts from the beginning of the epoch, or from where this pass began.
         """
-        if self._pass is not None:
-            reader, loader = self._pass.reader, self._pass.loader
-            # In a worker, a finished pass stays finished until the next epoch: other workers may still read.
-            inner = {**self._pass.begun, "position": len(self.dataset)} if loader is None else loader.state_dict()
-        elif self._resume is not None:
-            return self._resume
-        else:
-            reader = self._reader()
-            inner = self._loader(reader, self.epoch).state_dict()
-        return {
-            "num_workers": reader.num_workers,
-            "world_size": reader.world_size,
-            "batch_size": self.batch_size,
-            "loader": inner,
-        }
+        if num_samples is not None:
+            return self._state_after(num_samples, from_beginning)
+        caller = dividing_caller()
+        if caller is not None and caller[1] == "dispatched":
+            raise InvalidState(
+                "Accelerate's DataLoaderDispatcher saves states from which batches are missing, as it reads ahead of the "
+                "loop: use accelerate.skip_first_batches, or a StatefulDataLoader that accelerator.prepare does not get"
+            )
+        if self._is_read_by_workers():
+            raise InvalidState(
+                f"workers read epoch {self.epoch}, and this process does not know how much of it they returned: save the "
+                "state of a torchdata StatefulDataLoader, or give the number of samples that all ranks have had, "
+                "dataset.state_dict(num_samples); between epochs, call set_epoch before saving"
+            )
+        return self._state()
 
     def load_state_dict(self, state: State) -> None:
-        """Resume from a state of the same dataset, view, seed and order, with the same number of workers.
+        """Resume from a state of the same dataset, view, seed and order, with any number of workers and ranks.
 
-        With workers, more than one, ``world_size`` and ``batch_size`` must be the same, too.
+        state: a result of ``state_dict``, or of that of a ``StatefulDataLoader`` whose workers had returned equally many
+            batches. A ``StatefulDataLoader`` resumes from any of its own states, with the same number of workers; with
+            more than one, ``world_size`` and ``batch_size`` must be the same, too.
         """
-        if not isinstance(state, dict) or not isinstance(state.get("loader"), dict):
-            raise InvalidState("a state is the result of state_dict, a dictionary with num_workers, world_size and loader")
+        state = checked(state)
         reader = self._reader()
+        expected = {"num_workers": reader.num_workers, "world_size": reader.world_size, "batch_size": self.batch_size}
+        if reader.num_workers:
+            check_same(state, expected)
+        elif state.get("num_workers", 0) > 1:
+            raise InvalidState(
+                f"this is the state of one of {state['num_workers']} workers: give the state of the whole StatefulDataLoader"
+            )
         self._loader(reader, 0).load_state_dict(state["loader"])
         if reader.num_workers == 0:
             # Not in a worker: it would overwrite what was set meanwhile.
-            self._shared[_EPOCH] = state["loader"]["epoch"]
+            self._shared[_EPOCH], self._shared[_BEGUN] = state["loader"]["epoch"], 0
         self._resume, self._pass = dict(state), None
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
         if self._pass is not None:
-            state["_resume"] = self.state_dict()
+            state["_resume"] = self._state()
         state["_pass"] = None
         state["_parent_ranks"] = self._rank_and_world_size()
         return state
@@ -200,9 +237,13 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         return f"<grainstore.torch.IterableDataset of {self.dataset!r}, batch_size={self.batch_size}, epoch {self.epoch}>"
 
     def _rank_and_world_size(self) -> tuple[int, int]:
+        # A library that divides what this gives among the ranks needs all of it.
+        if dividing_caller() is not None:
+            return 0, 1
         # A worker that was not forked does not know torch.distributed, and got the rank by pickle. The training process
         # itself may have been started by another process, whose rank must not be used, and may fork workers in turn.
-        if self._parent_ranks is not None and self._parent_ranks[0] == os.getpid() and torch.utils.data.get_worker_info() is not None:
+        is_worker = torch.utils.data.get_worker_info() is not None
+        if is_worker and self._parent_ranks is not None and self._parent_ranks[0] == os.getpid():
             return self._parent_ranks[1]
         return rank_and_world_size(self._rank, self._world_size)
 
@@ -251,31 +292,42 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     def _read(self, current: _Pass, loader: Loader) -> Iterator[Any]:
         reader, division, start = current.reader, self._division(), current.begun["position"]
-        if self._is_redivided(reader):
+        is_redivided = self._is_redivided(reader)
+        if is_redivided:
             # The loader stops after the full batches, so that nothing is transformed twice.
             count = division.whole_count(reader.count, start)
         else:
             count = division.batch_count(reader.number, reader.count, start)
-        yield from self._handed_out(loader, count)
         position = start + count * reader.count * division.batch_size + reader.worker * reader.world_size * division.batch_size
-        if (
-            self._is_redivided(reader)
+        has_last = (
+            is_redivided
             and position < division.sample_count
-            and division.batch_count(reader.rank, reader.world_size, position)
-        ):
+            and division.batch_count(reader.rank, reader.world_size, position) > 0
+        )
+        for number, item in enumerate(self._handed_out(loader, count), start=1):
+            if number == count and not has_last:
+                current.loader, current.is_done = None, True
+            yield item
+        if has_last:
             # One batch, and nothing ahead of it: the batches after it are other workers'.
             last = self._loader(Reader(reader.rank, reader.world_size), current.begun["epoch"], prefetch=0)
             last.load_state_dict({**current.begun, "position": position})
             for item in self._handed_out(last, 1):
-                current.loader = None
+                current.loader, current.is_done = None, True
                 yield item
         current.loader = None
         if reader.num_workers:
             # A state at the end of an epoch is loaded only to find that nothing is left.
             read_some = start < division.sample_count and current.begun["epoch"] == self.epoch
-            if read_some and self._shared[_FINISHED_AT] != _WARNED:
+            # Another worker may be done before the first one, which warns, has begun.
+            if read_some and reader.worker == 0 and self._shared[_FINISHED_AT] != _WARNED:
                 self._shared[_FINISHED_AT] = current.set_count + 1
-        elif self._pass is current:
+        else:
+            self._finish(current)
+
+    def _finish(self, current: _Pass) -> None:
+        """Let the next epoch follow a pass in this process."""
+        if self._pass is current:
             self._pass = None
             self._shared[_EPOCH] += 1
 
@@ -301,13 +353,78 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
                 stacklevel=2,
             )
 
-    def _check_fits(self, state: State, reader: Reader) -> None:
-        expected = {"num_workers": reader.num_workers, "world_size": reader.world_size, "batch_size": self.batch_size}
-        # The position of a single reader is that of the epoch, from which any number of ranks can resume.
-        names = expected if reader.num_workers > 1 else ["num_workers"]
-        for name in names:
-            if state.get(name) != expected[name]:
-                raise InvalidState(
-                    f"the state is of {name}={state.get(name)}, and this is read with {name}={expected[name]}: "
-                    "continue with the values that the state was saved with, or begin an epoch with set_epoch"
-                )
+    def _check_division(self) -> None:
+        """Refuse, or warn of, a library that divides what this gives among the ranks in a way that loses or wastes samples."""
+        caller = dividing_caller()
+        if caller is None:
+            return
+        owner, division = caller
+        name = type(owner).__name__
+        remedy = "do not give the DataLoader to accelerator.prepare: it reads this rank's share by itself"
+        if self._rank is not None and self._world_size != 1:
+            raise InvalidOption(
+                f"the dataset gives the share of rank {self._rank} of {self._world_size}, and {name} divides that among the "
+                f"ranks again: omit rank and world_size, or {remedy}"
+            )
+        if division == "filtered":
+            if self.batch_size is not None:
+                raise InvalidOption(f"{name} divides samples among the ranks, and the dataset gives batches: {remedy}")
+            if not self._warned_of_waste:
+                self._warned_of_waste = True
+                what = f"every rank reads and transforms all samples, of which {name} keeps its share"
+                warnings.warn(f"{what}: {remedy}", stacklevel=3)
+
+    def _is_read_by_workers(self) -> bool:
+        """Whether workers of this process have begun the current epoch."""
+        is_begun = self._shared[_BEGUN] == self.epoch + 1
+        return bool(is_begun) and self._pass is None and torch.utils.data.get_worker_info() is None
+
+    def _state(self) -> State:
+        """The position of this process's pass, after what it returned."""
+        if self._pass is not None:
+            reader, loader = self._pass.reader, self._pass.loader
+            # In a worker, a finished pass stays finished until the next epoch: other workers may still read.
+            inner = {**self._pass.begun, "position": self._division().sample_count} if loader is None else loader.state_dict()
+        elif self._resume is not None:
+            return self._resume
+        else:
+            reader = self._reader()
+            inner = self._loader(reader, self.epoch).state_dict()
+        return self._state_of(reader.num_workers, inner)
+
+    def _state_after(self, num_samples: int, from_beginning: bool) -> State:
+        """The state after a number of samples of the current epoch, which whoever calls has counted."""
+        division, by_workers = self._division(), self._is_read_by_workers()
+        here = self._state()
+        if by_workers:
+            begun = int(self._shared[_BEGUN_AT])
+        else:
+            begun = here["loader"]["position"] if self._pass is None else self._pass.begun["position"]
+        position = min(num_samples + (0 if from_beginning else begun), division.sample_count)
+        if position < begun:
+            raise InvalidState(f"{num_samples} samples are fewer than the {begun} before this pass: count these, too")
+        if by_workers and position < division.sample_count:
+            self._check_whole_rounds(position - begun, position)
+        inner = {**here["loader"], "position": position}
+        if not by_workers and position == 0 and here["loader"]["position"] == division.sample_count:
+            # All of an epoch was returned, and the samples of the next one are counted.
+            inner["epoch"] += 1
+        return self._state_of(0, inner)
+
+    def _check_whole_rounds(self, count: int, position: int) -> None:
+        """Refuse a number of samples at which the workers have not returned equally many batches."""
+        workers = int(self._shared[_WORKERS])
+        if position == 0:
+            raise InvalidState(f"workers have begun epoch {self.epoch}: between epochs, call set_epoch before saving")
+        if self.batch_size is None:
+            raise InvalidState("workers return batches whose size the dataset does not know: give batch_size to the dataset")
+        batches = workers * self._rank_and_world_size()[1] * self.batch_size
+        if count % batches and workers > 1:
+            raise InvalidState(
+                f"{position} samples of epoch {self.epoch} are no state, as its {workers} workers have not returned equally "
+                f"many batches: save after a multiple of {workers} batches of every rank, which are {batches} samples"
+            )
+
+    def _state_of(self, num_workers: int, inner: State) -> State:
+        world_size = self._rank_and_world_size()[1]
+        return {"num_workers": num_workers, "world_size": world_size, "batch_size": self.batch_size, "loader": inner}
