@@ -157,6 +157,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::MapExtension(extension) => {
             return format!("`--map NAME={extension},...` names the extensions to take and ignores others");
         }
+        Remedy::PackWithoutLabels => "move them elsewhere, or pack all files without labels by --no-labels",
         Remedy::MapDocuments => "`--map json=json,...` keeps the documents as they are",
         Remedy::MapColumns => "--map takes only the columns that it names, such as --map image=image.bytes,label",
         Remedy::MapFeature => "--map names one, such as --map image=image/encoded",
@@ -177,6 +178,7 @@ fn flag(setting: SourceSetting) -> &'static str {
         SourceSetting::Database => "--database",
         SourceSetting::Values => "--values",
         SourceSetting::Labels => "--labels",
+        SourceSetting::NoLabels => "--no-labels",
     }
 }
 

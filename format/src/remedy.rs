@@ -125,6 +125,8 @@ pub enum Remedy {
     MapMore,
     /// Map this extension of file names to a field.
     MapExtension(String),
+    /// Move files that are at another level than the others, or pack without labels.
+    PackWithoutLabels,
     /// Map the documents to a field, to keep them as they are.
     MapDocuments,
     /// Map some columns, to leave out the others.
@@ -169,6 +171,8 @@ pub enum SourceSetting {
     Values,
     /// A table of attributes.
     Labels,
+    /// Whether labels are left out.
+    NoLabels,
 }
 
 impl fmt::Display for EpochSetting {

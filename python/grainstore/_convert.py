@@ -62,10 +62,11 @@ def _source(
     database: str | None,
     values: str,
     labels: Path | None,
+    no_labels: bool,
 ) -> dict[str, Any]:
     if map is not None and not isinstance(map, str):
         map = ",".join(f"{name}={source}" for name, source in map.items())
-    return {"format": format, "map": map, "raw": raw, "database": database, "values": values, "labels": labels}
+    return {"format": format, "map": map, "raw": raw, "database": database, "values": values, "labels": labels, "no_labels": no_labels}
 
 
 def _transformed(
@@ -105,6 +106,7 @@ def convert(
     database: str | None = None,
     values: Literal["auto", "raw", "datum"] = "auto",
     labels: Path | None = None,
+    no_labels: bool = False,
     order: Literal["shuffled", "source"] = "shuffled",
     seed: int = 0,
     limit: int | None = None,
@@ -140,7 +142,7 @@ def convert(
     sample and its file; with ``skip_bad`` the sample is skipped and listed.
     """
     pack = _pack(order, seed, limit, skip_bad, on_duplicate, compress, segment_bytes, jobs)
-    source = _source(format, map, raw, database, values, labels)
+    source = _source(format, map, raw, database, values, labels, no_labels)
     return _run(
         _transformed(transform, workers, schema, metadata),
         metadata,
@@ -170,6 +172,7 @@ def append(
     database: str | None = None,
     values: Literal["auto", "raw", "datum"] = "auto",
     labels: Path | None = None,
+    no_labels: bool = False,
     order: Literal["shuffled", "source"] = "shuffled",
     seed: int = 0,
     limit: int | None = None,
@@ -187,7 +190,7 @@ def append(
     ``transform`` and ``workers`` are as in ``convert``; what the function returns has the types of the dataset.
     """
     pack = _pack(order, seed, limit, skip_bad, on_duplicate, compress, segment_bytes, jobs)
-    source = _source(format, map, raw, database, values, labels)
+    source = _source(format, map, raw, database, values, labels, no_labels)
     return _run(
         _transformed(transform, workers, None, None),
         None,
@@ -216,7 +219,7 @@ def adopt(
     return _core._adopt(
         sources,
         destination,
-        _source(format, map, raw, database, values, None),
+        _source(format, map, raw, database, values, None, False),
         seed=seed,
         chunk_bytes=chunk_bytes,
         skip_bad=skip_bad,

@@ -10,6 +10,7 @@ use grainstore_converters::{
     check_destination, check_kept,
 };
 use grainstore_format::{Alignment, ChunkSize, Schema};
+use grainstore_sources::folder::FolderLabels;
 use grainstore_sources::folder::listing::OnUnreadable;
 use grainstore_sources::{Description, From, Mapping, Remark, Skipped, Source, SourceOptions, open_source};
 use grainstore_writer::{Compression, Summary, existing};
@@ -64,6 +65,7 @@ pub(crate) struct SourceArguments {
     database: Option<String>,
     values: String,
     labels: Option<PathBuf>,
+    no_labels: bool,
 }
 
 impl SourceArguments {
@@ -80,6 +82,7 @@ impl SourceArguments {
             database: self.database.clone(),
             values: choice("values", &self.values)?,
             labels: self.labels.clone(),
+            folder_labels: if self.no_labels { FolderLabels::Ignored } else { FolderLabels::Found },
             on_unreadable: if skip_bad { OnUnreadable::Skip } else { OnUnreadable::Stop },
             jobs: None,
             stopped: None,

@@ -73,6 +73,7 @@ pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
         Remedy::MapExtension(extension) => {
             return Some(format!("map=\"NAME={extension},...\" names the extensions to take and ignores others"));
         }
+        Remedy::PackWithoutLabels => "move them elsewhere, or pack all files without labels: no_labels=True",
         Remedy::MapDocuments => "map=\"json=json,...\" keeps the documents as they are",
         Remedy::MapColumns => "map= takes only the columns that it names, such as map=\"image=image.bytes,label\"",
         Remedy::MapFeature => "map= names one, such as map=\"image=image/encoded\"",
@@ -108,6 +109,7 @@ fn source_argument(setting: SourceSetting) -> &'static str {
         SourceSetting::Database => "database",
         SourceSetting::Values => "values",
         SourceSetting::Labels => "labels",
+        SourceSetting::NoLabels => "no_labels",
     }
 }
 

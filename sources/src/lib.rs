@@ -23,6 +23,7 @@ pub mod compressed;
 mod error;
 pub mod folder;
 mod ignored;
+mod junk;
 pub mod list;
 pub mod lmdb;
 mod mapping;

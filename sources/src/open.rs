@@ -8,7 +8,7 @@ use std::str::FromStr;
 use grainstore_format::{Remedy, SourceSetting, UnknownName, choice_of};
 
 use crate::folder::listing::OnUnreadable;
-use crate::folder::{FolderOptions, FolderSource};
+use crate::folder::{FolderLabels, FolderOptions, FolderSource};
 use crate::ignored::with_ignored;
 use crate::list::ListSource;
 use crate::lmdb::{LmdbOptions, LmdbSource, LmdbValues};
@@ -71,6 +71,8 @@ pub struct SourceOptions {
     pub values: LmdbValues,
     /// Folder: a table of attributes and captions.
     pub labels: Option<PathBuf>,
+    /// Folder: whether the folders' names are labels.
+    pub folder_labels: FolderLabels,
     /// Folder: what to do about folders that cannot be listed and links that lead nowhere.
     pub on_unreadable: OnUnreadable,
     /// Threads that list folders.
@@ -138,23 +140,31 @@ fn from_stdin(options: &SourceOptions) -> Result<Box<dyn Source>, SourceError> {
 impl SourceOptions {
     /// All options that affect the samples, as text.
     pub fn words(&self) -> String {
-        let Self { map, raw, database, values, labels, .. } = self;
+        let Self { map, raw, database, values, labels, folder_labels, .. } = self;
         let table = labels.as_ref().map(|path| file_stamp(path));
-        format!("map {map:?}, raw {raw}, database {database:?}, values {values:?}, labels {labels:?} {table:?}")
+        let table = format!("labels {labels:?} {table:?}, {folder_labels:?}");
+        format!("map {map:?}, raw {raw}, database {database:?}, values {values:?}, {table}")
     }
 
     fn for_folder(&self) -> FolderOptions {
-        FolderOptions { on_unreadable: self.on_unreadable, jobs: self.jobs, labels: self.labels.clone() }
+        FolderOptions {
+            on_unreadable: self.on_unreadable,
+            jobs: self.jobs,
+            labels: self.labels.clone(),
+            folder_labels: self.folder_labels,
+        }
     }
 
     /// Refuses a setting that does not apply to the format.
     fn check(&self, format: Format, path: &Path) -> Result<(), SourceError> {
-        use SourceSetting::{Database, KeepWhole, Labels, Map, Values};
+        use SourceSetting::{Database, KeepWhole, Labels, Map, NoLabels, Values};
+        let no_labels = self.folder_labels == FolderLabels::Ignored;
         let settings = [
             (KeepWhole, self.raw, format == Format::TfRecord, "only TFRecord records can be kept whole"),
             (Database, self.database.is_some(), format == Format::Lmdb, "only LMDB has named databases"),
             (Values, self.values != LmdbValues::Auto, format == Format::Lmdb, "only LMDB has kinds of values"),
             (Labels, self.labels.is_some(), format == Format::Folder, "only folders take a table of labels"),
+            (NoLabels, no_labels, format == Format::Folder, "only folders have labels in their names"),
             (Map, !self.map.is_empty(), format != Format::Folder, "the files of a folder have no names to map"),
             (Map, !self.map.is_empty(), format != Format::List, "the columns of a list have names already"),
         ];

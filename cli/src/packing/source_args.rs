@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use grainstore_converters::ConvertError;
+use grainstore_sources::folder::FolderLabels;
 use grainstore_sources::folder::listing::OnUnreadable;
 use grainstore_sources::lmdb::LmdbValues;
 use grainstore_sources::{From, Mapping, Source, SourceOptions, open_source};
@@ -53,6 +54,9 @@ pub(crate) struct SourceArgs {
     /// path below SRC, numbers become attributes, text becomes fields
     #[arg(long, value_name = "FILE", help_heading = "Source")]
     labels: Option<PathBuf>,
+    /// Folder: pack no labels, whatever the folders' names; without it, files beside class folders stop the work
+    #[arg(long, help_heading = "Source", conflicts_with = "labels")]
+    no_labels: bool,
 }
 
 impl SourceArgs {
@@ -81,6 +85,7 @@ impl SourceArgs {
             database: self.database.clone(),
             values: self.values,
             labels: self.labels.clone(),
+            folder_labels: if self.no_labels { FolderLabels::Ignored } else { FolderLabels::Found },
             on_unreadable: if skip_bad { OnUnreadable::Skip } else { OnUnreadable::Stop },
             jobs: None,
             stopped: Some(interrupt::requested),

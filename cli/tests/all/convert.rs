@@ -315,12 +315,17 @@ fn a_full_disk_is_reported_and_everything_written_is_removed() {
 }
 
 #[test]
-fn lost_labels_and_skipped_links_are_reported() {
+fn labels_are_lost_only_on_request_and_what_is_skipped_is_reported() {
     let place = Place::new();
     fs::write(place.path("photos/.DS_Store"), "x").unwrap();
+    fs::write(place.path("photos/README.txt"), "x").unwrap();
     std::os::unix::fs::symlink(place.path("photos/cat"), place.path("photos/lynx")).unwrap();
-    let run = place.convert("photos.grain", &[]);
+    let run = place.convert("photos.grain", &["--quiet"]);
+    assert_eq!((run.status, run.stdout.as_str()), (2, ""));
+    assert!(run.stderr.contains("files are not at CLASS/FILE, so there are no labels: README.txt\n"), "{}", run.stderr);
+    assert!(run.stderr.contains("or pack all files without labels by --no-labels"), "{}", run.stderr);
+    let run = place.convert("photos.grain", &["--no-labels"]);
     assert_eq!(run.status, 0);
-    assert!(run.stderr.contains("no labels: not every file is at CLASS/FILE, such as .DS_Store\n"), "{}", run.stderr);
+    assert!(run.stderr.contains("junk such as .DS_Store and Thumbs.db, ignored: 1"), "{}", run.stderr);
     assert!(run.stderr.contains("1 link to folders NOT packed"), "{}", run.stderr);
 }

@@ -12,8 +12,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use grainstore_converters::{ConvertError, ConvertOptions, ConvertSummary, NoEvents, OnBad, Order, convert};
+use grainstore_format::Remedy;
 use grainstore_sources::folder::listing::OnUnreadable;
-use grainstore_sources::folder::{FolderOptions, FolderSource};
+use grainstore_sources::folder::{FolderLabels, FolderOptions, FolderSource};
 use grainstore_store::{Dataset, check_and_decode};
 
 /// Relative path and contents of every file of a tree.
@@ -83,7 +84,14 @@ impl FolderCase {
         how: &How,
         options: &ConvertOptions,
     ) -> Result<ConvertSummary, ConvertError> {
-        let source = FolderSource::open(&self.source(), &how.folder())?;
+        let source = match FolderSource::open(&self.source(), &how.folder()) {
+            // Some files at CLASS/FILE and others not.
+            Err(error) if error.remedy() == Some(Remedy::PackWithoutLabels) => {
+                let folder = FolderOptions { folder_labels: FolderLabels::Ignored, ..how.folder() };
+                FolderSource::open(&self.source(), &folder)?
+            }
+            opened => opened?,
+        };
         convert(&source, &self.path(name), &how.options(options), &NoEvents)
     }
 

@@ -15,7 +15,7 @@
 //! Memory: the relative path and 8 bytes for each file; 10 million paths of 40 bytes take 480 MB.
 //! During the scan, the name and 16 bytes more for each file: with names of 20 bytes, 360 MB more.
 //!
-//! Paths are bytes and need not be UTF-8. Hidden files are files. Nothing is opened but folders.
+//! Paths are bytes and need not be UTF-8. Hidden files are files, but for junk such as `.DS_Store`. Nothing is opened but folders.
 
 mod classes;
 mod scan;
@@ -59,6 +59,7 @@ pub struct Listing {
     unreadable: Vec<(PathBuf, String)>,
     skipped_dir_links: u64,
     skipped_special: u64,
+    skipped_junk: u64,
 }
 
 impl Listing {
@@ -89,9 +90,13 @@ impl Listing {
             unreadable: tally.unreadable.into_iter().map(|(path, error)| (path, error.to_string())).collect(),
             skipped_dir_links: tally.skipped_dir_links,
             skipped_special: tally.skipped_special,
+            skipped_junk: tally.skipped_junk,
         };
         if listing.is_empty() {
-            let ignored_count = listing.skipped_dir_links + listing.skipped_special + listing.unreadable.len() as u64;
+            let ignored_count = listing.skipped_dir_links
+                + listing.skipped_special
+                + listing.skipped_junk
+                + listing.unreadable.len() as u64;
             return Err(ListingError::NoFiles { path: listing.root, ignored_count });
         }
         Ok(listing)
@@ -165,6 +170,11 @@ impl Listing {
         self.skipped_special
     }
 
+    /// Number of files and folders that systems leave among data, such as `.DS_Store`: they are known by their names.
+    pub fn skipped_junk(&self) -> u64 {
+        self.skipped_junk
+    }
+
     /// The classes, where every file is at `class/file`: none beside the classes and none deeper.
     pub fn classes(&self) -> Option<Classes> {
         Classes::of((0..self.len()).map(|index| self.relative_path(index)))
@@ -208,6 +218,7 @@ mod tests {
             unreadable: Vec::new(),
             skipped_dir_links: 0,
             skipped_special: 0,
+            skipped_junk: 0,
         }
     }
 

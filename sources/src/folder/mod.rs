@@ -14,4 +14,4 @@ mod roots;
 mod shape;
 mod source;
 
-pub use source::{FolderOptions, FolderSource};
+pub use source::{FolderLabels, FolderOptions, FolderSource};

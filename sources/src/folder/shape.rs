@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::labels::Labels;
 use super::listing::{Classes, Listing};
 use super::roots::Roots;
+use super::source::FolderLabels;
 use crate::SourceError;
 use crate::table::{Column, ColumnUse};
 
@@ -38,13 +39,16 @@ pub(super) struct FolderShape {
 impl FolderShape {
     /// # Errors
     /// Where rows and files do not match one to one, or a name is not valid in a schema.
-    pub(super) fn of(roots: &Roots, labels: Option<Labels>) -> Result<Self, SourceError> {
+    pub(super) fn of(roots: &Roots, labels: Option<Labels>, folder_labels: FolderLabels) -> Result<Self, SourceError> {
         if let Some(labels) = &labels {
             labels.check(roots.sorted_keys())?;
         }
         let columns = labels.as_ref().map_or(&[][..], Labels::columns);
         let is_column = |name: &str| columns.iter().any(|column| column.name == name);
-        let classes = UnitedClasses::of(roots.listings());
+        let classes = match folder_labels {
+            FolderLabels::Found => UnitedClasses::of(roots.listings()),
+            FolderLabels::Ignored => None,
+        };
         let field = field_name(roots, classes.is_some() || labels.is_some());
         let mut notes = Vec::new();
         if let (true, Some(_), Some(labels)) = (is_column("label"), &classes, &labels) {

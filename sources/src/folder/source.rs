@@ -36,6 +36,18 @@ pub struct FolderOptions {
     /// A table with a row for each file: CSV, TSV or JSON Lines. Columns of numbers become attributes, columns of text
     /// become fields. If it is in the folder itself, it is not a sample.
     pub labels: Option<PathBuf>,
+    /// Whether the folders' names are labels.
+    pub folder_labels: FolderLabels,
+}
+
+/// Whether the names of folders are labels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FolderLabels {
+    /// Where every file is at CLASS/FILE, or no file is; it is an error where some are, and a table has no labels either.
+    #[default]
+    Found,
+    /// Never.
+    Ignored,
 }
 
 /// One folder of plain files as a source, or several.
@@ -74,7 +86,10 @@ impl FolderSource {
         }
         let roots = Roots::of(listings)?;
         let labels = options.labels.as_deref().map(Labels::read).transpose()?;
-        let shape = FolderShape::of(&roots, labels)?;
+        if labels.is_none() && options.folder_labels == FolderLabels::Found {
+            check_classes(&roots)?;
+        }
+        let shape = FolderShape::of(&roots, labels, options.folder_labels)?;
         let origins: Vec<PathBuf> = roots.listings().iter().map(|listing| listing.root().to_owned()).collect();
         let part = |listing: &Listing| SourcePart {
             path: listing.root().to_owned(),
@@ -87,7 +102,7 @@ impl FolderSource {
             has_distinct_keys: true,
             is_listed: true,
             not_adoptable: Some(Remark::new("every file would be a segment of its own", Remedy::Convert)),
-            notes: notes(&roots, &shape),
+            notes: notes(&roots, &shape, options.folder_labels),
             warnings: links_warning(&roots).into_iter().collect(),
             skipped: roots.listings().iter().flat_map(Listing::unreadable).map(skipped).collect(),
             ..Description::new("folder", origins, shape.metadata().clone(), parts)
@@ -111,11 +126,39 @@ impl FolderSource {
     }
 }
 
-fn notes(roots: &Roots, shape: &FolderShape) -> Vec<Remark> {
+fn notes(roots: &Roots, shape: &FolderShape, folder_labels: FolderLabels) -> Vec<Remark> {
     let special: u64 = roots.listings().iter().map(Listing::skipped_special).sum();
     let special = (special > 0).then(|| format!("pipes, sockets and devices, ignored: {special}"));
-    let texts = labels_note(roots, shape).into_iter().chain(shape.notes().iter().cloned()).chain(special);
+    let junk: u64 = roots.listings().iter().map(Listing::skipped_junk).sum();
+    let junk = (junk > 0).then(|| format!("junk such as .DS_Store and Thumbs.db, ignored: {junk}"));
+    let labels = if folder_labels == FolderLabels::Found { labels_note(roots, shape) } else { None };
+    let texts = labels.into_iter().chain(shape.notes().iter().cloned()).chain(special).chain(junk);
     texts.map(Remark::from).collect()
+}
+
+/// Files that are named where they hide the classes.
+const SHOWN_MAX: usize = 5;
+
+/// Refuses folders of which only some files are at CLASS/FILE: nobody wants to lose all labels to a few other files.
+fn check_classes(roots: &Roots) -> Result<(), SourceError> {
+    let paths = |listing| (0..Listing::len(listing)).map(|file| listing.relative_path(file));
+    let all = || roots.listings().iter().flat_map(paths);
+    let elsewhere: Vec<String> =
+        all().filter(|path| !is_class_file(path)).take(SHOWN_MAX).map(|path| escape_bytes(path).to_string()).collect();
+    if elsewhere.is_empty() || !all().any(is_class_file) {
+        return Ok(());
+    }
+    let (file_count, count) = (all().count(), all().filter(|path| !is_class_file(path)).count());
+    let more = if count > SHOWN_MAX { format!(" and {} more", count - SHOWN_MAX) } else { String::new() };
+    let why = format!(
+        "{count} of {file_count} files are not at CLASS/FILE, so there are no labels: {}{more}",
+        elsewhere.join(", ")
+    );
+    Err(SourceError::refused(roots.listings()[0].root(), Remark::new(why, Remedy::PackWithoutLabels)))
+}
+
+fn is_class_file(path: &[u8]) -> bool {
+    path.iter().filter(|&&byte| byte == b'/').count() == 1
 }
 
 /// A note on whether the samples have labels, and if not, why.
@@ -127,7 +170,6 @@ fn labels_note(roots: &Roots, shape: &FolderShape) -> Option<String> {
     if shape.metadata().schema.attributes().iter().any(|attribute| attribute.name == "label") {
         return None;
     }
-    let is_class_file = |path: &[u8]| path.iter().filter(|&&byte| byte == b'/').count() == 1;
     let paths = |listing| (0..Listing::len(listing)).map(|file| listing.relative_path(file));
     let other = roots.listings().iter().flat_map(paths).find(|path| !is_class_file(path));
     let shown = other.map_or_else(String::new, |path| format!(", such as {}", escape_bytes(path)));

@@ -6,8 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::AttributeValue;
-use grainstore_sources::folder::{FolderOptions, FolderSource};
+use grainstore_format::{AttributeValue, Remedy};
+use grainstore_sources::folder::{FolderLabels, FolderOptions, FolderSource};
 use grainstore_sources::{Blocks, Layout, Source, SourceError, SourceSample};
 
 fn place(files: &[&str]) -> tempfile::TempDir {
@@ -72,11 +72,43 @@ fn classes_are_numbered_over_all_folders() {
 }
 
 #[test]
-fn one_folder_without_classes_has_no_labels() {
+fn one_folder_without_classes_has_no_labels_if_they_are_not_wanted() {
     let place = place(&["a/x/1", "b/2"]);
-    let source = open(place.path(), &["a", "b"], None).unwrap();
+    let roots = [place.path().join("a"), place.path().join("b")];
+    let options = FolderOptions { folder_labels: FolderLabels::Ignored, ..FolderOptions::default() };
+    let source = FolderSource::open_all(&roots, &options).unwrap();
     assert_eq!(rows(&source), [row("a/x/1", &[0], "a/x/1"), row("b/2", &[1], "b/2")]);
     assert_eq!(source.class_count(), None);
+    let error = open(place.path(), &["a", "b"], None).unwrap_err();
+    assert_eq!(error.remedy(), Some(Remedy::PackWithoutLabels));
+    let why = "1 of 2 files are not at CLASS/FILE, so there are no labels: 2";
+    assert!(error.to_string().ends_with(why), "{error}");
+}
+
+#[test]
+fn files_beside_and_below_the_class_folders_are_named() {
+    let names: Vec<String> = (0..9).map(|number| format!("all/cat/more/{number}")).collect();
+    let mut files: Vec<&str> = names.iter().map(String::as_str).collect();
+    files.extend(["all/cat/1", "all/README.txt"]);
+    let place = place(&files);
+    let error = open(place.path(), &["all"], None).unwrap_err().to_string();
+    assert!(error.contains("10 of 11 files are not at CLASS/FILE"), "{error}");
+    assert!(error.contains(": README.txt, cat/more/0, cat/more/1, cat/more/2, cat/more/3 and 5 more"), "{error}");
+}
+
+#[test]
+fn junk_takes_no_labels_away_and_is_counted() {
+    let junk = [".DS_Store", "cat/.DS_Store", "cat/._1.jpg", "cat/Thumbs.db", "@eaDir/cat/1.jpg", "dog/desktop.ini"];
+    let mut files = vec!["cat/1.jpg", "dog/1.jpg", "dog/.hidden.jpg"];
+    files.extend(junk);
+    let place = place(&files);
+    let source = FolderSource::open(place.path(), &FolderOptions::default()).unwrap();
+    let found = rows(&source);
+    let keys: Vec<&str> = found.iter().map(|row| row.0.as_str()).collect();
+    assert_eq!(keys, ["cat/1.jpg", "dog/.hidden.jpg", "dog/1.jpg"]);
+    assert_eq!((source.class_count(), source.listing().skipped_junk()), (Some(2), 6));
+    let notes = source.description().notes.iter().map(|note| note.text.as_str());
+    assert!(notes.clone().any(|note| note == "junk such as .DS_Store and Thumbs.db, ignored: 6"));
 }
 
 #[test]

@@ -15,6 +15,8 @@ use std::sync::{Mutex, PoisonError};
 use rayon::Scope;
 use rayon::slice::ParallelSliceMut;
 
+use crate::junk::{is_junk_file, is_junk_folder};
+
 /// With more names than this, a folder is sorted by several threads. A thread that waits for its
 /// share may begin another folder on the same stack, so only few folders should reach the limit.
 const SORT_ALONE_MAX: usize = 100_000;
@@ -45,6 +47,7 @@ pub(super) struct ScanCounts {
     pub(super) unreadable: Vec<(PathBuf, io::Error)>,
     pub(super) skipped_dir_links: u64,
     pub(super) skipped_special: u64,
+    pub(super) skipped_junk: u64,
 }
 
 impl ScanCounts {
@@ -52,6 +55,7 @@ impl ScanCounts {
         self.unreadable.append(&mut other.unreadable);
         self.skipped_dir_links += other.skipped_dir_links;
         self.skipped_special += other.skipped_special;
+        self.skipped_junk += other.skipped_junk;
     }
 }
 
@@ -133,6 +137,8 @@ impl Visit {
 
     fn add(&mut self, entry: &DirEntry) -> io::Result<()> {
         match EntryKind::of(entry)? {
+            EntryKind::File if is_junk_file(entry.file_name().as_bytes()) => self.tally.skipped_junk += 1,
+            EntryKind::Folder if is_junk_folder(entry.file_name().as_bytes()) => self.tally.skipped_junk += 1,
             EntryKind::File => self.folder.add(&entry.file_name(), false)?,
             EntryKind::Folder => self.folder.add(&entry.file_name(), true)?,
             EntryKind::FolderLink => self.tally.skipped_dir_links += 1,
