@@ -731,14 +731,22 @@ class Samples:
             raise NotPossible(f"There is no sample {ordinal}: the dataset has {self.n}.")
         return ordinal
 
-    def order(self, name, seed=0, epoch=0, window=WINDOW, lanes=None, group=None, subset=None, state=None):
-        """PLN-3 to PLN-9, STA-2: the order of an epoch of all samples, or of those whose ordinals are subset's.
-        With a state, `auto`, absent lanes and an absent group are those of the state; the rest has to agree with it."""
+    def order(self, name, seed=0, epoch=0, window=WINDOW, lanes=None, group=None, subset=None, weights=None,
+              samples=None, state=None):
+        """PLN-3 to PLN-11, STA-2: the order of an epoch of all samples, or of those whose ordinals are subset's, each as
+        often as it is there; with weights, of as many of them as samples says, drawn. With a state, `auto`, absent lanes and an absent group are those of the state; the rest has to agree with it."""
         if not all(0 <= number <= MASK for number in (seed, epoch, window)):
             raise NotPossible("Seed, epoch and window are unsigned numbers of 64 bits.")
-        chosen = range(self.n) if subset is None else sorted(set(map(self.check, subset)))
+        chosen = range(self.n) if subset is None else sorted(map(self.check, subset))
         if not chosen:
             raise NotPossible("The subset has no samples; an epoch needs at least 1 (PLN-9).")
+        hashed = None if subset is None else f"{subset_hash(chosen, self.n):016x}"
+        k, drawn = key(seed, epoch, self.fingerprint), {}
+        if weights is not None:
+            integers = integer_weights(weights, len(chosen))
+            samples = len(chosen) if samples is None else samples
+            drawn = {"weights": f"{xxh64(struct.pack(f'<{len(integers)}Q', *integers), samples):016x}"}
+            chosen = draw(integers, samples, chosen, k)
         state = None if state is None else read_state(state)
         if name == "auto":
             name = state["order"] if state else "full" if self.stored_bytes >= 65536 * self.n else "chunked"
@@ -746,20 +754,19 @@ class Samples:
             lanes = state["lanes"]
         if group is None:
             group = state["group"] if state and state["group"] else 1
-        k, n = key(seed, epoch, self.fingerprint), len(chosen)
+        n = len(chosen)
         if name == "chunked":
             lanes, place = self.chunked(chosen, k, window, lanes, group)
         else:
             lanes, group, place = None, None, full(n, k) if name == "full" else lambda position: position
-        hashed = None if subset is None else f"{subset_hash(chosen, self.n):016x}"
-        own = {"grainstore_state": 1, "fingerprint": f"{self.fingerprint:016x}", "subset": hashed, "seed": seed,
+        own = {"grainstore_state": 1, "fingerprint": f"{self.fingerprint:016x}", "subset": hashed, **drawn, "seed": seed,
                "epoch": epoch, "order": name, "lanes": lanes, "group": group, "mixture": None,
                "position": state["position"] if state else 0}
         if own["position"] > n:
             raise NotPossible(f"The state is at position {own['position']}: the epoch has {n} samples (STA-1).")
-        for member in state or ():
-            if state[member] != own[member]:
-                raise NotPossible(f"The state is of {member} {state[member]}, not {own[member]} (STA-2).")
+        for member in {**own, **state} if state else ():
+            if state.get(member) != own.get(member):
+                raise NotPossible(f"The state is of {member} {state.get(member)}, not {own.get(member)} (STA-2).")
         return Order(n, chosen, place, own)
 
     def chunked(self, chosen, k, window, lanes, group):
@@ -770,7 +777,7 @@ class Samples:
         units = []
         for unit in (extents[i:i + group] for extents in members for i in range(0, len(extents), group)):
             unit = [(bisect.bisect_left(chosen, a), bisect.bisect_left(chosen, b)) for a, b in unit]
-            units.append([(a, b) for a, b in unit if a < b])
+            units.append([(low, min(low + 65536, b)) for a, b in unit for low in range(a, b, 65536)])
         units = [unit for unit in units if unit]
         if lanes is None:
             if window < self.chunk_size:
@@ -1068,6 +1075,11 @@ class Order:
     def at(self, position):
         return self.chosen[self.place(position)]
 
+    def repeat(self, position):
+        """PLN-9: how many visits of the same sample have a smaller index."""
+        index = self.place(position)
+        return index - bisect.bisect_left(self.chosen, self.chosen[index])
+
     def __iter__(self):
         return map(self.at, range(self.n))
 
@@ -1075,7 +1087,7 @@ class Order:
         """MIX-1, MIX-2, for global batches of batch_size samples: for 1 and 16 batches the mean number of different
         parts and of different classes, each with its expectation for a full shuffle."""
         report, n = {}, self.n
-        groupings = {"parts": lambda position: self.place(position) * 256 // n}
+        groupings = {"parts": lambda position: bisect.bisect_left(self.chosen, self.at(position)) * 256 // n}
         if class_of:
             groupings["classes"] = lambda position: class_of(self.at(position))
         for batches in (1, 16):
@@ -1159,11 +1171,12 @@ def read_state(text):
     require(version != 1 or "group" in state and "mixture" in state,
             f"{what} has no group or no mixture: a development version of grainstore wrote it.")
     chunked, subset = state.get("order") == "chunked", state.get("subset")
+    drawn = {"weights": str} if "weights" in state else {}
     only_chunked = {} if chunked else {"lanes": type(None), "group": type(None)}
-    check_shape(state, {**STATE, **only_chunked, "subset": type(subset)}, what)
+    check_shape(state, {**STATE, **only_chunked, **drawn, "subset": type(subset)}, what)
     require(version == 1, f"{what} has version 0.")
     require(state["order"] in ("full", "chunked", "sequential"), f"{what} has an unknown order.")
-    for digits in [state["fingerprint"]] + [subset] * (subset is not None):
+    for digits in [state["fingerprint"]] + [subset] * (subset is not None) + [state[name] for name in drawn]:
         require(type(digits) is str and re.fullmatch("[0-9a-f]{16}", digits), f"{what}: {digits!a} is not a hash.")
     return state
 
@@ -1254,12 +1267,45 @@ def chunked(n, k, units, lanes):
 
 # ---- subsets ----------------------------------------------------------------------------------------------------
 
+def bitmap(n, ones):
+    """CON-6."""
+    octets = bytearray(-(-n // 8))
+    for i in ones:
+        octets[i // 8] |= 1 << i % 8
+    return bytes(octets)
+
+
 def subset_hash(ordinals, n):
-    """SUB-1, CON-6: of some of n samples."""
-    bitmap = bytearray(-(-n // 8))
-    for ordinal in ordinals:
-        bitmap[ordinal // 8] |= 1 << ordinal % 8
-    return xxh64(bytes(bitmap), n)
+    """SUB-1: of some of n samples, ascending."""
+    m = len(ordinals)
+    firsts = [i for i in range(m) if i == 0 or ordinals[i] != ordinals[i - 1]]
+    repeats = b"" if len(firsts) == m else struct.pack("<Q", m) + bitmap(m, firsts)
+    return xxh64(bitmap(n, ordinals) + repeats, n)
+
+
+def integer_weights(weights, count):
+    """PLN-10."""
+    if len(weights) != count:
+        raise NotPossible(f"There are {len(weights)} weights for {count} samples (PLN-10).")
+    if not all(0 <= weight < math.inf for weight in weights) or not any(weights):
+        raise NotPossible("A weight is negative or not finite, or all are 0 (PLN-10).")
+    exact = [fractions.Fraction(weight) for weight in weights]
+    e, largest = 0, max(exact)
+    while 2**e <= largest:
+        e += 1
+    while largest < fractions.Fraction(2) ** (e - 1):
+        e -= 1
+    scale = fractions.Fraction(2) ** (63 - count.bit_length() - e)
+    return [max(1, int(weight * scale)) if weight else 0 for weight in exact]
+
+
+def draw(integers, samples, chosen, k):
+    """PLN-11: the ordinals that are drawn, ascending."""
+    if not 1 <= samples <= 1 << 40:
+        raise NotPossible(f"{samples} samples cannot be drawn (PLN-11).")
+    ends = list(itertools.accumulate(integers))
+    k = key(k, 7)
+    return sorted(chosen[bisect.bisect_right(ends, below(k, i, ends[-1]))] for i in range(samples))
 
 
 TOKENS = re.compile(r"""[ \t\r\n]*(?:(?P<end>\Z)|(?P<number>-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![A-Za-z0-9_]))

@@ -90,6 +90,7 @@ impl EpochOptions {
             world: self.world.max(1),
             tail: choice(self.tail.get("tail")?, default.tail)?,
             subset,
+            weights: None,
             resume: self.state.get("state")?.map(str::parse::<EpochState>).transpose()?,
             on_damage,
             followed: flag(self.followed, "followed")?,

@@ -110,6 +110,11 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::ResumeWithSameSubset => {
             return format!("the `--subset` that the epoch was started with resumes it; {START_OVER}");
         }
+        Remedy::ResumeWithoutWeights | Remedy::ResumeWithSameWeights => {
+            return format!(
+                "this command draws nothing by weights: `grainstore.Loader` with the same weights resumes it; {START_OVER}"
+            );
+        }
         Remedy::ResumeWith { setting, value } => {
             return format!("`--{setting} {value}` resumes the epoch; {START_OVER}");
         }

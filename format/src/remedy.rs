@@ -61,6 +61,10 @@ pub enum Remedy {
     ResumeWithoutSubset,
     /// Resume the epoch with the subset that it was started with.
     ResumeWithSameSubset,
+    /// Resume the epoch without weights, as it was started.
+    ResumeWithoutWeights,
+    /// Resume the epoch with the weights and the number of draws that it was started with.
+    ResumeWithSameWeights,
     /// Resume the epoch with the value that it was started with.
     ResumeWith {
         /// The setting that differs.

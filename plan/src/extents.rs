@@ -5,7 +5,8 @@
 //! be the chunk's last, is an extent of its own. order.md: PLN-2.
 //!
 //! An extent of a subset holds the subset's samples of an extent of the dataset. Samples are then counted by index:
-//! index i is the i-th smallest ordinal of the subset. Without a subset, an index is an ordinal. order.md: PLN-9.
+//! index i is the i-th smallest ordinal of the subset, repeats counted. Where it visits an extent more than 65,536 times,
+//! that is several extents. Without a subset, an index is an ordinal. order.md: PLN-9.
 //!
 //! Extents remember where each member of several datasets starts, and, in a subset, which number each extent has in the
 //! dataset: `units.rs` groups them by these numbers.
@@ -45,6 +46,8 @@ struct ExtentsOfSubset {
     subset: Arc<Subset>,
     /// The number of every extent among the extents of all samples.
     numbers: Vec<u32>,
+    /// Whether several extents have one number.
+    is_cut: bool,
 }
 
 impl Extents {
@@ -81,7 +84,7 @@ impl Extents {
         neighbours.start + skipped
     }
 
-    /// Samples of the dataset, or of the subset.
+    /// Samples of the dataset, or visits of the subset.
     #[must_use]
     pub fn sample_count(&self) -> u64 {
         self.first[self.first.len() - 1]
@@ -96,11 +99,20 @@ impl Extents {
 
     /// The ordinals of consecutive indices, much faster than one by one.
     pub fn ordinals(&self, indices: Range<u64>) -> impl Iterator<Item = u64> + use<'_> {
-        let count = in_memory(indices.end.saturating_sub(indices.start));
-        let subset = self.subset().filter(|_| count > 0);
-        let wanted = subset.map(|subset| subset.ordinals_in(subset.ordinal(indices.start)..subset.sample_count()));
-        let all = if subset.is_some() { 0..0 } else { indices };
-        wanted.into_iter().flatten().take(count).chain(all)
+        let all = if self.subset().is_some() { 0..0 } else { indices.clone() };
+        self.subset().into_iter().flat_map(move |subset| subset.ordinals_at(indices.clone())).chain(all)
+    }
+
+    /// Whether a sample has several indices.
+    #[must_use]
+    pub fn has_repeats(&self) -> bool {
+        self.subset().is_some_and(|subset| subset.has_repeats())
+    }
+
+    /// How many smaller indices are of the same sample as an index below [`sample_count`](Self::sample_count).
+    #[must_use]
+    pub fn repeat(&self, index: u64) -> u64 {
+        self.subset().map_or(0, |subset| subset.repeat(index))
     }
 
     /// Replaces `offsets` by consecutive samples of one extent, as distances from the ordinal of the first, which is
@@ -123,6 +135,11 @@ impl Extents {
         self.subset.as_ref().map_or(extent, |of_subset| of_subset.numbers[extent as usize])
     }
 
+    /// Whether an extent of all samples is several of these.
+    pub(super) fn is_cut(&self) -> bool {
+        self.subset.as_ref().is_some_and(|of_subset| of_subset.is_cut)
+    }
+
     /// The number of the first extent of each member, among the extents of all samples.
     pub(super) fn members(&self) -> &[u32] {
         &self.members
@@ -132,7 +149,8 @@ impl Extents {
     ///
     /// # Errors
     /// [`PlanError::SubsetOfOther`] if the subset is of another number of samples, [`PlanError::SubsetOfSubset`] if
-    /// these are extents of a subset already.
+    /// these are extents of a subset already, [`PlanError::TooManyExtents`] if repeats make more than 32 bits can
+    /// number.
     pub fn within(&self, subset: &Arc<Subset>) -> Result<Self, PlanError> {
         let expected = self.sample_count();
         let found = subset.sample_count();
@@ -142,21 +160,27 @@ impl Extents {
         if expected != found {
             return Err(PlanError::SubsetOfOther { expected, found });
         }
-        check_room((self.first.len() as u64).saturating_mul(SUBSET_EXTENT_LEN_MAX))?;
+        let count_max = self.first.len() as u64 + subset.len() / EXTENT_SAMPLES_MAX;
+        if u32::try_from(count_max).is_err() {
+            return Err(PlanError::TooManyExtents { count: count_max });
+        }
+        check_room(count_max.saturating_mul(SUBSET_EXTENT_LEN_MAX))?;
         let mut first = vec![0];
         let mut numbers = Vec::new();
+        let mut is_cut = false;
         let mut last = 0;
         for (number, &end) in (0..).zip(&self.first[1..]) {
             let count = subset.count_before(end);
-            if count > last {
-                first.push(count);
+            is_cut |= count - last > EXTENT_SAMPLES_MAX;
+            while last < count {
+                last = count.min(last + EXTENT_SAMPLES_MAX);
+                first.push(last);
                 numbers.push(number);
-                last = count;
             }
         }
         first.shrink_to_fit();
         numbers.shrink_to_fit();
-        let of_subset = ExtentsOfSubset { subset: Arc::clone(subset), numbers };
+        let of_subset = ExtentsOfSubset { subset: Arc::clone(subset), numbers, is_cut };
         Ok(Self { first, members: self.members.clone(), subset: Some(of_subset) })
     }
 }

@@ -50,7 +50,8 @@
 //! | --- | --- |
 //! | `lib.rs`, `order.rs` | [`Plan`], and the names of the orders |
 //! | `draws.rs` | the keyed draws and the shuffle that everything random comes from |
-//! | `extents.rs`, `subset.rs` | what is shuffled: the extents of a dataset, or of a subset of it |
+//! | `extents.rs`, `subset.rs`, `bits.rs` | what is shuffled: the extents of a dataset, or of a subset of it |
+//! | `weights.rs` | a subset that is drawn by weights, with replacement |
 //! | `permutation.rs` | the full order |
 //! | `units.rs`, `ring.rs`, `lanes.rs`, `piece.rs` | the chunked order: units of extents on a ring, cut into lanes and pieces |
 //! | `walk.rs`, `ordinals.rs` | pieces in the order of first need; ordinals one after the other |
@@ -58,7 +59,7 @@
 //! | `budget.rs` | the default number of lanes |
 //! | `mixing.rs` | how well an order mixes |
 //!
-//! order.md: PLN-1 to PLN-9.
+//! order.md: PLN-1 to PLN-11.
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroU32;
@@ -67,6 +68,7 @@ use std::sync::Arc;
 use grainstore_format::Remedy;
 use grainstore_format::memory::{NoMemory, check_room};
 
+mod bits;
 mod budget;
 mod draws;
 mod extents;
@@ -82,6 +84,7 @@ mod stride;
 mod subset;
 mod units;
 mod walk;
+mod weights;
 
 pub use self::budget::{LaneBudget, default_lanes};
 pub use self::extents::{EXTENT_SAMPLES_MAX, Extents, ExtentsBuilder, LONE_SAMPLE_CHUNKS};
@@ -94,6 +97,7 @@ pub use self::share::{ParseTailError, PlannedBatch, PlannedBatches, Positions, S
 pub use self::stride::Stride;
 pub use self::subset::{Subset, SubsetError};
 pub use self::walk::{LanePieces, PieceSchedule, Visits};
+pub use self::weights::{DrawKey, Weights, WeightsError};
 
 use self::permutation::Permutation;
 
@@ -157,6 +161,17 @@ pub enum PlanError {
         /// Samples that the subset was made for.
         found: u64,
     },
+    /// There are more or fewer weights than samples.
+    #[error("{found} weights, expected {expected}: one for each sample")]
+    WeightsOfOther {
+        /// Samples to draw from.
+        expected: u64,
+        /// Number of weights.
+        found: u64,
+    },
+    /// A subset cannot be made.
+    #[error(transparent)]
+    Subset(#[from] SubsetError),
     /// The extents are those of a subset already.
     #[error("extents are of a subset already, expected those of all samples")]
     SubsetOfSubset,
@@ -245,7 +260,7 @@ impl Plan {
         Ok(Self { extents: spec.extents, arrangement })
     }
 
-    /// Number of positions: the number of samples of the dataset, or of the subset.
+    /// Number of positions: the number of samples of the dataset, or of visits of the subset.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a plan is never empty")]
     pub fn len(&self) -> u64 {
@@ -265,8 +280,20 @@ impl Plan {
         self.extents.ordinal(self.index_at(position))
     }
 
+    /// How often the epoch's subset has the sample at a position before its visit there, in the order of indices: 0
+    /// without repeats. With the ordinal, it names the visit. order.md: PLN-9.
+    ///
+    /// # Panics
+    /// If `position` is not below [`len`](Self::len).
+    #[must_use]
+    pub fn repeat_at(&self, position: u64) -> u64 {
+        assert!(position < self.len(), "position {position} of an epoch of {}", self.len());
+        if self.extents.has_repeats() { self.extents.repeat(self.index_at(position)) } else { 0 }
+    }
+
     /// The index of the sample at a position below the length.
-    fn index_at(&self, position: u64) -> u64 {
+    #[must_use]
+    pub fn index_at(&self, position: u64) -> u64 {
         match &self.arrangement {
             Arrangement::Sequential => position,
             Arrangement::Full(permutation) => permutation.at(position),

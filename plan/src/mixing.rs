@@ -65,7 +65,7 @@ impl Mixing {
     #[must_use]
     pub fn measure(plan: &Plan, batch_size: NonZeroU64, class_of: Option<&ClassOf<'_>>, places: NonZeroU32) -> Self {
         let sampled = SampledPlaces { plan, batch_size, class_of, places };
-        let parts = part_sizes(plan.len());
+        let parts = if plan.extents().has_repeats() { counted_part_sizes(plan) } else { part_sizes(plan.len()) };
         let classes = class_of.map(|class_of| class_sizes(plan, class_of));
         let full = |batch_count| {
             let draws = WithoutReplacement { from: plan.len(), count: sampled.drawn(batch_count) };
@@ -181,6 +181,16 @@ fn part_of(rank: u64, sample_count: u64) -> u64 {
 fn part_sizes(sample_count: u64) -> GroupSizes {
     let start = |part: u64| (part * sample_count).div_ceil(PART_COUNT);
     sizes((0..PART_COUNT).map(|part| start(part + 1) - start(part)))
+}
+
+/// Where samples are visited several times: all visits of a sample are in one part.
+fn counted_part_sizes(plan: &Plan) -> GroupSizes {
+    let mut counts: HashMap<u64, u64> = HashMap::new();
+    let extents = plan.extents();
+    for index in 0..plan.len() {
+        *counts.entry(part_of(index - extents.repeat(index), plan.len())).or_default() += 1;
+    }
+    sizes(counts.into_values())
 }
 
 fn class_sizes(plan: &Plan, class_of: &ClassOf<'_>) -> GroupSizes {

@@ -1,7 +1,8 @@
 //! The units of the chunked order: groups of neighbouring extents, which are shuffled as one.
 //!
 //! Unit j of a member is its extents j x group to (j + 1) x group; the last may be shorter. A unit never spans two
-//! members. A subset has of each unit the extents with one of its samples, and no empty units. order.md: PLN-5, PLN-9.
+//! members. A subset has of each unit the extents with one of its samples, and no empty units; an extent that is cut is one
+//! of the group. order.md: PLN-5, PLN-9.
 
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -18,7 +19,8 @@ pub(super) struct Units {
 
 impl Units {
     pub(super) fn new(extents: &Extents, group: NonZeroU32) -> Self {
-        let first = (group > NonZeroU32::MIN).then(|| first_extents(extents, group).collect());
+        let are_extents = group == NonZeroU32::MIN && !extents.is_cut();
+        let first = (!are_extents).then(|| first_extents(extents, group).collect());
         Self { extent_count: extents.count(), first }
     }
 
@@ -45,7 +47,7 @@ impl Extents {
     /// Number of units of `group` extents: how many of the groups of extents have a sample. order.md: PLN-7.
     #[must_use]
     pub fn unit_count(&self, group: NonZeroU32) -> u32 {
-        if group == NonZeroU32::MIN {
+        if group == NonZeroU32::MIN && !self.is_cut() {
             return self.count();
         }
         first_extents(self, group).fold(0, |count, _| count + 1)
@@ -129,5 +131,17 @@ mod tests {
         assert_eq!(units(&some, 2), [0..1, 1..2, 2..4]);
         assert_eq!(units(&some, 9), [0..2, 2..4]);
         assert_eq!(units(&some, 1), [0..1, 1..2, 2..3, 3..4]);
+    }
+
+    /// PLN-9
+    #[test]
+    fn an_extent_that_is_visited_more_than_65536_times_is_cut_and_stays_in_its_unit() {
+        let visits = std::iter::repeat_n(15, 140_000).chain([3, 25, 45]);
+        let subset = Subset::with_repeats(50, visits).unwrap();
+        let some = extents(&[5]).within(&Arc::new(subset)).unwrap();
+        let cut: Vec<Range<u64>> = (0..some.count()).map(|extent| some.samples(extent)).collect();
+        assert_eq!(cut, [0..1, 1..65_537, 65_537..131_073, 131_073..140_001, 140_001..140_002, 140_002..140_003]);
+        assert_eq!(units(&some, 1), [0..1, 1..4, 4..5, 5..6]);
+        assert_eq!(units(&some, 2), [0..4, 4..5, 5..6]);
     }
 }

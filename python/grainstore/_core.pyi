@@ -19,12 +19,14 @@ __all__ = [
     "Keys",
     "Memory",
     "Writer",
+    "_Weights",
     "__version__",
     "_adopt",
     "_append",
     "_convert",
     "_export",
     "_reopen",
+    "_reweigh",
     "_run_command",
     "open",
     "rebuild_index",
@@ -95,7 +97,9 @@ class Dataset:
         state: str | None = None,
         followed: bool = False,
         planned: bool = False,
+        weights: _Weights | None = None,
     ) -> Epoch: ...
+    def _weights(self, weights: NDArray[np.float64], num_samples: int) -> _Weights: ...
     def _key_of(self, ordinal: int) -> bytes | None: ...
 
 @final
@@ -108,11 +112,18 @@ class Keys:
     def tolist(self) -> list[str]: ...
 
 @final
+class _Weights:
+    @property
+    def num_samples(self) -> int: ...
+
+@final
 class Batch:
     @property
     def ordinals(self) -> NDArray[np.int64]: ...
     @property
     def positions(self) -> NDArray[np.int64]: ...
+    @property
+    def repeats(self) -> NDArray[np.int64]: ...
     @property
     def padded_count(self) -> int: ...
     @property
@@ -269,4 +280,5 @@ def _export(
     progress: _OnProgress | None,
 ) -> Exported: ...
 def _reopen(arguments: dict[str, Any], fingerprint: str, selection: tuple[str, bytes]) -> Dataset: ...
+def _reweigh(given: bytes, num_samples: int) -> _Weights: ...
 def _run_command(arguments: Sequence[_Path]) -> int: ...

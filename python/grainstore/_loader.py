@@ -20,6 +20,7 @@ import numpy as np
 
 from grainstore._core import Batch, Dataset
 from grainstore._errors import Forked, InvalidOption, InvalidState, TransformFailed
+from grainstore._weights import weights_of
 from grainstore._world import rank_and_world_size
 
 Sample = dict[str, Any]
@@ -59,6 +60,8 @@ class Loader:
     group: how many neighbouring chunks the chunked order shuffles as one; by default that of a loaded state, or 1. More
         suits storage that is best read in ranges of megabytes, and mixes less.
     on_damage: ``"raise"``, or ``"skip"`` to continue without damaged samples.
+    weights: one number per sample of the dataset or view: each epoch draws ``num_samples`` of them (by default as many as
+        there are) with replacement, each with its share of all weights; every epoch draws others.
     prefetch_next_epoch: whether the first batches of the next epoch are read before this one ends.
     """
 
@@ -82,6 +85,8 @@ class Loader:
         lanes: int | None = None,
         group: int | None = None,
         on_damage: Literal["raise", "skip"] = "raise",
+        weights: Any = None,
+        num_samples: int | None = None,
         prefetch_next_epoch: bool = True,
     ) -> None:
         if not isinstance(dataset, Dataset):
@@ -118,6 +123,7 @@ class Loader:
         self._tail = "drop" if drop_last else tail or "short"
         self._window_bytes, self._lanes, self._group = window_bytes, lanes, group
         self._on_damage = on_damage
+        self._weights = weights_of(dataset, weights, num_samples)
         self._followed = prefetch_next_epoch
         self._resume: State | None = None
         self._pass: _Pass | None = None
@@ -157,7 +163,8 @@ class Loader:
         if self.batch_size is not None or self._tail != "short":
             return count
         rank, world_size = rank_and_world_size(self._rank, self._world_size)
-        return (len(self.dataset) - rank + world_size - 1) // world_size
+        samples = len(self.dataset) if self._weights is None else self._weights.num_samples
+        return (samples - rank + world_size - 1) // world_size
 
     def __iter__(self) -> Iterator[Any]:
         # An abandoned pass starts over; after load_state_dict the pass resumes from the state.
@@ -247,6 +254,7 @@ class Loader:
             state=None if resume is None else _text_of(resume),
             followed=self._followed,
             planned=planned,
+            weights=self._weights,
         )
 
     def _batches(self, begun: _Pass) -> Iterator[Any]:

@@ -353,6 +353,14 @@ impl Batch {
         numbers(py, self.0.batch.positions())
     }
 
+    /// For each sample, how often the view or draw of the epoch has it before this visit: with the ordinal, it names the
+    /// visit. Zeros if no sample is there twice.
+    #[getter]
+    fn repeats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let repeats = self.0.batch.repeats();
+        if repeats.is_empty() { numbers(py, &vec![0; self.len()]) } else { numbers(py, repeats) }
+    }
+
     /// How many samples at the end of the batch repeat samples of the epoch's start.
     #[getter]
     fn padded_count(&self) -> usize {

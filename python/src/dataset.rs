@@ -7,6 +7,7 @@ use grainstore_format::memory::{reserve, zeroed};
 use grainstore_format::{shown_path, to_usize};
 use grainstore_reader::{Expression, Subset};
 use grainstore_store::Collection;
+use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PySlice, PyString, PyTuple};
@@ -24,6 +25,7 @@ use crate::samples::Samples;
 use crate::schema::ColumnRef;
 use crate::selection::{Selection, Slice};
 use crate::view::{Bytes, Memory};
+use crate::weights::Weights;
 
 /// The samples of a dataset: all, or those of a view. Nothing is read before it is requested.
 #[pyclass(frozen, module = "grainstore")]
@@ -383,7 +385,7 @@ impl Dataset {
     }
 
     /// Begin an epoch over the samples of this view, or only plan it. Use `Loader` instead.
-    #[pyo3(signature = (*, order="auto", seed=0, epoch=0, batch_size=256, rank=0, world_size=1, tail="short", window_bytes=None, lanes=None, group=None, on_damage="raise", state=None, followed=false, planned=false))]
+    #[pyo3(signature = (*, order="auto", seed=0, epoch=0, batch_size=256, rank=0, world_size=1, tail="short", window_bytes=None, lanes=None, group=None, on_damage="raise", state=None, followed=false, planned=false, weights=None))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
     fn _epoch(
         &self,
@@ -402,6 +404,7 @@ impl Dataset {
         state: Option<&str>,
         followed: bool,
         planned: bool,
+        weights: Option<&Bound<'_, Weights>>,
     ) -> PyResult<Epoch> {
         let opened = self.shared.get()?;
         let arguments = EpochArguments {
@@ -418,10 +421,18 @@ impl Dataset {
             on_damage,
             state,
             followed,
+            weights: weights.map(|weights| weights.get().shared()),
         };
         Ok(py.detach(|| {
             if planned { arguments.plan(opened, &self.selection) } else { arguments.begin(opened, &self.selection) }
         })?)
+    }
+
+    /// Weights of the samples of this view, an array of float64, by which an epoch draws `num_samples` of them.
+    fn _weights(&self, py: Python<'_>, weights: &Bound<'_, PyAny>, num_samples: u64) -> PyResult<Weights> {
+        self.shared.get()?;
+        let given = PyBuffer::<f64>::get(weights)?.to_vec(py)?;
+        Ok(py.detach(|| Weights::of(&self.selection, given, num_samples))?)
     }
 
     /// The key of sample `ordinal` of the whole dataset; None if it has none, or it cannot be read.

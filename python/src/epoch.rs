@@ -34,6 +34,7 @@ pub(crate) struct EpochArguments<'a> {
     pub(crate) on_damage: &'a str,
     pub(crate) state: Option<&'a str>,
     pub(crate) followed: bool,
+    pub(crate) weights: Option<Arc<grainstore_reader::Weights>>,
 }
 
 impl EpochArguments<'_> {
@@ -59,6 +60,7 @@ impl EpochArguments<'_> {
             world: self.world_size,
             tail: parsed(self.tail)?,
             subset: selection.for_epoch(opened.reader.collection().sample_count())?,
+            weights: self.weights.clone(),
             resume,
             on_damage,
             followed: self.followed,

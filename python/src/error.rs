@@ -193,7 +193,10 @@ impl From<ReadError> for Raised {
             ReadError::Engine(_) | ReadError::Thread { .. } => of("ReadFailed"),
             ReadError::Stalled { path, .. } => of("ReadFailed").at(path),
             ReadError::State(_) | ReadError::Plan(PlanError::PositionOutOfRange { .. }) => of("InvalidState"),
-            ReadError::NoMemory { .. } | ReadError::Plan(PlanError::NoMemory(_)) => of("OutOfMemory"),
+            ReadError::NoMemory { .. }
+            | ReadError::Plan(PlanError::NoMemory(_) | PlanError::Subset(SubsetError::NoMemory(_))) => {
+                of("OutOfMemory")
+            }
             ReadError::LargeBatch { .. }
             | ReadError::SmallWindow { .. }
             | ReadError::NoQueue

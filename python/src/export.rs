@@ -55,6 +55,11 @@ pub(crate) fn export<'py>(
     };
     let summary = run(py, progress, |job| {
         let subset = selection.for_epoch(opened.reader.collection().sample_count())?;
+        if subset.as_ref().is_some_and(|subset| subset.has_repeats()) {
+            return Err(Raised::option(
+                "the view has a sample twice, and an export has each once: select without repeats",
+            ));
+        }
         let selection =
             subset.map_or_else(|| Selection::all(&opened.reader), |subset| Selection::from((*subset).clone()));
         if selection.is_empty() {

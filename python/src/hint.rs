@@ -32,6 +32,10 @@ pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
         Remedy::UseOtherState => "without a state the epoch starts over",
         Remedy::ResumeWithoutSubset => "the whole dataset, without filter() or select(), resumes it",
         Remedy::ResumeWithSameSubset => "the filter() or select() that it was started with resumes it",
+        Remedy::ResumeWithoutWeights => "a loader without weights= resumes it",
+        Remedy::ResumeWithSameWeights => {
+            "a loader with the weights= and num_samples= that it was started with resumes it"
+        }
         Remedy::ResumeWith { setting, value } => return Some(format!("{} resumes it", argument(*setting, value))),
 
         Remedy::Resume => {

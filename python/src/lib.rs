@@ -30,6 +30,7 @@ mod selection;
 mod verify;
 #[allow(unsafe_code, reason = "memory is lent to Python here, and nowhere else")]
 mod view;
+mod weights;
 mod writer;
 
 /// The compiled part of the package `grainstore`.
@@ -55,6 +56,8 @@ mod _core {
     use crate::verify::{rebuild_index, verify};
     #[pymodule_export]
     use crate::view::Memory;
+    #[pymodule_export]
+    use crate::weights::{Weights, reweigh};
     #[pymodule_export]
     use crate::writer::Writer;
 

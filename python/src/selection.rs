@@ -133,7 +133,17 @@ impl Selection {
         Ok(Self::Subset(Arc::new(subset)))
     }
 
-    /// The samples that an epoch visits; `None`: all samples.
+    /// Numbers of the samples of this selection, in the order of an epoch's indices: ascending by ordinal.
+    pub(crate) fn by_index(&self, numbers: Vec<f64>) -> Result<Vec<f64>, Raised> {
+        let Self::List(ordinals) = self else { return Ok(numbers) };
+        let mut places = Vec::new();
+        reserve(&mut places, numbers.len() as u64)?;
+        places.extend(ordinals.iter().copied().zip(numbers));
+        places.sort_by_key(|&(ordinal, _)| ordinal);
+        Ok(places.into_iter().map(|(_, number)| number).collect())
+    }
+
+    /// The samples that an epoch visits, each as often as it is here; `None`: all samples, once.
     pub(crate) fn for_epoch(&self, sample_count: u64) -> Result<Option<Arc<Subset>>, Raised> {
         let wrong = |error: grainstore_reader::SubsetError| Raised::option(error.to_string());
         match self {
@@ -141,11 +151,7 @@ impl Selection {
             Self::Range(range) => Ok(Some(Arc::new(Subset::from_range(sample_count, range.clone()).map_err(wrong)?))),
             Self::Subset(subset) => Ok(Some(Arc::clone(subset))),
             Self::List(ordinals) => {
-                let subset = Subset::from_ordinals(sample_count, ordinals.iter().copied()).map_err(wrong)?;
-                if subset.len() < ordinals.len() as u64 {
-                    let what = "the view has a sample twice, and an epoch visits each once: use the dataset's __getitem__, or select without repeats";
-                    return Err(Raised::option(what));
-                }
+                let subset = Subset::with_repeats(sample_count, ordinals.iter().copied()).map_err(wrong)?;
                 Ok(Some(Arc::new(subset)))
             }
         }

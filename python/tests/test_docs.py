@@ -11,19 +11,23 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs/python/README.md"
+SAMPLING = ROOT / "docs/python/sampling.md"
 
 
 def python_blocks(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
-def test_the_blocks_of_the_guide_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", [GUIDE, SAMPLING], ids=lambda page: page.name)
+def test_the_blocks_of_the_guide_run_one_after_the_other(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    blocks = python_blocks(GUIDE)
+    blocks = python_blocks(page)
     assert len(blocks) >= 6
     names: dict[str, object] = {}
     for block in blocks:
-        exec(compile(block, str(GUIDE), "exec"), names)
+        exec(compile(block, str(page), "exec"), names)
 
 
 def test_the_blocks_of_the_readme_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,11 +138,6 @@ def test_views_are_shuffled_too(plain: grainstore.Dataset) -> None:
             assert (seen == list(range(100, 200))) == (order == "sequential")
 
 
-def test_a_view_with_a_sample_twice_has_no_epoch(plain: grainstore.Dataset) -> None:
-    with pytest.raises(grainstore.InvalidOption, match="twice"):
-        Loader(plain.select([1, 1]))
-
-
 def test_batches_know_their_samples_and_their_place_in_the_epoch(ds: grainstore.Dataset) -> None:
     at = 0
     for batch in Loader(ds, 32, seed=5):

@@ -20,8 +20,20 @@ pub struct Batch {
     pub(crate) views: Vec<Range<usize>>,
     /// Empty where it belongs to no epoch.
     pub(crate) positions: Vec<u64>,
+    /// Empty where no sample has one.
+    pub(crate) repeats: Vec<u64>,
     pub(crate) padded_count: usize,
     pub(crate) skipped: Arc<[SkippedSample]>,
+}
+
+/// What a batch of an epoch has of its samples, in order. The lists are equally long, except that there may be no
+/// repeats.
+#[derive(Default)]
+pub(crate) struct SampleLists {
+    pub(crate) ordinals: Vec<u64>,
+    pub(crate) positions: Vec<u64>,
+    pub(crate) views: Vec<Range<usize>>,
+    pub(crate) repeats: Vec<u64>,
 }
 
 /// The memory of a batch. Another batch uses it afterwards.
@@ -49,16 +61,17 @@ impl Drop for BatchMemory {
 }
 
 impl Batch {
-    /// The batch of ordinals, positions and views, which are equally many.
+    /// The batch of some samples of an epoch of `epoch_len` positions.
     pub(crate) fn of_epoch(
         dataset: &Collection,
         memory: Arc<BatchMemory>,
-        (ordinals, positions, views): (Vec<u64>, Vec<u64>, Vec<Range<usize>>),
+        samples: SampleLists,
         epoch_len: u64,
         skipped: Arc<[SkippedSample]>,
     ) -> Self {
+        let SampleLists { ordinals, positions, views, repeats } = samples;
         let padded_count = positions.len() - positions.partition_point(|&position| position < epoch_len);
-        Self { dataset: dataset.clone(), memory, ordinals, views, positions, padded_count, skipped }
+        Self { dataset: dataset.clone(), memory, ordinals, views, positions, repeats, padded_count, skipped }
     }
 
     /// Number of samples.
@@ -83,6 +96,13 @@ impl Batch {
     #[must_use]
     pub fn positions(&self) -> &[u64] {
         &self.positions
+    }
+
+    /// For each sample, how often the epoch's subset has the same one before it, counted by index: with the ordinal, it
+    /// names the visit. Empty where no sample of the epoch is there twice, and where the batch belongs to no epoch.
+    #[must_use]
+    pub fn repeats(&self) -> &[u64] {
+        &self.repeats
     }
 
     /// Samples that are missing from the batch, since they cannot be read or are damaged and the epoch continues

@@ -16,7 +16,7 @@ use grainstore_format::to_usize;
 use grainstore_store::{Collection, Encoding, Location};
 
 use crate::ReadError;
-use crate::batch::{Batch, BatchMemory};
+use crate::batch::{Batch, BatchMemory, SampleLists};
 use crate::batch_len::BatchLen;
 use crate::byte_range::ByteRange;
 use crate::check::Check;
@@ -32,6 +32,15 @@ pub(crate) const IN_PLACE_LEN_MIN: u64 = 64 << 10;
 pub(crate) struct LocatedSample {
     pub(crate) ordinal: u64,
     pub(crate) location: Location,
+}
+
+/// Where in an epoch the samples of a batch are.
+pub(crate) struct EpochPlaces {
+    pub(crate) positions: Positions,
+    /// Positions of the epoch.
+    pub(crate) epoch_len: u64,
+    /// By sample; empty where the epoch has no repeats.
+    pub(crate) repeats: Vec<u64>,
 }
 
 /// A batch under construction.
@@ -195,30 +204,35 @@ impl BatchBuilder {
         checks
     }
 
-    /// The batch, all of whose samples have arrived, except those at the indices of `skipped`. Their positions are of
-    /// an epoch of `epoch_len`.
+    /// The batch, all of whose samples have arrived, except those at the indices of `skipped`.
     pub(crate) fn finish(
         self,
         dataset: &Collection,
-        positions: Positions,
-        epoch_len: u64,
+        places: EpochPlaces,
         mut skipped: BTreeMap<usize, ReadError>,
     ) -> Batch {
+        let EpochPlaces { positions, epoch_len, mut repeats } = places;
         let ordinals: Vec<u64> = self.samples.iter().map(|sample| sample.ordinal).collect();
         let (memory, views) = self.into_memory();
         let positions: Vec<u64> = positions.collect();
         if skipped.is_empty() {
-            return Batch::of_epoch(dataset, memory, (ordinals, positions, views), epoch_len, Arc::default());
+            let lists = SampleLists { ordinals, positions, views, repeats };
+            return Batch::of_epoch(dataset, memory, lists, epoch_len, Arc::default());
         }
-        let mut kept = (Vec::new(), Vec::new(), Vec::new());
+        let mut index = 0;
+        repeats.retain(|_| {
+            index += 1;
+            !skipped.contains_key(&(index - 1))
+        });
+        let mut kept = SampleLists { repeats, ..SampleLists::default() };
         let mut missing = Vec::new();
         for (index, ((ordinal, position), view)) in ordinals.into_iter().zip(positions).zip(views).enumerate() {
             match skipped.remove(&index) {
                 Some(error) => missing.push(SkippedSample { ordinal, position, error: Arc::new(error) }),
                 None => {
-                    kept.0.push(ordinal);
-                    kept.1.push(position);
-                    kept.2.push(view);
+                    kept.ordinals.push(ordinal);
+                    kept.positions.push(position);
+                    kept.views.push(view);
                 }
             }
         }
@@ -237,6 +251,7 @@ impl BatchBuilder {
             ordinals,
             views,
             positions: Vec::new(),
+            repeats: Vec::new(),
             padded_count: 0,
             skipped: Arc::default(),
         }

@@ -31,6 +31,7 @@ const VERSION: u64 = 1;
 pub struct EpochState {
     pub(crate) fingerprint: Fingerprint,
     pub(crate) subset: Option<u64>,
+    pub(crate) weights: Option<u64>,
     pub(crate) seed: u64,
     pub(crate) epoch: u64,
     pub(crate) order: Order,
@@ -85,6 +86,14 @@ pub enum StateError {
         /// The hash of the subset of the epoch; `None` for all samples.
         expected: Option<u64>,
     },
+    /// The state is of an epoch that is drawn by other weights.
+    #[error("state is of {}, not of {}", shown_weights(*found), shown_weights(*expected))]
+    OfOtherWeights {
+        /// The hash of the weights in the state; `None` where the epoch is not drawn.
+        found: Option<u64>,
+        /// The hash of the weights of the epoch; `None` where it is not drawn.
+        expected: Option<u64>,
+    },
     /// The state is of an epoch with another order, seed, number, number of lanes or group.
     #[error("state is of {setting} {found}, not of {expected}")]
     OfOtherEpoch {
@@ -115,6 +124,8 @@ impl StateError {
             Self::OfOtherDataset { .. } | Self::OfDevelopment { .. } => Remedy::UseOtherState,
             Self::OfOtherSubset { found: None, .. } => Remedy::ResumeWithoutSubset,
             Self::OfOtherSubset { .. } => Remedy::ResumeWithSameSubset,
+            Self::OfOtherWeights { found: None, .. } => Remedy::ResumeWithoutWeights,
+            Self::OfOtherWeights { .. } => Remedy::ResumeWithSameWeights,
             Self::OfOtherEpoch { setting, found, .. } => Remedy::ResumeWith { setting: *setting, value: found.clone() },
             Self::OfGeneration { .. } => return None,
         })
@@ -126,6 +137,11 @@ fn shown_subset(hash: Option<u64>) -> String {
     hash.map_or("all samples".into(), |hash| format!("{hash:016x}"))
 }
 
+/// The hash of weights in a message.
+fn shown_weights(hash: Option<u64>) -> String {
+    hash.map_or("an epoch without weights".into(), |hash| format!("an epoch drawn by the weights {hash:016x}"))
+}
+
 /// The JSON document of a state.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -135,6 +151,9 @@ struct StateDocument {
     // Required: null means all samples.
     #[serde(deserialize_with = "Option::deserialize")]
     subset: Option<String>,
+    /// Only where the epoch is drawn by weights.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    weights: Option<String>,
     seed: u64,
     epoch: u64,
     order: String,
@@ -146,6 +165,11 @@ struct StateDocument {
     #[serde(deserialize_with = "Option::deserialize")]
     mixture: Option<()>,
     position: u64,
+}
+
+/// A member that is not null where it is there.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    String::deserialize(deserializer).map(Some)
 }
 
 /// The members that decide whether this version can read the rest, whatever that is. Of a member that is there twice,
@@ -243,6 +267,12 @@ impl EpochState {
         self.subset
     }
 
+    /// The hash of the weights that the epoch is drawn by, if it is.
+    #[must_use]
+    pub fn weights_hash(&self) -> Option<u64> {
+        self.weights
+    }
+
     /// The seed.
     #[must_use]
     pub fn seed(&self) -> u64 {
@@ -284,14 +314,23 @@ impl EpochState {
         Self { position, ..self.clone() }
     }
 
+    /// Checks that it is of an epoch over the subset and by the weights of these hashes.
+    pub(crate) fn check_samples(&self, subset: Option<u64>, weights: Option<u64>) -> Result<(), StateError> {
+        if self.subset != subset {
+            return Err(StateError::OfOtherSubset { found: self.subset, expected: subset });
+        }
+        if self.weights != weights {
+            return Err(StateError::OfOtherWeights { found: self.weights, expected: weights });
+        }
+        Ok(())
+    }
+
     /// Checks that both states are of the same epoch, at any position.
     pub(crate) fn check(&self, other: &Self) -> Result<(), StateError> {
         if self.fingerprint != other.fingerprint {
             return Err(StateError::OfOtherDataset { found: self.fingerprint, expected: other.fingerprint });
         }
-        if self.subset != other.subset {
-            return Err(StateError::OfOtherSubset { found: self.subset, expected: other.subset });
-        }
+        self.check_samples(other.subset, other.weights)?;
         let check = |setting, found: String, expected: String| {
             if found == expected { Ok(()) } else { Err(StateError::OfOtherEpoch { setting, found, expected }) }
         };
@@ -312,6 +351,7 @@ impl std::fmt::Display for EpochState {
             grainstore_state: VERSION,
             fingerprint: self.fingerprint.to_string(),
             subset: self.subset.map(|hash| format!("{hash:016x}")),
+            weights: self.weights.map(|hash| format!("{hash:016x}")),
             seed: self.seed,
             epoch: self.epoch,
             order: self.order.to_string(),
@@ -338,13 +378,14 @@ impl std::str::FromStr for EpochState {
         let document: StateDocument = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
         let fingerprint = Fingerprint(hex(&document.fingerprint).map_err(malformed)?);
         let subset = document.subset.as_deref().map(hex).transpose().map_err(malformed)?;
+        let weights = document.weights.as_deref().map(hex).transpose().map_err(malformed)?;
         let order = order_named(&document.order).ok_or_else(|| malformed(format!("order is {:?}", document.order)))?;
         let StateDocument { seed, epoch, lanes, group, position, .. } = document;
         let is_chunked = order == Order::Chunked;
         if lanes.is_some() != is_chunked || group.is_some() != is_chunked {
             return Err(malformed("the chunked order has lanes and a group, the others have neither".into()));
         }
-        Ok(Self { fingerprint, subset, seed, epoch, order, lanes, group, position })
+        Ok(Self { fingerprint, subset, weights, seed, epoch, order, lanes, group, position })
     }
 }
 
@@ -367,6 +408,7 @@ mod tests {
         EpochState {
             fingerprint: Fingerprint(0xab),
             subset: Some(u64::MAX),
+            weights: None,
             seed: u64::MAX,
             epoch: 3,
             order: Order::Chunked,

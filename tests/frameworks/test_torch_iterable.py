@@ -137,8 +137,6 @@ def test_options_that_cannot_be_are_refused_at_once(dataset):
     ):
         with pytest.raises(grainstore.InvalidOption):
             IterableDataset(dataset, **options)
-    with pytest.raises(grainstore.InvalidOption, match="a sample twice"):
-        IterableDataset(dataset.select([1, 1]))
 
 
 @pytest.mark.parametrize(("workers", "tail"), [(2, "short"), (3, "short"), (2, "pad"), (3, "drop")])

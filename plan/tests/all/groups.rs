@@ -81,13 +81,16 @@ proptest! {
         let subset_wanted: Vec<u64> =
             (0..whole.sample_count()).filter(|&ordinal| naive::below(seed, ordinal, one_of) == 0).collect();
         let all: Vec<u64> = (0..whole.sample_count()).collect();
-        for wanted in [all, subset_wanted] {
+        // Every sample 0 to 3 times.
+        let repeated: Vec<u64> = all.iter().flat_map(|&ordinal| {
+            std::iter::repeat_n(ordinal, usize::try_from(naive::below(seed, ordinal, 4)).unwrap())
+        }).collect();
+        for (wanted, is_subset) in [(all, false), (subset_wanted, true), (repeated, true)] {
             if wanted.is_empty() {
                 continue;
             }
-            let is_subset = one_of > 1;
             let planned = if is_subset {
-                let subset = Subset::from_ordinals(whole.sample_count(), wanted.iter().copied()).unwrap();
+                let subset = Subset::with_repeats(whole.sample_count(), wanted.iter().copied()).unwrap();
                 whole.within(&Arc::new(subset)).unwrap()
             } else {
                 whole.clone()
@@ -123,12 +126,14 @@ fn groups_give_the_vectors_of_the_definition() {
     let sizes = [3, 2, 4, 1, 2];
     let members: [Chunks; 2] = [vec![(3, 1), (2, 1), (4, 1)], vec![(1, 1), (2, 1)]];
     let subset = Arc::new(Subset::from_ordinals(12, [1, 4, 5, 6, 10, 11]).unwrap());
-    let vectors: [(Extents, u64, u32, &[u64]); 5] = [
+    let repeated = Arc::new(Subset::with_repeats(12, [1, 4, 4, 4, 5, 10, 10]).unwrap());
+    let vectors: [(Extents, u64, u32, &[u64]); 6] = [
         (of_sizes(&sizes), 3, 1, &[9, 0, 6, 2, 1, 3, 7, 11, 4, 8, 10, 5]),
         (of_sizes(&sizes), 3, 2, &[9, 0, 6, 2, 1, 11, 7, 3, 10, 8, 4, 5]),
         (of_sizes(&sizes), 3, 3, &[11, 0, 8, 2, 1, 7, 9, 3, 5, 10, 4, 6]),
         (extents(&members), 3, 2, &[8, 0, 5, 2, 1, 9, 6, 3, 11, 7, 4, 10]),
         (of_sizes(&sizes).within(&subset).unwrap(), 2, 2, &[6, 4, 1, 11, 5, 10]),
+        (of_sizes(&sizes).within(&repeated).unwrap(), 3, 2, &[5, 4, 10, 1, 4, 4, 10]),
     ];
     for (extents, lanes, group, expected) in vectors {
         assert_eq!(epoch(extents, 7, lanes, group), expected, "group {group}");

@@ -8,3 +8,4 @@ mod model;
 mod pieces;
 mod share;
 mod uniform;
+mod weights;

@@ -14,6 +14,7 @@ import torch.utils.data
 
 from grainstore import InvalidOption, InvalidState, Loader
 from grainstore._loader import check_functions, check_truth
+from grainstore._weights import weights_of
 from grainstore._world import rank_and_world_size
 from grainstore.torch._callers import dividing_caller, is_collated_by_torch
 from grainstore.torch._samples import CollateOwned, OnOwned, Sample, Source, opened, owned
@@ -49,7 +50,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         number gives whole batches, for ``DataLoader(dataset, batch_size=None)``: dictionaries, in which numbers and
         arrays are tensors of the dataset's types, texts lists of ``str``, and bytes lists of ``bytes``. A sample that
         lacks a number or an array cannot be in a tensor: it raises ``grainstore.InvalidOption``, which names it.
-    order, seed, window_bytes, lanes, group, on_damage: as in ``grainstore.Loader``.
+    order, seed, window_bytes, lanes, group, on_damage, weights, num_samples: as in ``grainstore.Loader``.
     rank, world_size: which share of each epoch this is; by default ``torch.distributed`` or the launcher's environment
         variables are read in the process that makes the ``DataLoader``, when an epoch begins.
     tail, drop_last: what to do with samples that do not fill a batch of every rank: ``"short"`` returns each once,
@@ -83,6 +84,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         lanes: int | None = None,
         group: int | None = None,
         on_damage: Literal["raise", "skip"] = "raise",
+        weights: Any = None,
+        num_samples: int | None = None,
     ) -> None:
         check_functions(transform, collate)
         check_truth("drop_last", drop_last)
@@ -101,6 +104,9 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._must_be_even = tail is None and not drop_last
         self._num_threads, self._prefetch = num_threads, prefetch
         self._window_bytes, self._lanes, self._group, self._on_damage = window_bytes, lanes, group, on_damage
+        self._weights = weights_of(self.dataset, weights, num_samples)
+        # Of an epoch.
+        self._sample_count = len(self.dataset) if self._weights is None else self._weights.num_samples
         # Workers see what is written here, including persistent workers.
         self._shared = torch.zeros(6, dtype=torch.int64).share_memory_()  # type: ignore[no-untyped-call]
         self._resume: State | None = None
@@ -253,7 +259,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         return Reader(rank, world_size) if worker is None else Reader(rank, world_size, worker.id, worker.num_workers)
 
     def _division(self) -> Division:
-        return Division(len(self.dataset), self.batch_size or 1, self._tail, self.order != "sequential")
+        return Division(self._sample_count, self.batch_size or 1, self._tail, self.order != "sequential")
 
     def _is_redivided(self, reader: Reader) -> bool:
         """Whether the samples that do not fill a batch of all workers are divided among the ranks again.
@@ -286,6 +292,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             lanes=self._lanes,
             group=self._group,
             on_damage=self._on_damage,
+            weights=self._weights,
             # Each pass has its own loader, and most workers do not live longer.
             prefetch_next_epoch=False,
         )

@@ -53,6 +53,8 @@ pub(super) struct BatchUnderConstruction {
     /// By sample.
     pub(super) units: Arc<[UnitNumber]>,
     pub(super) positions: Positions,
+    /// By sample; empty where the epoch has no repeats.
+    pub(super) repeats: Vec<u64>,
 }
 
 impl Assembler {
@@ -144,7 +146,8 @@ impl Assembler {
             let positions = share.positions(epoch.next);
             let turns = LaneTurns::of(epoch.plan.plan(), &positions);
             epoch.next += 1;
-            let batch = self.batch(positions, turns, schedule);
+            let has_repeats = epoch.plan.plan().extents().has_repeats();
+            let batch = self.batch(positions, turns, has_repeats, schedule);
             if let Ok(batch) = &batch {
                 self.decoded_len += batch.builder.decoded_len();
             }
@@ -158,22 +161,27 @@ impl Assembler {
         &self,
         positions: Positions,
         turns: LaneTurns,
+        has_repeats: bool,
         schedule: &mut ReadSchedule,
     ) -> Result<BatchUnderConstruction, ReadError> {
         check_lists(positions.count)?;
         let count = to_usize(positions.count);
         let mut units = Vec::with_capacity(count);
         let mut ordinals = Vec::with_capacity(count);
+        let mut repeats = Vec::new();
         for lane in turns.take(count) {
             let (unit, ordinal) = schedule.next_sample(lane)?;
             units.push(unit);
             ordinals.push(ordinal);
+            if has_repeats {
+                repeats.push(schedule.repeat(lane));
+            }
         }
         let builder = BatchBuilder::new(self.locate(ordinals)?, Arc::clone(&self.pool), |_, sample| {
             is_in_place(&sample.location, self.in_place_len_min)
         });
         let builder = builder.map_err(|error| error.at_position(positions.first))?;
-        Ok(BatchUnderConstruction { builder, units: units.into(), positions })
+        Ok(BatchUnderConstruction { builder, units: units.into(), positions, repeats })
     }
 
     fn locate(&self, ordinals: Vec<u64>) -> Result<Vec<LocatedSample>, ReadError> {

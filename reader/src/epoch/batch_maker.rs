@@ -20,7 +20,7 @@ use super::stats::EpochStats;
 use super::unit_number::UnitNumber;
 use crate::ReadError;
 use crate::batch::Batch;
-use crate::batch_builder::LocatedSample;
+use crate::batch_builder::{EpochPlaces, LocatedSample};
 use crate::check::{CheckTimes, Checkers};
 use crate::engine::{BLOCK_LEN, Filled};
 
@@ -173,7 +173,8 @@ impl BatchMaker {
             }
         }
         let decoded_len = batch.builder.decoded_len();
-        Ok((batch.builder.finish(&self.dataset, batch.positions, epoch.plan().len(), skipped), decoded_len))
+        let places = EpochPlaces { positions: batch.positions, epoch_len: epoch.plan().len(), repeats: batch.repeats };
+        Ok((batch.builder.finish(&self.dataset, places, skipped), decoded_len))
     }
 
     /// Samples that are verified and copied together.

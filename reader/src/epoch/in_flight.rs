@@ -123,7 +123,7 @@ impl InFlight {
             };
             match state {
                 PartState::Filled(_) | PartState::Cached(..) => return Ok(arrived),
-                PartState::Failed(_) => return Ok(Arrived { failed: true, ..arrived }),
+                PartState::Failed(_) | PartState::Reported => return Ok(Arrived { failed: true, ..arrived }),
                 PartState::Taken => return Err(ReadError::bug("a sample's bytes were taken before it was visited")),
                 PartState::Reading => {
                     let range = *range;
@@ -146,7 +146,7 @@ impl InFlight {
 
     /// Moves the slot of a sample that was read into its batch out of its unit.
     pub(super) fn take_slot(&mut self, arrived: Arrived) -> Result<Filled, ReadError> {
-        match self.take_part(arrived)? {
+        match self.take_part(arrived, PartState::Taken)? {
             PartState::Filled(filled) => Ok(filled),
             _ => Err(ReadError::bug("a slot is not filled")),
         }
@@ -154,16 +154,18 @@ impl InFlight {
 
     /// Why the bytes of a sample are missing, and the buffer that they were to go to.
     pub(super) fn take_failure(&mut self, arrived: Arrived) -> Result<(engine::FileError, Buffer), ReadError> {
-        match self.take_part(arrived)? {
+        match self.take_part(arrived, PartState::Reported)? {
             PartState::Failed(failed) => Ok(*failed),
             _ => Err(ReadError::bug("a read that failed has no reason")),
         }
     }
 
-    /// Whether a sample was read alone, with no other bytes.
+    /// Whether the read that failed was of a sample alone, with no other bytes, and has not been reported.
     pub(super) fn is_alone(&self, arrived: Arrived, location: &Location) -> bool {
         let part = self.unit(arrived.unit).and_then(|unit| unit.part(arrived.part));
-        part.is_some_and(|part| part.range == ByteRange::of_sample(location))
+        part.is_some_and(|part| {
+            matches!(part.state, PartState::Failed(_)) && part.range == ByteRange::of_sample(location)
+        })
     }
 
     /// Takes back the buffer of a read that failed.
@@ -287,7 +289,7 @@ impl InFlight {
             let buffer = match part.state {
                 PartState::Filled(filled) => filled.into_buffer(),
                 PartState::Failed(failed) => failed.1,
-                PartState::Cached(..) | PartState::Reading | PartState::Taken => continue,
+                PartState::Cached(..) | PartState::Reading | PartState::Taken | PartState::Reported => continue,
             };
             match &unit.reservation {
                 Some(reservation) => reservation.give(buffer),
@@ -339,10 +341,11 @@ impl InFlight {
         self.held_len_max = self.held_len_max.max(self.held_len);
     }
 
-    fn take_part(&mut self, arrived: Arrived) -> Result<PartState, ReadError> {
+    /// Takes what a part has, and leaves it in another state.
+    fn take_part(&mut self, arrived: Arrived, left: PartState) -> Result<PartState, ReadError> {
         let part = self.unit_mut(arrived.unit)?.part_mut(arrived.part);
         let part = part.ok_or_else(|| ReadError::bug("a unit has no part for a sample"))?;
-        Ok(mem::replace(&mut part.state, PartState::Taken))
+        Ok(mem::replace(&mut part.state, left))
     }
 
     #[inline]

@@ -1,4 +1,4 @@
-//! An epoch: every sample once, in the order of its plan, batch by batch.
+//! An epoch: every sample once, or as often as its subset has it, in the order of its plan, batch by batch.
 //!
 //! The plan determines which bytes are needed when, so they are read ahead as far as memory allows. One walk of it
 //! gives both what to read next and which sample comes next. The path of a sample, all in the epoch's own thread:
@@ -93,7 +93,7 @@ impl Epoch {
     pub(crate) fn new(options: &EpochOptions, inputs: EpochInputs<'_>) -> Result<Self, ReadError> {
         let mut series = EpochSeries::new(inputs.dataset, Arc::clone(&inputs.extents), options)?;
         let plan = series.next()?.ok_or(PlanError::NoSamples)?;
-        let next = options.followed.then(|| (Arc::clone(inputs.next), options.next()));
+        let next = series.is_followed().then(|| (Arc::clone(inputs.next), options.next()));
         let thread = match inputs.next.take(options) {
             Some(thread) => thread,
             None => {

@@ -25,7 +25,7 @@ pub(super) fn ranges_of(
     match samples {
         VisitedSamples::One(ordinal) => ranges.push(ByteRange::of_sample(&dataset.locate(*ordinal)?)),
         VisitedSamples::Consecutive(indices) => append_indices(dataset, extents, indices.clone(), &mut ranges)?,
-        VisitedSamples::Piece(visits) if visits.is_whole() => {
+        VisitedSamples::Piece(visits) if visits.is_whole() && !extents.has_repeats() => {
             let indices: Vec<Range<u64>> = visits.piece.ranges().collect();
             match indices.as_slice() {
                 // A whole extent that is rotated has two ranges that touch: it is one read.
@@ -42,7 +42,8 @@ pub(super) fn ranges_of(
         VisitedSamples::Piece(visits) => {
             let mut indices = visits.indices();
             indices.sort_unstable();
-            let ordinals: Vec<u64> = indices.into_iter().map(|index| extents.ordinal(index)).collect();
+            let mut ordinals: Vec<u64> = indices.into_iter().map(|index| extents.ordinal(index)).collect();
+            ordinals.dedup();
             append_ordinals(dataset, &ordinals, &mut ranges)?;
         }
     }
@@ -78,10 +79,12 @@ fn append_indices(
         ranges.push(ByteRange::of_samples(dataset, &indices)?);
         return Ok(());
     }
-    append_ordinals(dataset, &extents.ordinals(indices).collect::<Vec<u64>>(), ranges)
+    let mut ordinals: Vec<u64> = extents.ordinals(indices).collect();
+    ordinals.dedup();
+    append_ordinals(dataset, &ordinals, ranges)
 }
 
-/// Appends the reads of ascending ordinals.
+/// Appends the reads of ascending ordinals, all different.
 fn append_ordinals(dataset: &Collection, ordinals: &[u64], ranges: &mut Vec<ByteRange>) -> Result<(), ReadError> {
     let (Some(&first), Some(&last)) = (ordinals.first(), ordinals.last()) else { return Ok(()) };
     let all = ByteRange::of_samples(dataset, &(first..last + 1))?;

@@ -4,7 +4,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 
 use crate::on_damage::OnDamage;
-use crate::plan::{OrderChoice, Subset, Tail};
+use crate::plan::{OrderChoice, Subset, Tail, Weights};
 use crate::state::EpochState;
 
 /// The options of an epoch.
@@ -34,9 +34,12 @@ pub struct EpochOptions {
     pub world: u64,
     /// What happens at the end, where the samples do not fill a batch of every rank.
     pub tail: Tail,
-    /// Which samples the epoch visits; `None`: all.
+    /// Which samples the epoch visits, and how often; `None`: all, once.
     pub subset: Option<Arc<Subset>>,
-    /// Where to resume an epoch: a state of the same dataset, subset, order, seed and epoch. With order `auto`,
+    /// Draws the visits of each epoch by weights, with replacement: from all samples, or from the subset; `None`: each
+    /// is visited as often as it is there.
+    pub weights: Option<Arc<Weights>>,
+    /// Where to resume an epoch: a state of the same dataset, subset, weights, order, seed and epoch. With order `auto`,
     /// and where lanes or group are `None`, those of the state are used.
     pub resume: Option<EpochState>,
     /// What happens where a sample is damaged.
@@ -71,6 +74,7 @@ impl Default for EpochOptions {
             world: 1,
             tail: Tail::default(),
             subset: None,
+            weights: None,
             resume: None,
             on_damage: OnDamage::default(),
             followed: false,

@@ -52,6 +52,8 @@ pub(super) enum PartState {
     Cached(Arc<CachedExtent>, usize),
     /// With the read's buffer.
     Failed(Box<(engine::FileError, Buffer)>),
+    /// The failure was reported: a sample that is visited again has to be read again.
+    Reported,
 }
 
 impl ReadUnit {

@@ -12,14 +12,14 @@ use grainstore_store::Collection;
 
 use super::cache::{Cache, Supply};
 use super::epoch_plan::EpochPlan;
-use super::lane_cursor::LaneCursor;
+use super::lane_cursor::{ExtentsOfEpochs, LaneCursor, WaitingSamples};
 use super::needed_bytes::ranges_of;
 use super::unit_number::UnitNumber;
 use super::walk::{EpochWalk, UnitVisit, VisitedSamples};
 use crate::ReadError;
 use crate::batch_builder::is_in_place;
 use crate::byte_range::ByteRange;
-use crate::plan::Extents;
+use crate::plan::{Extents, Subset};
 
 /// Units are joined up to this length: longer reads are no faster, and several shorter ones run in parallel.
 const JOINED_LEN_MAX: u64 = 1 << 20;
@@ -31,6 +31,8 @@ const JOINED_COUNT_MAX: u32 = 1 << 20;
 pub(super) struct ScheduledUnit {
     pub(super) number: UnitNumber,
     pub(super) lane: u64,
+    /// The number of the epoch that visits it.
+    pub(super) epoch: u32,
     pub(super) sample_count: u32,
     /// The sample of a batch whose slot the only sample is read into.
     pub(super) in_place: Option<SlotAddress>,
@@ -50,9 +52,13 @@ pub(super) struct SlotAddress {
 /// Schedules units, epoch by epoch.
 pub(super) struct ReadSchedule {
     dataset: Collection,
-    extents: Arc<Extents>,
+    extents: ExtentsOfEpochs,
+    /// Epochs that were appended.
+    epoch_count: u32,
     /// The cache, and this thread's number in it.
     cache: Option<(Arc<Cache>, u64)>,
+    /// The samples that epochs may visit, of which the cache keeps what it has room for; `None`: all.
+    kept: Option<Arc<Subset>>,
     in_place_len_min: u64,
     epochs: VecDeque<ScheduledEpoch>,
     /// A unit that was looked up, and could not be joined with the unit before it.
@@ -66,6 +72,7 @@ pub(super) struct ReadSchedule {
 
 /// An epoch not all of whose units are scheduled.
 struct ScheduledEpoch {
+    number: u32,
     plan: EpochPlan,
     walk: EpochWalk,
     /// The number of its first batch.
@@ -73,11 +80,13 @@ struct ScheduledEpoch {
 }
 
 impl ReadSchedule {
-    /// Raw samples from `in_place_len_min` bytes on that are units by themselves are read straight into their batch.
+    /// Raw samples from `in_place_len_min` bytes on that are units by themselves are read straight into their batch. The
+    /// cache keeps samples of `kept`, or all.
     pub(super) fn new(
         dataset: Collection,
         extents: Arc<Extents>,
         cache: Option<Arc<Cache>>,
+        kept: Option<Arc<Subset>>,
         in_place_len_min: u64,
     ) -> Self {
         let cache = cache.map(|cache| {
@@ -86,8 +95,10 @@ impl ReadSchedule {
         });
         Self {
             dataset,
-            extents,
+            extents: ExtentsOfEpochs::new(extents),
+            epoch_count: 0,
             cache,
+            kept,
             in_place_len_min,
             epochs: VecDeque::new(),
             looked_up: None,
@@ -100,7 +111,10 @@ impl ReadSchedule {
 
     /// Continues with another epoch, whose first batch has this number.
     pub(super) fn append(&mut self, plan: &EpochPlan, first_batch: u64) {
-        self.epochs.push_back(ScheduledEpoch { plan: plan.clone(), walk: EpochWalk::of(plan), first_batch });
+        let number = self.epoch_count;
+        self.epoch_count = number.wrapping_add(1);
+        self.extents.set(number, plan.plan().extents());
+        self.epochs.push_back(ScheduledEpoch { number, plan: plan.clone(), walk: EpochWalk::of(plan), first_batch });
     }
 
     /// Whether all units of the epochs so far are submitted.
@@ -137,6 +151,11 @@ impl ReadSchedule {
         }
     }
 
+    /// The repeat of the sample that [`next_sample`](Self::next_sample) returned last for a lane.
+    pub(super) fn repeat(&self, lane: u64) -> u64 {
+        self.lanes.get(to_usize(lane)).map_or(0, LaneCursor::repeat)
+    }
+
     /// Takes the number of a unit back after the visit of its last sample.
     pub(super) fn release(&mut self, number: UnitNumber) {
         self.free_numbers.push(number);
@@ -146,25 +165,25 @@ impl ReadSchedule {
     fn schedule_next(&mut self) -> bool {
         let Some((mut unit, samples)) = self.look_up() else { return false };
         unit.number = self.free_number();
-        self.push_samples(unit.lane, unit.number, samples);
+        self.push_samples(unit.lane, WaitingSamples { unit: unit.number, epoch: unit.epoch, samples });
         while unit.joinable_range().is_some() {
             let Some((later, samples)) = self.look_up() else { break };
             if !unit.join(&later) {
                 self.looked_up = Some((later, samples));
                 break;
             }
-            self.push_samples(unit.lane, unit.number, samples);
+            self.push_samples(unit.lane, WaitingSamples { unit: unit.number, epoch: later.epoch, samples });
         }
         self.unsubmitted.push_back(unit);
         true
     }
 
-    fn push_samples(&mut self, lane: u64, unit: UnitNumber, samples: VisitedSamples) {
+    fn push_samples(&mut self, lane: u64, samples: WaitingSamples) {
         let lane = to_usize(lane);
         if self.lanes.len() <= lane {
             self.lanes.resize_with(lane + 1, LaneCursor::default);
         }
-        self.lanes[lane].push(unit, samples);
+        self.lanes[lane].push(samples);
     }
 
     /// The next unit, not joined and without a number.
@@ -173,20 +192,22 @@ impl ReadSchedule {
             return Some(looked_up);
         }
         loop {
-            match self.epochs.front_mut()?.walk.next() {
-                Some(visit) => return Some(self.unit_of(visit)),
+            let epoch = self.epochs.front_mut()?;
+            let number = epoch.number;
+            match epoch.walk.next() {
+                Some(visit) => return Some(self.unit_of(visit, number)),
                 None => drop(self.epochs.pop_front()),
             }
         }
     }
 
-    fn unit_of(&self, visit: UnitVisit) -> (ScheduledUnit, VisitedSamples) {
+    fn unit_of(&self, visit: UnitVisit, epoch: u32) -> (ScheduledUnit, VisitedSamples) {
         let UnitVisit { lane, position, samples } = visit;
-        let mut ranges = ranges_of(&self.dataset, &self.extents, &samples).map_err(Box::new);
+        let extents = self.extents.of(epoch);
+        let mut ranges = ranges_of(&self.dataset, extents, &samples).map_err(Box::new);
         let mut supply = Supply::Read;
         if let (Some((cache, owner)), Ok(own)) = (&self.cache, &ranges) {
-            let subset = self.extents.subset().map(Arc::as_ref);
-            match cache.supply(&self.dataset, subset, samples.extent_ordinal(&self.extents), (*owner, own)) {
+            match cache.supply(&self.dataset, self.kept.as_deref(), samples.extent_ordinal(extents), (*owner, own)) {
                 Ok(found) => supply = found,
                 Err(error) => ranges = Err(Box::new(error)),
             }
@@ -195,11 +216,11 @@ impl ReadSchedule {
             ranges = Err(Box::new(ReadError::bug("a unit has more samples than 32 bits count")));
             1
         });
-        let in_place = match (samples.sole_ordinal(&self.extents), &supply) {
+        let in_place = match (samples.sole_ordinal(extents), &supply) {
             (Some(ordinal), Supply::Read) => self.slot_of(position, ordinal),
             _ => None,
         };
-        (ScheduledUnit { number: UnitNumber::default(), lane, sample_count, in_place, ranges, supply }, samples)
+        (ScheduledUnit { number: UnitNumber::default(), lane, epoch, sample_count, in_place, ranges, supply }, samples)
     }
 
     /// The slot of a sample that is read straight into its batch.

@@ -9,20 +9,22 @@ use super::epoch_plan::EpochPlan;
 use super::options::EpochOptions;
 use crate::ReadError;
 use crate::plan::{
-    Extents, LaneBudget, Order, OrderChoice, Plan, PlanSpec, Share, ShareSpec, StoredSize, default_lanes,
+    DrawKey, Extents, LaneBudget, Order, OrderChoice, Plan, PlanError, PlanSpec, Share, ShareSpec, StoredSize,
+    default_lanes,
 };
 use crate::state::{EpochState, StateError};
 
-/// Plans epochs one after the other, all with the same order, lanes, group and samples.
+/// Plans epochs one after the other, all with the same order.
 pub(super) struct EpochSeries {
     dataset: Collection,
-    /// Of the subset, where there is one.
+    /// Of all samples.
+    whole: Arc<Extents>,
+    /// Of the samples that all epochs visit, or are drawn from.
     extents: Arc<Extents>,
     /// Of the next epoch to be planned.
     options: EpochOptions,
     order: Order,
-    lanes: u64,
-    group: NonZeroU32,
+    is_followed: bool,
     planned_count: u64,
 }
 
@@ -31,46 +33,60 @@ impl EpochSeries {
         if let Some(state) = &options.resume {
             // First, since order, lanes and group are taken from the state.
             check_dataset(dataset, state)?;
+            state.check_samples(hash_of(options), options.weights.as_ref().map(|weights| weights.hash()))?;
         }
         let extents = match &options.subset {
             Some(subset) => Arc::new(whole.within(subset)?),
             None => Arc::clone(&whole),
         };
-        let question = OrderQuestion { dataset, whole: &whole, extents: &extents, options };
-        let order = question.order()?;
-        let group = question.group();
-        let lanes = if order == Order::Chunked { question.lanes()? } else { 1 };
-        Ok(Self { dataset: dataset.clone(), extents, options: options.clone(), order, lanes, group, planned_count: 0 })
+        let of = |options| OrderQuestion { dataset, whole: &whole, extents: &extents, options }.order();
+        let order = of(options)?;
+        // A resumed epoch may have another order than those after it.
+        let is_followed = options.followed && (options.resume.is_none() || of(&options.next())? == order);
+        Ok(Self {
+            dataset: dataset.clone(),
+            extents,
+            whole,
+            options: options.clone(),
+            order,
+            is_followed,
+            planned_count: 0,
+        })
     }
 
     pub(super) fn order(&self) -> Order {
         self.order
     }
 
-    /// Of the samples that all of them visit.
-    pub(super) fn extents(&self) -> &Arc<Extents> {
-        &self.extents
+    /// Whether another epoch follows each of them.
+    pub(super) fn is_followed(&self) -> bool {
+        self.is_followed
     }
 
     /// The plan of the first epoch, then of the next; `None` after the last.
     pub(super) fn next(&mut self) -> Result<Option<EpochPlan>, ReadError> {
-        if self.planned_count > 0 && !self.options.followed {
+        if self.planned_count > 0 && !self.is_followed {
             return Ok(None);
         }
         let options = &self.options;
+        let extents = self.extents_of_epoch()?;
+        let question = OrderQuestion { dataset: &self.dataset, whole: &self.whole, extents: &extents, options };
+        let group = question.group();
+        let lanes = if self.order == Order::Chunked { question.lanes()? } else { 1 };
         let fingerprint = self.dataset.fingerprint();
         let plan = Plan::new(PlanSpec {
-            extents: Arc::clone(&self.extents),
+            extents,
             seed: options.seed,
             epoch: options.epoch,
             fingerprint: fingerprint.0,
             order: self.order,
-            lanes: self.lanes,
-            group: self.group,
+            lanes,
+            group,
         })?;
         let state = EpochState {
             fingerprint,
-            subset: options.subset.as_ref().map(|subset| subset.hash()),
+            subset: hash_of(options),
+            weights: options.weights.as_ref().map(|weights| weights.hash()),
             seed: options.seed,
             epoch: options.epoch,
             order: self.order,
@@ -88,6 +104,20 @@ impl EpochSeries {
         self.options = self.options.next();
         Ok(Some(EpochPlan::new(plan, share, state)))
     }
+
+    /// Of the samples that the next epoch visits.
+    fn extents_of_epoch(&self) -> Result<Arc<Extents>, PlanError> {
+        let EpochOptions { seed, epoch, subset, weights, .. } = &self.options;
+        let Some(weights) = weights else { return Ok(Arc::clone(&self.extents)) };
+        let of = DrawKey { seed: *seed, epoch: *epoch, fingerprint: self.dataset.fingerprint().0 };
+        let drawn = weights.draw(of, self.whole.sample_count(), subset.as_deref())?;
+        Ok(Arc::new(self.whole.within(&drawn)?))
+    }
+}
+
+/// The hash of the subset, if there is one.
+fn hash_of(options: &EpochOptions) -> Option<u64> {
+    options.subset.as_ref().map(|subset| subset.hash())
 }
 
 /// Whether the state is of the open dataset. order.md: STA-2.

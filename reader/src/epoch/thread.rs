@@ -81,7 +81,7 @@ impl EpochThread {
     ) -> Result<Self, ReadError> {
         let EpochInputs { dataset, open_files, timeout, cache, .. } = inputs;
         let channel = Arc::new(Channel::new(QUEUE));
-        channel.set_followed(options.followed);
+        channel.set_followed(series.is_followed());
         let in_place_len_min = in_place_len_min(series.order(), dataset).max(open_files.in_place_len_min());
         let window_len = own_window_len(options.window_len, &plan);
         let ahead_len_max = ahead_len_max(plan.order(), window_len);
@@ -98,10 +98,11 @@ impl EpochThread {
             before_wait,
             times: ReadTimes::default(),
         };
-        let extents = Arc::clone(series.extents());
+        let extents = Arc::clone(plan.plan().extents());
+        let kept = options.subset.clone();
         let pool = Arc::new(BufferPool::new(POOL_LEN));
         let pipeline = Pipeline::new(
-            ReadSchedule::new(dataset.clone(), extents, cache, in_place_len_min),
+            ReadSchedule::new(dataset.clone(), extents, cache, kept, in_place_len_min),
             Assembler::new(dataset.clone(), pool, in_place_len_min),
             InFlight::new(reads, held_len.saturating_add(ahead_len_max)),
             ahead_len_max,

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::epoch_plan::EpochPlan;
-use crate::plan::{Extents, Order, Ordinals, PieceSchedule, Plan, Positions, Share, Visits};
+use crate::plan::{Extents, Order, Ordinals, PieceSchedule, Plan, Positions, Share, Stride, Visits};
 
 /// The samples of a unit and where the epoch visits them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,14 +22,14 @@ pub(super) struct UnitVisit {
     pub(super) samples: VisitedSamples,
 }
 
-/// The samples of a unit, all of one extent: none twice, and one at least.
+/// The samples of a unit, all of one extent: one at least, and none twice unless the epoch has repeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum VisitedSamples {
     /// What a lane visits of an extent, shuffled.
     Piece(Box<Visits>),
     /// Consecutive indices (of the epoch's extents), visited in this order.
     Consecutive(Range<u64>),
-    /// An ordinal.
+    /// An ordinal, where the epoch has no repeats.
     One(u64),
 }
 
@@ -74,6 +74,17 @@ impl VisitedSamples {
             }
         }
     }
+
+    /// Appends the repeats of the samples in the order of their visit.
+    pub(super) fn repeats_into(&self, extents: &Extents, repeats: &mut Vec<u32>) {
+        // Memory for 2^32 visits of a sample does not exist.
+        let repeat = |index| u32::try_from(extents.repeat(index)).unwrap_or(u32::MAX);
+        match self {
+            Self::Piece(visits) => repeats.extend(visits.indices().into_iter().map(repeat)),
+            Self::Consecutive(indices) => repeats.extend(indices.clone().map(repeat)),
+            Self::One(_) => repeats.push(0),
+        }
+    }
 }
 
 /// The units of a rank's share of an epoch, one after the other.
@@ -85,8 +96,20 @@ pub(super) struct EpochWalk {
 }
 
 enum OrderWalk {
-    Chunked { schedule: PieceSchedule, lane_count: u64 },
-    Full { ordinals: Ordinals, position: u64, step: u64 },
+    Chunked {
+        schedule: PieceSchedule,
+        lane_count: u64,
+    },
+    Full {
+        ordinals: Ordinals,
+        position: u64,
+        step: u64,
+    },
+    /// The full order of an epoch with repeats, which are known by index.
+    FullWithRepeats {
+        plan: Plan,
+        positions: Stride,
+    },
     Sequential(Flatten<SequentialRanges>),
 }
 
@@ -100,6 +123,9 @@ impl EpochWalk {
             }
             (None, Order::Sequential) => {
                 OrderWalk::Sequential(SequentialRanges::new(Arc::clone(plan.extents()), share.clone()).flatten())
+            }
+            (None, _) if plan.extents().has_repeats() => {
+                OrderWalk::FullWithRepeats { plan: plan.clone(), positions: share.stride() }
             }
             (None, _) => {
                 let stride = share.stride();
@@ -116,8 +142,12 @@ impl Iterator for EpochWalk {
     fn next(&mut self) -> Option<UnitVisit> {
         self.inside.next().or_else(|| {
             let position = self.padding.next()?;
-            let ordinal = self.plan.at(position % self.plan.len());
-            Some(UnitVisit { lane: lane_count(&self.plan), position, samples: VisitedSamples::One(ordinal) })
+            let index = self.plan.index_at(position % self.plan.len());
+            Some(UnitVisit {
+                lane: lane_count(&self.plan),
+                position,
+                samples: VisitedSamples::Consecutive(index..index + 1),
+            })
         })
     }
 }
@@ -138,6 +168,11 @@ impl Iterator for OrderWalk {
                 // Past the last position nothing is visited, so it need not be exact there.
                 *position = position.saturating_add(*step);
                 Some(visit)
+            }
+            Self::FullWithRepeats { plan, positions } => {
+                let position = positions.next()?;
+                let index = plan.index_at(position);
+                Some(UnitVisit { lane: 0, position, samples: VisitedSamples::Consecutive(index..index + 1) })
             }
             Self::Sequential(ranges) => ranges.next(),
         }

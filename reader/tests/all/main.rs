@@ -18,6 +18,7 @@ mod epoch_engines;
 mod epoch_followed;
 mod epoch_memory;
 mod epoch_ranks;
+mod epoch_repeats;
 mod epoch_resume;
 mod epoch_subset;
 mod extents_model;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use grainstore_format::to_usize;
 use grainstore_reader::plan::{Order, OrderChoice, Tail};
-use grainstore_reader::{EpochOptions, EpochPlan, EpochState, IoChoice, Reader, ReaderOptions, Subset};
+use grainstore_reader::{EpochOptions, EpochPlan, EpochState, IoChoice, Reader, ReaderOptions, Subset, Weights};
 use serde_json::{Value, json};
 
 use crate::common::Random;
@@ -43,12 +43,15 @@ struct Both {
     packed: Packed,
     reader: Reader,
     python: Python,
+    /// Weights and number of draws that the second reader is given.
+    weights: Option<(Vec<f64>, u64)>,
 }
 
 /// The second reader's answer about a rank's share of an epoch.
 struct Reported {
     steps: Vec<Vec<u64>>,
     positions: Vec<Vec<u64>>,
+    repeats: Vec<Vec<u64>>,
     /// The states after each number of batches.
     states: Vec<String>,
 }
@@ -57,7 +60,7 @@ impl Both {
     fn of(recipe: &Recipe) -> Self {
         let packed = recipe.pack();
         let reader = open(packed.path());
-        Self { packed, reader, python: Python::start() }
+        Self { packed, reader, python: Python::start(), weights: None }
     }
 
     fn sample_count(&self) -> u64 {
@@ -66,7 +69,12 @@ impl Both {
 
     /// The second reader's answer, or its error.
     fn ask(&mut self, options: &EpochOptions, ordinals: Option<&[u64]>) -> Result<Reported, String> {
-        self.ask_for(&asked(options, ordinals))
+        let mut asked = asked(options, ordinals);
+        if let Some((weights, samples)) = &self.weights {
+            asked["order"]["weights"] = json!(weights);
+            asked["order"]["samples"] = json!(samples);
+        }
+        self.ask_for(&asked)
     }
 
     fn ask_for(&mut self, asked: &Value) -> Result<Reported, String> {
@@ -79,7 +87,7 @@ impl Both {
         let reported: Value = serde_json::from_slice(&answer.success()).unwrap();
         let numbers = |name: &str| serde_json::from_value(reported[name].clone()).unwrap();
         let states = serde_json::from_value(reported["states"].clone()).unwrap();
-        Ok(Reported { steps: numbers("steps"), positions: numbers("positions"), states })
+        Ok(Reported { steps: numbers("steps"), positions: numbers("positions"), repeats: numbers("repeats"), states })
     }
 
     /// Checks that both readers plan the same batches, and write the same state after each.
@@ -90,12 +98,15 @@ impl Both {
         assert_eq!(reported.steps, steps.iter().map(|step| step.ordinals.clone()).collect::<Vec<_>>(), "{options:?}");
         let positions: Vec<Vec<u64>> = steps.iter().map(|step| step.positions.collect()).collect();
         assert_eq!(reported.positions, positions, "{options:?}");
+        let repeat = |position: u64| plan.plan().repeat_at(position % plan.plan().len());
+        let repeats: Vec<Vec<u64>> = steps.iter().map(|step| step.positions.map(repeat).collect()).collect();
+        assert_eq!(reported.repeats, repeats, "{options:?}");
         let states: Vec<_> = (0..=steps.len() as u64).map(|count| plan.state_after(count).to_string()).collect();
         assert_eq!(reported.states, states, "{options:?}");
     }
 
     fn plan(&self, options: &EpochOptions, ordinals: Option<&[u64]>) -> Result<EpochPlan, String> {
-        let subset = |list: &[u64]| Subset::from_ordinals(self.sample_count(), list.iter().copied()).unwrap();
+        let subset = |list: &[u64]| Subset::with_repeats(self.sample_count(), list.iter().copied()).unwrap();
         let options = EpochOptions { subset: ordinals.map(subset).map(Arc::new), ..options.clone() };
         self.reader.plan(&options).map_err(|error| error.to_string())
     }
@@ -204,6 +215,48 @@ fn the_second_reader_plans_the_same_epochs_over_subsets_and_from_anywhere() {
                 ..any_options(len, &mut random)
             };
             both.check(&again, ordinals);
+        }
+    }
+}
+
+/// Weights for samples: equal, or of many sizes, some 0.
+fn any_weights(count: u64, random: &mut Random) -> Vec<f64> {
+    let sizes = any(&[1, 2, 1000], random);
+    let mut weights: Vec<f64> = (0..count).map(|_| random.below(sizes) as f64 / 3.0).collect();
+    weights[to_usize(random.below(count))] = any(&[1.0, 0.1, 1e-300, 1e300], random);
+    weights
+}
+
+/// PLN-9, PLN-10, PLN-11, SUB-1, STA-1, STA-2, STA-3
+#[test]
+fn the_second_reader_plans_the_same_epochs_with_repeats_and_by_weights() {
+    for recipe in recipes() {
+        let mut both = Both::of(&recipe);
+        let mut random = Random(both.sample_count() + 2);
+        for _ in 0..40 {
+            let mut ordinals = any_ordinals(both.sample_count(), &mut random);
+            for _ in 0..random.below(30) {
+                ordinals.push(any(&ordinals, &mut random));
+            }
+            let ordinals = (random.below(4) > 0).then_some(ordinals.as_slice());
+            let from = ordinals.map_or(both.sample_count(), |ordinals| ordinals.len() as u64);
+            let given = (random.below(3) > 0).then(|| any_weights(from, &mut random));
+            let len = if given.is_some() { 1 + random.below(2 * from) } else { from };
+            let weights = given.map(|given| (Arc::new(Weights::new(given.iter().copied(), len).unwrap()), given));
+            both.weights = weights.as_ref().map(|(_, given)| (given.clone(), len));
+            let weights = weights.map(|(weights, _)| weights);
+            let options = EpochOptions { weights: weights.clone(), ..any_options(len, &mut random) };
+            both.check(&options, ordinals);
+            let resume = Some(left_anywhere(&both, &options, ordinals, &mut random));
+            let EpochOptions { seed, epoch, .. } = options;
+            let (order, lanes, group) = (OrderChoice::Auto, None, None);
+            let again =
+                EpochOptions { seed, epoch, order, lanes, group, resume, weights, ..any_options(len, &mut random) };
+            both.check(&again, ordinals);
+            if let Some((_, draws)) = &mut both.weights {
+                *draws += 1;
+                assert!(both.ask(&again, ordinals).is_err(), "a state of other weights");
+            }
         }
     }
 }

@@ -66,6 +66,67 @@ proptest! {
     }
 }
 
+/// How often each of 1 to 5,000 samples is visited: mostly never, mostly once, or very often.
+fn visits() -> impl Strategy<Value = (u64, Vec<u64>)> {
+    let most = prop_oneof![Just(2_u64), Just(3), Just(40), Just(3000)];
+    (1_u64..5000, 1_u64..40, most, any::<u64>()).prop_map(|(sample_count, one_in, most, seed)| {
+        let draw = |ordinal: u64, number: u64| xxh64(&(2 * ordinal + number).to_le_bytes(), seed);
+        let wanted = (0..sample_count).filter(|&ordinal| draw(ordinal, 0).is_multiple_of(one_in));
+        let visits = wanted.flat_map(|ordinal| {
+            let count = if draw(ordinal, 1) % 64 == 0 { most } else { draw(ordinal, 1) % most.min(4) };
+            std::iter::repeat_n(ordinal, count as usize)
+        });
+        (sample_count, visits.collect())
+    })
+}
+
+proptest! {
+    /// PLN-9, SUB-1
+    #[test]
+    fn a_subset_with_repeats_answers_as_a_sorted_list((sample_count, visits) in visits(), a in 0_u64..9000, b in 0_u64..9000) {
+        let shuffled = visits.iter().rev().skip(7).chain(visits.iter().rev().take(7)).copied();
+        let subset = Subset::with_repeats(sample_count, shuffled).unwrap();
+        prop_assert_eq!((subset.sample_count(), subset.len()), (sample_count, visits.len() as u64));
+        let distinct: BTreeSet<u64> = visits.iter().copied().collect();
+        prop_assert_eq!(subset.has_repeats(), distinct.len() < visits.len());
+        let firsts: Vec<u64> = (0..visits.len()).filter(|&i| i == 0 || visits[i] != visits[i - 1]).map(|i| i as u64).collect();
+        for (index, &ordinal) in (0..).zip(&visits) {
+            prop_assert_eq!(subset.ordinal(index), ordinal);
+            let first = visits.partition_point(|&other| other < ordinal) as u64;
+            prop_assert_eq!(subset.repeat(index), index - first);
+        }
+        for ordinal in 0..sample_count + 130 {
+            prop_assert_eq!(subset.count_before(ordinal), visits.partition_point(|&other| other < ordinal) as u64);
+            prop_assert_eq!(subset.contains(ordinal), distinct.contains(&ordinal));
+        }
+        prop_assert!(subset.ordinals_in(0..u64::MAX).eq(distinct.iter().copied()));
+        let (start, end) = (a.min(b), a.max(b));
+        let some = visits.iter().copied().skip(start as usize).take((end - start) as usize);
+        prop_assert!(subset.ordinals_at(start..end).eq(some));
+        let bitmap = bytes_of(sample_count, &distinct);
+        let mut hashed = bitmap.clone();
+        if subset.has_repeats() {
+            hashed.extend((visits.len() as u64).to_le_bytes());
+            hashed.extend(bytes_of(visits.len() as u64, &firsts.into_iter().collect()));
+        } else {
+            prop_assert_eq!(&subset, &Subset::from_ordinals(sample_count, visits.iter().copied()).unwrap());
+        }
+        prop_assert_eq!(subset.hash(), xxh64(&hashed, sample_count));
+    }
+}
+
+#[test]
+fn repeats_that_differ_only_in_their_number_have_other_hashes() {
+    let of = |count| Subset::with_repeats(10, std::iter::repeat_n(3, count)).unwrap();
+    let hashes: BTreeSet<u64> = (1..40).map(|count| of(count).hash()).collect();
+    assert_eq!(hashes.len(), 39);
+    let page = include_str!("../../../order.md");
+    let vector = Subset::with_repeats(10, [7, 3, 2, 3, 3]).unwrap().hash();
+    assert!(page.contains(&format!("`{vector:016x}`")), "{vector:016x}");
+    let error = Subset::with_repeats(10, [3, 10]).unwrap_err();
+    assert_eq!(error, SubsetError::OrdinalOutOfRange { ordinal: 10, sample_count: 10 });
+}
+
 #[test]
 fn samples_that_the_dataset_does_not_have_are_refused() {
     let error = Subset::from_ordinals(10, [3, 10, 11]).unwrap_err();

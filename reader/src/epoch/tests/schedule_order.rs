@@ -59,7 +59,7 @@ fn sample_counts(made: &MixedDataset, plan: &EpochPlan) -> HashMap<UnitNumber, u
 
 fn schedule(made: &MixedDataset, plan: &EpochPlan) -> ReadSchedule {
     let extents = Arc::clone(plan.plan().extents());
-    let mut schedule = ReadSchedule::new(Collection::from(made.dataset()), extents, None, 64 << 10);
+    let mut schedule = ReadSchedule::new(Collection::from(made.dataset()), extents, None, None, 64 << 10);
     schedule.append(plan, 0);
     schedule
 }

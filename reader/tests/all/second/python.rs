@@ -23,7 +23,9 @@ def fields(path):
 def epoch(*words):
     asked = json.loads(words[-1])
     batches = grain_reader.open_all(words[:-1]).order(**asked["order"]).batches(**asked["batches"])
-    print(json.dumps({"steps": list(batches), "positions": [list(batches.positions(k)) for k in range(len(batches))],
+    places = [list(batches.positions(k)) for k in range(len(batches))]
+    print(json.dumps({"steps": list(batches), "positions": places,
+                      "repeats": [[batches.order.repeat(p % batches.order.n) for p in step] for step in places],
                       "states": [batches.state_after(k) for k in range(len(batches) + 1)]}))
     return 0
 
