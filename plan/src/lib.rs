@@ -58,8 +58,9 @@
 //! | `stride.rs`, `share.rs` | a rank's positions and batches |
 //! | `budget.rs` | the default number of lanes |
 //! | `mixing.rs` | how well an order mixes |
+//! | `sample_seed.rs` | the seed of what is drawn for a sample, which is no part of an order |
 //!
-//! order.md: PLN-1 to PLN-11.
+//! order.md: PLN-1 to PLN-11, DRW-1.
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroU32;
@@ -79,6 +80,7 @@ mod ordinals;
 mod permutation;
 mod piece;
 mod ring;
+mod sample_seed;
 mod share;
 mod stride;
 mod subset;
@@ -93,6 +95,7 @@ pub use self::mixing::{ClassOf, Distinct, Mixing};
 pub use self::order::{Order, OrderChoice, ParseOrderError, StoredSize};
 pub use self::ordinals::Ordinals;
 pub use self::piece::Piece;
+pub use self::sample_seed::SampleVisit;
 pub use self::share::{ParseTailError, PlannedBatch, PlannedBatches, Positions, Share, ShareSpec, Tail};
 pub use self::stride::Stride;
 pub use self::subset::{Subset, SubsetError};

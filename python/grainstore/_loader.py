@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 import numpy as np
 
 from grainstore._core import Batch, Dataset
+from grainstore._draws import draw_seeds, numpy_generator, takes_generator
 from grainstore._errors import Forked, InvalidOption, InvalidState, TransformFailed
 from grainstore._weights import weights_of
 from grainstore._world import rank_and_world_size
@@ -49,7 +50,8 @@ class Loader:
     drop_last: whether samples that do not fill a batch of every rank are dropped; ``tail="pad"`` repeats some of the
         epoch's first instead. Every rank always has the same number of batches; with ``tail="short"``, the default, the
         last ones may be short or empty, and if samples are returned one by one, a rank may have one more than another.
-    transform: a function of a sample (a dictionary) that returns whatever the model needs. It runs in ``num_threads``
+    transform: a function of a sample (a dictionary) that returns whatever the model needs. If it has a second parameter,
+        it gets a ``numpy.random.Generator`` seeded by ``seed``, the epoch and the sample alone. It runs in ``num_threads``
         threads, ``prefetch`` batches ahead: useful for code that releases Python's lock (decoding, NumPy), useless for
         pure Python code, for which ``grainstore.torch`` has worker processes.
     collate: a function that makes a batch from a list of samples. Without it, and with a ``transform``, arrays and
@@ -77,7 +79,7 @@ class Loader:
         world_size: int | None = None,
         drop_last: bool = False,
         tail: Literal["short", "drop", "pad"] | None = None,
-        transform: Callable[[Sample], Any] | None = None,
+        transform: Callable[..., Any] | None = None,
         collate: Callable[[list[Any]], Any] | None = None,
         num_threads: int | None = None,
         prefetch: int = 2,
@@ -115,6 +117,7 @@ class Loader:
         self.order = order
         self.seed = seed
         self.transform = transform
+        self._takes_generator = transform is not None and takes_generator(transform)
         self.collate = collate
         self.num_threads = num_threads or min(8, len(os.sched_getaffinity(0)))
         self.prefetch = prefetch
@@ -278,7 +281,7 @@ class Loader:
         """Each item to return, the progress after it, and whether it is the last."""
         source: Iterator[tuple[Batch, list[Any] | None]]
         if self.transform is not None:
-            source = self._transformed(begun.epoch)
+            source = self._transformed(begun.epoch, begun.number)
         else:
             source = ((batch, None) for batch in begun.epoch)
         rank, world_size = self.rank, self.world_size
@@ -308,17 +311,19 @@ class Loader:
             self._empty = none_of(stacked)
         return stacked
 
-    def _transformed(self, epoch: Iterator[Batch]) -> Generator[tuple[Batch, list[Any]]]:
+    def _transformed(self, epoch: Iterator[Batch], number: int) -> Generator[tuple[Batch, list[Any]]]:
         """Batches with transformed samples, some ahead of time; each batch is split into one part per thread."""
         pool = ThreadPoolExecutor(self.num_threads, thread_name_prefix="grain-transform")
         stop = threading.Event()
         waiting: deque[tuple[Batch, list[Future[list[Any]]]]] = deque()
         try:
             for batch in epoch:
+                seeds = draw_seeds(self.seed, number, batch)
                 part = max(1, -(-len(batch) // self.num_threads))
                 starts = range(0, len(batch), part)
                 ends = (min(start + part, len(batch)) for start in starts)
-                parts = [pool.submit(self._apply, batch, start, end, stop) for start, end in zip(starts, ends, strict=True)]
+                bounds = zip(starts, ends, strict=True)
+                parts = [pool.submit(self._apply, batch, seeds, start, end, stop) for start, end in bounds]
                 waiting.append((batch, parts))
                 if len(waiting) > self.prefetch:
                     yield _joined(waiting.popleft())
@@ -328,7 +333,11 @@ class Loader:
             stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _apply(self, batch: Batch, start: int, end: int, stop: threading.Event) -> list[Any]:
+    def _generator(self, draw_seed: int) -> Any:
+        """What a transform with a second parameter draws from."""
+        return numpy_generator(draw_seed)
+
+    def _apply(self, batch: Batch, seeds: Sequence[int], start: int, end: int, stop: threading.Event) -> list[Any]:
         transform = self.transform
         assert transform is not None
         made = []
@@ -338,7 +347,10 @@ class Loader:
                 raise RuntimeError("samples are no longer transformed: the loop was left, or the interpreter ends")
             sample = batch[place]
             try:
-                made.append(transform(sample))
+                if self._takes_generator:
+                    made.append(transform(sample, self._generator(seeds[place])))
+                else:
+                    made.append(transform(sample))
             except Exception as error:
                 raise _failed(self.dataset, batch, place, error) from error
         return made
@@ -356,6 +368,7 @@ class _Pass:
 
     def __init__(self, epoch: Any) -> None:
         self.epoch = epoch
+        self.number: int = self._after(0)["epoch"]
         self.done = _Done(0)
         self.handed_all = False
         self._process = os.getpid()

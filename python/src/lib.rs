@@ -10,6 +10,7 @@ mod buffers;
 mod command;
 mod convert;
 mod dataset;
+mod draws;
 mod epoch;
 mod error;
 mod export;
@@ -46,6 +47,8 @@ mod _core {
     use crate::convert::{adopt, append, convert};
     #[pymodule_export]
     use crate::dataset::{Dataset, open, reopen};
+    #[pymodule_export]
+    use crate::draws::draw_seed;
     #[pymodule_export]
     use crate::epoch::Epoch;
     #[pymodule_export]
