@@ -40,6 +40,11 @@ impl<'a> Bitmap<'a> {
         }
     }
 
+    /// The bytes; bit 0 is the least significant of the first one.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// The number of bits.
     pub fn len(&self) -> u64 {
         self.len

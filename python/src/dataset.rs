@@ -10,9 +10,10 @@ use grainstore_store::Collection;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PySlice, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyInt, PyList, PySlice, PyString, PyTuple};
 
 use crate::argument::{indices, integer, parsed, paths as paths_of, shown};
+use crate::arrow;
 use crate::batch::{Batch, gather};
 use crate::epoch::{Epoch, EpochArguments};
 use crate::error::Raised;
@@ -315,6 +316,23 @@ impl Dataset {
         let opened = self.shared.get()?;
         let categories = py.detach(|| opened.reader.collection().categories(name)).map_err(Raised::from)?;
         PyList::new(py, categories.iter())
+    }
+
+    /// Keys and attributes as a stream of Arrow batches: `pyarrow.table(ds)`, `polars.DataFrame(ds)` and DuckDB call
+    /// this. The requested schema is not used: the columns have their own types.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        arrow::stream(py, self)
+    }
+
+    /// The names and types of these columns: `pyarrow.schema(ds)` calls this.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        arrow::schema(py, self)
     }
 
     /// The ordinals that the samples of this view have in the whole dataset.

@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 mod argument;
+mod arrow;
 mod batch;
 mod buffers;
 mod command;
