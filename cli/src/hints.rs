@@ -158,7 +158,6 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::NamePlainFolder => "SRC is a folder of plain files",
         Remedy::ChooseDatabase => "--database chooses one of them",
         Remedy::MapOtherKey => "--map chooses another key, or none",
-        Remedy::MapMore => "--map takes them too",
         Remedy::MapExtension(extension) => {
             return format!("`--map NAME={extension},...` names the extensions to take and ignores others");
         }

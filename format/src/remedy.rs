@@ -125,8 +125,6 @@ pub enum Remedy {
     ChooseDatabase,
     /// Map names, to get another key.
     MapOtherKey,
-    /// Map names, to include files that are ignored without a mapping.
-    MapMore,
     /// Map this extension of file names to a field.
     MapExtension(String),
     /// Move files that are at another level than the others, or pack without labels.

@@ -73,7 +73,6 @@ pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
         Remedy::NamePlainFolder => "name a folder of plain files",
         Remedy::ChooseDatabase => "database= chooses one of them",
         Remedy::MapOtherKey => "map= chooses another key, or none",
-        Remedy::MapMore => "map= takes them too",
         Remedy::MapExtension(extension) => {
             return Some(format!("map=\"NAME={extension},...\" names the extensions to take and ignores others"));
         }

@@ -19,6 +19,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod chosen;
 pub mod compressed;
 mod error;
 pub mod folder;
@@ -38,6 +39,7 @@ mod table;
 pub mod tar;
 pub mod tfrecord;
 
+pub use chosen::Chosen;
 pub use error::{ListingError, SourceError};
 pub use mapping::{Mapping, MappingError};
 pub use open::{From, SourceOptions, open_source};

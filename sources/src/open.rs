@@ -111,9 +111,12 @@ fn open_recognised(found: &Recognised, options: &SourceOptions) -> Result<Box<dy
     let map = options.map.clone();
     Ok(match found.format {
         Format::Folder => Box::new(FolderSource::open_all(paths, &options.for_folder())?),
-        Format::TfRecord => Box::new(TfRecordSource::open(paths, &TfRecordOptions { map, raw: options.raw })?),
+        Format::TfRecord => Box::new(TfRecordSource::open(
+            paths,
+            &TfRecordOptions { map, raw: options.raw, ..TfRecordOptions::default() },
+        )?),
         Format::Tar => Box::new(TarSource::open(paths, &TarOptions { map })?),
-        Format::Parquet => Box::new(ParquetSource::open(paths, &ParquetOptions { map })?),
+        Format::Parquet => Box::new(ParquetSource::open(paths, &ParquetOptions { map, ..ParquetOptions::default() })?),
         Format::List => Box::new(ListSource::open(paths)?),
         Format::Lmdb => {
             let database = options.database.clone();

@@ -73,9 +73,28 @@ class Parquet(unittest.TestCase):
         pq.write_table(table(), self.source, compression="brotli")
         self.assertIn(b"compressed with brotli, which is not built in", self.convert(check=False).stderr)
 
-    def test_lists_are_refused_and_may_be_omitted(self):
-        pq.write_table(pa.table({"data": [b"x", b"yy"], "boxes": [[1, 2], []]}), self.source)
-        self.assertIn(b"is a list, which a dataset cannot hold", self.convert(check=False).stderr)
+    def test_lists_of_numbers_are_arrays(self):
+        vectors = [[row, row / 2, -1.5] for row in range(ROWS)]
+        columns = {
+            "data": pa.array([b"x"] * ROWS),
+            "fixed": pa.array(vectors, pa.list_(pa.float32(), 3)),
+            "open": pa.array([None if row == 7 else list(range(row % 5)) for row in range(ROWS)], pa.list_(pa.int16())),
+        }
+        for way in [{}, {"data_page_version": "2.0"}, {"row_group_size": 7}, {"use_compliant_nested_type": False}]:
+            pq.write_table(pa.table(columns), self.source, **way)
+            self.convert("--overwrite")
+            for row in range(0, ROWS, 9):
+                got = run("get", self.result, "--ordinal", row, "--field", "fixed").stdout
+                self.assertEqual(got, pa.array(vectors[row], pa.float32()).buffers()[1].to_pybytes()[:12])
+                got = run("get", self.result, "--ordinal", row, "--field", "open").stdout
+                self.assertEqual(got, b"".join(number.to_bytes(2, "little") for number in range(row % 5)))
+            document = json.dumps(json.loads(run("inspect", self.result, "--json").stdout))
+            self.assertIn("float32[3]", document)
+            self.assertIn("int16[]", document)
+
+    def test_lists_of_lists_are_refused_and_may_be_omitted(self):
+        pq.write_table(pa.table({"data": [b"x", b"yy"], "boxes": [[[1, 2]], []]}), self.source)
+        self.assertIn(b"is a list of lists, which a dataset cannot hold", self.convert(check=False).stderr)
         self.convert("--map", "data")
         self.assertEqual([row["payload"] for row in dataset(self.result)], [b"x", b"yy"])
 

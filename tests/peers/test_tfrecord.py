@@ -114,11 +114,16 @@ class TfRecord(unittest.TestCase):
         for compression in COMPRESSIONS:
             paths = [self.write(map(imagenet, range(part * 20, part * 20 + 20)), compression) for part in range(3)]
             expected = [tf.train.Example.FromString(record).features.feature for record in self.read(paths, compression)]
-            rows = dataset(self.convert(paths))
+            packed = self.convert(paths)
+            rows = dataset(packed)
             self.assertEqual(len(rows), 60)
             for row, features in zip(rows, expected):
                 self.assertEqual(row["key"], one(features["image/filename"]))
-                self.assertEqual(row["payload"], one(features["image/encoded"]))
+                self.assertEqual(field(packed, row["ordinal"], "image"), one(features["image/encoded"]))
+                self.assertEqual(field(packed, row["ordinal"], "image/colorspace"), b"RGB")
+                xmin = features["image/object/bbox/xmin"].float_list.value
+                found = field(packed, row["ordinal"], "image/object/bbox/xmin")
+                self.assertEqual(found, struct.pack(f"<{len(xmin)}f", *xmin))
                 self.assertEqual(row["attributes"], {"label": one(features["image/class/label"])})
 
     def test_every_kind_of_value_comes_back(self):

@@ -15,7 +15,7 @@ fn every_format_is_known_by_its_content_whatever_the_file_is_called() {
         ("tfrecord/features.tfrecord", "TFRecord", 4, "shuffled", "\t"),
         ("tfrecord/features.tfrecord.gz", "TFRecord", 4, "shuffled_window", "\t"),
         ("tfrecord/features.tfrecord.zlib", "TFRecord", 4, "shuffled_window", "\t"),
-        ("tfrecord/imagenet.tfrecord", "TFRecord", 3, "shuffled", "n0.JPEG\t22\t1"),
+        ("tfrecord/imagenet.tfrecord", "TFRecord", 3, "shuffled", "n0.JPEG\t22\t"),
         ("lmdb/plain.mdb", "LMDB", 30, "shuffled", "key001\t0"),
         ("lmdb/datum.mdb", "LMDB", 3, "shuffled", "00000000\t"),
         ("parquet/all.parquet", "Parquet", 20, "shuffled_window", ""),

@@ -84,7 +84,7 @@ fn tf_records(numbers: std::ops::Range<usize>) -> Vec<u8> {
 fn tf_source(paths: &[PathBuf], map: &str) -> TfRecordSource {
     let options = match map {
         "" => TfRecordOptions { raw: true, ..TfRecordOptions::default() },
-        map => TfRecordOptions { map: map.parse().unwrap(), raw: false },
+        map => TfRecordOptions { map: map.parse().unwrap(), ..TfRecordOptions::default() },
     };
     TfRecordSource::open(paths, &options).unwrap()
 }

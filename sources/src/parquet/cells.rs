@@ -9,6 +9,8 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::guard::{Guarded, entry_len_min};
+use super::kind::ColumnKind;
+use super::lists;
 use super::pages::{FileAt, PagesAt, contained};
 
 /// Numbers that are decoded at a time.
@@ -26,6 +28,8 @@ pub(super) enum Cell {
     Float32(f32),
     Float64(f64),
     Bytes(ByteArray),
+    /// A list whose element with this number is null.
+    NullInList(usize),
 }
 
 /// The cells of a column, in order.
@@ -41,16 +45,25 @@ pub(super) trait Cells {
 ///
 /// # Errors
 /// Where the decoder cannot be made.
-pub(super) fn open(file: FileAt, group: &RowGroupMetaData, leaf: usize) -> Result<Box<dyn Cells>, String> {
+pub(super) fn open(
+    file: FileAt,
+    group: &RowGroupMetaData,
+    leaf: usize,
+    kind: &ColumnKind,
+) -> Result<Box<dyn Cells>, String> {
     let rows = usize::try_from(group.num_rows()).map_err(|error| error.to_string())?;
     let chunk = group.columns().get(leaf).ok_or("the row group has too few columns")?;
     let column = chunk.column_descr_ptr();
     let max_level = column.max_def_level();
     let reader = contained(|| {
         let pages = SerializedPageReader::new(Arc::new(PagesAt(file)), chunk, rows, None)?;
-        let pages = Guarded { pages, max_level, entry_len_min: entry_len_min(&column) };
-        Ok(get_column_reader(column, Box::new(pages)))
+        let has_lists = column.max_rep_level() > 0;
+        let pages = Guarded { pages, max_level, has_lists, entry_len_min: entry_len_min(&column) };
+        Ok(get_column_reader(column.clone(), Box::new(pages)))
     })?;
+    if let ColumnKind::List(list) = kind {
+        return lists::open(reader, list.listed_level, max_level, &list.element);
+    }
     Ok(match reader {
         ColumnReader::BoolColumnReader(reader) => numbers(reader, max_level, Cell::Bool),
         ColumnReader::Int32ColumnReader(reader) => numbers(reader, max_level, |value| Cell::Int(value.into())),
@@ -88,6 +101,8 @@ impl Cell {
                 let value = kind.decode(bytes.data(), &Categories::none());
                 value.ok_or_else(|| format!("{} bytes are not of type {}", bytes.len(), kind.name()))?
             }
+            (Self::Bytes(bytes), AttributeType::Int64) => AttributeValue::Int(whole_number(bytes.data())?),
+            (Self::NullInList(_), _) => return Err(format!("a list is not of type {}", kind.name())),
             (Self::Bytes(_), _) => return Err(format!("bytes are not of type {}", kind.name())),
         };
         if kind.accepts(&value) {
@@ -110,6 +125,21 @@ impl Cell {
             _ => Err("a time that is not an integer".into()),
         }
     }
+}
+
+/// A decimal number without digits after the point: big-endian, of any length, in two's complement.
+fn whole_number(bytes: &[u8]) -> Result<i64, String> {
+    let is_negative = bytes.first().is_some_and(|byte| byte & 0x80 != 0);
+    let sign = if is_negative { 0xff } else { 0 };
+    let (more, last) = bytes.split_at(bytes.len().saturating_sub(8));
+    let mut number = [sign; 8];
+    number[8 - last.len()..].copy_from_slice(last);
+    number.reverse();
+    let number = i64::from_le_bytes(number);
+    if more.iter().all(|&byte| byte == sign) && (number < 0) == is_negative {
+        return Ok(number);
+    }
+    Err(format!("a decimal number of {} bytes does not fit into int64", bytes.len()))
 }
 
 /// A column of one physical type.

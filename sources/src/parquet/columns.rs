@@ -1,13 +1,15 @@
 //! Which columns of a file are read, and what they become: the key, attributes or fields.
 
 use grainstore_format::{
-    Attribute, AttributeType, Field, FieldType, Metadata, Remedy, Schema, UserMetadata, escape_bytes, shown_path,
+    Attribute, AttributeType, Field, FieldType, Metadata, Remedy, Schema, Shape, UserMetadata, escape_bytes, shown_path,
 };
+use parquet::schema::types::ColumnDescriptor;
 use serde_json::{Map, Value};
 
 use super::file::ParquetFile;
 use super::kind::{ColumnKind, time_unit};
-use crate::{Mapping, Remark, SourceError};
+use super::lists::ListPath;
+use crate::{Chosen, Mapping, Remark, SourceError};
 
 /// Columns that are named in a message.
 const NAMES_SHOWN: usize = 20;
@@ -32,6 +34,15 @@ pub(super) struct Column {
     pub(super) kind: ColumnKind,
 }
 
+/// What the first rows say of a leaf column.
+pub(super) trait FirstRows {
+    /// Whether they can be keys.
+    fn can_be_key(&self, leaf: usize, kind: &ColumnKind) -> bool;
+
+    /// The length of the lists in the column of this name, if all have one.
+    fn list_len(&self, name: &str, kind: &ColumnKind) -> Option<u64>;
+}
+
 /// A leaf column of the first file.
 struct Leaf {
     name: String,
@@ -50,25 +61,26 @@ struct MappingBuilder<'a> {
 }
 
 impl ColumnMapping {
-    /// Chooses columns of the first file. `can_be_key` reads the first cells of a leaf column.
+    /// Chooses columns of the first file.
     ///
     /// # Errors
     /// Where a column is missing or cannot be stored, or there is no field.
     pub(super) fn new(
         file: &ParquetFile,
         mapping: &Mapping,
-        can_be_key: impl Fn(usize) -> bool,
+        chosen: &Chosen,
+        first_rows: &impl FirstRows,
     ) -> Result<Self, SourceError> {
-        let leaf = |column| Leaf {
-            name: parquet::schema::types::ColumnDescriptor::path(column).string(),
-            kind: ColumnKind::of(column),
+        let leaf = |(path, column): (ListPath, &ColumnDescriptor)| Leaf {
+            kind: ColumnKind::of(column, path.listed_level),
             unit: time_unit(column),
+            name: path.name,
         };
-        let leaves = file.leaves().map(leaf).collect();
+        let leaves = file.named_leaves().map(leaf).collect();
         let mut builder = MappingBuilder { file, leaves, targets: Vec::new(), key: None, notes: Vec::new() };
         match mapping.key() {
             Some(name) => builder.key = Some(builder.find(name)?),
-            None if mapping.is_empty() => builder.choose_key(can_be_key),
+            None if mapping.is_empty() => builder.choose_key(first_rows),
             None => {}
         }
         if mapping.targets().is_empty() {
@@ -79,7 +91,8 @@ impl ColumnMapping {
                 builder.targets.push((target.clone(), leaf));
             }
         }
-        builder.finish()
+        builder.choose(chosen)?;
+        builder.finish(first_rows)
     }
 
     /// The leaf columns of another file that are read, in the order of `columns`.
@@ -90,29 +103,29 @@ impl ColumnMapping {
         &self,
         file: &ParquetFile,
         first: &ParquetFile,
-        takes_all: bool,
+        is_taken: impl Fn(&str) -> bool,
     ) -> Result<Vec<usize>, SourceError> {
         let refused = |name: &str, why: String| {
             let first = shown_path(&first.path);
             let why = format!("column {} {why} {first}", quoted(name));
             Err(SourceError::Refused { path: file.path.clone(), why: why.into() })
         };
-        let names: Vec<String> = file.leaves().map(|column| column.path().string()).collect();
+        let (names, found): (Vec<String>, Vec<_>) =
+            file.named_leaves().map(|(path, column)| (path.name, ColumnKind::of(column, path.listed_level))).unzip();
         let mut leaves = Vec::with_capacity(self.columns.len());
         for Column { name, kind } in &self.columns {
-            let found = names.iter().position(|other| other == name);
-            let Some((leaf, column)) = found.and_then(|leaf| Some((leaf, file.leaves().nth(leaf)?))) else {
+            let Some(leaf) = names.iter().position(|other| other == name) else {
                 return refused(name, "is not there, as it is in".into());
             };
-            match ColumnKind::of(column) {
-                Ok(found) if found == *kind => leaves.push(leaf),
+            match &found[leaf] {
+                Ok(found) if found == kind => leaves.push(leaf),
                 found => {
                     let found = found.as_ref().map_or_else(|what| *what, ColumnKind::name);
                     return refused(name, format!("is {found}; it is {} in", kind.name()));
                 }
             }
         }
-        match (0..names.len()).find(|leaf| takes_all && !leaves.contains(leaf)) {
+        match (0..names.len()).find(|leaf| is_taken(&names[*leaf]) && !leaves.contains(leaf)) {
             Some(more) => refused(&names[more], "is not in".into()),
             None => Ok(leaves),
         }
@@ -144,14 +157,28 @@ impl MappingBuilder<'_> {
         (members.len() == 2 && kinds == (&Ok(ColumnKind::Bytes), &Ok(ColumnKind::Text))).then_some((bytes, path))
     }
 
-    fn choose_key(&mut self, can_be_key: impl Fn(usize) -> bool) {
+    /// Leaves out what the user wants left out; the name of a struct stands for its members.
+    fn choose(&mut self, chosen: &Chosen) -> Result<(), SourceError> {
+        let leaves = &self.leaves;
+        let is_known = |name: &str| {
+            let is_target = self.targets.iter().any(|(target, _)| target == name);
+            is_target || leaves.iter().any(|leaf| parents(&leaf.name).any(|parent| parent == name))
+        };
+        chosen.check("column", is_known).map_err(|why| self.refused(why))?;
+        self.targets.retain(|(target, leaf)| is_chosen(chosen, target, &leaves[*leaf].name));
+        Ok(())
+    }
+
+    fn choose_key(&mut self, first_rows: &impl FirstRows) {
         let is_bytes = |leaf: usize| matches!(self.leaves[leaf].kind, Ok(ColumnKind::Bytes | ColumnKind::Text));
         let named = |leaf: &usize| matches!(self.leaves[*leaf].name.as_str(), "key" | "__key__");
         let pictures: Vec<usize> =
             (0..self.leaves.len()).filter_map(|leaf| self.picture(leaf).map(|(_, path)| path)).collect();
         let only_picture = if let [path] = pictures[..] { Some(path) } else { None };
         let candidate = (0..self.leaves.len()).find(named).or(only_picture);
-        self.key = candidate.filter(|&leaf| is_bytes(leaf) && can_be_key(leaf));
+        let holds_keys =
+            |leaf: usize| self.leaves[leaf].kind.as_ref().is_ok_and(|kind| first_rows.can_be_key(leaf, kind));
+        self.key = candidate.filter(|&leaf| is_bytes(leaf) && holds_keys(leaf));
         if let Some(leaf) = self.key {
             let name = quoted(&self.leaves[leaf].name);
             self.notes.push(Remark::new(format!("column {name} is the key"), Remedy::MapOtherKey));
@@ -169,7 +196,7 @@ impl MappingBuilder<'_> {
         }
     }
 
-    fn finish(mut self) -> Result<ColumnMapping, SourceError> {
+    fn finish(mut self, first_rows: &impl FirstRows) -> Result<ColumnMapping, SourceError> {
         let mut columns: Vec<Column> = Vec::new();
         let mut column_of = |builder: &Self, leaf: usize| -> Result<usize, SourceError> {
             let Leaf { name, kind, .. } = &builder.leaves[leaf];
@@ -203,6 +230,11 @@ impl MappingBuilder<'_> {
                 }
                 ColumnKind::Bytes => add_field(name, column, FieldType::Bytes),
                 ColumnKind::Text => add_field(name, column, FieldType::Str),
+                ColumnKind::List(list) => {
+                    let len = first_rows.list_len(&columns[column].name, column_kind);
+                    let shape = len.map_or(Shape::open(Vec::new()), |len| Shape::fixed(vec![len]));
+                    add_field(name, column, FieldType::Array { element: list.element.clone(), shape });
+                }
             }
             if let Some(unit) = &self.leaves[*leaf].unit {
                 let note = format!("{} is a date or a time, kept as its integer: {unit}", quoted(target));
@@ -215,7 +247,7 @@ impl MappingBuilder<'_> {
             return Err(self.refused(format!("column {} is {}, which cannot be a key", quoted(name), kind.name())));
         }
         if fields.is_empty() {
-            return Err(self.refused("no column of bytes or text among those taken; a dataset needs a field"));
+            return Err(self.refused("no column of bytes, text or lists among those taken; a dataset needs a field"));
         }
         let user = UserMetadata::new(&self.class_names())?;
         let metadata = Metadata { schema: Schema::new(attributes, fields)?, user };
@@ -251,9 +283,23 @@ impl MappingBuilder<'_> {
     }
 }
 
+/// Whether a column is taken; `target` is its name in the dataset.
+pub(super) fn is_chosen(chosen: &Chosen, target: &str, name: &str) -> bool {
+    let is_in = |list: &[String]| list.iter().any(|one| one == target || parents(name).any(|parent| parent == one));
+    (chosen.only.is_empty() || is_in(&chosen.only)) && !is_in(&chosen.exclude)
+}
+
+/// A dotted name, and the names of the structs that it is in.
+fn parents(name: &str) -> impl Iterator<Item = &str> {
+    name.match_indices('.').map(|(dot, _)| &name[..dot]).chain([name])
+}
+
 fn can_be_key(kind: &ColumnKind) -> bool {
     use AttributeType::{Bool, Float16, Float32, Float64};
-    !matches!(kind, ColumnKind::Time { .. } | ColumnKind::Number(Bool | Float16 | Float32 | Float64))
+    !matches!(
+        kind,
+        ColumnKind::Time { .. } | ColumnKind::List(_) | ColumnKind::Number(Bool | Float16 | Float32 | Float64)
+    )
 }
 
 fn quoted(name: &str) -> String {

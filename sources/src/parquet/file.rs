@@ -15,6 +15,7 @@ use parquet::schema::types::ColumnDescriptor;
 use serde_json::Value;
 
 use super::footer::is_buildable;
+use super::lists::ListPath;
 use super::pages::{FileAt, contained};
 use crate::{Bad, Reach, RecordLocation, SourceError};
 
@@ -77,6 +78,12 @@ impl ParquetFile {
 
     pub(super) fn leaves(&self) -> impl ExactSizeIterator<Item = &ColumnDescriptor> {
         self.metadata.file_metadata().schema_descr().columns().iter().map(|column| &**column)
+    }
+
+    /// The leaf columns, and their names with what they have of lists.
+    pub(super) fn named_leaves(&self) -> impl Iterator<Item = (ListPath, &ColumnDescriptor)> {
+        let root = self.metadata.file_metadata().schema_descr().root_schema();
+        self.leaves().map(move |column| (ListPath::of(column, root), column))
     }
 
     /// What Hugging Face's library keeps in the footer: the types of the columns.

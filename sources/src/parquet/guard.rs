@@ -20,11 +20,16 @@ const LENGTHS_PER_BYTE: usize = 64;
 /// Lengths in a page, whatever its size: writers end a page after some ten thousand rows.
 const LENGTH_COUNT_MAX: usize = 1 << 22;
 
+/// Elements of lists in a page, whose levels are decoded before their values.
+const LISTED_COUNT_MAX: u32 = 1 << 26;
+
 /// A reader of pages that refuses false claims.
 pub(super) struct Guarded<R> {
     pub(super) pages: R,
     /// The level of a value that is not null.
     pub(super) max_level: i16,
+    /// Whether cells are lists, so that a page also has levels of repetition.
+    pub(super) has_lists: bool,
     /// Bytes that an entry of a dictionary has at least.
     pub(super) entry_len_min: usize,
 }
@@ -46,7 +51,7 @@ impl<R: PageReader> PageReader for Guarded<R> {
         let page = self.pages.get_next_page()?;
         if let Some(page) = &page {
             let lies = || ParquetError::General("a page claims to have more values than fit into it".into());
-            is_honest(page, self.max_level, self.entry_len_min).then_some(()).ok_or_else(lies)?;
+            is_honest(page, self.max_level, self.has_lists, self.entry_len_min).then_some(()).ok_or_else(lies)?;
         }
         Ok(page)
     }
@@ -68,11 +73,19 @@ impl<R: PageReader> Iterator for Guarded<R> {
     }
 }
 
-fn is_honest(page: &Page, max_level: i16, entry_len_min: usize) -> bool {
+fn is_honest(page: &Page, max_level: i16, has_lists: bool, entry_len_min: usize) -> bool {
+    if has_lists && !page.is_dictionary_page() && page.num_values() > LISTED_COUNT_MAX {
+        return false;
+    }
     match page {
         Page::DictionaryPage { buf, num_values, .. } => *num_values as usize <= buf.len() / entry_len_min,
-        Page::DataPage { buf, encoding, def_level_encoding, .. } => {
-            let offset = || if max_level > 0 { levels_len(buf, *def_level_encoding) } else { Some(0) };
+        Page::DataPage { buf, encoding, def_level_encoding, rep_level_encoding, .. } => {
+            let repeated = || if has_lists { levels_len(buf, *rep_level_encoding) } else { Some(0) };
+            let offset = || {
+                let start = repeated()?;
+                let rest = buf.get(start..).map(|rest| buf.slice_ref(rest))?;
+                if max_level > 0 { levels_len(&rest, *def_level_encoding)?.checked_add(start) } else { Some(start) }
+            };
             !has_lengths(*encoding) || has_honest_lengths(buf, offset(), *encoding)
         }
         Page::DataPageV2 { buf, encoding, def_levels_byte_len, rep_levels_byte_len, .. } => {
@@ -177,8 +190,8 @@ mod tests {
             encoding: Encoding::PLAIN,
             is_sorted: false,
         };
-        assert!(is_honest(&dictionary(2), 0, 4));
-        assert!(!is_honest(&dictionary(3), 0, 4));
+        assert!(is_honest(&dictionary(2), 0, false, 4));
+        assert!(!is_honest(&dictionary(3), 0, false, 4));
 
         let data = |buf: Vec<u8>, encoding| Page::DataPage {
             buf: buf.into(),
@@ -189,15 +202,15 @@ mod tests {
             statistics: None,
         };
         let huge = [0x80, 0x01, 4, 0xff, 0xff, 0xff, 0xff, 0x07, 2, 0, 0, 0, 0, 0].to_vec();
-        assert!(is_honest(&data(lengths(3), Encoding::DELTA_LENGTH_BYTE_ARRAY), 0, 4));
-        assert!(is_honest(
-            &data([&[2, 0, 0, 0, 9, 9][..], &lengths(3)].concat(), Encoding::DELTA_LENGTH_BYTE_ARRAY),
-            1,
-            4
-        ));
-        assert!(!is_honest(&data(huge.clone(), Encoding::DELTA_LENGTH_BYTE_ARRAY), 0, 4));
-        assert!(is_honest(&data(huge.clone(), Encoding::PLAIN), 0, 4));
-        assert!(is_honest(&data(lengths(3).repeat(2), Encoding::DELTA_BYTE_ARRAY), 0, 4));
-        assert!(!is_honest(&data([lengths(3), huge].concat(), Encoding::DELTA_BYTE_ARRAY), 0, 4));
+        assert!(is_honest(&data(lengths(3), Encoding::DELTA_LENGTH_BYTE_ARRAY), 0, false, 4));
+        let levels = [2, 0, 0, 0, 9, 9];
+        let leveled =
+            |count: usize| data([&levels.repeat(count)[..], &lengths(3)].concat(), Encoding::DELTA_LENGTH_BYTE_ARRAY);
+        assert!(is_honest(&leveled(1), 1, false, 4));
+        assert!(is_honest(&leveled(2), 1, true, 4));
+        assert!(!is_honest(&data(huge.clone(), Encoding::DELTA_LENGTH_BYTE_ARRAY), 0, false, 4));
+        assert!(is_honest(&data(huge.clone(), Encoding::PLAIN), 0, false, 4));
+        assert!(is_honest(&data(lengths(3).repeat(2), Encoding::DELTA_BYTE_ARRAY), 0, false, 4));
+        assert!(!is_honest(&data([lengths(3), huge].concat(), Encoding::DELTA_BYTE_ARRAY), 0, false, 4));
     }
 }

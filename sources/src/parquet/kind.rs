@@ -14,19 +14,48 @@ pub(super) enum ColumnKind {
     },
     Bytes,
     Text,
+    List(ListKind),
+}
+
+/// Lists of numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ListKind {
+    pub(super) element: AttributeType,
+    /// The definition level of a list that has elements.
+    pub(super) listed_level: i16,
 }
 
 impl ColumnKind {
     /// # Errors
     /// The name of the type, where it cannot be stored.
-    pub(super) fn of(column: &ColumnDescriptor) -> Result<Self, &'static str> {
+    pub(super) fn of(column: &ColumnDescriptor, listed_level: i16) -> Result<Self, &'static str> {
+        let element = Self::of_cell(column)?;
+        match column.max_rep_level() {
+            0 => Ok(element),
+            1 => match element {
+                Self::Number(AttributeType::Bool) => Err("a list of booleans"),
+                Self::Number(AttributeType::Int64) if is_bytes(column) => Err("a list of decimal numbers"),
+                Self::Number(element) => Ok(Self::List(ListKind { element, listed_level })),
+                Self::Time { .. } => Err("a list of times"),
+                Self::Bytes | Self::Text => Err("a list of texts or bytes"),
+                Self::List(_) => Err("a list of lists"),
+            },
+            _ => Err("a list of lists"),
+        }
+    }
+
+    /// What a cell becomes, or an element where cells are lists.
+    fn of_cell(column: &ColumnDescriptor) -> Result<Self, &'static str> {
         let logical = column.logical_type_ref();
         let converted = column.converted_type();
-        if column.max_rep_level() > 0 {
-            return Err("a list");
-        }
         if matches!(logical, Some(LogicalType::Decimal(_))) || converted == ConvertedType::DECIMAL {
-            return Err("a decimal number");
+            // 18 digits fit into 64 bits.
+            return match (column.type_scale(), column.type_precision()) {
+                (0, ..=18) if column.physical_type() == Type::INT32 => Ok(Self::Number(AttributeType::Int32)),
+                (0, ..=18) => Ok(Self::Number(AttributeType::Int64)),
+                (0, _) => Err("a decimal number of more than 18 digits, which no type holds exactly"),
+                _ => Err("a decimal number with digits after the point, which no type holds exactly"),
+            };
         }
         match column.physical_type() {
             Type::BOOLEAN => Ok(Self::Number(AttributeType::Bool)),
@@ -55,8 +84,13 @@ impl ColumnKind {
             Self::Time { .. } => AttributeType::Timestamp.name(),
             Self::Bytes => "bytes",
             Self::Text => "str",
+            Self::List(list) => list.element.name(),
         }
     }
+}
+
+fn is_bytes(column: &ColumnDescriptor) -> bool {
+    matches!(column.physical_type(), Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY)
 }
 
 /// Nanoseconds in the unit of a column of times in UTC; `None` for other columns. The converted types are in UTC.

@@ -6,7 +6,9 @@
 //! a struct                           its members by their dotted names, `image.bytes`
 //! struct<bytes, path>                as Hugging Face stores pictures: `bytes` under the struct's own name, and `path`
 //!                                    as the key, where it is present and distinct in the first rows
-//! lists, decimals, INT96             refused: to convert without them, name the other columns in the mapping
+//! lists of numbers                   an array, of a fixed length if all lists have one
+//! decimals without a fraction        an integer, of 18 digits at most
+//! other lists and decimals, INT96    refused: to convert without them, leave them out by name
 //! ```
 //!
 //! A part is a row group. It is streamed, because pages can be decoded only from the start of a group. Of each column
@@ -18,6 +20,7 @@ mod file;
 mod footer;
 mod guard;
 mod kind;
+mod lists;
 mod pages;
 mod rows;
 mod source;

@@ -86,7 +86,9 @@ impl ColumnMapping {
             let value = match kind {
                 ColumnKind::Time { unit_ns } => cell.time(*unit_ns),
                 ColumnKind::Number(kind) => cell.value(kind),
-                ColumnKind::Bytes | ColumnKind::Text => Err("bytes, which are not an attribute".into()),
+                ColumnKind::Bytes | ColumnKind::Text | ColumnKind::List(_) => {
+                    Err("bytes, which are not an attribute".into())
+                }
             };
             attributes.push(value.map_err(|why| self.of_column(*column, &why))?);
         }
@@ -136,12 +138,20 @@ fn add_field(cell: &Cell, kind: &FieldType, payload: &mut Vec<u8>) -> Result<Opt
     let bytes = match cell {
         Cell::Null => return Ok(None),
         Cell::Bytes(bytes) => bytes.as_bytes(),
+        Cell::NullInList(at) => return Err(format!("element {at} of its list is null; arrays have no nulls")),
         _ => return Err("a number where bytes are expected".into()),
     };
     if *kind == FieldType::Str
         && let Err(error) = std::str::from_utf8(bytes)
     {
         return Err(format!("text that is not UTF-8 at its byte {}", error.valid_up_to()));
+    }
+    if !kind.allows_len(bytes.len() as u64) {
+        return Err(format!(
+            "a list of {} bytes; all rows of its row groups seemed to be {}",
+            bytes.len(),
+            kind.name()
+        ));
     }
     let start = payload.len() as u64;
     payload.extend_from_slice(bytes);

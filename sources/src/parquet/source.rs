@@ -8,12 +8,13 @@ use grainstore_format::{MAX_KEY_LEN, Remedy, shown_path};
 use parquet::data_type::AsBytes;
 
 use super::cells::{self, Cell};
-use super::columns::ColumnMapping;
+use super::columns::{Column, ColumnMapping, FirstRows, is_chosen};
 use super::file::{CheckedGroup, ParquetFile};
+use super::kind::ColumnKind;
 use super::rows::RowGroupSamples;
 use crate::{
-    Bad, Blocks, Description, Layout, Mapping, Reach, RecordLocation, Remark, SampleReader, Source, SourceError,
-    SourcePart, stamp_of_parts,
+    Bad, Blocks, Chosen, Description, Layout, Mapping, Reach, RecordLocation, Remark, SampleReader, Source,
+    SourceError, SourcePart, stamp_of_parts,
 };
 
 /// Rows that are read to see whether a column can be the key.
@@ -24,6 +25,8 @@ const ROWS_LOOKED_AT: u64 = 1000;
 pub struct ParquetOptions {
     /// Which columns become the key, fields and attributes; all of them where it is empty.
     pub map: Mapping,
+    /// Which columns, by their names or those that they get, are taken; the name of a struct stands for its members.
+    pub chosen: Chosen,
 }
 
 /// Parquet files as a source: a row is a sample, a row group is a part.
@@ -62,12 +65,15 @@ impl ParquetSource {
         let Some(first) = opened.first() else {
             return Err(SourceError::Refused { path: PathBuf::new(), why: "no file was named".into() });
         };
-        let mapping = ColumnMapping::new(first, &options.map, |leaf| can_be_key(first, leaf))?;
+        let ParquetOptions { map, chosen } = options;
+        let mapping = ColumnMapping::new(first, map, chosen, &Looked { files: &opened })?;
+        // Without a choice, what only another file has would be left out.
+        let is_taken = |name: &str| map.targets().is_empty() && is_chosen(chosen, name, name);
         let leaves = opened
             .iter()
             .map(|file| {
                 check_classes(file, first)?;
-                mapping.leaves_of(file, first, options.map.targets().is_empty())
+                mapping.leaves_of(file, first, is_taken)
             })
             .collect::<Result<Vec<_>, _>>()?;
         let files: Vec<OpenedFile> =
@@ -91,8 +97,9 @@ impl ParquetSource {
     fn cells(&self, group: &Group) -> Result<Vec<Box<dyn cells::Cells>>, Bad> {
         let OpenedFile { file, leaves } = &self.files[group.file];
         let at = file.reopen()?;
-        let open = |&leaf: &usize| cells::open(at.clone(), file.metadata.row_group(group.number), leaf);
-        leaves.iter().map(open).collect::<Result<_, _>>().map_err(|why| {
+        let metadata = file.metadata.row_group(group.number);
+        let open = |(&leaf, column): (&usize, &Column)| cells::open(at.clone(), metadata, leaf, &column.kind);
+        leaves.iter().zip(&self.mapping.columns).map(open).collect::<Result<_, _>>().map_err(|why| {
             let location = RecordLocation { record: Some(group.first_row), ..RecordLocation::default() };
             Bad::new(&file.path, location, format!("row group {}: {why}", group.number), Reach::Rest)
         })
@@ -148,17 +155,52 @@ fn parts(files: &[OpenedFile]) -> Result<(Vec<SourcePart>, Vec<Group>), SourceEr
     Ok((parts, groups))
 }
 
-/// Whether the first cells of a column are all present, all different, and of a valid length for a key.
-fn can_be_key(file: &ParquetFile, leaf: usize) -> bool {
+/// What is looked at before the columns are chosen.
+struct Looked<'a> {
+    files: &'a [ParquetFile],
+}
+
+impl FirstRows for Looked<'_> {
+    /// Whether the first cells are all present, all different, and of a valid length for a key.
+    fn can_be_key(&self, leaf: usize, kind: &ColumnKind) -> bool {
+        let mut seen = HashSet::new();
+        first_cells(&self.files[0], leaf, kind, |cell| match cell {
+            Cell::Bytes(bytes) => (1..=MAX_KEY_LEN).contains(&bytes.len()) && seen.insert(bytes.as_bytes().to_vec()),
+            _ => false,
+        })
+    }
+
+    /// The footers count the elements of each row group, and the first rows are looked at. A null or an empty list
+    /// counts as one element, so lengths of 1 say nothing.
+    fn list_len(&self, name: &str, kind: &ColumnKind) -> Option<u64> {
+        let ColumnKind::List(list) = kind else { return None };
+        let width = u64::from(list.element.width()?);
+        let mut len = None;
+        for file in self.files {
+            let leaf = file.named_leaves().position(|(path, _)| path.name == name)?;
+            for group in file.metadata.row_groups().iter().filter(|group| group.num_rows() > 0) {
+                let count = u64::try_from(group.columns().get(leaf)?.num_values()).ok()?;
+                let rows = u64::try_from(group.num_rows()).ok()?;
+                let per_row = count.checked_div(rows).filter(|_| count.is_multiple_of(rows))?;
+                if *len.get_or_insert(per_row) != per_row {
+                    return None;
+                }
+            }
+        }
+        let len = len.filter(|&len| len > 1)?;
+        let leaf = self.files[0].named_leaves().position(|(path, _)| path.name == name)?;
+        let has_len = |cell| matches!(cell, Cell::Bytes(bytes) if bytes.len() as u64 == len.saturating_mul(width));
+        first_cells(&self.files[0], leaf, kind, has_len).then_some(len)
+    }
+}
+
+/// Whether all of the first cells of a column are `good`.
+fn first_cells(file: &ParquetFile, leaf: usize, kind: &ColumnKind, mut good: impl FnMut(Cell) -> bool) -> bool {
     let Some(group) = file.metadata.row_groups().iter().position(|group| group.num_rows() > 0) else { return false };
     let Ok(CheckedGroup { row_count, .. }) = file.check_group(group, &[leaf]) else { return false };
     let metadata = file.metadata.row_group(group);
-    let Ok(Ok(mut cells)) = file.reopen().map(|at| cells::open(at, metadata, leaf)) else { return false };
-    let mut seen = HashSet::new();
-    (0..row_count.min(ROWS_LOOKED_AT)).all(|_| match cells.next() {
-        Ok(Cell::Bytes(bytes)) => (1..=MAX_KEY_LEN).contains(&bytes.len()) && seen.insert(bytes.as_bytes().to_vec()),
-        _ => false,
-    })
+    let Ok(Ok(mut cells)) = file.reopen().map(|at| cells::open(at, metadata, leaf, kind)) else { return false };
+    (0..row_count.min(ROWS_LOOKED_AT)).all(|_| cells.next().is_ok_and(&mut good))
 }
 
 /// Checks that class numbers mean the same in both files.

@@ -1,8 +1,8 @@
 //! How each feature is used: as the key, an attribute or a field, or ignored.
 //!
-//! One number is an attribute. Bytes are a field. A fixed number of numbers is an array. A list whose length varies is
-//! a field of bytes, little-endian. Without a mapping, ImageNet's records are recognised, and of other records every
-//! feature is used.
+//! One number is an attribute. Bytes are a field. A list of numbers is an array, of a fixed length if all first records
+//! have one. Without a mapping every feature is used, and those of ImageNet's records that have known meanings get short
+//! names. Only what the user has chosen is left out.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,10 +13,14 @@ use grainstore_format::{
 
 use super::infer::{FILENAME, FirstRecords, KEY, SeenFeature};
 use super::wire::Kind;
-use crate::{Mapping, Remark};
+use crate::{Chosen, Mapping, Remark};
 
+/// In ImageNet's records, what begins so is a list for each picture, however many values the first ones have.
+const OBJECTS: &str = "image/object/";
 const ENCODED: &str = "image/encoded";
 const LABEL: &str = "image/class/label";
+/// Features of ImageNet's records, by the names that they get.
+const NAMED: [(&str, &str); 2] = [("image", ENCODED), ("label", LABEL)];
 /// Names that are listed in a message.
 const SHOWN_MAX: usize = 30;
 
@@ -26,7 +30,6 @@ pub(super) struct TfRecordShape {
     pub(super) metadata: Metadata,
     pub(super) is_keyed: bool,
     pub(super) notes: Vec<Remark>,
-    pub(super) warnings: Vec<Remark>,
     pub(super) wanted: Vec<Wanted>,
     /// For each feature, its index in `wanted`.
     pub(super) by_name: HashMap<String, usize>,
@@ -63,7 +66,6 @@ struct ShapeBuilder {
     /// Names in the dataset and names of features.
     targets: Vec<(String, String)>,
     notes: Vec<Remark>,
-    warnings: Vec<Remark>,
     takes_all: bool,
     ignored: HashSet<String>,
 }
@@ -73,9 +75,10 @@ impl TfRecordShape {
     ///
     /// # Errors
     /// Where no schema can be made of them.
-    pub(super) fn of(records: &FirstRecords, mapping: &Mapping) -> Result<Self, Remark> {
+    pub(super) fn of(records: &FirstRecords, mapping: &Mapping, chosen: &Chosen) -> Result<Self, Remark> {
         let mut builder = if mapping.is_empty() { ShapeBuilder::found(records) } else { ShapeBuilder::mapped(mapping) };
-        builder.ignore_lists_of_bytes(records);
+        builder.choose(chosen)?;
+        builder.refuse_lists_of_bytes(records)?;
         builder.build(records)
     }
 
@@ -97,7 +100,6 @@ impl ShapeBuilder {
             key: mapping.key().map(str::to_owned),
             targets: mapping.targets().to_vec(),
             notes: Vec::new(),
-            warnings: Vec::new(),
             takes_all: false,
             ignored: HashSet::new(),
         }
@@ -113,52 +115,51 @@ impl ShapeBuilder {
         let targets = others.map(|name| (name.clone(), name.clone())).collect();
         let note = |name| Remark::new(format!("feature \"{name}\" is the key"), Remedy::MapOtherKey);
         let notes = key.iter().map(note).collect();
-        Self { key, targets, notes, warnings: Vec::new(), takes_all: true, ignored: HashSet::new() }
+        Self { key, targets, notes, takes_all: true, ignored: HashSet::new() }
     }
 
+    /// Short names for the picture, the class and the key; the other features keep theirs.
     fn imagenet(records: &FirstRecords) -> Self {
         let key = records.is_distinct(FILENAME).then(|| FILENAME.to_owned());
-        let targets =
-            [("image", ENCODED), ("label", LABEL)].map(|(name, feature)| (name.to_owned(), feature.to_owned()));
-        let taken = |name: &&str| [ENCODED, LABEL].contains(name) || key.as_deref() == Some(*name);
-        let others = shown_list(records.features.keys().map(String::as_str).filter(|name| !taken(name)));
-        let mut note = Remark::from(format!("these are ImageNet's records: image={ENCODED}, label={LABEL}"));
-        note.text += &key.as_ref().map_or(", no key".into(), |key| format!(", key={key}"));
-        if !others.is_empty() {
-            note.text += &format!("; ignored: {others}");
-            note.remedy = Some(Box::new(Remedy::MapMore));
+        let mut targets: Vec<(String, String)> =
+            NAMED.map(|(name, feature)| (name.to_owned(), feature.to_owned())).into();
+        let is_named = |name: &String| NAMED.iter().any(|(_, feature)| feature == name) || key.as_ref() == Some(name);
+        let others = records.features.keys().filter(|name| !is_named(name));
+        targets.extend(others.map(|name| (name.clone(), name.clone())));
+        let mut note = format!("these are ImageNet's records: image={ENCODED}, label={LABEL}");
+        note += &key.as_ref().map_or(", no key".into(), |key| format!(", key={key}"));
+        if targets.len() > NAMED.len() {
+            note += "; other features keep their names";
         }
-        Self {
-            key,
-            targets: targets.into(),
-            notes: vec![note],
-            warnings: Vec::new(),
-            takes_all: false,
-            ignored: HashSet::new(),
-        }
+        Self { key, targets, notes: vec![note.into()], takes_all: true, ignored: HashSet::new() }
     }
 
-    /// Ignores lists of bytes, unless the user mapped them: a field holds one value.
-    fn ignore_lists_of_bytes(&mut self, records: &FirstRecords) {
-        if !self.takes_all {
-            return;
-        }
+    /// Leaves out what the user wants left out.
+    fn choose(&mut self, chosen: &Chosen) -> Result<(), Remark> {
+        let targets = &self.targets;
+        let is_known = |name: &str| targets.iter().any(|(target, feature)| target == name || feature == name);
+        chosen.check("feature", is_known)?;
+        let (taken, left_out) =
+            std::mem::take(&mut self.targets).into_iter().partition(|(target, name)| chosen.takes([target, name]));
+        self.targets = taken;
+        self.ignored = Vec::into_iter(left_out).map(|(_, name)| name).collect();
+        Ok(())
+    }
+
+    /// A field holds one value, so a list of bytes cannot be taken, and it is not left out without being asked.
+    fn refuse_lists_of_bytes(&self, records: &FirstRecords) -> Result<(), Remark> {
         let is_list =
             |name: &str| records.features.get(name).is_some_and(|seen| seen.kind == Kind::Bytes && seen.count_max > 1);
-        let (lists, targets) = std::mem::take(&mut self.targets).into_iter().partition(|(_, name)| is_list(name));
-        self.targets = targets;
-        self.ignored = Vec::into_iter(lists).map(|(_, name)| name).collect();
-        if !self.ignored.is_empty() {
-            let mut names: Vec<&str> = self.ignored.iter().map(String::as_str).collect();
-            names.sort_unstable();
-            let names = shown_list(names.into_iter());
-            let warning = format!("NOT packed, because they have several values of bytes in a record: {names}");
-            self.warnings.push(warning.into());
+        let lists = shown_list(self.targets.iter().map(|(_, name)| name.as_str()).filter(|name| is_list(name)));
+        if !self.takes_all || lists.is_empty() {
+            return Ok(());
         }
+        let why = format!("these features have several values of bytes in a record, a field holds one: {lists}");
+        Err(Remark::new(why, Remedy::MapOrKeepWhole))
     }
 
     fn build(self, records: &FirstRecords) -> Result<TfRecordShape, Remark> {
-        let mut builder = Builder { notes: self.notes, warnings: self.warnings, ..Builder::default() };
+        let mut builder = Builder { notes: self.notes, ..Builder::default() };
         let taken = Self::uses(&self.targets, records, &mut builder.notes)?;
         for (target, feature, seen) in taken {
             builder.target(target, feature, seen)?;
@@ -183,9 +184,10 @@ impl ShapeBuilder {
         let mut all = Vec::new();
         for (target, feature) in targets {
             let seen = known(records, feature)?;
-            all.push((target.as_str(), feature.as_str(), Taken::of(feature, seen)?));
+            let is_list = feature.starts_with(OBJECTS) && is_imagenet(records);
+            all.push((target.as_str(), feature.as_str(), Taken::of(feature, seen, is_list)?));
         }
-        if all.iter().any(|(_, _, taken)| matches!(taken, Taken::Field(_, _))) {
+        if all.iter().any(|(_, _, taken)| matches!(taken, Taken::Field(_))) {
             return Ok(all);
         }
         let in_all = |name: &str| {
@@ -200,7 +202,7 @@ impl ShapeBuilder {
             return Err(Remark::new("no feature is left for a field", Remedy::MapFeature));
         };
         if let Taken::Attribute(kind) = *taken {
-            *taken = Taken::Field(FieldForm::Numbers(kind, Some(1)), None);
+            *taken = Taken::Field(FieldForm::Numbers(kind, Some(1)));
             let target = shown(target);
             let note = format!(
                 "there are only numbers: \"{target}\" is kept as an array of one, because a dataset has a field"
@@ -211,14 +213,15 @@ impl ShapeBuilder {
     }
 }
 
-/// How a feature is used, and what the user should know about it.
+/// What a feature becomes.
 enum Taken {
     Attribute(Kind),
-    Field(FieldForm, Option<Remark>),
+    Field(FieldForm),
 }
 
 impl Taken {
-    fn of(name: &str, seen: &SeenFeature) -> Result<Self, Remark> {
+    /// `is_list` where its numbers are a list of any length, whatever the first records have.
+    fn of(name: &str, seen: &SeenFeature, is_list: bool) -> Result<Self, Remark> {
         if let Some((other, [first, second])) = seen.other {
             let kind = seen.kind.name();
             let other = other.name();
@@ -226,25 +229,18 @@ impl Taken {
             let why = format!("feature \"{name}\" is {kind} in record {first} and {other} in record {second}");
             return Err(Remark::new(why, Remedy::MapOrKeepWhole));
         }
-        let field = |form| Ok(Self::Field(form, None));
-        match (seen.kind, seen.count_min, seen.count_max) {
-            (Kind::Bytes, _, 0 | 1) => field(FieldForm::Bytes),
+        Ok(match (seen.kind, seen.count_min, seen.count_max) {
+            (Kind::Bytes, _, 0 | 1) => Self::Field(FieldForm::Bytes),
             (Kind::Bytes, _, _) => {
                 let why = format!("feature \"{}\" is {}, a field holds one", shown(name), described(seen));
-                Err(Remark::new(why, Remedy::MapOrKeepWhole))
+                return Err(Remark::new(why, Remedy::MapOrKeepWhole));
             }
-            (kind, 0 | 1, 1) => Ok(Self::Attribute(kind)),
-            (kind, least, most) if least == most && most > 0 => field(FieldForm::Numbers(kind, Some(most))),
-            (kind, _, _) => {
-                let note = format!(
-                    "feature \"{}\" is {}: it is kept as bytes, {} little-endian values back to back",
-                    shown(name),
-                    described(seen),
-                    element(kind).name()
-                );
-                Ok(Self::Field(FieldForm::Numbers(kind, None), Some(note.into())))
+            (kind, 0 | 1, 1) if !is_list => Self::Attribute(kind),
+            (kind, least, most) if least == most && most > 0 && !is_list => {
+                Self::Field(FieldForm::Numbers(kind, Some(most)))
             }
-        }
+            (kind, _, _) => Self::Field(FieldForm::Numbers(kind, None)),
+        })
     }
 }
 
@@ -256,7 +252,6 @@ struct Builder {
     wanted: Vec<Wanted>,
     by_name: HashMap<String, usize>,
     notes: Vec<Remark>,
-    warnings: Vec<Remark>,
 }
 
 impl Builder {
@@ -267,8 +262,7 @@ impl Builder {
                 self.attributes.push(Attribute { name, kind: element(kind) });
                 Use::Attribute(self.attributes.len() - 1, kind)
             }
-            Taken::Field(form, note) => {
-                self.notes.extend(note);
+            Taken::Field(form) => {
                 self.fields.push(Field { name, kind: form.field_type() });
                 Use::Field(self.fields.len() - 1, form)
             }
@@ -287,11 +281,11 @@ impl Builder {
     }
 
     fn finish(self, is_keyed: bool, ignored: Option<HashSet<String>>) -> Result<TfRecordShape, Remark> {
-        let Self { attributes, fields, wanted, by_name, notes, warnings } = self;
+        let Self { attributes, fields, wanted, by_name, notes } = self;
         let unfit = |error: FormatError| Remark::new(error.to_string(), Remedy::MapOrKeepWhole);
         let schema = Schema::new(attributes, fields).map_err(unfit)?;
         let metadata = Metadata { schema, user: UserMetadata::default() };
-        Ok(TfRecordShape { metadata, is_keyed, notes, warnings, wanted, by_name, ignored })
+        Ok(TfRecordShape { metadata, is_keyed, notes, wanted, by_name, ignored })
     }
 }
 
@@ -301,7 +295,8 @@ impl FieldForm {
             Self::Numbers(kind, Some(count)) => {
                 FieldType::Array { element: element(kind), shape: Shape::fixed(vec![count]) }
             }
-            Self::Bytes | Self::Numbers(_, None) => FieldType::Bytes,
+            Self::Numbers(kind, None) => FieldType::Array { element: element(kind), shape: Shape::open(Vec::new()) },
+            Self::Bytes => FieldType::Bytes,
         }
     }
 }
@@ -318,7 +313,7 @@ fn element(kind: Kind) -> AttributeType {
     if kind == Kind::Float { AttributeType::Float32 } else { AttributeType::Int64 }
 }
 
-/// Whether every record has a picture and a class.
+/// Whether every record has a picture and a class, and the names that these get are free.
 fn is_imagenet(records: &FirstRecords) -> bool {
     let one_in_each = |name: &str, kind: Kind| {
         records.features.get(name).is_some_and(|seen| {
@@ -326,7 +321,8 @@ fn is_imagenet(records: &FirstRecords) -> bool {
             seen.kind == kind && seen.other.is_none() && one && seen.record_count == records.record_count
         })
     };
-    one_in_each(ENCODED, Kind::Bytes) && one_in_each(LABEL, Kind::Int64)
+    let is_free = NAMED.iter().all(|(name, _)| !records.features.contains_key(*name));
+    is_free && one_in_each(ENCODED, Kind::Bytes) && one_in_each(LABEL, Kind::Int64)
 }
 
 fn known<'a>(records: &'a FirstRecords, name: &str) -> Result<&'a SeenFeature, Remark> {

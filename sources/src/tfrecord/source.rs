@@ -16,7 +16,7 @@ use super::shape::TfRecordShape;
 use super::wire::InFile;
 use crate::compressed::{Compression, detect, head_of};
 use crate::{
-    Bad, BlockBuilder, Blocks, Description, Layout, Mapping, Reach, Remark, SampleReader, Source, SourceError,
+    Bad, BlockBuilder, Blocks, Chosen, Description, Layout, Mapping, Reach, Remark, SampleReader, Source, SourceError,
     SourcePart, SourceSample, WHOLE_LEN_MAX, stamp_of_parts,
 };
 
@@ -28,6 +28,8 @@ const EMPTY_ZLIB_LEN_MAX: u64 = 64;
 pub struct TfRecordOptions {
     /// Which features become what; inferred where it is empty.
     pub map: Mapping,
+    /// Which features, by their names or those that they get, are taken.
+    pub chosen: Chosen,
     /// Whether records are packed as they are, each as one field `record`.
     pub raw: bool,
 }
@@ -60,7 +62,10 @@ impl TfRecordSource {
             None
         } else {
             let records = FirstRecords::of(first, &parts, &compressions)?;
-            Some(TfRecordShape::of(&records, &options.map).map_err(|why| SourceError::refused(&records.path, why))?)
+            Some({
+                let shape = TfRecordShape::of(&records, &options.map, &options.chosen);
+                shape.map_err(|why| SourceError::refused(&records.path, why))?
+            })
         };
         let compressed = not_adoptable(&parts, &compressions);
         let description = match &shape {
@@ -73,7 +78,6 @@ impl TfRecordSource {
                 is_keyed: shape.is_keyed,
                 not_adoptable: compressed.or_else(|| shape.not_in_place()),
                 notes: shape.notes.clone(),
-                warnings: shape.warnings.clone(),
                 ..Description::new("TFRecord", files.to_vec(), shape.metadata.clone(), parts)
             },
         };

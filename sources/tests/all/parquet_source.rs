@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use grainstore_format::AttributeValue::{self, Bool, Float32, Float64, Int, Uint};
 use grainstore_format::{FieldType, Remedy, Schema, to_usize};
 use grainstore_sources::parquet::{ParquetOptions, ParquetSource, recognises};
-use grainstore_sources::{Bad, Layout, Reach, Source, SourceError, SourceSample};
+use grainstore_sources::{Bad, Chosen, Layout, Reach, Source, SourceError, SourceSample};
+use half::f16;
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/parquet").join(name)
@@ -21,7 +22,7 @@ fn fixture(name: &str) -> PathBuf {
 
 fn open(files: &[PathBuf], map: &str) -> Result<ParquetSource, SourceError> {
     let map = if map.is_empty() { Default::default() } else { map.parse().unwrap() };
-    ParquetSource::open(files, &ParquetOptions { map })
+    ParquetSource::open(files, &ParquetOptions { map, ..ParquetOptions::default() })
 }
 
 fn open_fixture(name: &str, map: &str) -> ParquetSource {
@@ -187,16 +188,80 @@ fn a_mapping_chooses_renames_and_makes_keys_of_integers() {
 
 #[test]
 fn columns_that_cannot_be_taken_are_refused_by_name() {
-    let error = open(&[fixture("list.parquet")], "").unwrap_err();
-    assert!(error.to_string().ends_with("\"boxes.list.element\" is a list, which a dataset cannot hold"), "{error}");
+    let error = open(&[fixture("decimal.parquet")], "").unwrap_err();
+    let why = "column \"price\" is a decimal number with digits after the point, which no type holds exactly";
+    assert!(error.to_string().contains(why), "{error}");
     assert!(matches!(error.remedy(), Some(Remedy::MapColumns)), "{:?}", error.remedy());
-    assert!(refusal("decimal.parquet", "").contains("column \"price\" is a decimal number"));
     assert!(refusal("decimal.parquet", "data,price").contains("column \"price\" is a decimal number"));
     assert_eq!(all_rows(&open_fixture("list.parquet", "data")).len(), 1);
-    assert!(refusal("numbers.parquet", "").contains("no column of bytes or text"));
+    assert!(refusal("numbers.parquet", "").contains("no column of bytes, text or lists"));
     assert_eq!(refusal("null.parquet", "nothing"), "no column \"nothing\"; it has \"data\", \"n\"");
     assert!(refusal("all.parquet", "key=f32,data").contains("column \"f32\" is float32, which cannot be a key"));
     assert!(refusal("all.parquet", "a=data,b=data,a.x=nope").contains("no column \"nope\""));
+}
+
+/// What the script that wrote `lists.parquet` put into row `i`.
+fn lists_of(i: i64) -> Row {
+    let f32s = |numbers: [f32; 3]| Some(numbers.map(f32::to_le_bytes).concat());
+    let number = f32::from(byte(i));
+    let boxes = i64::from(byte(i) % 3);
+    let half = f16::from_f32(number / 2.0).to_le_bytes();
+    let fields = vec![
+        data(i),
+        f32s([number, number + 0.5, 0.0 - number]),
+        Some([i.to_le_bytes(), (i + 1).to_le_bytes()].concat()),
+        (i != 5).then(|| (0..i16::from(byte(i) % 4)).flat_map(i16::to_le_bytes).collect()),
+        Some([half, half].concat()),
+        Some((0..boxes).flat_map(|_| f64::from(number).to_le_bytes()).collect()),
+        Some((0..byte(i) % 3).collect()),
+    ];
+    let whole = i * 1_000_000_000_000;
+    let attributes = [
+        AttributeValue::Float16(f16::from_f32(number / 4.0)),
+        Int(whole),
+        AttributeValue::Timestamp(i * 1_000_003_000),
+    ];
+    Row { key: String::new(), attributes: attributes.map(Some).into(), fields }
+}
+
+#[test]
+fn lists_of_numbers_are_arrays_fixed_where_all_have_one_length() {
+    let source = open_fixture("lists.parquet", "");
+    let expected = "f16: float16 whole: int64 at: timestamp | data: bytes fixed: float32[3] same: int64[2] open: int16[] \
+                    half: float16[2] boxes.x: float64[] boxes.y: uint8[]";
+    assert_eq!(schema(&source.description().metadata.schema), expected);
+    assert_eq!(all_rows(&source), (0..20).map(lists_of).collect::<Vec<_>>());
+    let mapped = open_fixture("lists.parquet", "vector=fixed,x=boxes.x");
+    assert_eq!(schema(&mapped.description().metadata.schema), "| vector: float32[3] x: float64[]");
+    assert_eq!(all_rows(&mapped)[4].fields, [lists_of(4).fields[1].clone(), lists_of(4).fields[5].clone()]);
+}
+
+#[test]
+fn a_null_inside_a_list_is_a_bad_row_and_the_next_one_is_read() {
+    let (rows, bads) = read(&open_fixture("holes.parquet", ""), 0);
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[1].fields[1], Some([4_i32, 5].map(i32::to_le_bytes).concat()));
+    let why = "row group 0: column \"holes\": element 0 of its list is null; arrays have no nulls";
+    assert_eq!((bads[0].why.text.as_str(), bads[0].reach, bads[0].location.record), (why, Reach::Sample, Some(1)));
+}
+
+#[test]
+fn columns_are_left_out_by_name_and_a_struct_with_its_members() {
+    let choose = |only: &[&str], exclude: &[&str]| {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let chosen = Chosen { only: names(only), exclude: names(exclude) };
+        ParquetSource::open(&[fixture("lists.parquet")], &ParquetOptions { chosen, ..ParquetOptions::default() })
+    };
+    let source = choose(&[], &["boxes", "same", "half", "f16", "at"]).unwrap();
+    assert_eq!(
+        schema(&source.description().metadata.schema),
+        "whole: int64 | data: bytes fixed: float32[3] open: int16[]"
+    );
+    assert_eq!(all_rows(&source).len(), 20);
+    let source = choose(&["boxes.x", "whole"], &[]).unwrap();
+    assert_eq!(schema(&source.description().metadata.schema), "whole: int64 | boxes.x: float64[]");
+    let why = choose(&[], &["box"]).unwrap_err().to_string();
+    assert!(why.ends_with("there is no column \"box\" to choose"), "{why}");
 }
 
 #[test]

@@ -25,12 +25,67 @@ fn the_layout_of_imagenet_is_recognised_by_itself() {
     let source = fixture("imagenet.tfrecord").open("").unwrap();
     let image = |byte: u8, len: usize| [&[255, 216][..], &vec![byte; len]].concat();
     let expected = [("n0.JPEG", 1, image(0, 20)), ("n1.JPEG", 301, image(1, 21)), ("n2.JPEG", 601, image(2, 22))];
-    let expected = expected.map(|(key, label, image)| row(key, &[Some(Int(label))], &[Some(&image)]));
-    assert_eq!(whole_rows(&source), expected);
-    let note = "these are ImageNet's records: image=image/encoded, label=image/class/label, key=image/filename; \
-                ignored: image/height, image/object/bbox/xmin";
-    assert_eq!(source.description().notes, [Remark::new(note, Remedy::MapMore)]);
+    let rows = whole_rows(&source);
+    for (row, (key, label, image)) in rows.iter().zip(expected) {
+        assert_eq!((row.key.as_str(), &row.attributes[0], &row.fields[0]), (key, &Some(Int(label)), &Some(image)));
+    }
+    assert_eq!(rows.len(), 3);
+    let note = "these are ImageNet's records: image=image/encoded, label=image/class/label, key=image/filename; other \
+                features keep their names";
+    assert_eq!(source.description().notes, [Remark::from(note)]);
     assert!(source.description().is_keyed);
+}
+
+#[test]
+fn the_other_features_of_imagenet_come_along_and_boxes_are_lists_of_any_length() {
+    let source = fixture("imagenet.tfrecord").open("").unwrap();
+    assert_eq!(
+        names(&*source),
+        ["label: int64", "image/height: int64", "image: bytes", "image/object/bbox/xmin: float32[]"]
+    );
+    assert_eq!(source.description().not_adoptable, None);
+    let in_place = streamed_layout(&source, 0, Layout::InPlace);
+    assert_eq!(in_place.into_iter().map(|item| item.unwrap().row()).collect::<Vec<_>>(), whole_rows(&source));
+
+    let record = |key: &'static str, xmin: &[f32]| {
+        let bytes = |text: &'static str| Feature::bytes(vec![text.into()]);
+        example(&[
+            ("image/encoded", bytes("jpeg")),
+            ("image/class/label", Feature::int64(vec![1])),
+            ("image/filename", bytes(key)),
+            ("image/class/text", bytes("tench")),
+            ("image/object/bbox/xmin", Feature::float(xmin.to_vec())),
+        ])
+    };
+    let files =
+        Files::of(&[&framed(&[&record("a", &[0.5]), &record("b", &[0.25])]), &framed(&[&record("c", &[1.0, 2.0])])]);
+    let source = files.open("").unwrap();
+    assert_eq!(
+        names(&*source),
+        ["label: int64", "image: bytes", "image/class/text: bytes", "image/object/bbox/xmin: float32[]"]
+    );
+    let boxes: Vec<u8> = [1.0_f32, 2.0].iter().flat_map(|number| number.to_le_bytes()).collect();
+    let third = streamed(&source, 1).remove(0).unwrap().row();
+    assert_eq!(third, row("c", &[Some(Int(1))], &[Some(b"jpeg"), Some(b"tench"), Some(&boxes)]));
+}
+
+fn names(source: &impl Source) -> Vec<String> {
+    let schema = &source.description().metadata.schema;
+    let attributes =
+        schema.attributes().iter().map(|attribute| format!("{}: {}", attribute.name, attribute.kind.name()));
+    attributes.chain(schema.fields().iter().map(|field| format!("{}: {}", field.name, field.kind.name()))).collect()
+}
+
+#[test]
+fn features_are_left_out_by_either_of_their_names_and_by_request_alone() {
+    let files = fixture("imagenet.tfrecord");
+    let box_alone = files.open_chosen(&[], &["image", "image/height", "label"]).unwrap();
+    assert_eq!(names(&*box_alone), ["image/object/bbox/xmin: float32[]"]);
+    let only = files.open_chosen(&["image/encoded", "label"], &[]).unwrap();
+    assert_eq!(names(&*only), ["label: int64", "image: bytes"]);
+    assert_eq!(whole_rows(&only).len(), 3);
+    let why = refusal(files.open_chosen(&[], &["imag"]));
+    assert!(why.contains("there is no feature \"imag\" to choose"), "{why}");
 }
 
 #[test]
@@ -39,7 +94,7 @@ fn without_a_map_every_feature_is_taken_under_its_name() {
     let schema = &source.description().metadata.schema;
     let fields: Vec<_> = schema.fields().iter().map(|field| format!("{}: {}", field.name, field.kind.name())).collect();
     let expected =
-        ["box: float32[4]", "empty: bytes", "ids: int64[3]", "name: bytes", "sometimes: bytes", "words: bytes"];
+        ["box: float32[4]", "empty: bytes", "ids: int64[3]", "name: bytes", "sometimes: bytes", "words: int64[]"];
     assert_eq!(fields, expected);
     let rows = whole_rows(&source);
     let box_2: Vec<u8> = [3.0_f32, 2.0, 3.0, 4.0].iter().flat_map(|n| n.to_le_bytes()).collect();
@@ -49,12 +104,7 @@ fn without_a_map_every_feature_is_taken_under_its_name() {
     assert_eq!(rows[1].fields[4].as_deref(), Some(&b"here"[..]));
     assert_eq!(rows.len(), 4);
     assert!(!source.description().is_keyed);
-    assert_eq!(source.description().notes.len(), 1);
-    assert!(
-        source.description().notes[0].text.contains("\"words\" is a list of 0 to 3 int64 values"),
-        "{:?}",
-        source.description().notes
-    );
+    assert_eq!(source.description().notes, []);
 }
 
 #[test]
@@ -137,16 +187,14 @@ fn a_feature_named_key_is_the_key_where_it_is_distinct() {
 }
 
 #[test]
-fn lists_of_bytes_are_ignored_and_reported() {
+fn lists_of_bytes_are_refused_unless_they_are_left_out_by_name() {
     let record =
         example(&[("a", Feature::bytes(vec!["x".into(), "y".into()])), ("b", Feature::bytes(vec!["z".into()]))]);
     let files = Files::of(&[&framed(&[&record])]);
-    let source = files.open("").unwrap();
-    assert_eq!(whole_rows(&source), [row("", &[], &[Some(b"z")])]);
-    assert_eq!(
-        source.description().warnings,
-        ["NOT packed, because they have several values of bytes in a record: a".into()]
-    );
+    let error = files.open("").unwrap_err();
+    assert_eq!(error.remedy(), Some(Remedy::MapOrKeepWhole));
+    assert!(error.to_string().ends_with("several values of bytes in a record, a field holds one: a"), "{error}");
+    assert_eq!(whole_rows(&files.open_chosen(&[], &["a"]).unwrap()), [row("", &[], &[Some(b"z")])]);
     assert!(refusal(files.open("a")).contains("feature \"a\" is a list of 2 bytes values, a field holds one"));
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use grainstore_format::AttributeValue;
 use grainstore_sources::tfrecord::{TfRecordOptions, TfRecordSource};
-use grainstore_sources::{Bad, Blocks, Layout, Mapping, SampleReader, Source, SourceError, SourceSample};
+use grainstore_sources::{Bad, Blocks, Chosen, Layout, Mapping, SampleReader, Source, SourceError, SourceSample};
 use tempfile::TempDir;
 
 pub(crate) use crate::foreign::{example, framed, gzip};
@@ -68,7 +68,13 @@ impl Files {
 
     pub(crate) fn open(&self, map: &str) -> Result<Opened, SourceError> {
         let map = if map.is_empty() { Mapping::default() } else { map.parse().unwrap() };
-        self.open_with(&TfRecordOptions { map, raw: false })
+        self.open_with(&TfRecordOptions { map, ..TfRecordOptions::default() })
+    }
+
+    pub(crate) fn open_chosen(&self, only: &[&str], exclude: &[&str]) -> Result<Opened, SourceError> {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let chosen = Chosen { only: names(only), exclude: names(exclude) };
+        self.open_with(&TfRecordOptions { chosen, ..TfRecordOptions::default() })
     }
 
     pub(crate) fn open_raw(&self) -> Result<Opened, SourceError> {
