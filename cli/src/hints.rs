@@ -148,7 +148,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         }
         Remedy::ExportOtherTypes => "`--to parquet` holds every type of attribute; --subset can leave samples out",
 
-        Remedy::Export => "`grainstore export` writes its samples as files",
+        Remedy::ExcludeNames => "--exclude NAME leaves out what differs, --map NEW=OLD renames it",
         Remedy::Convert => "`grainstore convert` packs it",
         Remedy::NameFormat => "--from names the format",
         Remedy::StreamRecords => "--from stream reads records of key and payload",
@@ -183,6 +183,9 @@ fn flag(setting: SourceSetting) -> &'static str {
         SourceSetting::Values => "--values",
         SourceSetting::Labels => "--labels",
         SourceSetting::NoLabels => "--no-labels",
+        SourceSetting::Only => "--only",
+        SourceSetting::Exclude => "--exclude",
+        SourceSetting::Subset => "--subset",
     }
 }
 

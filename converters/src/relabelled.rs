@@ -9,32 +9,20 @@
 //! sample. -1, which some datasets use for no label, is left unchanged. `split` and `split_names` are handled the same
 //! way.
 
-use std::collections::HashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::{AttributeValue, Metadata};
+use grainstore_format::Metadata;
+use grainstore_sources::numbering::{NUMBERED, Numbering, merge_names, names_in};
 use grainstore_sources::{Bad, Blocks, Description, Layout, Reach, RecordLocation, SampleReader, Source, SourceSample};
 use grainstore_writer::StreamedSample;
 use serde_json::Value;
-
-/// Attributes that are indexes of names, and the user metadata with the names.
-const NUMBERED: [(&str, &str); 2] = [("label", "class_names"), ("split", "split_names")];
 
 pub(crate) struct Relabelled<'a> {
     source: &'a dyn Source,
     /// The description of the source, with the metadata of the result.
     description: Description,
     numberings: Vec<Numbering>,
-}
-
-/// How the numbers of an attribute are changed.
-struct Numbering {
-    /// Its name, and its index among the attributes.
-    name: &'static str,
-    attribute: usize,
-    /// For each number of the source, the number in the dataset.
-    numbers: Vec<i64>,
 }
 
 impl<'a> Relabelled<'a> {
@@ -52,7 +40,7 @@ impl<'a> Relabelled<'a> {
             let numbers = match (names_in(dataset, list)?, names_in(&source.description().metadata, list)?) {
                 (Some(mut all), new) => {
                     let numbers = match new {
-                        Some(new) => merge(&mut all, new),
+                        Some(new) => merge_names(&mut all, new),
                         None => (0..).take(all.len()).collect(),
                     };
                     metadata.user =
@@ -73,31 +61,6 @@ impl<'a> Relabelled<'a> {
         let description = Description { metadata, ..source.description().clone() };
         Ok(Self { source, description, numberings })
     }
-}
-
-fn names_in(metadata: &Metadata, list: &str) -> Result<Option<Vec<Value>>, String> {
-    match metadata.user.member(list).map_err(|error| error.to_string())? {
-        Some(Value::Array(names)) => Ok(Some(names)),
-        _ => Ok(None),
-    }
-}
-
-/// Adds new names to `all`; returns the index of each name of `new` in it.
-fn merge(all: &mut Vec<Value>, new: Vec<Value>) -> Vec<i64> {
-    let mut numbers: HashMap<Value, i64> = HashMap::new();
-    let mut next = 0;
-    for name in all.iter() {
-        numbers.entry(name.clone()).or_insert(next);
-        next += 1;
-    }
-    let number_of = |name: Value| {
-        *numbers.entry(name).or_insert_with_key(|name| {
-            all.push(name.clone());
-            next += 1;
-            next - 1
-        })
-    };
-    new.into_iter().map(number_of).collect()
 }
 
 impl Source for Relabelled<'_> {
@@ -132,21 +95,6 @@ impl RelabelledSamples<'_> {
         let location =
             RecordLocation { name: Some(key.to_vec()).filter(|key| !key.is_empty()), ..RecordLocation::default() };
         Bad::new(&path, location, why, Reach::Sample)
-    }
-}
-
-impl Numbering {
-    /// # Errors
-    /// A number that has no name.
-    fn apply(&self, attributes: &mut [Option<AttributeValue>]) -> Result<(), String> {
-        let Some(Some(AttributeValue::Int(number))) = attributes.get_mut(self.attribute) else { return Ok(()) };
-        if *number == -1 {
-            return Ok(());
-        }
-        let found = usize::try_from(*number).ok().and_then(|number| self.numbers.get(number));
-        let why = || format!("its {} is {number}, and there are {} names", self.name, self.numbers.len());
-        *number = *found.ok_or_else(why)?;
-        Ok(())
     }
 }
 

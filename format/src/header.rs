@@ -52,6 +52,8 @@ pub struct Header {
 }
 
 impl Header {
+    /// The first bytes of every segment and index file.
+    pub const MAGIC: [u8; 8] = MAGIC;
     /// The length of a header in bytes.
     pub const LEN: usize = 4096;
 

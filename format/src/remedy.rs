@@ -109,8 +109,8 @@ pub enum Remedy {
     /// Export to a format that holds such types, or leave such samples out.
     ExportOtherTypes,
 
-    /// Export the dataset, which needs no conversion.
-    Export,
+    /// Leave out the attributes and fields that differ, or give them the same names.
+    ExcludeNames,
     /// Pack the source, which cannot be adopted.
     Convert,
     /// Name the format of the source.
@@ -175,6 +175,12 @@ pub enum SourceSetting {
     Labels,
     /// Whether labels are left out.
     NoLabels,
+    /// The attributes and fields to take.
+    Only,
+    /// The attributes and fields to leave out.
+    Exclude,
+    /// A condition that samples meet.
+    Subset,
 }
 
 impl fmt::Display for EpochSetting {

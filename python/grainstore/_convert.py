@@ -12,7 +12,7 @@ from grainstore._map_workers import Function, MapWorkers
 
 Path = str | os.PathLike[str]
 Sources = Path | Iterable[Path]
-Format = Literal["auto", "folder", "tfrecord", "lmdb", "tar", "parquet", "list"]
+Format = Literal["auto", "folder", "tfrecord", "lmdb", "tar", "parquet", "list", "dataset"]
 
 
 class Progress(TypedDict):
@@ -63,10 +63,30 @@ def _source(
     values: str,
     labels: Path | None,
     no_labels: bool,
+    only: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    subset: str | None = None,
+    allow_external: bool = False,
 ) -> dict[str, Any]:
     if map is not None and not isinstance(map, str):
         map = ",".join(f"{name}={source}" for name, source in map.items())
-    return {"format": format, "map": map, "raw": raw, "database": database, "values": values, "labels": labels, "no_labels": no_labels}
+    return {
+        "format": format,
+        "map": map,
+        "raw": raw,
+        "database": database,
+        "values": values,
+        "labels": labels,
+        "no_labels": no_labels,
+        "only": _names(only),
+        "exclude": _names(exclude),
+        "subset": subset,
+        "allow_external": allow_external,
+    }
+
+
+def _names(names: Iterable[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
 
 
 def _transformed(
@@ -107,6 +127,9 @@ def convert(
     values: Literal["auto", "raw", "datum"] = "auto",
     labels: Path | None = None,
     no_labels: bool = False,
+    only: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    subset: str | None = None,
     order: Literal["shuffled", "source"] = "shuffled",
     seed: int = 0,
     limit: int | None = None,
@@ -117,6 +140,7 @@ def convert(
     segment_bytes: int = 4 << 30,
     align: str = "1",
     jobs: int | None = None,
+    allow_external: bool = False,
     overwrite: bool = False,
     resume: bool = False,
     restart: bool = False,
@@ -126,9 +150,9 @@ def convert(
     metadata: Mapping[str, Any] | None = None,
     progress: OnProgress | None = None,
 ) -> Summary:
-    """Pack a folder, or TFRecord, LMDB, tar or Parquet files, into the dataset ``destination``.
+    """Pack a folder, or TFRecord, LMDB, tar or Parquet files, or other datasets, into the dataset ``destination``.
 
-    ``sources`` is a path or several: files, folders, or patterns such as ``"train-*.tar"``. Their format is
+    ``sources`` is a path or several: files, folders, datasets, or patterns such as ``"train-*.tar"``. Their format is
     recognized by content. The dataset appears when it is complete; the options are those of ``grainstore convert --help``.
 
     ``progress`` is called about ten times a second and once at the end, and stops the work by raising; so does Ctrl-C.
@@ -142,7 +166,7 @@ def convert(
     sample and its file; with ``skip_bad`` the sample is skipped and listed.
     """
     pack = _pack(order, seed, limit, skip_bad, on_duplicate, compress, segment_bytes, jobs)
-    source = _source(format, map, raw, database, values, labels, no_labels)
+    source = _source(format, map, raw, database, values, labels, no_labels, only, exclude, subset, allow_external)
     return _run(
         _transformed(transform, workers, schema, metadata),
         metadata,
@@ -173,6 +197,9 @@ def append(
     values: Literal["auto", "raw", "datum"] = "auto",
     labels: Path | None = None,
     no_labels: bool = False,
+    only: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    subset: str | None = None,
     order: Literal["shuffled", "source"] = "shuffled",
     seed: int = 0,
     limit: int | None = None,
@@ -183,6 +210,7 @@ def append(
     jobs: int | None = None,
     transform: Function | None = None,
     workers: int | None = None,
+    allow_external: bool = False,
     progress: OnProgress | None = None,
 ) -> Summary:
     """Add samples to the dataset ``destination``, as a new generation. Open readers do not see them.
@@ -190,7 +218,7 @@ def append(
     ``transform`` and ``workers`` are as in ``convert``; what the function returns has the types of the dataset.
     """
     pack = _pack(order, seed, limit, skip_bad, on_duplicate, compress, segment_bytes, jobs)
-    source = _source(format, map, raw, database, values, labels, no_labels)
+    source = _source(format, map, raw, database, values, labels, no_labels, only, exclude, subset, allow_external)
     return _run(
         _transformed(transform, workers, None, None),
         None,

@@ -11,6 +11,7 @@ use grainstore_converters::{
 };
 use grainstore_format::{Alignment, ChunkSize, Schema};
 use grainstore_sources::folder::FolderLabels;
+use grainstore_reader::Expression;
 use grainstore_sources::folder::listing::OnUnreadable;
 use grainstore_sources::{Description, From, Mapping, Remark, Skipped, Source, SourceOptions, open_source};
 use grainstore_writer::{Compression, Summary, existing};
@@ -66,6 +67,10 @@ pub(crate) struct SourceArguments {
     values: String,
     labels: Option<PathBuf>,
     no_labels: bool,
+    only: Vec<String>,
+    exclude: Vec<String>,
+    subset: Option<String>,
+    allow_external: bool,
 }
 
 impl SourceArguments {
@@ -83,6 +88,10 @@ impl SourceArguments {
             values: choice("values", &self.values)?,
             labels: self.labels.clone(),
             folder_labels: if self.no_labels { FolderLabels::Ignored } else { FolderLabels::Found },
+            only: self.only.clone(),
+            exclude: self.exclude.clone(),
+            subset: self.subset.as_deref().map(parsed::<Expression>).transpose()?,
+            allow_external: self.allow_external,
             on_unreadable: if skip_bad { OnUnreadable::Skip } else { OnUnreadable::Stop },
             jobs: None,
             stopped: None,

@@ -65,7 +65,7 @@ pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
         }
         Remedy::ExportOtherTypes => "to=\"parquet\" holds every type of attribute; filter() can leave samples out",
 
-        Remedy::Export => "grainstore.export() writes its samples as files",
+        Remedy::ExcludeNames => "exclude=[name] leaves out what differs, map={new: old} renames it",
         Remedy::Convert => "grainstore.convert() packs it",
         Remedy::NameFormat => "format= names the format",
         Remedy::StreamRecords => "the command `grainstore convert` reads streams",
@@ -113,6 +113,9 @@ fn source_argument(setting: SourceSetting) -> &'static str {
         SourceSetting::Values => "values",
         SourceSetting::Labels => "labels",
         SourceSetting::NoLabels => "no_labels",
+        SourceSetting::Only => "only",
+        SourceSetting::Exclude => "exclude",
+        SourceSetting::Subset => "subset",
     }
 }
 

@@ -109,6 +109,24 @@ def test_samples_are_appended(tmp_path: Path) -> None:
     assert len(by_key(tmp_path / "d.grain", generation=0)) == 12
 
 
+def test_datasets_are_merged_filtered_and_trimmed(tmp_path: Path) -> None:
+    write_tar(tmp_path / "a.tar", range(12))
+    write_tar(tmp_path / "b.tar", range(10, 20))
+    for name in "ab":
+        convert(tmp_path / f"{name}.tar", tmp_path / f"{name}.grain")
+    both = [tmp_path / "a.grain", tmp_path / "b.grain"]
+    with pytest.raises(grainstore.InvalidSample, match="duplicate"):
+        grainstore.convert(both, tmp_path / "x.grain")
+    summary = grainstore.convert(both, tmp_path / "d.grain", on_duplicate="first")
+    assert (summary["source"], summary["samples"], summary["duplicates"]) == ("dataset", 20, 2)
+    assert by_key(tmp_path / "d.grain") == TAR
+    grainstore.convert(both[:1], tmp_path / "few.grain", subset="ordinal < 5", only="bin", map={"blob": "bin"})
+    with grainstore.open(tmp_path / "few.grain") as ds:
+        assert len(ds) == 5 and set(ds[0]) == {"blob"}
+    with pytest.raises(grainstore.GrainstoreError, match="no attribute or field"):
+        grainstore.convert(both, tmp_path / "y.grain", exclude=["nothing"])
+
+
 def test_files_are_adopted_where_they_lie(tar: Path, tmp_path: Path) -> None:
     summary = grainstore.adopt(tar, tmp_path / "d.grain")
     assert (summary["source"], summary["samples"]) == ("tar", 20)

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use grainstore_format::{FormatError, MAX_KEY_LEN, Remedy, escape_bytes, shown_path};
 
+use grainstore_reader::SelectError;
+use grainstore_store::StoreError;
+
 use crate::{Bad, Remark};
 
 /// Why a source cannot be opened or read.
@@ -42,6 +45,12 @@ pub enum SourceError {
         /// Length of its path below the folder in bytes.
         len: usize,
     },
+    /// A dataset cannot be opened.
+    #[error(transparent)]
+    Dataset(Box<StoreError>),
+    /// A condition does not suit a dataset.
+    #[error(transparent)]
+    Selection(Box<SelectError>),
     /// The threads that read could not be started.
     #[error("cannot start reading threads: {0}")]
     Threads(String),
@@ -71,6 +80,8 @@ impl SourceError {
             Self::Bad(bad) => bad.why.remedy.as_deref().cloned(),
             Self::Refused { why, .. } => why.remedy.as_deref().cloned(),
             Self::Format(error) => error.remedy(),
+            Self::Dataset(error) => error.remedy(),
+            Self::Selection(error) => error.remedy(),
             Self::Path { .. } | Self::KeyTooLong { .. } | Self::Threads(_) | Self::Bug { .. } => None,
         }
     }

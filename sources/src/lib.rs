@@ -1,4 +1,5 @@
-//! Reads samples from other formats: folders, TFRecord, tar, LMDB, Parquet, lists of byte ranges in files, and streams.
+//! Reads samples from other formats: folders, TFRecord, tar, LMDB, Parquet, lists of byte ranges in files, streams, and
+//! datasets of grainstore.
 //!
 //! A [`Source`] is foreign data, divided into parts of samples. [`open_source`] opens any of them, by content and not
 //! by name. A source knows one format. Orders, threads, resuming and writing are the business of `converters`.
@@ -21,6 +22,7 @@
 
 mod chosen;
 pub mod compressed;
+pub mod dataset;
 mod error;
 pub mod folder;
 mod ignored;
@@ -28,6 +30,7 @@ mod junk;
 pub mod list;
 pub mod lmdb;
 mod mapping;
+pub mod numbering;
 mod open;
 pub mod parquet;
 mod recognise;

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use grainstore_format::{Remedy, SourceSetting, UnknownName, choice_of};
+use grainstore_reader::Expression;
 
+use crate::dataset::{DatasetOptions, DatasetSource};
 use crate::folder::listing::OnUnreadable;
 use crate::folder::{FolderLabels, FolderOptions, FolderSource};
 use crate::ignored::with_ignored;
@@ -35,8 +37,9 @@ pub enum From {
 
 impl From {
     /// The names of the choices.
-    pub const NAMES: [&'static str; 8] = ["auto", "folder", "tfrecord", "lmdb", "tar", "parquet", "list", "stream"];
-    const ALL: [Self; 8] = [
+    pub const NAMES: [&'static str; 9] =
+        ["auto", "folder", "tfrecord", "lmdb", "tar", "parquet", "list", "dataset", "stream"];
+    const ALL: [Self; 9] = [
         Self::Auto,
         Self::Format(Format::Folder),
         Self::Format(Format::TfRecord),
@@ -44,6 +47,7 @@ impl From {
         Self::Format(Format::Tar),
         Self::Format(Format::Parquet),
         Self::Format(Format::List),
+        Self::Format(Format::Dataset),
         Self::Stream,
     ];
 }
@@ -73,6 +77,14 @@ pub struct SourceOptions {
     pub labels: Option<PathBuf>,
     /// Folder: whether the folders' names are labels.
     pub folder_labels: FolderLabels,
+    /// Dataset: the attributes and fields to take; all where it is empty.
+    pub only: Vec<String>,
+    /// Dataset: the attributes and fields to leave out.
+    pub exclude: Vec<String>,
+    /// Dataset: takes only samples that meet it.
+    pub subset: Option<Expression>,
+    /// Dataset: whether an adopted one may read files outside its parent directory.
+    pub allow_external: bool,
     /// Folder: what to do about folders that cannot be listed and links that lead nowhere.
     pub on_unreadable: OnUnreadable,
     /// Threads that list folders.
@@ -118,6 +130,7 @@ fn open_recognised(found: &Recognised, options: &SourceOptions) -> Result<Box<dy
         Format::Tar => Box::new(TarSource::open(paths, &TarOptions { map })?),
         Format::Parquet => Box::new(ParquetSource::open(paths, &ParquetOptions { map, ..ParquetOptions::default() })?),
         Format::List => Box::new(ListSource::open(paths)?),
+        Format::Dataset => Box::new(DatasetSource::open(paths, &options.for_dataset())?),
         Format::Lmdb => {
             let database = options.database.clone();
             let values = options.values;
@@ -143,10 +156,22 @@ fn from_stdin(options: &SourceOptions) -> Result<Box<dyn Source>, SourceError> {
 impl SourceOptions {
     /// All options that affect the samples, as text.
     pub fn words(&self) -> String {
-        let Self { map, raw, database, values, labels, folder_labels, .. } = self;
+        let Self { map, raw, database, values, labels, folder_labels, only, exclude, subset, .. } = self;
         let table = labels.as_ref().map(|path| file_stamp(path));
         let table = format!("labels {labels:?} {table:?}, {folder_labels:?}");
-        format!("map {map:?}, raw {raw}, database {database:?}, values {values:?}, {table}")
+        let subset = subset.as_ref().map_or("all".to_owned(), ToString::to_string);
+        let chosen = format!("only {only:?}, exclude {exclude:?}, subset {subset}");
+        format!("map {map:?}, raw {raw}, database {database:?}, values {values:?}, {table}, {chosen}")
+    }
+
+    fn for_dataset(&self) -> DatasetOptions {
+        DatasetOptions {
+            map: self.map.clone(),
+            only: self.only.clone(),
+            exclude: self.exclude.clone(),
+            subset: self.subset.clone(),
+            allow_external: self.allow_external,
+        }
     }
 
     fn for_folder(&self) -> FolderOptions {
@@ -160,14 +185,23 @@ impl SourceOptions {
 
     /// Refuses a setting that does not apply to the format.
     fn check(&self, format: Format, path: &Path) -> Result<(), SourceError> {
-        use SourceSetting::{Database, KeepWhole, Labels, Map, NoLabels, Values};
+        use SourceSetting::{Database, Exclude, KeepWhole, Labels, Map, NoLabels, Only, Subset, Values};
         let no_labels = self.folder_labels == FolderLabels::Ignored;
+        let is_dataset = format == Format::Dataset;
         let settings = [
             (KeepWhole, self.raw, format == Format::TfRecord, "only TFRecord records can be kept whole"),
             (Database, self.database.is_some(), format == Format::Lmdb, "only LMDB has named databases"),
             (Values, self.values != LmdbValues::Auto, format == Format::Lmdb, "only LMDB has kinds of values"),
             (Labels, self.labels.is_some(), format == Format::Folder, "only folders take a table of labels"),
             (NoLabels, no_labels, format == Format::Folder, "only folders have labels in their names"),
+            (Only, !self.only.is_empty(), is_dataset, "only attributes and fields of datasets are chosen by name"),
+            (
+                Exclude,
+                !self.exclude.is_empty(),
+                is_dataset,
+                "only attributes and fields of datasets are left out by name",
+            ),
+            (Subset, self.subset.is_some(), is_dataset, "only samples of datasets are chosen by a condition"),
             (Map, !self.map.is_empty(), format != Format::Folder, "the files of a folder have no names to map"),
             (Map, !self.map.is_empty(), format != Format::List, "the columns of a list have names already"),
         ];

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::{Manifest, Remedy, shown_path};
+use grainstore_format::{Header, Manifest, Remedy, shown_path};
 use grainstore_host::open_regular;
 
 use crate::compressed::{Compression, content_head, detect, head_of};
@@ -27,6 +27,8 @@ pub enum Format {
     /// Lists of byte ranges in files. Never recognised: the user has to name this format, because a table may be
     /// anything.
     List,
+    /// Datasets of grainstore, or lone segments of it.
+    Dataset,
 }
 
 /// Data whose format was recognised.
@@ -50,6 +52,7 @@ impl Format {
             Self::Tar => "tar",
             Self::Parquet => "Parquet",
             Self::List => "list",
+            Self::Dataset => "dataset",
         }
     }
 
@@ -107,8 +110,8 @@ pub fn recognise(paths: &[PathBuf]) -> Result<Recognised, SourceError> {
 pub(crate) fn shards_of(paths: &[PathBuf], format: Format) -> Result<Recognised, SourceError> {
     let mut found = Recognised { format, paths: Vec::new(), ignored: Vec::new() };
     for path in paths {
-        let is_whole =
-            matches!(format, Format::Folder) || matches!(format, Format::Lmdb) && path.join("data.mdb").exists();
+        let is_whole = matches!(format, Format::Folder | Format::Dataset)
+            || matches!(format, Format::Lmdb) && path.join("data.mdb").exists();
         if is_whole || !path.is_dir() {
             found.paths.push(path.clone());
             continue;
@@ -128,8 +131,7 @@ pub(crate) fn shards_of(paths: &[PathBuf], format: Format) -> Result<Recognised,
 fn recognise_one(path: &Path) -> Result<Recognised, SourceError> {
     let whole = |format| Recognised { format, paths: vec![path.to_owned()], ignored: Vec::new() };
     if is_dataset(path) {
-        let why = "it is a grainstore dataset, which need not be converted";
-        return Err(SourceError::refused(path, Remark::new(why, Remedy::Export)));
+        return Ok(whole(Format::Dataset));
     }
     if path.is_dir() {
         return if path.join("data.mdb").is_file() { Ok(whole(Format::Lmdb)) } else { recognise_folder(path) };
@@ -143,12 +145,19 @@ fn recognise_one(path: &Path) -> Result<Recognised, SourceError> {
     }
 }
 
-/// Whether a folder is a dataset of grainstore, intact or damaged: its files are no samples.
+/// Whether a folder is a dataset of grainstore, intact or damaged, or a file one of its segments: their bytes are no
+/// samples.
 fn is_dataset(path: &Path) -> bool {
-    let mut start = Vec::with_capacity(64);
-    let read =
-        open_regular(&path.join(Manifest::FILE_NAME)).and_then(|(file, _)| file.take(64).read_to_end(&mut start));
-    read.is_ok() && start.windows(12).any(|window| window == b"\"grainstore\"")
+    let starts = |path: &Path| {
+        let mut start = Vec::with_capacity(64);
+        let read = open_regular(path).and_then(|(file, _)| file.take(64).read_to_end(&mut start));
+        read.is_ok().then_some(start)
+    };
+    if path.is_dir() {
+        return starts(&path.join(Manifest::FILE_NAME))
+            .is_some_and(|start| start.windows(12).any(|window| window == b"\"grainstore\""));
+    }
+    starts(path).is_some_and(|start| start.starts_with(&Header::MAGIC))
 }
 
 /// A folder is a folder of shards if it has no folders inside and at least one file of a known format among its first

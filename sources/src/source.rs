@@ -265,6 +265,15 @@ pub(crate) fn file_stamp(path: &Path) -> u64 {
     hash.digest()
 }
 
+impl SourceBlock {
+    /// Whether a [`BlockBuilder`] adds a sample of `len` bytes to this block, and does not begin another.
+    pub(crate) fn takes(&self, len: u64) -> bool {
+        let full = self.len >= BlockBuilder::RUN_LEN || self.sample_count == u32::MAX;
+        let alone = self.sample_count == 1 && self.len >= BlockBuilder::ALONE_LEN;
+        !(full || alone || len >= BlockBuilder::ALONE_LEN)
+    }
+}
+
 impl BlockBuilder {
     /// Bytes at which a block is full.
     pub const RUN_LEN: u64 = 1 << 20;
@@ -273,12 +282,7 @@ impl BlockBuilder {
 
     /// Adds the next sample, which begins at `position` and has about `len` bytes.
     pub fn push(&mut self, position: u64, len: u64) {
-        let joins = |block: &&mut SourceBlock| {
-            let full = block.len >= Self::RUN_LEN || block.sample_count == u32::MAX;
-            let alone = block.sample_count == 1 && block.len >= Self::ALONE_LEN;
-            !(full || alone || len >= Self::ALONE_LEN)
-        };
-        match self.blocks.last_mut().filter(joins) {
+        match self.blocks.last_mut().filter(|block| block.takes(len)) {
             Some(block) => {
                 block.len += len;
                 block.sample_count += 1;

@@ -99,7 +99,7 @@ impl AdoptArgs {
     ) -> Result<(Box<dyn Source>, AdoptSummary), ConvertError> {
         let sources = self.paths.sources();
         sources.iter().try_for_each(|source| check_destination(source, destination, self.overwrite))?;
-        let source = self.source.open(sources, self.skip_bad, printer)?;
+        let source = self.source.open(sources, self.skip_bad, external, printer)?;
         let options = AdoptOptions {
             seed: self.seed,
             chunk_size: self.chunk_size,

@@ -7,6 +7,7 @@ use grainstore_converters::{ConvertError, ConvertSummary, append};
 use grainstore_sources::Source;
 
 use crate::Exit;
+use crate::external::External;
 use crate::packing::bar::Bar;
 use crate::packing::hints::PackTask;
 use crate::packing::pack_args::PackArgs;
@@ -42,10 +43,10 @@ impl AppendArgs {
     ///
     /// # Errors
     /// If the samples cannot be added; then the dataset is unchanged.
-    pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
+    pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         let began = Instant::now();
         let dataset = self.paths.split()?.1;
-        let (source, summary) = match self.add(dataset, printer) {
+        let (source, summary) = match self.add(dataset, external, printer) {
             Ok(added) => added,
             Err(error) => return PackTask::Adding.ended(error, dataset, printer),
         };
@@ -64,8 +65,13 @@ impl AppendArgs {
         Ok(Exit::Done)
     }
 
-    fn add(&self, dataset: &Path, printer: &Printer) -> Result<(Box<dyn Source>, ConvertSummary), ConvertError> {
-        let source = self.source.open(self.paths.sources(), self.pack.skip_bad, printer)?;
+    fn add(
+        &self,
+        dataset: &Path,
+        external: External,
+        printer: &Printer,
+    ) -> Result<(Box<dyn Source>, ConvertSummary), ConvertError> {
+        let source = self.source.open(self.paths.sources(), self.pack.skip_bad, external, printer)?;
         let bar = Bar::new(printer, "adding");
         let summary = append(source.as_ref(), dataset, &self.pack.options(self.seed), &bar)?;
         Ok((source, summary))

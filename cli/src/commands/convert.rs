@@ -10,6 +10,7 @@ use grainstore_format::{Alignment, ChunkSize};
 use grainstore_sources::Source;
 
 use crate::Exit;
+use crate::external::External;
 use crate::packing::bar::Bar;
 use crate::packing::hints::PackTask;
 use crate::packing::pack_args::PackArgs;
@@ -18,7 +19,7 @@ use crate::packing::source_args::{Paths, SourceArgs};
 use crate::printer::Printer;
 use crate::sizes::parse_size;
 
-/// Pack data into a dataset: a folder, TFRecord, LMDB, tar or Parquet files, or a stream
+/// Pack data into a dataset: a folder, TFRecord, LMDB, tar or Parquet files, other datasets, or a stream
 ///
 /// A folder: every file becomes a sample, its path below SRC is the key, its bytes are the payload. If all files are at
 /// CLASS/FILE, each sample also has the attribute `label`, the number of its class in the order of the names, and the
@@ -28,6 +29,9 @@ use crate::sizes::parse_size;
 /// TFRecord: features become fields and attributes. LMDB: keys and values. tar: files with the same stem form a sample,
 /// as in WebDataset. Parquet: columns of bytes and text become fields, numbers become attributes. The mapping is
 /// printed; --map changes it.
+///
+/// Datasets: their samples are packed anew, with keys, attributes, fields and user metadata. Several become one;
+/// --subset chooses samples, --only and --exclude attributes and fields.
 ///
 /// DST appears when it is complete and durable; until then the data is in DST.partial. After Ctrl-C or a failure,
 /// --resume continues with what is there and --restart discards it; if no segment was finished, nothing is left behind.
@@ -72,10 +76,10 @@ impl ConvertArgs {
     ///
     /// # Errors
     /// If the dataset cannot be made; then no dataset exists under its name.
-    pub(crate) fn run(&self, printer: &Printer) -> anyhow::Result<Exit> {
+    pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         let began = Instant::now();
         let destination = self.paths.split()?.1;
-        let (source, summary) = match self.pack(destination, printer) {
+        let (source, summary) = match self.pack(destination, external, printer) {
             Ok(packed) => packed,
             Err(error) => return PackTask::Packing.ended(error, destination, printer),
         };
@@ -94,12 +98,17 @@ impl ConvertArgs {
         Ok(Exit::Done)
     }
 
-    fn pack(&self, destination: &Path, printer: &Printer) -> Result<(Box<dyn Source>, ConvertSummary), ConvertError> {
+    fn pack(
+        &self,
+        destination: &Path,
+        external: External,
+        printer: &Printer,
+    ) -> Result<(Box<dyn Source>, ConvertSummary), ConvertError> {
         let sources = self.paths.sources();
         // What can be checked without reading the source is checked before it is read.
         sources.iter().try_for_each(|source| check_destination(source, destination, self.overwrite))?;
         check_kept(destination, self.on_kept())?;
-        let source = self.source.open(sources, self.pack.skip_bad, printer)?;
+        let source = self.source.open(sources, self.pack.skip_bad, external, printer)?;
         let bar = Bar::new(printer, "packing");
         let summary = convert(source.as_ref(), destination, &self.options(), &bar)?;
         Ok((source, summary))

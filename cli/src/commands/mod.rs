@@ -61,8 +61,8 @@ impl Command {
     /// If it fails; the message is meant for the user.
     pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         match self {
-            Self::Convert(args) => args.run(printer),
-            Self::Append(args) => args.run(printer),
+            Self::Convert(args) => args.run(printer, external),
+            Self::Append(args) => args.run(printer, external),
             Self::Adopt(args) => args.run(printer, external),
             Self::Inspect(args) => args.run(printer, external),
             Self::Ls(args) => args.run(printer, external),

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use anyhow::bail;
 use grainstore_converters::ConvertError;
 use grainstore_sources::folder::FolderLabels;
+use grainstore_reader::Expression;
 use grainstore_sources::folder::listing::OnUnreadable;
 use grainstore_sources::lmdb::LmdbValues;
 use grainstore_sources::{From, Mapping, Source, SourceOptions, open_source};
 
 use crate::choices::named;
+use crate::external::External;
 use crate::interrupt;
 use crate::printer::{Counted, Printer};
 
@@ -21,7 +23,7 @@ pub(crate) struct SourceArgs {
     /// too; lmdb, parquet; list: CSV, TSV or JSON Lines with a row for each sample, in files of any kind: path (from the
     /// list's folder), offset, length and, if wanted, key, and other columns of numbers become attributes; stream:
     /// records on standard input (SRC is `-`), each key length (4 bytes), key, payload length (8 bytes), payload,
-    /// little-endian.
+    /// little-endian; dataset: of grainstore, or lone segments.
     #[arg(
         long,
         value_name = "KIND",
@@ -32,7 +34,7 @@ pub(crate) struct SourceArgs {
     from: From,
     /// Names in the source and names in the dataset: NAME=SOURCE,... with `key` for the key, such as
     /// key=image/filename,image=image/encoded,label=image/class/label (TFRecord features, Parquet columns, tar
-    /// extensions, LMDB key patterns)
+    /// extensions, LMDB key patterns); of a dataset NEW=OLD renames OLD
     #[arg(long, value_name = "MAP", help_heading = "Source")]
     map: Option<Mapping>,
     /// TFRecord: keep records whole, whatever they contain
@@ -50,6 +52,15 @@ pub(crate) struct SourceArgs {
         help_heading = "Source"
     )]
     values: LmdbValues,
+    /// Dataset: only samples that meet this condition on attributes and keys, as in `grainstore plan`
+    #[arg(long, value_name = "EXPR", help_heading = "Source")]
+    subset: Option<Expression>,
+    /// Dataset: only these attributes and fields
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Source")]
+    only: Vec<String>,
+    /// Dataset: all attributes and fields but these
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Source")]
+    exclude: Vec<String>,
     /// Folder: a CSV, TSV or JSON Lines table with one row per file; its first column, or the one called `path`, is the
     /// path below SRC, numbers become attributes, text becomes fields
     #[arg(long, value_name = "FILE", help_heading = "Source")]
@@ -65,19 +76,20 @@ impl SourceArgs {
         &self,
         named: &[PathBuf],
         skip_bad: bool,
+        external: External,
         printer: &Printer,
     ) -> Result<Box<dyn Source>, ConvertError> {
         let looking = printer.progress(Counted::Steps, None);
         looking.set_message("looking at the source");
-        Ok(open_source(named, &self.options(skip_bad))?)
+        Ok(open_source(named, &self.options(skip_bad, external.is_allowed()))?)
     }
 
     /// The settings of the source besides its paths.
     pub(crate) fn words(&self) -> String {
-        self.options(false).words()
+        self.options(false, false).words()
     }
 
-    fn options(&self, skip_bad: bool) -> SourceOptions {
+    fn options(&self, skip_bad: bool, allow_external: bool) -> SourceOptions {
         SourceOptions {
             from: self.from,
             map: self.map.clone().unwrap_or_default(),
@@ -86,6 +98,10 @@ impl SourceArgs {
             values: self.values,
             labels: self.labels.clone(),
             folder_labels: if self.no_labels { FolderLabels::Ignored } else { FolderLabels::Found },
+            only: self.only.clone(),
+            exclude: self.exclude.clone(),
+            subset: self.subset.clone(),
+            allow_external,
             on_unreadable: if skip_bad { OnUnreadable::Skip } else { OnUnreadable::Stop },
             jobs: None,
             stopped: Some(interrupt::requested),

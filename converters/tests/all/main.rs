@@ -11,6 +11,7 @@ mod stored;
 
 mod adopting;
 mod appending;
+mod datasets;
 mod destinations;
 mod engine;
 mod folder_into_dataset;

@@ -1,0 +1,73 @@
+//! Numbers of an attribute that are indexes of names: `label` and `class_names`, `split` and `split_names`.
+//!
+//! ```text
+//! first     class_names = [cat, dog]         label 0, 1
+//! second    class_names = [ant, dog]         label 0, 1  ->  2, 1
+//! together  class_names = [cat, dog, ant]
+//! ```
+//! -1, which some datasets use for no label, is left unchanged.
+
+use std::collections::HashMap;
+
+use grainstore_format::{AttributeValue, Metadata};
+use serde_json::Value;
+
+/// Attributes that are indexes of names, and the user metadata with the names.
+pub const NUMBERED: [(&str, &str); 2] = [("label", "class_names"), ("split", "split_names")];
+
+/// How the numbers of an attribute are changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Numbering {
+    /// The attribute's name.
+    pub name: &'static str,
+    /// Its index among the attributes.
+    pub attribute: usize,
+    /// For each old number, the new one.
+    pub numbers: Vec<i64>,
+}
+
+/// The names that user metadata hold under `list`; `None` where it is no list.
+///
+/// # Errors
+/// Where they cannot be held.
+pub fn names_in(metadata: &Metadata, list: &str) -> Result<Option<Vec<Value>>, String> {
+    match metadata.user.member(list).map_err(|error| error.to_string())? {
+        Some(Value::Array(names)) => Ok(Some(names)),
+        _ => Ok(None),
+    }
+}
+
+/// Adds new names to `all`; returns the index of each name of `new` in it.
+pub fn merge_names(all: &mut Vec<Value>, new: Vec<Value>) -> Vec<i64> {
+    let mut numbers: HashMap<Value, i64> = HashMap::new();
+    let mut next = 0;
+    for name in all.iter() {
+        numbers.entry(name.clone()).or_insert(next);
+        next += 1;
+    }
+    let number_of = |name: Value| {
+        *numbers.entry(name).or_insert_with_key(|name| {
+            all.push(name.clone());
+            next += 1;
+            next - 1
+        })
+    };
+    new.into_iter().map(number_of).collect()
+}
+
+impl Numbering {
+    /// Changes the number among a sample's attributes.
+    ///
+    /// # Errors
+    /// A number that has no name.
+    pub fn apply(&self, attributes: &mut [Option<AttributeValue>]) -> Result<(), String> {
+        let Some(Some(AttributeValue::Int(number))) = attributes.get_mut(self.attribute) else { return Ok(()) };
+        if *number == -1 {
+            return Ok(());
+        }
+        let found = usize::try_from(*number).ok().and_then(|number| self.numbers.get(number));
+        let why = || format!("its {} is {number}, and there are {} names", self.name, self.numbers.len());
+        *number = *found.ok_or_else(why)?;
+        Ok(())
+    }
+}
