@@ -10,8 +10,8 @@ use grainstore_converters::{
     check_destination, check_kept,
 };
 use grainstore_format::{Alignment, ChunkSize, Schema};
-use grainstore_sources::folder::FolderLabels;
 use grainstore_reader::Expression;
+use grainstore_sources::folder::FolderLabels;
 use grainstore_sources::folder::listing::OnUnreadable;
 use grainstore_sources::{Description, From, Mapping, Remark, Skipped, Source, SourceOptions, open_source};
 use grainstore_writer::{Compression, Summary, existing};

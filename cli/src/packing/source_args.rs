@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use grainstore_converters::ConvertError;
-use grainstore_sources::folder::FolderLabels;
 use grainstore_reader::Expression;
+use grainstore_sources::folder::FolderLabels;
 use grainstore_sources::folder::listing::OnUnreadable;
 use grainstore_sources::lmdb::LmdbValues;
 use grainstore_sources::{From, Mapping, Source, SourceOptions, open_source};
