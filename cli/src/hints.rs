@@ -69,6 +69,7 @@ fn remedy_of(error: &(dyn Error + 'static)) -> Option<Remedy> {
 pub(crate) fn hint(remedy: &Remedy) -> String {
     let hint = match remedy {
         Remedy::Upgrade => "upgrade grainstore",
+        Remedy::CopyOrMount => COPY_OR_MOUNT,
         Remedy::AllowExternal => {
             "`--allow-external`, or GRAINSTORE_ALLOW_EXTERNAL=1, reads such files; a dataset can name any file, so allow \
              it only where you trust this one"
@@ -173,6 +174,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
     hint.to_owned()
 }
 
+const COPY_OR_MOUNT: &str = "copy the data to a disk, or mount the store as a file system, and name that path";
 const START_OVER: &str = "another `--state` file starts over";
 
 fn flag(setting: SourceSetting) -> &'static str {

@@ -18,12 +18,14 @@ mod filesystem;
 mod hints;
 mod histogram;
 mod interrupt;
+mod log;
 mod output_file;
 mod packing;
 mod plan;
 mod printer;
 mod random;
 mod sizes;
+mod stats;
 mod time;
 
 use std::borrow::Cow;
@@ -35,6 +37,7 @@ use grainstore_format::escape_controls;
 
 use commands::Command;
 use external::External;
+use log::LogLevel;
 use printer::{ClosedPipe, Printer, Settings};
 
 /// Pack a training dataset once, then read any sample in one I/O and any epoch in a fresh shuffled order
@@ -44,6 +47,10 @@ struct Cli {
     /// Print nothing on stderr except warnings and errors
     #[arg(long, global = true, display_order = 900)]
     quiet: bool,
+    /// Print on stderr what the libraries report: epochs and conversions (info), fallbacks and slow reads (warn);
+    /// GRAINSTORE_LOG=LEVEL in the environment does the same
+    #[arg(long, global = true, value_enum, value_name = "LEVEL", display_order = 895)]
+    log: Option<LogLevel>,
     #[command(flatten)]
     external: External,
     #[command(subcommand)]
@@ -116,6 +123,7 @@ fn silence_contained_panics() {
 
 fn work(cli: &Cli, printer: &Printer) -> anyhow::Result<Exit> {
     interrupt::install()?;
+    log::install(cli.log)?;
     let exit = cli.command.run(printer, cli.external)?;
     if exit == Exit::Interrupted {
         printer.warn("interrupted");

@@ -11,9 +11,28 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::Context;
 use grainstore_format::{escape_controls, escape_json};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use serde::Serialize;
 
 use crate::errors::on_one_line;
 use crate::hints::hint_of;
+
+/// The version of the JSON documents. It grows when a member is removed or changes its meaning, not when one is added;
+/// docs/json.md describes them.
+const SCHEMA_VERSION: u32 = 1;
+
+/// A document with its version.
+#[derive(Serialize)]
+struct Versioned<'a, T: Serialize> {
+    schema_version: u32,
+    #[serde(flatten)]
+    document: &'a T,
+}
+
+impl<'a, T: Serialize> Versioned<'a, T> {
+    fn of(document: &'a T) -> Self {
+        Self { schema_version: SCHEMA_VERSION, document }
+    }
+}
 
 /// Which messages the flags allow.
 #[derive(Clone, Copy, Debug, Default)]
@@ -98,20 +117,20 @@ impl Printer {
         }
     }
 
-    /// Prints one JSON document, indented.
+    /// Prints one JSON document, an object, indented; its first member is `schema_version`.
     ///
     /// # Errors
     /// As [`Printer::line`].
-    pub(crate) fn json(&self, document: &impl serde::Serialize) -> anyhow::Result<()> {
-        self.line(escape_json(&serde_json::to_string_pretty(document)?))
+    pub(crate) fn json(&self, document: &impl Serialize) -> anyhow::Result<()> {
+        self.line(escape_json(&serde_json::to_string_pretty(&Versioned::of(document))?))
     }
 
-    /// Prints one JSON document on a line.
+    /// Prints one JSON document, an object, on a line; its first member is `schema_version`.
     ///
     /// # Errors
     /// As [`Printer::line`].
-    pub(crate) fn json_line(&self, document: &impl serde::Serialize) -> anyhow::Result<()> {
-        self.line(escape_json(&serde_json::to_string(document)?))
+    pub(crate) fn json_line(&self, document: &impl Serialize) -> anyhow::Result<()> {
+        self.line(escape_json(&serde_json::to_string(&Versioned::of(document))?))
     }
 
     /// Flushes buffered data. `main` does it when a command is done.

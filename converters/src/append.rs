@@ -4,7 +4,7 @@ use std::path::Path;
 
 use grainstore_sources::Source;
 use grainstore_store::{Dataset, OpenOptions};
-use grainstore_writer::{AppendOptions, DatasetWriter, existing};
+use grainstore_writer::{AppendOptions, DatasetWriter, Summary, existing};
 
 use crate::convert::{Packing, pack};
 use crate::duplicates::Drops;
@@ -18,7 +18,8 @@ use crate::{ConvertError, ConvertOptions, ConvertSummary, Events, OnDuplicate, c
 ///
 /// # Errors
 /// Where the source has another schema, where a key is in the dataset already ([`OnDuplicate::First`] skips such
-/// samples), and as [`convert`](crate::convert). The dataset is unchanged then.
+/// samples), where it has no samples ([`ConvertError::is_nothing_to_add`]), and as [`convert`](crate::convert). The
+/// dataset is unchanged then.
 pub fn append(
     source: &dyn Source,
     dataset: &Path,
@@ -49,6 +50,18 @@ pub fn append(
     let drops = Drops::find(&relabelled, options.on_duplicate, options.jobs, Some(&is_taken), events)?;
     let plan = PackingOrder::of(&relabelled, options.order, events)?;
     pack(Packing { source: &relabelled, plan, drops, options, events }, writer, None)
+}
+
+/// What [`append`] reports where there was nothing to add ([`ConvertError::is_nothing_to_add`]): no sample, no segment,
+/// and the fingerprint of the generation that stays the newest.
+///
+/// # Errors
+/// If `dataset` is not a dataset's directory, or is damaged.
+pub fn nothing_added(dataset: &Path) -> Result<Summary, ConvertError> {
+    existing(dataset)?;
+    let opened = Dataset::open_with(dataset, &OpenOptions { allow_external: true, ..OpenOptions::default() })?;
+    let fingerprint = opened.fingerprint();
+    Ok(Summary { samples: 0, segments: 0, payload_bytes: 0, stored_bytes: 0, fingerprint, leftover: None })
 }
 
 fn for_writer(source: &dyn Source, options: &ConvertOptions) -> AppendOptions {

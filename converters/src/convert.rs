@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use grainstore_format::{Geometry, Remedy};
+use grainstore_format::{Geometry, Remedy, shown_path};
 use grainstore_sources::{Layout, Remark, Skipped, Source};
 use grainstore_writer::{DatasetWriter, ResumePoint, Summary, WriterOptions, abandoned};
 
@@ -119,6 +119,8 @@ pub(crate) fn pack(
     point: Option<ResumePoint>,
 ) -> Result<ConvertSummary, ConvertError> {
     let Packing { source, plan, drops, options, events } = packing;
+    let first = source.description().first_path();
+    let _span = tracing::info_span!("pack", kind = source.description().kind, path = %shown_path(&first)).entered();
     let resumed_count = point.as_ref().map_or(0, |point| point.samples);
     let account = match &point {
         Some(point) => Account::restored(&point.note, point.samples).ok_or_else(|| unknown_note(source))?,
@@ -157,8 +159,7 @@ pub(crate) fn pack(
     }
     if writer.taken() == 0 && drops.len() > 0 {
         let path = source.description().first_path();
-        let why = "there is nothing to pack: every sample has a key that is taken already";
-        return Err(ConvertError::Refused { path, why: why.into() });
+        return Err(ConvertError::NothingNew { path });
     }
     events.on_finish();
     let written = writer.finish()?;

@@ -54,7 +54,7 @@ impl DatasetPaths {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
-        let not_there = |source: io::Error| ConvertError::NoParent { path: folder.to_path_buf(), source };
+        let not_there = |source: io::Error| ConvertError::no_parent(folder, destination, source);
         let folder = fs::canonicalize(folder).map_err(not_there)?;
         let named = folder.join(name);
         let mut partial = named.clone().into_os_string();

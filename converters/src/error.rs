@@ -1,9 +1,9 @@
 //! Why a conversion failed.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use grainstore_format::{FormatError, Remedy, shown_path};
+use grainstore_format::{FormatError, Remedy, UrlPath, shown_path};
 use grainstore_sources::{Bad, Remark, SourceError};
 use grainstore_store::StoreError;
 use grainstore_writer::WriteError;
@@ -99,6 +99,12 @@ pub enum ConvertError {
     /// The dataset to append to could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Every sample has a key that is taken already.
+    #[error("{}: there is nothing to pack: every sample has a key that is taken already", shown_path(path))]
+    NothingNew {
+        /// The source.
+        path: PathBuf,
+    },
     /// The caller wanted to stop.
     #[error("interrupted")]
     Interrupted,
@@ -111,6 +117,25 @@ pub enum ConvertError {
 }
 
 impl ConvertError {
+    /// Whether the source has no samples that a dataset lacks: then there is nothing to add to it, which is no failure.
+    pub fn is_nothing_to_add(&self) -> bool {
+        match self {
+            Self::Source(source) => source.is_empty_source(),
+            Self::NothingNew { .. } | Self::Write(WriteError::Empty) => true,
+            _ => false,
+        }
+    }
+
+    /// The folder that `destination` is to be in cannot be looked at.
+    pub(crate) fn no_parent(folder: &Path, destination: &Path, source: io::Error) -> Self {
+        if source.kind() == io::ErrorKind::NotFound
+            && let Err(url) = UrlPath::refuse(destination)
+        {
+            return Self::Write(WriteError::Url(url));
+        }
+        Self::NoParent { path: folder.to_owned(), source }
+    }
+
     /// What the caller can do about it. Where [`ConvertError::is_skippable`], skipping bad samples is another way.
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
@@ -128,7 +153,11 @@ impl ConvertError {
             Self::Write(error) => error.remedy(),
             Self::InFile { source, .. } => source.remedy(),
             Self::Store(error) => error.remedy(),
-            Self::NothingReadable { .. } | Self::Threads(_) | Self::Interrupted | Self::Bug { .. } => None,
+            Self::NothingReadable { .. }
+            | Self::NothingNew { .. }
+            | Self::Threads(_)
+            | Self::Interrupted
+            | Self::Bug { .. } => None,
         }
     }
 

@@ -39,7 +39,7 @@ mod random;
 mod relabelled;
 
 pub use adopt::{AdoptOptions, AdoptSummary, adopt};
-pub use append::append;
+pub use append::{append, nothing_added};
 pub use convert::{ConvertSummary, check_kept, convert};
 pub use destination::check_destination;
 pub use error::ConvertError;

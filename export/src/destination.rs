@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::shown_path;
+use grainstore_format::{UrlPath, shown_path};
 use grainstore_host::{directory_of, rename_new, sync_directory};
 
 use crate::ExportError;
@@ -43,6 +43,9 @@ pub(crate) fn check(out: &Path) -> Result<(), ExportError> {
         return Err(ExportError::PartialExists { path: partial });
     }
     let folder = directory_of(out);
+    if !folder.exists() {
+        UrlPath::refuse(out).map_err(ExportError::Url)?;
+    }
     match fs::metadata(folder) {
         Ok(metadata) if metadata.is_dir() => Ok(()),
         Ok(_) => Err(ExportError::io("write into it", folder)(io::ErrorKind::NotADirectory.into())),

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::{Remedy, escape_bytes, shown_key, shown_path};
+use grainstore_format::{Remedy, UrlPath, escape_bytes, shown_key, shown_path};
 use grainstore_reader::ReadError;
 use grainstore_store::StoreError;
 
@@ -61,6 +61,9 @@ pub enum ExportError {
         /// What was found, and what the format holds.
         why: String,
     },
+    /// The destination is a URL.
+    #[error(transparent)]
+    Url(UrlPath),
     /// An operation on a file or folder failed.
     #[error("{}: cannot {action}: {source}", shown_path(path))]
     Io {
@@ -118,6 +121,7 @@ impl ExportError {
             error if error.is_disk_full() => Some(Remedy::FreeSpace),
             Self::Exists { .. } => Some(Remedy::UseOtherDestination),
             Self::BadDestination { .. } => Some(Remedy::UseFittingName),
+            Self::Url(url) => Some(url.remedy()),
             Self::BadName { .. } => Some(Remedy::ExportOtherKeys),
             Self::BadSample { .. } | Self::Unfit { .. } => Some(Remedy::ExportOtherTypes),
             Self::Read(ReadError::Unreadable { .. } | ReadError::Store(StoreError::Sample { .. })) => {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use grainstore_format::shown_path;
 use grainstore_reader::Reader;
 
 use crate::destination::{self, OutputKind, Partial};
@@ -30,6 +31,7 @@ pub fn export(
 ) -> Result<ExportSummary, ExportError> {
     // Removes a `/` at the end, which `file_name` ignores and the operating system does not.
     let out = &out.components().collect::<PathBuf>();
+    let _span = tracing::info_span!("export", format = %options.format, path = %shown_path(out)).entered();
     destination::check(out)?;
     for dataset in reader.collection().members() {
         destination::check_outside(out, dataset?.path())?;

@@ -53,7 +53,7 @@ impl Folder {
         let naming = Naming::new(job, Style::Folder)?;
         let attributes = job.collection().schema().attributes();
         let mut names = NameCheck::new(job, &naming);
-        let mut labels = LabelsByFolder::new(job);
+        let mut labels = LabelsByFolder::new(job)?;
         let mut list_like = None;
         let mut escaped_count = 0;
         let mut unfit = None;

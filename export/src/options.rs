@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::str::FromStr;
 
 use grainstore_reader::OnDamage;
@@ -41,6 +42,13 @@ impl Format {
             Self::Lmdb => "lmdb",
             Self::Parquet => "parquet",
         }
+    }
+
+    /// The format that the end of a file's name says: `.tar`, `.tfrecord`, `.parquet` or `.lmdb`. `None` if it says
+    /// nothing: a folder may have any name.
+    pub fn of_name(path: &Path) -> Option<Self> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        [Self::Tar, Self::TfRecord, Self::Parquet, Self::Lmdb].into_iter().find(|format| format.name() == extension)
     }
 
     /// The extension of its files, if each file can be used on its own.

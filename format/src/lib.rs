@@ -46,6 +46,7 @@ mod section;
 mod segments;
 mod splitmix;
 mod text;
+mod url;
 mod user_metadata;
 mod varint;
 
@@ -75,6 +76,7 @@ pub use section::{FIRST_ANCILLARY_KIND, MAX_SECTIONS, SectionKind, SectionRecord
 pub use segments::{SegmentRecord, SegmentTable};
 pub use splitmix::{MIX_STEP, SplitMix64, finalise, mix};
 pub use text::{escape_bytes, escape_controls, escape_json, shown_key, shown_names, shown_path};
+pub use url::UrlPath;
 pub use user_metadata::UserMetadata;
 
 /// The version of the format that this crate reads and writes.

@@ -11,6 +11,8 @@ use std::fmt;
 pub enum Remedy {
     /// Use a later version of grainstore.
     Upgrade,
+    /// Copy the data to a path of this system, or mount it as one.
+    CopyOrMount,
     /// Allow files outside the folder that contains the dataset.
     AllowExternal,
     /// List everything that is damaged.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub struct FreeMemory {
     /// What the system can give without swapping, page cache included.
     pub available: Option<u64>,
-    /// The smallest limit of the process's control groups.
+    /// What the limits of the process's control groups leave: the least of them, page cache counted as free.
     pub limit: Option<u64>,
 }
 
@@ -19,11 +19,8 @@ impl FreeMemory {
     pub fn now() -> Self {
         // A system without these files reports nothing.
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-        let limits = limit_files(&read("/proc/self/cgroup"));
-        Self {
-            available: available_in(&read("/proc/meminfo")),
-            limit: limits.iter().filter_map(|path| limit_in(&std::fs::read_to_string(path).ok()?)).min(),
-        }
+        let groups = groups(&read("/proc/self/cgroup"));
+        Self { available: available_in(&read("/proc/meminfo")), limit: groups.iter().filter_map(Group::room).min() }
     }
 
     /// The smaller of the two; `None` if neither is known.
@@ -40,24 +37,60 @@ fn available_in(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The files with the limits of the process's control group and of the groups above it, from `/proc/self/cgroup`.
-/// In a container the path may be the host's, and missing; then the root, which exists, is the container's.
-fn limit_files(groups: &str) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for line in groups.lines() {
+/// The names of a control group's files.
+#[derive(Debug, PartialEq, Eq)]
+struct Names {
+    /// Limits in bytes; beyond the second one the kernel slows the group down and takes its memory back.
+    limits: &'static [&'static str],
+    used: &'static str,
+    /// The line of `memory.stat` with the bytes of the page cache.
+    page_cache: &'static str,
+}
+
+const V1: Names =
+    Names { limits: &["memory.limit_in_bytes"], used: "memory.usage_in_bytes", page_cache: "total_cache" };
+const V2: Names = Names { limits: &["memory.max", "memory.high"], used: "memory.current", page_cache: "file" };
+
+/// A control group: its folder, and what its files are called.
+#[derive(Debug, PartialEq, Eq)]
+struct Group {
+    folder: PathBuf,
+    names: &'static Names,
+}
+
+/// The process's control group and the groups above it, from `/proc/self/cgroup`. In a container the path may be the
+/// host's, and missing; then the root, which exists, is the container's.
+fn groups(processes: &str) -> Vec<Group> {
+    let mut groups = Vec::new();
+    for line in processes.lines() {
         let mut parts = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { continue };
-        let (root, name) = match controllers {
-            "" => ("/sys/fs/cgroup", "memory.max"),
-            list if list.split(',').any(|controller| controller == "memory") => {
-                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
-            }
+        let (root, names) = match controllers {
+            "" => ("/sys/fs/cgroup", &V2),
+            list if list.split(',').any(|controller| controller == "memory") => ("/sys/fs/cgroup/memory", &V1),
             _ => continue,
         };
         let group = Path::new(group.trim_start_matches('/'));
-        files.extend(group.ancestors().map(|above| Path::new(root).join(above).join(name)));
+        groups.extend(group.ancestors().map(|above| Group { folder: Path::new(root).join(above), names }));
     }
-    files
+    groups
+}
+
+impl Group {
+    /// What its limits leave in bytes: all of them, less what is used for other things than the page cache, which the
+    /// kernel takes back. `None` without a limit.
+    fn room(&self) -> Option<u64> {
+        let read = |name: &str| std::fs::read_to_string(self.folder.join(name)).unwrap_or_default();
+        let limit = self.names.limits.iter().filter_map(|name| limit_in(&read(name))).min()?;
+        let used = limit_in(&read(self.names.used)).unwrap_or(0);
+        let page_cache = stat_in(&read("memory.stat"), self.names.page_cache).unwrap_or(0);
+        Some(limit.saturating_sub(used.saturating_sub(page_cache)))
+    }
+}
+
+/// The value of a line of `memory.stat`.
+fn stat_in(stat: &str, name: &str) -> Option<u64> {
+    stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
 /// A limit in bytes; `max` is none.
@@ -79,12 +112,32 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_read_up_to_the_root() {
-        let files = limit_files("0::/a/b\n");
-        let expected = ["/sys/fs/cgroup/a/b/memory.max", "/sys/fs/cgroup/a/memory.max", "/sys/fs/cgroup/memory.max"];
-        assert_eq!(files, expected.map(PathBuf::from));
-        let files = limit_files("5:cpu:/x\n4:hugetlb,memory:/\nnonsense\n");
-        assert_eq!(files, [PathBuf::from("/sys/fs/cgroup/memory/memory.limit_in_bytes")]);
+    fn groups_are_found_up_to_the_root() {
+        let folders = |groups: Vec<Group>| groups.into_iter().map(|group| group.folder).collect::<Vec<_>>();
+        let found = folders(groups("0::/a/b\n"));
+        assert_eq!(found, ["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup/"].map(PathBuf::from));
+        let found = groups("5:cpu:/x\n4:hugetlb,memory:/\nnonsense\n");
+        assert_eq!(found, [Group { folder: "/sys/fs/cgroup/memory/".into(), names: &V1 }]);
+    }
+
+    #[test]
+    fn a_limit_leaves_what_is_not_used_and_the_page_cache() {
+        let folder = std::env::temp_dir().join(format!("grainstore-free-memory-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let put = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+        let group = Group { folder: folder.clone(), names: &V2 };
+        put("memory.max", "max\n");
+        assert_eq!(group.room(), None, "no limit");
+        put("memory.max", "1000\n");
+        assert_eq!(group.room(), Some(1000), "nothing is known to be used");
+        put("memory.current", "700\n");
+        put("memory.stat", "anon 500\nfile_mapped 7\nfile 200\n");
+        assert_eq!(group.room(), Some(500));
+        put("memory.high", "600\n");
+        assert_eq!(group.room(), Some(100));
+        put("memory.max", "300\n");
+        assert_eq!(group.room(), Some(0), "more is used than the limit");
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Packing and adopting existing data: the functions `convert`, `append` and `adopt`.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Once;
 
 use grainstore_converters::{
     AdoptOptions, ConvertError, ConvertOptions, ConvertSummary, Events, OnBad, OnKept, Order, Progress,
-    check_destination, check_kept,
+    check_destination, check_kept, nothing_added,
 };
 use grainstore_format::{Alignment, ChunkSize, Schema};
 use grainstore_reader::Expression;
@@ -178,6 +178,20 @@ impl ConversionResult {
         Self { written, skipped, left_out: 0, duplicates: 0, resumed: 0, kind, notes, warnings }
     }
 
+    /// An append of a source without samples, which is no failure.
+    fn nothing(dataset: &Path, why: &ConvertError) -> Result<Self, ConvertError> {
+        Ok(Self {
+            written: nothing_added(dataset)?,
+            skipped: Vec::new(),
+            left_out: 0,
+            duplicates: 0,
+            resumed: 0,
+            kind: String::new(),
+            notes: vec![Remark::from(why.to_string())],
+            warnings: Vec::new(),
+        })
+    }
+
     fn into_dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         let summary = PyDict::new(py);
         summary.set_item("source", self.kind)?;
@@ -306,11 +320,28 @@ pub(crate) fn append<'py>(
     let source_options = source.options(pack.skip_bad)?;
     let options = pack.options()?;
     let made = run(py, progress, |job| {
-        let source = open_source(&paths, &source_options).map_err(Raised::from)?;
+        let unchanged = |error: &ConvertError| ConversionResult::nothing(&destination, error).map_err(Raised::from);
+        let source = match open_source(&paths, &source_options).map_err(ConvertError::from) {
+            Ok(source) => source,
+            Err(error) if error.is_nothing_to_add() => return Ok(unchanged(&error)?),
+            Err(error) => return Err(Raised::from(error).into()),
+        };
         let present = existing(&destination).map_err(Raised::from)?;
-        packed(source.as_ref(), transform.as_ref(), Some(&present.metadata.schema), job, |source, events| {
-            grainstore_converters::append(source, &destination, &options, events)
-        })
+        let mut nothing = None;
+        let added =
+            packed(source.as_ref(), transform.as_ref(), Some(&present.metadata.schema), job, |source, events| {
+                let added = grainstore_converters::append(source, &destination, &options, events);
+                if let Err(error) = &added
+                    && error.is_nothing_to_add()
+                {
+                    nothing = Some(unchanged(error));
+                }
+                added
+            });
+        match nothing {
+            Some(unchanged) => Ok(unchanged?),
+            None => added,
+        }
     })?;
     made.into_dict(py)
 }

@@ -151,6 +151,7 @@ impl From<StoreError> for Raised {
         let of = |kind| Self::of_error(kind, &error, error.remedy());
         match &error {
             StoreError::NotFound { path } => of("DatasetNotFound").at(path),
+            StoreError::Url(url) => of("InvalidOption").at(&url.path),
             StoreError::Io { path, .. } => of("ReadFailed").at(path),
             StoreError::Format { path, source } => of(kind_of_format(source)).at(path),
             StoreError::NotADataset { path, .. } | StoreError::Unfinished { path, .. } => of("NotADataset").at(path),
@@ -250,6 +251,7 @@ impl From<WriteError> for Raised {
             | WriteError::Io { path, .. }
             | WriteError::ResumeMismatch { path, .. }
             | WriteError::NotExtendable { path, .. } => of("WriteFailed").at(path),
+            WriteError::Url(url) => of("InvalidOption").at(&url.path),
             WriteError::Damaged { path, source } => of(kind_of_format(source)).at(path),
             WriteError::Sample { ordinal, key, .. } => {
                 of("InvalidSample").for_sample(Some(*ordinal), Some(key.clone()))
@@ -285,11 +287,16 @@ impl From<ConvertError> for Raised {
             | ConvertError::InFile { path, .. }
             | ConvertError::Source(
                 SourceError::Refused { path, .. }
+                | SourceError::NoSamples { path, .. }
                 | SourceError::KeyTooLong { path, .. }
                 | SourceError::Path { path, .. },
             )
             | ConvertError::NoParent { path, .. }
+            | ConvertError::NothingNew { path }
             | ConvertError::NothingReadable { path, .. } => of(path),
+            ConvertError::Source(SourceError::Url(url)) => {
+                Self::of_error("InvalidOption", &error, error.remedy()).at(&url.path)
+            }
             ConvertError::DestinationInsideSource { destination, .. } => of(destination),
             ConvertError::SourceInsideDestination { origin, .. } => of(origin),
             _ => match error {
@@ -309,6 +316,7 @@ impl From<ExportError> for Raised {
             ExportError::BadDestination { path, .. }
             | ExportError::Io { path, .. }
             | ExportError::Library { path, .. } => of("ExportFailed").at(path),
+            ExportError::Url(url) => of("InvalidOption").at(&url.path),
             ExportError::BadName { ordinal, key, .. } => {
                 of("ExportFailed").for_sample(Some(*ordinal), Some(key.clone()))
             }

@@ -7,6 +7,7 @@ pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
     let hint = match remedy {
         Remedy::UseOrdinalBelow(_) => return None,
         Remedy::Upgrade => "upgrade grainstore",
+        Remedy::CopyOrMount => "copy the data to a disk, or mount the store as a file system, and name that path",
         Remedy::AllowExternal => "allow_external=True allows it",
         Remedy::ListDamage => "grainstore.verify() lists everything that is damaged",
         Remedy::RebuildIndex => "grainstore.rebuild_index() rebuilds the index from the segments",

@@ -64,15 +64,26 @@ impl EnginePool {
             EngineChoice::Auto if self.refused.get().is_none() => match uring() {
                 Ok(engine) => Ok(Box::new(engine)),
                 Err(EngineError::Refused { why }) => {
-                    self.refused.get_or_init(|| why);
+                    self.refuse(why);
                     self.pread()
                 }
                 // The system lacks descriptors or memory now; a later start may succeed.
-                Err(EngineError::Start { .. }) => self.pread(),
+                Err(error @ EngineError::Start { .. }) => {
+                    tracing::warn!("{error}; reading with {} threads for now", self.spec.threads);
+                    self.pread()
+                }
                 Err(error) => Err(error),
             },
             EngineChoice::Auto | EngineChoice::Pread => self.pread(),
         }
+    }
+
+    /// Notes that io_uring is refused, and reports it once.
+    fn refuse(&self, why: String) {
+        self.refused.get_or_init(|| {
+            tracing::warn!("{why}; reading with {} threads instead", self.spec.threads);
+            why
+        });
     }
 
     /// A notice for the user, as a sentence.

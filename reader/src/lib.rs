@@ -101,6 +101,7 @@ pub use expression::{Expression, ExpressionError, SelectError};
 pub use grainstore_engine as engine;
 pub use grainstore_plan as plan;
 pub use grainstore_plan::{Subset, SubsetError, Weights, WeightsError};
+pub use grainstore_store::Collection;
 pub use io::{Io, IoChoice, ParseIoError};
 pub use on_damage::{OnDamage, SkippedSample};
 pub use reader::{Reader, ReaderOptions};

@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use grainstore_format::to_usize;
+use grainstore_format::{shown_path, to_usize};
 use grainstore_store::Collection;
 use rustix::process::{Resource, getrlimit};
 
@@ -127,10 +127,18 @@ impl OpenFiles {
 
     fn note(&self, file: &OpenFile) {
         if file.fell_back() {
-            self.refused.get_or_init(|| file.path().to_owned());
+            self.refused.get_or_init(|| {
+                let shown = shown_path(file.path());
+                tracing::warn!("{shown}: the file system refuses direct I/O; reading through the page cache instead");
+                file.path().to_owned()
+            });
         }
         if file.dont_cache_refused() {
-            self.caching.get_or_init(|| file.path().to_owned());
+            self.caching.get_or_init(|| {
+                let shown = shown_path(file.path());
+                tracing::info!("{shown}: the system cannot read without caching here");
+                file.path().to_owned()
+            });
         }
     }
 }

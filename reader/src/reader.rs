@@ -147,6 +147,8 @@ impl Reader {
         let timeout = ReadTimeout::new(options.timeout);
         let spec = EngineSpec { mode: io.mode, choice: options.engine, threads, queue_len: options.queue_len };
         let engines = EnginePool::new(spec)?;
+        let samples = dataset.sample_count();
+        tracing::debug!(samples, segments = dataset.segment_count(), %io, "reader made");
         Ok(Self {
             dataset,
             io,

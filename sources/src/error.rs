@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::{FormatError, MAX_KEY_LEN, Remedy, escape_bytes, shown_path};
+use grainstore_format::{FormatError, MAX_KEY_LEN, Remedy, UrlPath, escape_bytes, shown_path};
 
 use grainstore_reader::SelectError;
 use grainstore_store::StoreError;
@@ -29,6 +29,14 @@ pub enum SourceError {
         /// What was found, and what was expected.
         why: Remark,
     },
+    /// The source is there and can be read, and has no samples.
+    #[error("{}: {why}", shown_path(path))]
+    NoSamples {
+        /// The file, folder or pattern.
+        path: PathBuf,
+        /// What it has instead.
+        why: Remark,
+    },
     /// A file or folder cannot be opened or read.
     #[error("{}: cannot be read: {source}", shown_path(path))]
     Path {
@@ -37,6 +45,9 @@ pub enum SourceError {
         /// The system's error.
         source: io::Error,
     },
+    /// A path does not exist, and is a URL.
+    #[error(transparent)]
+    Url(UrlPath),
     /// A path is too long to be a key.
     #[error("{}: its path below the folder has {len} bytes; keys have {MAX_KEY_LEN} at most", shortened(path))]
     KeyTooLong {
@@ -78,10 +89,11 @@ impl SourceError {
         match self {
             Self::Listing(listing) => listing.remedy(),
             Self::Bad(bad) => bad.why.remedy.as_deref().cloned(),
-            Self::Refused { why, .. } => why.remedy.as_deref().cloned(),
+            Self::Refused { why, .. } | Self::NoSamples { why, .. } => why.remedy.as_deref().cloned(),
             Self::Format(error) => error.remedy(),
             Self::Dataset(error) => error.remedy(),
             Self::Selection(error) => error.remedy(),
+            Self::Url(url) => Some(url.remedy()),
             Self::Path { .. } | Self::KeyTooLong { .. } | Self::Threads(_) | Self::Bug { .. } => None,
         }
     }
@@ -89,6 +101,11 @@ impl SourceError {
     /// Whether skipping what cannot be read would have avoided it.
     pub fn is_skippable(&self) -> bool {
         matches!(self, Self::Bad(_) | Self::Listing(ListingError::Unreadable { .. }))
+    }
+
+    /// Whether the source is there and only has no samples, which is nothing to add to a dataset, and no mistake.
+    pub fn is_empty_source(&self) -> bool {
+        matches!(self, Self::NoSamples { .. } | Self::Listing(ListingError::NoFiles { ignored_count: 0, .. }))
     }
 
     pub(crate) fn refused(path: &Path, why: impl Into<Remark>) -> Self {

@@ -123,6 +123,9 @@ pub(crate) fn shards_of(paths: &[PathBuf], format: Format) -> Result<Recognised,
     }
     if found.paths.is_empty() {
         let path = paths.first().map_or(Path::new(""), PathBuf::as_path);
+        if found.ignored.is_empty() {
+            return Err(SourceError::NoSamples { path: path.to_owned(), why: "no files in it".into() });
+        }
         return Err(SourceError::refused(path, format!("no {} file in it", format.name())));
     }
     Ok(found)

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::shown_path;
+use grainstore_format::{UrlPath, shown_path};
 
 use crate::SourceError;
 
@@ -24,16 +24,29 @@ pub fn expand(named: &[PathBuf]) -> Result<Vec<PathBuf>, SourceError> {
             found.push(path.clone());
             continue;
         }
+        UrlPath::refuse(path).map_err(SourceError::Url)?;
         let before = found.len();
         for alternative in braces(path)? {
             found.extend(matching(&alternative)?);
         }
         if found.len() == before {
-            return Err(refused(path, "there is no such file or folder, and nothing matches it as a pattern"));
+            let why = "there is no such file or folder, and nothing matches it as a pattern";
+            let error = if matches_nothing(path) {
+                SourceError::NoSamples { path: path.clone(), why: why.into() }
+            } else {
+                refused(path, why)
+            };
+            return Err(error);
         }
     }
     check_distinct(&found)?;
     Ok(found)
+}
+
+/// Whether the path is a pattern for names in a folder that exists.
+fn matches_nothing(pattern: &Path) -> bool {
+    let plain = pattern.ancestors().skip(1).find(|above| !has_glob(above));
+    has_glob(pattern) && plain.is_some_and(|folder| folder.as_os_str().is_empty() || folder.is_dir())
 }
 
 /// Refuses a file that is named twice: it would be packed twice.

@@ -48,7 +48,7 @@ impl Dataset {
     /// # Errors
     /// If there is no dataset, or it breaks a rule of the format. Samples, keys and columns are not read yet; they are
     /// checked when they are used.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(path, &OpenOptions::default())
     }
 
@@ -56,7 +56,9 @@ impl Dataset {
     ///
     /// # Errors
     /// As [`Dataset::open`], and if there is no such generation.
-    pub fn open_with(path: &Path, options: &OpenOptions) -> Result<Self, StoreError> {
+    pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, StoreError> {
+        let path = path.as_ref();
+        let _span = tracing::debug_span!("open", path = %shown_path(path)).entered();
         let OpenedParts { index, segments, external, fingerprint, table, manifest } = open(path, options)?;
         let attribute_count = index.metadata.schema.attributes().len();
         Ok(Self(Arc::new(DatasetInner {

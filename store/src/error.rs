@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use grainstore_format::memory::NoMemory;
-use grainstore_format::{FormatError, Remedy, escape_bytes, shown_key, shown_names, shown_path};
+use grainstore_format::{FormatError, Remedy, UrlPath, escape_bytes, shown_key, shown_names, shown_path};
 
 /// Why a dataset could not be opened, or a query failed.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +16,9 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// A path does not exist, and is a URL.
+    #[error(transparent)]
+    Url(UrlPath),
     /// The system could not open or read a file.
     #[error("{}: {source}", shown_path(.path))]
     Io {
@@ -177,6 +180,7 @@ impl StoreError {
             {
                 path.file_name().and_then(|name| index_remedy(name.to_str()?))
             }
+            Self::Url(url) => Some(url.remedy()),
             Self::Unfinished { .. } => Some(Remedy::Resume),
             Self::Outside { .. } => Some(Remedy::AllowExternal),
             Self::Sample { .. } => Some(Remedy::ListDamage),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use grainstore_format::{
     BLOCK_LEN, DatasetFingerprint, FileKind, Fingerprint, Footer, FormatError, Header, Manifest, SegmentKind,
-    SegmentRef, SegmentTable, round_up,
+    SegmentRef, SegmentTable, UrlPath, round_up,
 };
 
 use crate::index::file::open_regular;
@@ -52,7 +52,12 @@ pub(crate) fn path_kind(path: &Path) -> Result<PathKind, StoreError> {
             let why = "it is not finished".into();
             Err(StoreError::Unfinished { path: path.to_owned(), why, partial: partial_of(path) })
         }
-        Err(error) => Err(StoreError::io(path, error)),
+        Err(error) => {
+            if error.kind() == std::io::ErrorKind::NotFound {
+                UrlPath::refuse(path).map_err(StoreError::Url)?;
+            }
+            Err(StoreError::io(path, error))
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use grainstore_format::{Manifest, shown_path};
+use grainstore_format::{Manifest, UrlPath, shown_path};
 
 use crate::names::JOURNAL_NAME;
 use crate::output::Output;
@@ -43,6 +43,9 @@ impl PartialDirectory {
         let path = partial_path(target)?;
         match storage.create_dir(&path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                if error.kind() == io::ErrorKind::NotFound {
+                    UrlPath::refuse(target).map_err(WriteError::Url)?;
+                }
                 return Err(WriteError::io("create directory", &path)(error));
             }
             _ => {}

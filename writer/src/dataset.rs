@@ -156,6 +156,8 @@ impl DatasetWriter {
             leftover: None,
         };
         summary.leftover = self.directory.commit(&manifest)?;
+        let Summary { samples, segments, stored_bytes, fingerprint, .. } = &summary;
+        tracing::info!(samples, segments, stored_bytes, %fingerprint, "dataset committed");
         Ok(summary)
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use grainstore_format::{FormatError, Remedy, escape_bytes, shown_path};
+use grainstore_format::{FormatError, Remedy, UrlPath, escape_bytes, shown_path};
 
 /// Why a dataset could not be written. The final name is as it was before, unless only the last step failed, the sync of
 /// the containing directory: then the dataset is there, but a crash may still remove it.
@@ -56,6 +56,9 @@ pub enum WriteError {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// The destination is a URL.
+    #[error(transparent)]
+    Url(UrlPath),
     /// Two samples have the same key.
     #[error("duplicate key \"{}\": samples {first} and {second} both have it", escape_bytes(key))]
     DuplicateKey {
@@ -122,6 +125,7 @@ impl WriteError {
             Self::DuplicateKey { .. } => Some(Remedy::ChooseDuplicate),
             Self::Io { source, .. } if is_disk_full(source) => Some(Remedy::FreeSpace),
             Self::Format(error) => error.remedy(),
+            Self::Url(url) => Some(url.remedy()),
             // Nothing is known to be damaged.
             Self::Damaged { source, .. } if source.is_other_version() || is_lack_of_memory(source) => source.remedy(),
             Self::Damaged { .. } => Some(Remedy::ListDamage),

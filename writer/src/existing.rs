@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use grainstore_format::{FormatError, Geometry, Manifest, Metadata, SegmentRef, to_usize};
+use grainstore_format::{FormatError, Geometry, Manifest, Metadata, SegmentRef, UrlPath, to_usize};
 
 use crate::index::IndexSpec;
 use crate::names::index_name;
@@ -58,7 +58,10 @@ pub(crate) fn check_kind(storage: &dyn Storage, dataset: &Path) -> Result<(), Wr
         Some(EntryKind::Directory) => {}
         Some(EntryKind::File) => return refuse("it is a file; only a dataset's directory can grow"),
         Some(EntryKind::Other) => return refuse("it is not a directory"),
-        None => return refuse("it does not exist"),
+        None => {
+            UrlPath::refuse(dataset).map_err(WriteError::Url)?;
+            return refuse("it does not exist");
+        }
     }
     match look(&dataset.join(Manifest::FILE_NAME))? {
         Some(_) => Ok(()),

@@ -3,10 +3,13 @@
 use std::path::Path;
 use std::time::Instant;
 
-use grainstore_converters::{ConvertError, ConvertSummary, append};
+use grainstore_converters::{ConvertError, ConvertSummary, append, nothing_added};
+use grainstore_format::shown_path;
 use grainstore_sources::Source;
+use serde::Serialize;
 
 use crate::Exit;
+use crate::errors::on_one_line;
 use crate::external::External;
 use crate::packing::bar::Bar;
 use crate::packing::hints::PackTask;
@@ -20,7 +23,8 @@ use crate::printer::Printer;
 /// Takes the same sources as `convert`. The samples are added after the existing ones, with the same attributes and
 /// fields; new class names are added after the old ones and labels are renumbered to match. Readers that have the
 /// dataset open keep reading what they opened, and a saved state of an epoch resumes with its own generation. Until
-/// everything is done, and after any failure, DST is unchanged.
+/// everything is done, and after any failure, DST is unchanged. A source without samples is nothing to add: the command
+/// reports that and exits with 0.
 #[derive(clap::Args)]
 #[command(override_usage = "grainstore append [OPTIONS] <SRC>... <DST>")]
 pub(crate) struct AppendArgs {
@@ -38,6 +42,18 @@ pub(crate) struct AppendArgs {
     pub(super) json: bool,
 }
 
+/// What `--json` prints if there was nothing to add.
+#[derive(Serialize)]
+struct NothingDocument {
+    path: String,
+    samples: u64,
+    segments: u64,
+    payload_bytes: u64,
+    stored_bytes: u64,
+    fingerprint: String,
+    notes: [String; 1],
+}
+
 impl AppendArgs {
     /// Runs the command.
     ///
@@ -48,6 +64,7 @@ impl AppendArgs {
         let dataset = self.paths.split()?.1;
         let (source, summary) = match self.add(dataset, external, printer) {
             Ok(added) => added,
+            Err(error) if error.is_nothing_to_add() => return self.nothing(&error, dataset, printer),
             Err(error) => return PackTask::Adding.ended(error, dataset, printer),
         };
         let made = FinishedPacking {
@@ -61,6 +78,27 @@ impl AppendArgs {
             made.print_json(printer)?
         } else {
             made.print(printer)?
+        }
+        Ok(Exit::Done)
+    }
+
+    /// Reports that the source has nothing to add: a day without data is no failure. The dataset stays as it is.
+    fn nothing(&self, why: &ConvertError, dataset: &Path, printer: &Printer) -> anyhow::Result<Exit> {
+        let unchanged = nothing_added(dataset)?;
+        let why = on_one_line(why);
+        if self.json {
+            printer.json(&NothingDocument {
+                path: shown_path(dataset),
+                samples: unchanged.samples,
+                segments: unchanged.segments,
+                payload_bytes: unchanged.payload_bytes,
+                stored_bytes: unchanged.stored_bytes,
+                fingerprint: unchanged.fingerprint.to_string(),
+                notes: [why],
+            })?;
+        } else {
+            printer.line(format_args!("{}: nothing to add", shown_path(dataset)))?;
+            printer.note(why);
         }
         Ok(Exit::Done)
     }

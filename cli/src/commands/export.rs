@@ -42,9 +42,9 @@ pub(crate) struct ExportArgs {
     /// What to write: a folder; or one file, if the name ends in .tar, .tfrecord or .parquet
     #[arg(value_name = "OUT")]
     out: PathBuf,
-    /// The format of OUT
+    /// The format of OUT (default: the one that OUT ends in: .tar, .tfrecord, .parquet or .lmdb)
     #[arg(long, value_enum, value_name = "FORMAT")]
-    to: To,
+    to: Option<To>,
     /// Only samples that match this, such as 'label in 3, 7..9 and key_hash < 0.9'
     #[arg(long, value_name = "EXPRESSION")]
     subset: Option<Expression>,
@@ -104,6 +104,7 @@ impl ExportArgs {
     pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         let began = Instant::now();
         let options = ReaderOptions { io: IoChoice::Auto, generation: self.generation, ..external.reader_options() };
+        let format = self.format()?;
         let reader = Reader::open(&self.path, options)?;
         let selection = match &self.subset {
             None => Selection::all(&reader),
@@ -115,33 +116,42 @@ impl ExportArgs {
         }
         let bar = Bar(printer.progress(Counted::Things("samples"), Some(selection.len())));
         bar.0.set_message("checking names");
-        let exported = export(&reader, &selection, &self.out, &self.options(), &bar);
+        let exported = export(&reader, &selection, &self.out, &self.options(format), &bar);
         bar.0.finish_and_clear();
         let summary = match exported {
             Ok(summary) => summary,
             Err(ExportError::Interrupted) => return Ok(Exit::Interrupted),
             Err(error) => return with_hint(error),
         };
-        self.print(printer, summary, began)?;
+        self.print(printer, format, summary, began)?;
         Ok(Exit::Done)
     }
 
-    fn options(&self) -> ExportOptions {
-        let format = match self.to {
-            To::Folder => Format::Folder,
-            To::Tar => Format::Tar,
-            To::TfRecord => Format::TfRecord,
-            To::Lmdb => Format::Lmdb,
-            To::Parquet => Format::Parquet,
-        };
+    /// The format that was asked for, or that OUT's name says.
+    fn format(&self) -> anyhow::Result<Format> {
+        Ok(match self.to {
+            Some(To::Folder) => Format::Folder,
+            Some(To::Tar) => Format::Tar,
+            Some(To::TfRecord) => Format::TfRecord,
+            Some(To::Lmdb) => Format::Lmdb,
+            Some(To::Parquet) => Format::Parquet,
+            None => {
+                let error = || anyhow!("{}: its name does not say which format to write", shown_path(&self.out));
+                let hint = "--to names it: folder, tar, tfrecord, lmdb or parquet";
+                Format::of_name(&self.out).ok_or_else(error).hint(hint)?
+            }
+        })
+    }
+
+    fn options(&self, format: Format) -> ExportOptions {
         let on_damage = if self.skip_damaged { OnDamage::Skip } else { OnDamage::Fail };
         ExportOptions { shard_len: self.shard_size, jobs: self.jobs, on_damage, ..ExportOptions::to(format) }
     }
 
-    fn print(&self, printer: &Printer, summary: ExportSummary, began: Instant) -> anyhow::Result<()> {
+    fn print(&self, printer: &Printer, format: Format, summary: ExportSummary, began: Instant) -> anyhow::Result<()> {
         let elapsed = began.elapsed();
         if self.json {
-            return printer.json(&self.report(summary, elapsed.as_secs_f64()));
+            return printer.json(&self.report(format, summary, elapsed.as_secs_f64()));
         }
         let skipped = summary.skipped.len();
         let left_out = if skipped == 0 { String::new() } else { format!(", {skipped} skipped") };
@@ -162,11 +172,11 @@ impl ExportArgs {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-    fn report(&self, summary: ExportSummary, elapsed_s: f64) -> ExportDocument {
+    fn report(&self, format: Format, summary: ExportSummary, elapsed_s: f64) -> ExportDocument {
         let row = |skipped: &SkippedSample| SkippedRow { ordinal: skipped.ordinal, what: on_one_line(&skipped.error) };
         ExportDocument {
             path: shown_path(&self.out),
-            format: self.options().format.name(),
+            format: format.name(),
             samples: summary.samples,
             payload_bytes: summary.payload_bytes,
             files: summary.files,

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use grainstore_format::{Alignment, AttributeType, Schema, UserMetadata, escape_bytes, shown_path};
+use anyhow::Context;
+use grainstore_format::{Alignment, AttributeType, FormatError, Schema, UserMetadata, escape_bytes, shown_path};
 use grainstore_store::{Dataset, Facts};
 use serde::Serialize;
 use serde_json::Value;
@@ -12,6 +13,7 @@ use crate::external::External;
 use crate::histogram::{Bin, Histogram};
 use crate::printer::Printer;
 use crate::sizes::{counted, shown_exact, shown_size};
+use crate::stats::Stats;
 
 /// Show what a dataset contains: counts, sizes, schema, and how large its samples are
 ///
@@ -21,6 +23,10 @@ pub(crate) struct InspectArgs {
     /// Dataset directory, or one segment
     #[arg(value_name = "DATASET")]
     path: PathBuf,
+    /// Also print statistics: of attributes how many samples have one, counts by value, range and quantiles; of fields
+    /// their lengths
+    #[arg(long)]
+    stats: bool,
     /// Print one JSON document instead; sizes are in bytes
     #[arg(long)]
     pub(super) json: bool,
@@ -54,6 +60,9 @@ struct InspectDocument<'a> {
     generations: u64,
     fingerprint: String,
     payload_len_histogram: Vec<Bin>,
+    /// With `--stats`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stats: Option<Stats>,
 }
 
 /// An attribute or a field.
@@ -112,11 +121,12 @@ impl InspectArgs {
             alignment: facts.alignment.to_string(),
             attributes: attributes(dataset)?,
             fields: fields(dataset.schema()),
-            classes: class_names(dataset).map(|names| names.len() as u64),
+            classes: class_names(dataset)?.map(|names| names.len() as u64),
             user_metadata: dataset.user_metadata(),
             generations: facts.generations,
             fingerprint: facts.fingerprint.to_string(),
             payload_len_histogram: sizes.bins(),
+            stats: self.stats(dataset)?,
         })
     }
 
@@ -127,7 +137,18 @@ impl InspectArgs {
         }
         printer.line("")?;
         printer.line("payload sizes")?;
-        sizes.chart().into_iter().try_for_each(|line| printer.line(format_args!("  {line}")))
+        sizes.chart().into_iter().try_for_each(|line| printer.line(format_args!("  {line}")))?;
+        let Some(stats) = self.stats(dataset)? else { return Ok(()) };
+        printer.line("")?;
+        printer.line("statistics")?;
+        stats.lines().into_iter().try_for_each(|line| printer.line(format_args!("  {line}")))
+    }
+
+    fn stats(&self, dataset: &Dataset) -> anyhow::Result<Option<Stats>> {
+        if !self.stats {
+            return Ok(None);
+        }
+        Stats::of(dataset, class_names(dataset)?.as_deref()).map(Some)
     }
 }
 
@@ -162,7 +183,7 @@ fn rows(dataset: &Dataset, facts: &Facts) -> anyhow::Result<Vec<(&'static str, S
             rows.push(("categories", format!("{name} {}: {names}", categories.len())));
         }
     }
-    rows.extend(class_names(dataset).map(|names| ("classes", first_of(&names))));
+    rows.extend(class_names(dataset)?.map(|names| ("classes", first_of(&names))));
     rows.push(("generations", facts.generations.to_string()));
     rows.push(("fingerprint", facts.fingerprint.to_string()));
     Ok(rows)
@@ -231,12 +252,13 @@ fn listed(items: &[Item<'_>]) -> String {
     if items.is_empty() { "none".to_owned() } else { items.join(", ") }
 }
 
-/// The names of the classes, by label; `None` if the dataset has no classes, or they cannot be held: the metadata is
-/// shown as text.
-fn class_names(dataset: &Dataset) -> Option<Vec<Value>> {
-    match dataset.user_metadata().member("class_names").ok()?? {
-        Value::Array(names) => Some(names),
-        _ => None,
+/// The names of the classes, by label; `None` if the dataset has none, or more of them than can be held: the metadata is
+/// printed as text.
+fn class_names(dataset: &Dataset) -> anyhow::Result<Option<Vec<Value>>> {
+    match dataset.user_metadata().member("class_names") {
+        Ok(Some(Value::Array(names))) => Ok(Some(names)),
+        Ok(_) | Err(FormatError::UnheldMember { .. }) => Ok(None),
+        Err(error) => Err(error).with_context(|| shown_path(dataset.path())),
     }
 }
 

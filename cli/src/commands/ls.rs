@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use grainstore_format::{AttributeValue, escape_bytes};
+use anyhow::anyhow;
+use grainstore_format::{AttributeValue, escape_bytes, shown_names};
+use grainstore_reader::{Expression, Subset};
 use grainstore_store::Dataset;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -23,7 +25,16 @@ pub(crate) struct LsArgs {
     /// Dataset directory, or one segment
     #[arg(value_name = "DATASET")]
     path: PathBuf,
-    /// List the first N samples only
+    /// Only samples that match this, such as 'label in 3, 7..9 and key_hash < 0.9'
+    #[arg(long, value_name = "EXPRESSION")]
+    subset: Option<Expression>,
+    /// Print these columns only, in this order: ordinal, key, payload_len, stored_len, or names of attributes
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    columns: Option<Vec<String>>,
+    /// Print the names of the columns first
+    #[arg(long, conflicts_with = "json")]
+    header: bool,
+    /// List the first N samples only, of the subset if there is one
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
     /// Print one JSON object per line instead, with ordinal, key, payload_len, stored_len and attributes
@@ -37,58 +48,144 @@ pub(crate) struct LsArgs {
 /// Number of samples between two checks for Ctrl-C.
 const STRIDE: u64 = 1024;
 
+/// A column of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ListColumn {
+    Ordinal,
+    Key,
+    PayloadLen,
+    StoredLen,
+    /// The attribute with this number in the schema.
+    Attribute(usize),
+}
+
+/// The columns that are not attributes.
+const BUILT_IN: [(&str, ListColumn); 4] = [
+    ("ordinal", ListColumn::Ordinal),
+    ("key", ListColumn::Key),
+    ("payload_len", ListColumn::PayloadLen),
+    ("stored_len", ListColumn::StoredLen),
+];
+
 #[derive(Serialize)]
 struct SampleRow {
-    ordinal: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ordinal: Option<u64>,
     #[serde(flatten)]
     key: Map<String, Value>,
-    payload_len: u64,
-    stored_len: u64,
-    attributes: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload_len: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stored_len: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attributes: Option<Map<String, Value>>,
 }
 
 impl LsArgs {
     /// Runs the command.
     ///
     /// # Errors
-    /// If the dataset cannot be opened or its index is damaged.
+    /// If the dataset cannot be opened, its index is damaged, or it has no such column.
     pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         let dataset = external.open(&self.path)?;
-        let count = dataset.sample_count().min(self.limit.unwrap_or(u64::MAX));
-        for ordinal in 0..count {
-            if ordinal % STRIDE == 0 && interrupt::requested() {
+        let columns = self.chosen_columns(&dataset)?;
+        let subset = self.subset.as_ref().map(|expression| expression.select(&dataset)).transpose()?;
+        if self.header {
+            let names: Vec<String> = columns.iter().map(|column| column.name(&dataset)).collect();
+            printer.line(names.join("\t"))?;
+        }
+        let count = subset.as_ref().map_or(dataset.sample_count(), Subset::len).min(self.limit.unwrap_or(u64::MAX));
+        for index in 0..count {
+            if index % STRIDE == 0 && interrupt::requested() {
                 return Ok(Exit::Interrupted);
             }
+            let ordinal = subset.as_ref().map_or(index, |subset| subset.ordinal(index));
             if self.json {
-                printer.json_line(&row(&dataset, ordinal)?)?;
+                printer.json_line(&row(&dataset, ordinal, &columns)?)?;
             } else {
-                printer.line(line(&dataset, ordinal)?)?;
+                printer.line(line(&dataset, ordinal, &columns)?)?;
             }
         }
         Ok(Exit::Done)
     }
+
+    /// The columns that were asked for. By default the text has ordinal, key, payload length and all attributes, and
+    /// JSON the stored length, too.
+    fn chosen_columns(&self, dataset: &Dataset) -> anyhow::Result<Vec<ListColumn>> {
+        let attributes = dataset.schema().attributes();
+        let Some(names) = &self.columns else {
+            let built_in = BUILT_IN.iter().map(|(_, column)| *column);
+            let shown = built_in.filter(|column| self.json || *column != ListColumn::StoredLen);
+            return Ok(shown.chain((0..attributes.len()).map(ListColumn::Attribute)).collect());
+        };
+        let find = |name: &String| {
+            let built_in = BUILT_IN.iter().find(|(known, _)| known == name).map(|(_, column)| *column);
+            let attribute = || attributes.iter().position(|attribute| attribute.name == *name);
+            built_in.or_else(|| attribute().map(ListColumn::Attribute)).ok_or_else(|| {
+                let known = BUILT_IN.iter().map(|(known, _)| *known);
+                let known: Vec<String> =
+                    known.map(str::to_owned).chain(attributes.iter().map(|found| found.name.clone())).collect();
+                anyhow!("no column \"{}\" (there are: {})", escape_bytes(name.as_bytes()), shown_names(&known))
+            })
+        };
+        names.iter().map(find).collect()
+    }
 }
 
-fn line(dataset: &Dataset, ordinal: u64) -> anyhow::Result<String> {
-    let key = escape_bytes(&dataset.key(ordinal)?.unwrap_or_default()); // an empty column in a dataset without keys
-    let mut line = format!("{ordinal}\t{key}\t{}", dataset.locate(ordinal)?.raw_len());
-    for value in dataset.attributes(ordinal)? {
-        line.push('\t');
-        line.push_str(&value.as_ref().map_or_else(String::new, shown));
+impl ListColumn {
+    fn name(self, dataset: &Dataset) -> String {
+        match self {
+            Self::Attribute(number) => {
+                let name = dataset.schema().attributes().get(number).map_or("", |attribute| attribute.name.as_str());
+                escape_bytes(name.as_bytes())
+            }
+            _ => BUILT_IN.iter().find(|(_, column)| *column == self).map_or("", |(name, _)| name).to_owned(),
+        }
+    }
+}
+
+fn line(dataset: &Dataset, ordinal: u64, columns: &[ListColumn]) -> anyhow::Result<String> {
+    let location = dataset.locate(ordinal)?;
+    let attributes = dataset.attributes(ordinal)?;
+    let mut line = String::new();
+    for (number, column) in columns.iter().enumerate() {
+        if number > 0 {
+            line.push('\t');
+        }
+        match column {
+            ListColumn::Ordinal => line.push_str(&ordinal.to_string()),
+            // An empty column in a dataset without keys.
+            ListColumn::Key => line.push_str(&escape_bytes(&dataset.key(ordinal)?.unwrap_or_default())),
+            ListColumn::PayloadLen => line.push_str(&location.raw_len().to_string()),
+            ListColumn::StoredLen => line.push_str(&location.stored_len.to_string()),
+            ListColumn::Attribute(number) => {
+                line.push_str(&attributes.get(*number).and_then(Option::as_ref).map_or_else(String::new, shown));
+            }
+        }
     }
     Ok(line)
 }
 
-fn row(dataset: &Dataset, ordinal: u64) -> anyhow::Result<SampleRow> {
+fn row(dataset: &Dataset, ordinal: u64, columns: &[ListColumn]) -> anyhow::Result<SampleRow> {
     let location = dataset.locate(ordinal)?;
-    let names = dataset.schema().attributes().iter().map(|attribute| attribute.name.clone());
-    let values = dataset.attributes(ordinal)?.into_iter().map(|value| value.as_ref().map_or(Value::Null, json));
+    let names = dataset.schema().attributes();
+    let values = dataset.attributes(ordinal)?;
+    let has = |column| columns.contains(&column);
+    let member = |column: &ListColumn| match column {
+        ListColumn::Attribute(number) => {
+            let value = values.get(*number)?.as_ref().map_or(Value::Null, json);
+            Some((names.get(*number)?.name.clone(), value))
+        }
+        _ => None,
+    };
+    let attributes: Map<String, Value> = columns.iter().filter_map(member).collect();
+    let key = if has(ListColumn::Key) { dataset.key(ordinal)? } else { None };
     Ok(SampleRow {
-        ordinal,
-        key: dataset.key(ordinal)?.map(key_members).unwrap_or_default(),
-        payload_len: location.raw_len(),
-        stored_len: location.stored_len,
-        attributes: names.zip(values).collect(),
+        ordinal: has(ListColumn::Ordinal).then_some(ordinal),
+        key: key.map(key_members).unwrap_or_default(),
+        payload_len: has(ListColumn::PayloadLen).then(|| location.raw_len()),
+        stored_len: has(ListColumn::StoredLen).then_some(location.stored_len),
+        attributes: (!attributes.is_empty() || names.is_empty()).then_some(attributes),
     })
 }
 
@@ -116,7 +213,7 @@ fn shown(value: &AttributeValue) -> String {
     }
 }
 
-fn json(value: &AttributeValue) -> Value {
+pub(crate) fn json(value: &AttributeValue) -> Value {
     let number = match value {
         AttributeValue::Bool(value) => return Value::Bool(*value),
         AttributeValue::Int(value) | AttributeValue::Timestamp(value) => return (*value).into(),

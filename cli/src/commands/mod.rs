@@ -14,6 +14,7 @@ mod plan;
 mod rebuild_index;
 mod verify;
 
+pub(crate) use self::ls::json as json_value;
 use crate::Exit;
 use crate::external::External;
 use crate::printer::Printer;

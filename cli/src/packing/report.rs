@@ -105,12 +105,7 @@ impl FinishedPacking<'_> {
             payload_bytes: written.payload_bytes,
             stored_bytes: written.stored_bytes,
             fingerprint: written.fingerprint.to_string(),
-            classes: metadata
-                .user
-                .member("class_names")
-                .ok()
-                .flatten()
-                .and_then(|names| names.as_array().map(Vec::len)),
+            classes: metadata.user.member("class_names")?.and_then(|names| names.as_array().map(Vec::len)),
             fields: metadata.schema.fields().iter().map(|field| field.name.as_str()).collect(),
             attributes: metadata.schema.attributes().iter().map(|attribute| attribute.name.as_str()).collect(),
             keyed: described.is_keyed,

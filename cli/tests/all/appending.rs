@@ -60,7 +60,6 @@ fn whatever_fails_leaves_the_dataset_as_it_was() {
     for (source, message) in [
         ("a.tar", "duplicate key \"s000"),
         ("a.tar", "\nhint: --on-duplicate first skips samples whose key is taken\n"),
-        ("a.tar --on-duplicate first", "there is nothing to pack: every sample has a key that is taken already"),
         ("b.tar --on-duplicate last", "samples are never replaced: the first one of a key can be kept, not the last"),
         ("keyless", "d: its samples have keys, the new samples have none"),
         ("other.tar", "d: "),
@@ -84,4 +83,33 @@ fn new_classes_are_numbered_behind_the_old_ones() {
     place.run_ok("convert one d");
     place.run_ok("append two d");
     assert_eq!(place.rows("d"), ["ant/2.jpg\t13\t2", "bee/1.jpg\t13\t0", "cat/1.jpg\t13\t1", "cat/2.jpg\t13\t1"]);
+}
+
+#[test]
+fn a_day_without_data_is_nothing_to_add() {
+    let place = place();
+    let before = place.files("d");
+    fs::create_dir(place.path("day")).unwrap();
+    for source in ["day", "day/*.tar"] {
+        let run = place.run_ok(&format!("append {source} d"));
+        assert_eq!(run.stdout, "d: nothing to add\n", "{source}");
+        assert!(run.stderr.starts_with(source), "{}", run.stderr);
+    }
+    let document = place.json("append day d");
+    assert_eq!((&document["samples"], &document["segments"]), (&0.into(), &0.into()));
+    let again = place.run_ok("append a.tar d --on-duplicate first");
+    assert_eq!(again.stdout, "d: nothing to add\n");
+    assert_eq!(place.files("d"), before);
+    assert!(place.error_of("append nosuch d").contains("no such file"));
+    assert!(place.error_of("append day nosuch").contains("nosuch"));
+}
+
+#[test]
+fn a_difference_of_schemas_is_shown_whole() {
+    let place = place();
+    place.put("list.csv", "key,path,offset,length,x,y\na,a.tar,0,9,1,0.5\n");
+    let error = place.error_of("append list.csv d --from list");
+    for part in ["attribute \"x\" (int64)", "attribute \"y\" (float64)"] {
+        assert!(error.contains(part), "{error}");
+    }
 }

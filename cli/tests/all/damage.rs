@@ -69,7 +69,7 @@ fn a_flipped_byte_is_named_in_json() {
 #[test]
 fn get_of_a_damaged_sample_writes_nothing() {
     let (fixture, offset) = damaged();
-    let run = fixture.run("get", ["cat/2.jpg"]);
+    let run = fixture.run("get", ["cat/2.jpg", "--field", "image"]);
     assert_eq!((run.status, run.stdout.as_str()), (2, ""));
     let start = format!(
         "grainstore: [PATH]/data.grain/00000.seg: sample 2 (key \"cat/2.jpg\"): CRC-32 of stored bytes {offset}.."
@@ -77,7 +77,7 @@ fn get_of_a_damaged_sample_writes_nothing() {
     assert!(run.stderr.starts_with(&start), "{}", run.stderr);
     assert!(run.stderr.ends_with("\nhint: `grainstore verify` lists everything that is damaged\n"), "{}", run.stderr);
     assert_eq!(run.stderr.lines().count(), 2);
-    assert_eq!(fixture.run_unfiltered("get", ["cat/1.jpg"]).status, 0);
+    assert_eq!(fixture.run_unfiltered("get", ["cat/1.jpg", "--field", "image"]).status, 0);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_missing_segment_is_damage_to_verify_and_an_error_to_get() {
     let run = fixture.run("verify", [""; 0]);
     assert_eq!(run.status, 1);
     assert!(run.stdout.starts_with("00001.seg: "), "{}", run.stdout);
-    let run = fixture.run("get", ["--ordinal", "4"]);
+    let run = fixture.run("get", ["--ordinal", "4", "--field", "image"]);
     assert_eq!(run.status, 2);
     assert!(run.stderr.contains("00001.seg: no such file or directory"), "{}", run.stderr);
 }

@@ -52,6 +52,7 @@ fn json_has_every_rate_and_a_kept_demo_stays_and_is_whole() {
     let folder = tempfile::tempdir().unwrap();
     let run = demo(folder.path(), &["--samples", "30", "--rounds", "2", "--keep", "--json"]);
     let document: Value = serde_json::from_str(&run.stdout).unwrap();
+    crate::json_page::assert_listed("demo", &document);
     let folders = document["folders"].as_array().unwrap();
     assert_eq!(folders.len(), 2);
     for (report, name, samples) in [(&folders[0], "small", 30), (&folders[1], "large", 3)] {

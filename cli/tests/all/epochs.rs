@@ -28,7 +28,7 @@ fn an_epoch_is_reported_as_text() {
 }
 
 /// The document's keys: programs that parse it rely on all of them. `document.rs` documents each.
-const KEYS: [&str; 48] = [
+const KEYS: [&str; 49] = [
     "batch_size",
     "batches",
     "check_threads",
@@ -66,6 +66,7 @@ const KEYS: [&str; 48] = [
     "requests",
     "samples",
     "samples_per_s",
+    "schema_version",
     "seed",
     "skipped",
     "slab_bytes",

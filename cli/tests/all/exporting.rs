@@ -127,3 +127,15 @@ fn an_older_generation_and_a_part_without_what_was_taken_down_can_be_exported() 
     assert!(packed.contains("out.tar.gz: its name ends in .gz, but the output is not compressed"), "{packed}");
     assert_eq!(place.names(), ["d", "one", "two"]);
 }
+
+#[test]
+fn the_name_of_the_output_says_the_format() {
+    let place = Place::new();
+    place.dataset("d", numbered(5, 10));
+    for format in ["tar", "tfrecord", "parquet", "lmdb"] {
+        assert_eq!(place.json(&format!("export d out.{format}"))["format"], format);
+    }
+    let error = place.error_of("export d out");
+    let expected = "grainstore: out: its name does not say which format to write\nhint: --to names it: folder, tar, tfrecord, lmdb or parquet\n";
+    assert_eq!(error, expected);
+}

@@ -8,20 +8,24 @@ use std::os::unix::ffi::OsStrExt;
 use crate::common::{Fixture, Run, WILD_KEY, small_samples};
 
 #[test]
-fn a_payload_is_found_by_key_and_by_ordinal() {
+fn a_sample_is_found_by_key_and_by_ordinal() {
     let fixture = Fixture::small();
     let payload = String::from_utf8(small_samples()[1].payload.clone()).unwrap();
+    let (image, caption) = payload.split_at(1024);
     for rest in [&["cat/1.jpg"][..], &["--ordinal", "1"]] {
-        let run = fixture.run_unfiltered("get", rest);
-        assert_eq!((run.status, run.stderr.as_str()), (0, ""));
-        assert_eq!(run.stdout, payload);
+        for (field, expected) in [("image", image), ("caption", caption)] {
+            let run = fixture.run_unfiltered("get", rest.iter().copied().chain(["--field", field]));
+            assert_eq!((run.status, run.stderr.as_str()), (0, ""));
+            assert_eq!(run.stdout, expected);
+        }
     }
 }
 
 #[test]
 fn a_key_is_bytes_and_need_not_be_text() {
-    let run = Fixture::small().run_unfiltered("get", [OsStr::from_bytes(WILD_KEY)]);
-    assert_eq!((run.status, run.stdout.len()), (0, 4105));
+    let key = OsStr::from_bytes(WILD_KEY);
+    let run = Fixture::small().run_unfiltered("get", [key, OsStr::new("--field"), OsStr::new("image")]);
+    assert_eq!((run.status, run.stdout.len()), (0, 4096));
 }
 
 #[test]
@@ -104,7 +108,7 @@ fn output_through_a_link_keeps_the_link() {
 
 #[test]
 fn output_into_a_device_does_not_replace_the_device() {
-    let run = Fixture::small().run("get", ["--ordinal", "3", "-o", "/dev/null"]);
+    let run = Fixture::small().run("get", ["--ordinal", "3", "--field", "image", "-o", "/dev/null"]);
     assert_eq!(run.status, 0, "{}", run.stderr);
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
 }
@@ -113,7 +117,7 @@ fn output_into_a_device_does_not_replace_the_device() {
 fn output_into_a_missing_directory_is_refused() {
     let fixture = Fixture::small();
     let file = fixture.folder.path().join("missing/file");
-    let run = fixture.run("get", ["--ordinal", "0", "-o", file.to_str().unwrap()]);
+    let run = fixture.run("get", ["--ordinal", "0", "--field", "image", "-o", file.to_str().unwrap()]);
     let expected = "grainstore: [PATH]/missing/file: cannot be written: No such file or directory (os error 2)\n";
     assert_fails(&run, 2, expected);
 }
@@ -121,11 +125,25 @@ fn output_into_a_missing_directory_is_refused() {
 #[test]
 fn output_onto_a_directory_is_refused_and_leaves_nothing() {
     let fixture = Fixture::small();
-    let run = fixture.run("get", ["--ordinal", "0", "-o", fixture.folder.path().to_str().unwrap()]);
+    let run = fixture.run("get", ["--ordinal", "0", "--field", "image", "-o", fixture.folder.path().to_str().unwrap()]);
     assert_fails(&run, 2, "grainstore: [PATH]: cannot be written: is a directory\n");
     assert_eq!(fs::read_dir(fixture.folder.path()).unwrap().count(), 1);
 }
 
 fn assert_fails(run: &Run, status: i32, stderr: &str) {
     assert_eq!((run.status, run.stdout.as_str(), run.stderr.as_str()), (status, "", stderr));
+}
+
+#[test]
+fn fields_are_never_written_joined() {
+    let run = Fixture::small().run("get", ["cat/1.jpg"]);
+    let expected = "grainstore: [PATH]/data.grain: its samples have 2 fields: image, caption\n\
+                    hint: --field NAME writes one of them\n";
+    assert_fails(&run, 2, expected);
+}
+
+#[test]
+fn the_only_field_needs_no_name() {
+    let run = Fixture::labelled(3).run_unfiltered("get", ["key2"]);
+    assert_eq!((run.status, run.stdout), (0, "x".repeat(82)));
 }

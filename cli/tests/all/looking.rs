@@ -120,7 +120,7 @@ fn ls_prints_one_json_object_a_line() {
     assert_eq!(
         rows[1],
         json!({
-            "ordinal": 1, "key": "cat/1.jpg", "payload_len": 1033, "stored_len": 1033,
+            "schema_version": 1, "ordinal": 1, "key": "cat/1.jpg", "payload_len": 1033, "stored_len": 1033,
             "attributes": { "label": 0, "weight": 0.1 }
         })
     );
@@ -135,4 +135,51 @@ fn a_lone_segment_is_listed_like_a_dataset() {
     fixture.path = fixture.file("00001.seg");
     let run = fixture.run("ls", [""; 0]);
     assert_eq!((run.status, run.stdout.as_str()), (0, "0\twild\\t\\xff\t4105\t\t0.4\n"));
+}
+
+#[test]
+fn ls_prints_the_chosen_columns_of_a_subset_under_a_header() {
+    let fixture = Fixture::small();
+    let run = fixture.run("ls", ["--subset", "weight > 0", "--columns", "weight,ordinal", "--header", "--limit", "2"]);
+    assert_eq!((run.status, run.stdout.as_str()), (0, "weight\tordinal\n0.1\t1\n0.2\t2\n"));
+    let run = fixture.run("ls", ["--header", "--limit", "0"]);
+    assert_eq!(run.stdout, "ordinal\tkey\tpayload_len\tlabel\tweight\n");
+    let run = fixture.run("ls", ["--columns", "key,nothing"]);
+    assert_eq!((run.status, run.stdout.as_str()), (2, ""));
+    let known = "no column \"nothing\" (there are: ordinal, key, payload_len, stored_len, label, weight)";
+    assert!(run.stderr.contains(known), "{}", run.stderr);
+    let run = fixture.run("ls", ["--json", "--columns", "label,key", "--subset", "weight == 0.2"]);
+    let row: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(row, json!({ "schema_version": 1, "key": "cat/2.jpg", "attributes": { "label": 1 } }));
+}
+
+#[test]
+fn inspect_has_statistics_of_attributes_and_fields() {
+    let fixture = Fixture::small();
+    let (status, document) = fixture.json("inspect", ["--stats"]);
+    assert_eq!(status, 0);
+    let label = &document["stats"]["attributes"][0];
+    for (member, value) in [
+        ("name", json!("label")),
+        ("present", json!(4)),
+        ("missing", json!(1)),
+        ("min", json!(-1)),
+        ("max", json!(2)),
+        ("distinct", json!(4)),
+    ] {
+        assert_eq!(label[member], value, "{member}");
+    }
+    assert_eq!(label["quantiles"]["50"], 0);
+    assert_eq!(label["counts"][1], json!({ "value": 0, "class": "cat", "samples": 1 }));
+    assert_eq!(document["stats"]["attributes"][1]["max"], json!(0.4));
+    let image = &document["stats"]["fields"][0];
+    assert_eq!((&image["total_bytes"], &image["max_bytes"]), (&json!(10240), &json!(4096)));
+    assert_eq!(document["stats"]["fields"][1]["missing"], 1);
+    let text = fixture.run("inspect", ["--stats"]).stdout;
+    assert!(
+        text.contains("\nstatistics\n  label int64: 4 present, 1 missing; -1 to 2, median 0; 4 different ("),
+        "{text}"
+    );
+    assert!(text.contains("  caption str: 4 present, 1 missing; 9 to 9 bytes, median 9\n"), "{text}");
+    assert!(fixture.json("inspect", [""; 0]).1.get("stats").is_none());
 }

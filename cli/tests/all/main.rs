@@ -12,6 +12,7 @@ mod demo;
 mod epochs;
 mod exporting;
 mod getting;
+mod json_page;
 mod large;
 mod looking;
 mod manners;

@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
+use crate::common::place::{Place, numbered};
 use crate::common::{self, Fixture, finish, grainstore};
 
 #[test]
@@ -190,7 +191,7 @@ fn a_payload_is_not_written_into_a_dataset() {
     let fixture = Fixture::small();
     let segment = fixture.file("00000.seg");
     let before = std::fs::read(&segment).unwrap();
-    let run = fixture.run("get", ["--ordinal", "1", "-o", segment.to_str().unwrap()]);
+    let run = fixture.run("get", ["--ordinal", "1", "--field", "image", "-o", segment.to_str().unwrap()]);
     assert_eq!(run.status, 2);
     assert!(run.stderr.contains("it would be inside a dataset"), "{}", run.stderr);
     assert_eq!(std::fs::read(&segment).unwrap(), before);
@@ -203,4 +204,48 @@ fn more_threads_than_make_sense_are_refused() {
         assert_eq!(run.status, 2);
         assert!(run.stderr.contains("the number of threads is 1 to 1024"), "{}", run.stderr);
     }
+}
+
+#[test]
+fn a_url_is_named_as_such_wherever_a_path_is_given() {
+    let place = Place::new();
+    place.export("tar", "x.tar", numbered(5, 10));
+    place.dataset("d", numbered(5, 10));
+    for line in [
+        "inspect s3://bucket/a.grain",
+        "epoch gs://bucket/a.grain",
+        "verify az://container/a.grain",
+        "convert https://host/a.tar d2",
+        "convert s3://bucket/{00..07}.tar d2",
+        "convert x.tar s3://bucket/d2",
+        "append s3://bucket/a.tar d",
+        "append x.tar s3://bucket/a.grain",
+        "export d s3://bucket/x.tar",
+    ] {
+        let error = place.error_of(line);
+        assert!(
+            error.contains(": URLs are not supported yet, only paths of this system\nhint: copy the data"),
+            "{line}: {error}"
+        );
+    }
+}
+
+#[test]
+fn what_the_libraries_report_is_printed_if_asked_for() {
+    let place = Place::new();
+    place.dataset("d", numbered(5, 10));
+    assert_eq!(place.run_ok("epoch d --quiet").stderr, "");
+    let run = place.run_ok("epoch d --quiet --log debug");
+    for part in ["debug: open path=d", "info: epoch seed=0 epoch=0 order=", "epoch begins\n", "epoch ends batches="] {
+        assert!(run.stderr.contains(part), "{part}: {}", run.stderr);
+    }
+    let mut command = place.command("epoch d --quiet");
+    command.env("GRAINSTORE_LOG", "info");
+    let run = finish(command);
+    assert!(run.stderr.contains("epoch begins") && !run.stderr.contains("debug: "), "{}", run.stderr);
+    let mut command = place.command("ls d");
+    command.env("GRAINSTORE_LOG", "loud");
+    let run = finish(command);
+    assert_eq!(run.status, 2);
+    assert!(run.stderr.contains("expected error, warn, info or debug"), "{}", run.stderr);
 }

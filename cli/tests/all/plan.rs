@@ -89,7 +89,7 @@ fn no_data_is_needed() {
 }
 
 /// The document's keys: programs that parse it rely on all of them. `document.rs` documents each.
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 22] = [
     "batch_size",
     "batches",
     "dataset_samples",
@@ -104,6 +104,7 @@ const KEYS: [&str; 21] = [
     "rank",
     "rank_samples",
     "samples",
+    "schema_version",
     "seed",
     "start_position",
     "step",

@@ -61,7 +61,7 @@ impl AdoptedFiles {
 /// The folder of the new dataset, with links resolved.
 fn home_of(destination: &Path) -> Result<PathBuf, ConvertError> {
     let parent = grainstore_host::directory_of(destination);
-    fs::canonicalize(parent).map_err(|source| ConvertError::NoParent { path: parent.to_owned(), source })
+    fs::canonicalize(parent).map_err(|source| ConvertError::no_parent(parent, destination, source))
 }
 
 /// The path of a file in the manifest, with links resolved: `../x` beside the dataset, absolute elsewhere.

@@ -12,6 +12,7 @@ use grainstore_host::SteadyFile;
 use crate::ExportError;
 use crate::index_pass;
 use crate::job::ExportJob;
+use crate::labels;
 use crate::shards::{ShardWriter, Sharded};
 
 mod rows;
@@ -42,7 +43,8 @@ impl Parquet {
             is_utf8 &= sample.key.as_deref().is_none_or(|key| std::str::from_utf8(key).is_ok());
             sample.check_len(VALUE_LEN_MAX, "a value in Parquet")
         })?;
-        Ok(Self { schema: FileSchema::of(job, is_utf8).map_err(library_error(job.out))? })
+        let class_names = labels::class_names(job)?;
+        Ok(Self { schema: FileSchema::of(job, class_names.as_deref(), is_utf8).map_err(library_error(job.out))? })
     }
 }
 

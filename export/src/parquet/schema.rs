@@ -11,7 +11,6 @@ use grainstore_format::{Attribute, AttributeType, Field, FieldType, Schema};
 use serde_json::{Map, Value, json};
 
 use crate::job::ExportJob;
-use crate::labels;
 
 /// The keys' column.
 pub(super) const KEY: &str = "key";
@@ -26,7 +25,7 @@ pub(super) struct FileSchema {
 
 impl FileSchema {
     /// `is_utf8`: whether all keys are UTF-8.
-    pub(super) fn of(job: &ExportJob<'_>, is_utf8: bool) -> Result<Self> {
+    pub(super) fn of(job: &ExportJob<'_>, class_names: Option<&[String]>, is_utf8: bool) -> Result<Self> {
         let schema = job.collection().schema().clone();
         let is_keyed = job.collection().is_keyed();
         let mut columns = Vec::new();
@@ -40,7 +39,7 @@ impl FileSchema {
             columns.push(bytes_column(&field.name, field.kind == FieldType::Str, Repetition::OPTIONAL)?);
         }
         let root = Arc::new(Type::group_type_builder("schema").with_fields(columns).build()?);
-        let properties = Arc::new(properties(job, &schema, is_utf8));
+        let properties = Arc::new(properties(job, &schema, class_names, is_utf8));
         Ok(Self { root, properties, schema, is_keyed })
     }
 }
@@ -75,10 +74,10 @@ fn attribute_column(attribute: &Attribute) -> Result<TypePtr> {
     builder.with_logical_type(logical).build().map(Arc::new)
 }
 
-fn properties(job: &ExportJob<'_>, schema: &Schema, is_utf8: bool) -> WriterProperties {
+fn properties(job: &ExportJob<'_>, schema: &Schema, class_names: Option<&[String]>, is_utf8: bool) -> WriterProperties {
     let metadata = vec![KeyValue::new("grainstore".to_owned(), ours(job, schema))];
-    let theirs =
-        huggingface(job, schema, is_utf8).map(|value| KeyValue::new("huggingface".to_owned(), value.to_string()));
+    let theirs = huggingface(job, schema, class_names, is_utf8)
+        .map(|value| KeyValue::new("huggingface".to_owned(), value.to_string()));
     let mut builder = WriterProperties::builder()
         .set_created_by("grainstore".to_owned())
         .set_compression(Compression::SNAPPY)
@@ -109,9 +108,9 @@ fn ours(job: &ExportJob<'_>, schema: &Schema) -> String {
 }
 
 /// The types of all columns, if the label is a class and the classes have names.
-fn huggingface(job: &ExportJob<'_>, schema: &Schema, is_utf8: bool) -> Option<Value> {
+fn huggingface(job: &ExportJob<'_>, schema: &Schema, class_names: Option<&[String]>, is_utf8: bool) -> Option<Value> {
     schema.attribute("label")?;
-    let names = labels::class_names(job)?;
+    let names = class_names?;
     let key = |is_text| value_type(if is_text { "string" } else { "binary" });
     let mut features = Map::new();
     if job.collection().is_keyed() {

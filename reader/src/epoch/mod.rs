@@ -34,6 +34,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use grainstore_format::to_usize;
+use tracing::Span;
 
 mod arena;
 mod assembler;
@@ -85,6 +86,7 @@ pub struct Epoch {
     /// `None` once it has ended.
     thread: Option<EpochThread>,
     failed: bool,
+    span: Span,
     /// Where the thread waits for the next epoch, and the options of that.
     next: Option<(Arc<NextEpoch>, EpochOptions)>,
 }
@@ -94,6 +96,15 @@ impl Epoch {
         let mut series = EpochSeries::new(inputs.dataset, Arc::clone(&inputs.extents), options)?;
         let plan = series.next()?.ok_or(PlanError::NoSamples)?;
         let next = series.is_followed().then(|| (Arc::clone(inputs.next), options.next()));
+        // It lasts as long as the epoch; if nobody listens, nothing is made.
+        let span = tracing::info_span!(
+            "epoch",
+            seed = options.seed,
+            epoch = options.epoch,
+            order = %plan.order(),
+            batches = plan.share().batch_count(),
+        );
+        span.in_scope(|| tracing::info!("epoch begins"));
         let thread = match inputs.next.take(options) {
             Some(thread) => thread,
             None => {
@@ -101,7 +112,7 @@ impl Epoch {
                 EpochThread::start(options, inputs, engine, series, plan.clone())?
             }
         };
-        Ok(Self::of_thread(plan, thread, next))
+        Ok(Self { span, ..Self::of_thread(plan, thread, next) })
     }
 
     fn of_thread(plan: EpochPlan, thread: EpochThread, next: Option<(Arc<NextEpoch>, EpochOptions)>) -> Self {
@@ -112,6 +123,7 @@ impl Epoch {
             wait: Duration::ZERO,
             thread: Some(thread),
             failed: false,
+            span: Span::none(),
             next,
         }
     }
@@ -194,6 +206,7 @@ impl Epoch {
                 Some(Ok(batch))
             }
             Some(Message::End) => {
+                self.span.in_scope(|| tracing::info!(batches = self.batch_count, waited = ?self.wait, "epoch ends"));
                 self.end();
                 None
             }

@@ -30,7 +30,12 @@ impl Labels {
     /// # Errors
     /// Where it cannot be read or understood, or a file has two rows.
     pub(super) fn read(file: &Path) -> Result<Self, SourceError> {
-        let labels = Self { file: file.to_owned(), table: Table::read(&[file.to_owned()], WANTED)? };
+        let table = Table::read(&[file.to_owned()], WANTED).map_err(|error| match error {
+            // The folder has files: labels without a row are a mistake.
+            SourceError::NoSamples { path, why } => SourceError::Refused { path, why },
+            error => error,
+        })?;
+        let labels = Self { file: file.to_owned(), table };
         labels.check_rows()?;
         Ok(labels)
     }

@@ -82,7 +82,7 @@ impl ParquetSource {
         let origins: Vec<PathBuf> = files.iter().map(|opened| opened.file.path.clone()).collect();
         if let Some(path) = origins.first().filter(|_| parts.is_empty()) {
             let why = "it has no rows, nor has any other file".into();
-            return Err(SourceError::Refused { path: path.clone(), why });
+            return Err(SourceError::NoSamples { path: path.clone(), why });
         }
         let description = Description {
             is_keyed: mapping.key.is_some(),

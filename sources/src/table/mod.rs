@@ -60,7 +60,7 @@ impl Table {
                 TableFormat::JsonLines => json_lines::read(content, &mut builder)?,
             }
             if builder.rows.len() == before {
-                return Err(SourceError::Refused { path: file.clone(), why: "it has no rows".into() });
+                return Err(SourceError::NoSamples { path: file.clone(), why: "it has no rows".into() });
             }
         }
         let Builder { mut rows, columns, .. } = builder;

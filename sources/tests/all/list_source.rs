@@ -28,7 +28,8 @@ fn good(source: &ListSource) -> Vec<Got> {
 fn refusal(text: &str) -> String {
     let shelf = Shelf::new();
     let error = open(shelf.put("list.csv", text)).unwrap_err();
-    assert!(matches!(error, SourceError::Refused { .. }), "{error}");
+    let is_empty = text.lines().count() == 1 && error.is_empty_source();
+    assert!(is_empty || matches!(error, SourceError::Refused { .. }), "{error}");
     error.to_string().split_once("list.csv: ").unwrap().1.to_owned()
 }
 

@@ -74,6 +74,16 @@ impl Collection {
         }
     }
 
+    /// Samples of all members, as [`Collection::sample_count`].
+    pub fn len(&self) -> u64 {
+        self.sample_count()
+    }
+
+    /// Whether no member has a sample; a dataset has at least one.
+    pub fn is_empty(&self) -> bool {
+        self.sample_count() == 0
+    }
+
     /// Samples of all members.
     pub fn sample_count(&self) -> u64 {
         match &self.0 {

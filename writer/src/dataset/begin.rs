@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use grainstore_format::Schema;
+use grainstore_format::{Schema, escape_bytes};
 
 use super::DatasetWriter;
 use crate::commit::PartialDirectory;
@@ -21,8 +21,8 @@ impl DatasetWriter {
     ///
     /// # Errors
     /// If `target` exists (unless it is a dataset and `overwrite` is set), or files cannot be written.
-    pub fn create(target: &Path, options: WriterOptions) -> Result<Self, WriteError> {
-        Self::create_on(Arc::new(DiskStorage), target, options)
+    pub fn create(target: impl AsRef<Path>, options: WriterOptions) -> Result<Self, WriteError> {
+        Self::create_on(Arc::new(DiskStorage), target.as_ref(), options)
     }
 
     /// Begins the dataset `target` on `storage`.
@@ -115,8 +115,8 @@ impl DatasetWriter {
     /// # Errors
     /// `NotExtendable` if it is not a dataset's directory, or `options` have metadata of another schema; `Locked` if
     /// another writer has locked it; `Damaged` if its manifest or an index is damaged.
-    pub fn append(dataset: &Path, options: AppendOptions) -> Result<Self, WriteError> {
-        Self::append_on(Arc::new(DiskStorage), dataset, options)
+    pub fn append(dataset: impl AsRef<Path>, options: AppendOptions) -> Result<Self, WriteError> {
+        Self::append_on(Arc::new(DiskStorage), dataset.as_ref(), options)
     }
 
     /// As [`DatasetWriter::append`], on `storage`.
@@ -193,21 +193,38 @@ fn start_pool(options: &WriterOptions) -> Result<Arc<rayon::ThreadPool>, WriteEr
     pool.map(Arc::new).map_err(|error| WriteError::Threads(error.to_string()))
 }
 
-/// The first difference between a schema and that of the dataset.
+/// The differences between the schema of new samples and that of the dataset, all of them: one is mended at a time, and
+/// finding the next one costs another look at the source.
 fn difference(dataset: &Schema, new: &Schema) -> Option<String> {
     let has = items(dataset);
     let gets = items(new);
-    let nothing = || "none there".to_owned();
-    let count = has.len().max(gets.len());
-    let pairs = (0..count)
-        .map(|at| (has.get(at).cloned().unwrap_or_else(nothing), gets.get(at).cloned().unwrap_or_else(nothing)));
-    let (has, gets) = pairs.into_iter().find(|(has, gets)| has != gets)?;
-    Some(format!("another schema: where it has {has}, the new samples have {gets}"))
+    if has == gets {
+        return None;
+    }
+    let only_in = |these: &[String], others: &[String]| -> Vec<String> {
+        these.iter().filter(|item| !others.contains(item)).cloned().collect()
+    };
+    let missing = only_in(&has, &gets);
+    let added = only_in(&gets, &has);
+    if missing.is_empty() && added.is_empty() {
+        let (has, gets) = (has.join(", "), gets.join(", "));
+        return Some(format!("the order of the schema differs: it has {has}; the new samples have {gets}"));
+    }
+    let mut parts = Vec::new();
+    if !missing.is_empty() {
+        parts.push(format!("it has {}, the new samples do not", missing.join(", ")));
+    }
+    if !added.is_empty() {
+        parts.push(format!("the new samples have {}, it does not", added.join(", ")));
+    }
+    Some(format!("another schema: {}", parts.join("; ")))
 }
 
 fn items(schema: &Schema) -> Vec<String> {
-    let attributes =
-        schema.attributes().iter().map(|item| format!("attribute \"{}\" ({})", item.name, item.kind.name()));
-    let fields = schema.fields().iter().map(|item| format!("field \"{}\" ({})", item.name, item.kind.name()));
+    let item = |what: &str, name: &str, kind: &str| {
+        format!("{what} \"{}\" ({})", escape_bytes(name.as_bytes()), escape_bytes(kind.as_bytes()))
+    };
+    let attributes = schema.attributes().iter().map(|found| item("attribute", &found.name, found.kind.name()));
+    let fields = schema.fields().iter().map(|found| item("field", &found.name, &found.kind.name()));
     attributes.chain(fields).collect()
 }

@@ -196,13 +196,17 @@ fn another_schema_is_refused_with_what_differs() {
     };
     let (label, weight) = (attribute("label", AttributeType::Int64), attribute("weight", AttributeType::Float64));
     let text = refused(vec![label.clone(), weight], vec![field("image"), field("caption")]);
-    let expected = "where it has attribute \"weight\" (float32), the new samples have attribute \"weight\" (float64)";
+    let expected = "another schema: it has attribute \"weight\" (float32), the new samples do not; the new samples have \
+                    attribute \"weight\" (float64), it does not";
     assert!(text.ends_with(expected), "{text}");
     let weight = attribute("weight", AttributeType::Float32);
     let text = refused(vec![label.clone(), weight.clone()], vec![field("image")]);
-    assert!(text.ends_with("where it has field \"caption\" (bytes), the new samples have none there"), "{text}");
+    assert!(text.ends_with("it has field \"caption\" (bytes), the new samples do not"), "{text}");
     let text = refused(vec![label, weight], vec![field("caption"), field("image")]);
-    assert!(text.contains("field \"image\" (bytes), the new samples have field \"caption\""), "{text}");
+    assert!(
+        text.contains("field \"image\" (bytes), field \"caption\" (bytes); the new samples have attribute"),
+        "{text}"
+    );
     assert_eq!(files(&target), before);
 }
 
