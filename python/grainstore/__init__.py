@@ -10,7 +10,7 @@
 """
 
 from grainstore._convert import adopt, append, convert, export
-from grainstore._core import Batch, Buffers, Dataset, Keys, Writer, __version__, open, rebuild_index, verify
+from grainstore._core import Batch, Buffers, Dataset, Image, Keys, Writer, __version__, open, rebuild_index, verify
 from grainstore._errors import (
     AlreadyExists,
     Closed,
@@ -33,6 +33,7 @@ from grainstore._errors import (
     ReadFailed,
     TooNew,
     TransformFailed,
+    UndecodablePicture,
     UnreadableSample,
     WriteFailed,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "Error",
     "ExportFailed",
     "Forked",
+    "Image",
     "InvalidExpression",
     "InvalidOption",
     "InvalidSample",
@@ -65,6 +67,7 @@ __all__ = [
     "ReadFailed",
     "TooNew",
     "TransformFailed",
+    "UndecodablePicture",
     "UnreadableSample",
     "WriteFailed",
     "Writer",

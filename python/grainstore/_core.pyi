@@ -144,6 +144,28 @@ class Batch:
     def tolist(self) -> list[_Sample]: ...
 
 @final
+class Image:
+    def __new__(
+        cls,
+        size: int | tuple[int, int],
+        crop: Literal["resize", "center-crop", "random-resized-crop"] = "resize",
+        *,
+        scale: tuple[float, float] = (0.08, 1.0),
+        ratio: tuple[float, float] = ...,
+        resize: int | None = None,
+        flip: bool | float = 0.0,
+        interpolation: Literal["bilinear", "bicubic"] = "bilinear",
+        layout: Literal["NHWC", "NCHW"] = "NHWC",
+        fast: bool = False,
+        field: str | None = None,
+        max_pixels: int = 89_478_485,
+        on_error: Literal["raise", "skip"] = "raise",
+    ) -> Self: ...
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]: ...
+    def _check(self, batch: Batch) -> None: ...
+    def _decode(self, batch: Batch, seed: int, epoch: int, num_threads: int) -> Batch: ...
+
+@final
 class Buffers:
     def __new__(cls, items: Iterable[bytes | None]) -> Self: ...
     @property

@@ -143,3 +143,7 @@ class ExportFailed(Error):
 
 class TransformFailed(Error):
     """A transform raised. ``ordinal`` and ``key`` name the sample, ``__cause__`` is the original exception."""
+
+
+class UndecodablePicture(Error, ValueError):
+    """A picture could not be decoded. ``ordinal`` and ``key`` name the sample."""

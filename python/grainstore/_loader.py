@@ -18,9 +18,10 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
-from grainstore._core import Batch, Dataset
+from grainstore._core import Batch, Dataset, Image
 from grainstore._draws import draw_seeds, numpy_generator, takes_generator
 from grainstore._errors import Forked, InvalidOption, InvalidState, TransformFailed
+from grainstore._pictures import check_decode, decoded
 from grainstore._weights import weights_of
 from grainstore._world import rank_and_world_size
 
@@ -50,6 +51,8 @@ class Loader:
     drop_last: whether samples that do not fill a batch of every rank are dropped; ``tail="pad"`` repeats some of the
         epoch's first instead. Every rank always has the same number of batches; with ``tail="short"``, the default, the
         last ones may be short or empty, and if samples are returned one by one, a rank may have one more than another.
+    decode: how pictures become arrays, a ``grainstore.Image``. The field with the pictures is then one array of bytes for the
+        whole batch; ``num_threads`` threads decode it, ``prefetch`` batches ahead. A transform gets the decoded pictures.
     transform: a function of a sample (a dictionary) that returns whatever the model needs. If it has a second parameter,
         it gets a ``numpy.random.Generator`` seeded by ``seed``, the epoch and the sample alone. It runs in ``num_threads``
         threads, ``prefetch`` batches ahead: useful for code that releases Python's lock (decoding, NumPy), useless for
@@ -79,6 +82,7 @@ class Loader:
         world_size: int | None = None,
         drop_last: bool = False,
         tail: Literal["short", "drop", "pad"] | None = None,
+        decode: Image | None = None,
         transform: Callable[..., Any] | None = None,
         collate: Callable[[list[Any]], Any] | None = None,
         num_threads: int | None = None,
@@ -96,6 +100,7 @@ class Loader:
         if batch_size is None and collate is not None:
             raise InvalidOption("collate makes a batch of samples, and batch_size=None gives them one by one")
         check_functions(transform, collate)
+        check_decode(decode, dataset)
         check_truth("drop_last", drop_last)
         if drop_last and tail not in (None, "drop"):
             raise InvalidOption(f"drop_last is tail='drop', and tail is {tail!r}")
@@ -116,6 +121,7 @@ class Loader:
         self.batch_size = batch_size
         self.order = order
         self.seed = seed
+        self.decode = decode
         self.transform = transform
         self._takes_generator = transform is not None and takes_generator(transform)
         self.collate = collate
@@ -280,10 +286,14 @@ class Loader:
     def _made(self, begun: _Pass) -> Generator[tuple[Any, _Done, bool]]:
         """Each item to return, the progress after it, and whether it is the last."""
         source: Iterator[tuple[Batch, list[Any] | None]]
+        batches = begun.epoch
+        if self.decode is not None:
+            number, threads = begun.number, self.num_threads
+            batches = decoded(batches, self.decode, seed=self.seed, epoch=number, num_threads=threads, prefetch=self.prefetch)
         if self.transform is not None:
-            source = self._transformed(begun.epoch, begun.number)
+            source = self._transformed(batches, begun.number)
         else:
-            source = ((batch, None) for batch in begun.epoch)
+            source = ((batch, None) for batch in batches)
         rank, world_size = self.rank, self.world_size
         batch_count = len(begun.epoch)
         for number, (batch, samples) in enumerate(source, start=1):

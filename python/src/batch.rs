@@ -49,6 +49,18 @@ struct Inner {
     block: Arc<dyn Bytes>,
     /// The byte ranges of the fields in each sample's payload; computed when a field is first requested.
     fields: OnceLock<Vec<Vec<Option<Range<u64>>>>>,
+    /// What a field was decoded to.
+    decoded: Option<Decoded>,
+}
+
+/// A field's values, which are not those of the dataset any more.
+pub(crate) struct Decoded {
+    /// The number of the field.
+    pub(crate) field: usize,
+    /// An array with one row per sample.
+    pub(crate) rows: Py<PyAny>,
+    /// Samples that were left out as they could not be decoded, and why.
+    pub(crate) skipped: Vec<(u64, String)>,
 }
 
 struct BatchBlock(grainstore_reader::Batch);
@@ -67,7 +79,46 @@ impl Batch {
     pub(crate) fn of(batch: grainstore_reader::Batch, parts: BatchParts) -> Self {
         let block: Arc<dyn Bytes> = Arc::new(BatchBlock(batch.clone()));
         let BatchParts { collection, names, payloads } = parts;
-        Self(Arc::new(Inner { batch, collection, names, payloads, block, fields: OnceLock::new() }))
+        Self(Arc::new(Inner { batch, collection, names, payloads, block, fields: OnceLock::new(), decoded: None }))
+    }
+
+    /// The samples at `places`, with a field that was decoded.
+    pub(crate) fn with_decoded(&self, places: &[usize], decoded: Decoded) -> Self {
+        let inner = &*self.0;
+        let batch = if places.len() == self.len() { inner.batch.clone() } else { inner.batch.keep(places) };
+        Self(Arc::new(Inner {
+            batch,
+            collection: inner.collection.clone(),
+            names: Arc::clone(&inner.names),
+            payloads: inner.payloads,
+            block: Arc::clone(&inner.block),
+            fields: OnceLock::new(),
+            decoded: Some(decoded),
+        }))
+    }
+
+    pub(crate) fn names(&self) -> &Names {
+        &self.0.names
+    }
+
+    pub(crate) fn reader_batch(&self) -> &grainstore_reader::Batch {
+        &self.0.batch
+    }
+
+    /// The byte range of the field in the batch's block, for every sample.
+    pub(crate) fn field_spans(&self, py: Python<'_>, field: usize) -> Result<Vec<Option<Range<usize>>>, Raised> {
+        self.0.spans(py, field)
+    }
+
+    /// An error that concerns the sample at a place, which it names.
+    pub(crate) fn failed(&self, place: usize, kind: &'static str, reason: &str) -> Raised {
+        let Some(&ordinal) = self.0.batch.ordinals().get(place) else {
+            return Raised::bug("a batch has no such sample");
+        };
+        let key = self.0.collection.key(ordinal).ok().flatten().map(|key| key.to_vec());
+        let named = key.as_ref().map(|key| format!(" (key \"{}\")", grainstore_format::escape_bytes(key)));
+        let message = format!("sample {ordinal}{}: {reason}", named.unwrap_or_default());
+        Raised::new(kind, message).for_sample(Some(ordinal), key)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -87,8 +138,15 @@ impl Batch {
         };
         let payload = PayloadView { owner: Arc::clone(&inner.block), start: view.start, fields };
         let ordinal = *inner.batch.ordinals().get(number).ok_or_else(lost)?;
-        SampleParts { collection: &inner.collection, names: &inner.names, payloads: inner.payloads, ordinal }
-            .to_dict(py, &payload)
+        let parts =
+            SampleParts { collection: &inner.collection, names: &inner.names, payloads: inner.payloads, ordinal };
+        let sample = parts.to_dict(py, &payload)?;
+        if let Some(decoded) = &inner.decoded
+            && let Some((name, _)) = inner.names.fields.get(decoded.field)
+        {
+            sample.set_item(name.object(py), decoded.rows.bind(py).get_item(number)?)?;
+        }
+        Ok(sample)
     }
 
     pub(crate) fn samples<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
@@ -126,6 +184,9 @@ impl Inner {
     }
 
     fn field<'py>(&self, py: Python<'py>, number: usize) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(decoded) = self.decoded.as_ref().filter(|decoded| decoded.field == number) {
+            return Ok(decoded.rows.bind(py).clone());
+        }
         let spans = self.spans(py, number)?;
         match self.names.fields.get(number) {
             Some((name, FieldType::Str)) => {
@@ -367,11 +428,13 @@ impl Batch {
         self.0.batch.padded_count()
     }
 
-    /// The samples missing from the batch because they are damaged: pairs of ordinal and reason.
+    /// The samples missing from the batch because they are damaged or do not decode: pairs of ordinal and reason.
     #[getter]
     fn skipped<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let skipped = self.0.batch.skipped().iter();
-        PyList::new(py, skipped.map(|one| (one.ordinal, one.error.to_string())))
+        let undecoded = self.0.decoded.iter().flat_map(|decoded| decoded.skipped.iter().cloned());
+        let all: Vec<_> = skipped.map(|one| (one.ordinal, one.error.to_string())).chain(undecoded).collect();
+        PyList::new(py, all)
     }
 
     fn __repr__(&self) -> String {

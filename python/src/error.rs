@@ -90,7 +90,7 @@ impl Raised {
         self
     }
 
-    fn for_sample(mut self, ordinal: Option<u64>, key: Option<Vec<u8>>) -> Self {
+    pub(crate) fn for_sample(mut self, ordinal: Option<u64>, key: Option<Vec<u8>>) -> Self {
         (self.place.ordinal, self.place.key) = (ordinal, key);
         self
     }

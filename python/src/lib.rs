@@ -24,6 +24,8 @@ mod mapping;
 mod numpy;
 mod opened;
 mod payloads;
+#[cfg(feature = "pictures")]
+mod pictures;
 mod progress;
 mod sample;
 mod samples;
@@ -56,6 +58,9 @@ mod _core {
     use crate::export::export;
     #[pymodule_export]
     use crate::keys::Keys;
+    #[cfg(feature = "pictures")]
+    #[pymodule_export]
+    use crate::pictures::Image;
     #[pymodule_export]
     use crate::verify::{rebuild_index, verify};
     #[pymodule_export]

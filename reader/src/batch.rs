@@ -74,6 +74,23 @@ impl Batch {
         Self { dataset: dataset.clone(), memory, ordinals, views, positions, repeats, padded_count, skipped }
     }
 
+    /// The batch with only the samples at `places`, which ascend; it shares the memory.
+    ///
+    /// # Panics
+    /// If a place is not below [`len`](Self::len).
+    #[must_use]
+    pub fn keep(&self, places: &[usize]) -> Self {
+        let first_padded = self.len() - self.padded_count;
+        Self {
+            ordinals: places.iter().map(|&place| self.ordinals[place]).collect(),
+            views: places.iter().map(|&place| self.views[place].clone()).collect(),
+            positions: places.iter().filter_map(|&place| self.positions.get(place).copied()).collect(),
+            repeats: places.iter().filter_map(|&place| self.repeats.get(place).copied()).collect(),
+            padded_count: places.iter().filter(|&&place| place >= first_padded).count(),
+            ..self.clone()
+        }
+    }
+
     /// Number of samples.
     #[must_use]
     pub fn len(&self) -> usize {

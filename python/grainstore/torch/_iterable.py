@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 import torch.utils.data
 
-from grainstore import InvalidOption, InvalidState, Loader
+from grainstore import Image, InvalidOption, InvalidState, Loader
 from grainstore._loader import check_functions, check_truth
 from grainstore._weights import weights_of
 from grainstore._world import rank_and_world_size
@@ -56,6 +56,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     tail, drop_last: what to do with samples that do not fill a batch of every rank: ``"short"`` returns each once,
         ``"drop"`` drops some, ``"pad"`` repeats some. By default each is returned once, unless the ranks would have
         different numbers of batches (of samples, if ``batch_size`` is ``None``): that is refused.
+    decode: how pictures become arrays, a ``grainstore.Image``: their field is then a tensor of bytes.
     transform: a function of a sample. Its exceptions become ``grainstore.TransformFailed``, which names the sample.
     collate: a function that makes a batch from a list of samples; with a ``transform``, by default PyTorch's.
     num_threads, prefetch: threads that transform, ``prefetch`` batches ahead; in a worker one thread by default.
@@ -76,6 +77,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         world_size: int | None = None,
         drop_last: bool = False,
         tail: Literal["short", "drop", "pad"] | None = None,
+        decode: Image | None = None,
         transform: Callable[[Sample], Any] | None = None,
         collate: Callable[[list[Any]], Any] | None = None,
         num_threads: int | None = None,
@@ -97,6 +99,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self.batch_size = batch_size
         self.order = order
         self.seed = seed
+        self.decode = decode
         self.transform = transform
         self.collate = collate
         self._rank, self._world_size = rank, world_size
@@ -284,6 +287,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             rank=reader.number,
             world_size=reader.count,
             tail="drop" if self._is_redivided(reader) else self._tail,
+            decode=self.decode,
             transform=None if transform is None else OnOwned(transform),
             collate=collate,
             num_threads=1 if reader.num_workers and self._num_threads is None else self._num_threads,

@@ -26,8 +26,8 @@ def _column(batch: Batch, name: str, column: Any) -> Any:
             raise _missing(batch, name, mask)
         column = column.data
     if isinstance(column, np.ndarray):
-        # Arrays of the dataset are read-only, which tensors cannot be.
-        own = column.copy()
+        # Arrays of the dataset are read-only, which tensors cannot be; decoded pictures are not.
+        own = column if column.flags.writeable else column.copy()
         if own.dtype.kind == "M":
             return torch.from_numpy(own.view(np.int64))
         if own.dtype.name == "bfloat16":
