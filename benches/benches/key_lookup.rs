@@ -21,7 +21,7 @@ const FOLDER_COUNT: u64 = 1000;
 fn key_lookup(c: &mut Criterion) {
     let fixture = Fixture::noise(scaled(10_000_000), Lengths::Same(1));
     let built = fixture.build();
-    let dataset = Dataset::open(&built.path()).unwrap();
+    let dataset = Dataset::open(built.path()).unwrap();
     let order = Random::new(3).shuffled(fixture.samples);
     let known: Vec<Vec<u8>> = order.iter().map(|&ordinal| Fixture::key(ordinal)).collect();
     let unknown: Vec<Vec<u8>> = order.iter().map(|ordinal| format!("sample_{ordinal}").into_bytes()).collect();

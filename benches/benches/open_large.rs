@@ -38,7 +38,7 @@ fn main() {
 }
 
 fn add_load(report: &mut Report, case: &str, dataset: &Dataset) {
-    let opened = grainstore_store::Dataset::open(&dataset.path()).unwrap();
+    let opened = grainstore_store::Dataset::open(dataset.path()).unwrap();
     opened.load().unwrap();
     let (index, file) = (index_range(&opened), opened.segments()[0].path().to_owned());
     let loaded = index.start..index.end.min(index.start + opened.index_bytes_read());
@@ -66,7 +66,7 @@ fn add_load(report: &mut Report, case: &str, dataset: &Dataset) {
 fn load(dataset: &Dataset) -> Run {
     drop_caches(&dataset.path());
     let meter = Meter::start();
-    let opened = grainstore_store::Dataset::open(&dataset.path()).unwrap();
+    let opened = grainstore_store::Dataset::open(dataset.path()).unwrap();
     opened.load().unwrap();
     let effort = meter.stop();
     assert_eq!(opened.payload_bytes().unwrap(), dataset.fixture().payload_bytes());

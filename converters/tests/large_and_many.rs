@@ -36,7 +36,7 @@ fn many_tiny_files_and_several_huge_ones_are_packed_in_bounded_memory() {
     place.pack_with("many.grain", &BY_PATH, &roomy).unwrap();
     let grown = peak_memory() - before;
     assert!(grown < 64 * MIB, "{grown} bytes for 50000 tiny files");
-    let dataset = Dataset::open(&place.path("many.grain")).unwrap();
+    let dataset = Dataset::open(place.path("many.grain")).unwrap();
     assert_eq!(dataset.sample_count(), 50_000);
     assert_eq!(payload(&dataset, dataset.find(b"07/49957").unwrap().unwrap()), b"49957");
 
@@ -49,7 +49,7 @@ fn many_tiny_files_and_several_huge_ones_are_packed_in_bounded_memory() {
     place.pack_with("huge.grain", &BY_PATH, &roomy).unwrap();
     let grown = peak_memory() - before;
     assert!(grown < 64 * MIB, "{grown} bytes for files of 70 MiB");
-    let dataset = Dataset::open(&place.path("huge.grain")).unwrap();
+    let dataset = Dataset::open(place.path("huge.grain")).unwrap();
     assert_eq!(dataset.sample_count(), 50_006);
     for number in 0..6_u8 {
         let ordinal = dataset.find(format!("00/huge{number}").as_bytes()).unwrap().unwrap();

@@ -23,7 +23,7 @@ fn many_samples_long_keys_and_many_attributes_stay_within_the_bound() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, options: WriterOptions, samples: &mut dyn Iterator<Item = Sample>| {
         let options = WriterOptions { memory_len: 16 << 20, ..options };
-        let mut writer = DatasetWriter::create(&folder.path().join(name), options).unwrap();
+        let mut writer = DatasetWriter::create(folder.path().join(name), options).unwrap();
         samples.for_each(|sample| writer.write(sample).unwrap());
         writer.finish().unwrap();
         peak()

@@ -103,7 +103,7 @@ fn links_in_the_way_are_not_followed() {
 #[test]
 fn no_dataset_has_the_name_of_one_in_the_making() {
     let folder = tempfile::tempdir().unwrap();
-    let refused = DatasetWriter::create(&folder.path().join("set.partial"), overwrite()).err().unwrap();
+    let refused = DatasetWriter::create(folder.path().join("set.partial"), overwrite()).err().unwrap();
     assert!(refused.to_string().contains("datasets under construction"), "{refused}");
 }
 
@@ -121,7 +121,7 @@ fn a_pipe_in_place_of_a_file_is_refused_and_not_waited_for() {
     }
     let pipe = folder.path().join("other.partial");
     assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
-    assert!(DatasetWriter::create(&folder.path().join("other"), overwrite()).is_err());
+    assert!(DatasetWriter::create(folder.path().join("other"), overwrite()).is_err());
 }
 
 #[test]

@@ -74,7 +74,7 @@ proptest! {
         let options = ConvertOptions { seed, compression, ..small() };
         place.pack_with("a.grain", &shuffled(seed), &options).unwrap();
 
-        let dataset = Dataset::open(&place.path("a.grain")).unwrap();
+        let dataset = Dataset::open(place.path("a.grain")).unwrap();
         prop_assert_eq!(dataset.sample_count(), tree.len() as u64);
         prop_assert_eq!(dataset.geometry().hash_seed, hash_seed(seed));
         let expected = classes(&tree);
@@ -144,7 +144,7 @@ fn a_limit_takes_the_first_files_of_the_order() {
 fn labels_do_not_depend_on_the_limit() {
     let place = FolderCase::with(&[("ant/1", "a"), ("bee/1", "b"), ("cow/1", "c")]);
     place.pack("one", &How { limit: Some(1), order: Order::Shuffled { seed: 0 }, ..BY_PATH }).unwrap();
-    let dataset = Dataset::open(&place.path("one")).unwrap();
+    let dataset = Dataset::open(place.path("one")).unwrap();
     assert_eq!(dataset.user_metadata().member("class_names"), Ok(Some(serde_json::json!(["ant", "bee", "cow"]))));
     let class = ["ant/1", "bee/1", "cow/1"].iter().position(|key| key.as_bytes() == samples(&place.path("one"))[0].0);
     assert_eq!(dataset.attributes(0).unwrap(), [Some(AttributeValue::Int(class.unwrap() as i64))]);
@@ -159,7 +159,7 @@ fn the_field_is_called_image_only_where_all_files_of_all_classes_are_pictures() 
     ] {
         let place = FolderCase::with(&files);
         place.pack("x.grain", &BY_PATH).unwrap();
-        let dataset = Dataset::open(&place.path("x.grain")).unwrap();
+        let dataset = Dataset::open(place.path("x.grain")).unwrap();
         assert_eq!(dataset.schema().fields()[0].name, field, "{files:?}");
     }
 }

@@ -18,7 +18,7 @@ fn a_labelled_folder_becomes_a_dataset_with_its_texts() {
     let source = FolderSource::open(&shelf.path("src"), &folder).unwrap();
     let options = ConvertOptions { order: Order::Source, ..ConvertOptions::default() };
     convert(&source, &shelf.path("x.grain"), &options, &NoEvents).unwrap();
-    let dataset = Dataset::open(&shelf.path("x.grain")).unwrap();
+    let dataset = Dataset::open(shelf.path("x.grain")).unwrap();
     let attributes = dataset.schema().attributes().iter().map(|attribute| (&*attribute.name, attribute.kind.name()));
     let fields = dataset.schema().fields().iter().map(|field| (&*field.name, field.kind.name()));
     assert_eq!(attributes.collect::<Vec<_>>(), [("label", "int64")]);

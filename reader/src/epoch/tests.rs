@@ -159,7 +159,7 @@ impl MixedDataset {
             Geometry { chunk_size: ChunkSize::new(4096).unwrap(), alignment: Alignment::PACKED, hash_seed: 1 };
         let options =
             WriterOptions { geometry, segment_size: 300_000, jobs: NonZeroUsize::new(1), ..WriterOptions::default() };
-        let mut writer = DatasetWriter::create(&folder.path().join("made"), options).unwrap();
+        let mut writer = DatasetWriter::create(folder.path().join("made"), options).unwrap();
         for (i, payload) in payloads.iter().enumerate() {
             writer.write(Sample::new(format!("{i}"), payload.clone())).unwrap();
         }
@@ -168,7 +168,7 @@ impl MixedDataset {
     }
 
     fn dataset(&self) -> Dataset {
-        Dataset::open(&self.folder.path().join("made")).unwrap()
+        Dataset::open(self.folder.path().join("made")).unwrap()
     }
 
     fn epoch(&self, mode: IoMode, options: &EpochOptions, engine: Hostile, timeout: Duration) -> Epoch {

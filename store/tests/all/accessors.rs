@@ -221,7 +221,7 @@ fn a_clone_shares_what_was_loaded_and_works_in_other_threads() {
 fn a_path_that_is_not_a_dataset_is_refused_with_a_reason() {
     let root = tempfile::tempdir().unwrap();
     let at = |name: &str| root.path().join(name);
-    assert!(matches!(Dataset::open(&at("nothing")), Err(StoreError::NotFound { .. })));
+    assert!(matches!(Dataset::open(at("nothing")), Err(StoreError::NotFound { .. })));
     std::fs::create_dir(at("empty")).unwrap();
     std::fs::create_dir(at("x.grain.partial")).unwrap();
     std::fs::write(at("text"), "hello").unwrap();
@@ -230,16 +230,16 @@ fn a_path_that_is_not_a_dataset_is_refused_with_a_reason() {
         ("x.grain.partial", "\"x.grain.partial\" is what an interrupted command left"),
         ("x.grain", "\"x.grain.partial\" is what an interrupted command left"),
     ] {
-        let error = Dataset::open(&at(name)).unwrap_err();
+        let error = Dataset::open(at(name)).unwrap_err();
         let is_interrupted = what.ends_with("interrupted command left");
         assert_eq!(matches!(error, StoreError::Unfinished { .. }), is_interrupted, "{error}");
         assert_eq!(error.remedy(), is_interrupted.then_some(Remedy::Resume));
         assert!(error.to_string().ends_with(what), "{error}");
         assert!(verify(&at(name)).is_err());
     }
-    assert!(Dataset::open(&at("text")).is_err() && verify(&at("text")).is_err());
+    assert!(Dataset::open(at("text")).is_err() && verify(&at("text")).is_err());
     let built = DatasetModel::rich(&[2, 2]).write();
-    let error = Dataset::open(&built.path.join("index.idx")).unwrap_err().to_string();
+    let error = Dataset::open(built.path.join("index.idx")).unwrap_err().to_string();
     assert!(error.contains("holds no samples"), "{error}");
 }
 

@@ -47,7 +47,7 @@ fn categories_are_read_from_every_segment_and_from_the_merged_index() {
     }
     let codes: Vec<_> = (0..7).map(|ordinal| dataset.column("a").unwrap().code(ordinal)).collect();
     assert_eq!(codes, [Some(0), None, Some(1), Some(0), Some(1), Some(2), None]);
-    let lone = Dataset::open(&built.path.join("00001.seg")).unwrap();
+    let lone = Dataset::open(built.path.join("00001.seg")).unwrap();
     assert_eq!(lone.categories("a").unwrap().iter().collect::<Vec<_>>(), ["a", "c"]);
     assert!(matches!(dataset.categories("z"), Err(StoreError::NoSuchAttribute { .. })));
 

@@ -102,7 +102,7 @@ fn more_than_256_categories_take_two_bytes_in_the_index_that_has_them() {
     writer.finish().unwrap();
     assert_whole(&path);
     assert_is(&Dataset::open(&path).unwrap(), "split", 0, &values);
-    let segment = Dataset::open(&path.join("00000.seg")).unwrap();
+    let segment = Dataset::open(path.join("00000.seg")).unwrap();
     assert_eq!(segment.column("split").unwrap().width, 1);
 }
 
@@ -111,7 +111,7 @@ fn more_than_256_categories_take_two_bytes_in_the_index_that_has_them() {
 fn values_that_are_not_of_their_type_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let long = "x".repeat(65536);
-    let mut writer = DatasetWriter::create(&folder.path().join("a"), options(1 << 30)).unwrap();
+    let mut writer = DatasetWriter::create(folder.path().join("a"), options(1 << 30)).unwrap();
     let error = writer.write(sample(Some(&long), None)).unwrap_err().to_string();
     assert!(error.contains("attribute \"split\" has 65536 bytes, a category at most 65535"), "{error}");
     let mut number = sample(None, None);
@@ -120,7 +120,7 @@ fn values_that_are_not_of_their_type_are_refused() {
 
     let array = FieldType::Array { element: AttributeType::Float16, shape: Shape::open(vec![3]) };
     let options = WriterOptions { metadata: metadata(array), ..options(1 << 30) };
-    let mut writer = DatasetWriter::create(&folder.path().join("b"), options).unwrap();
+    let mut writer = DatasetWriter::create(folder.path().join("b"), options).unwrap();
     let error = writer.write(sample(None, None)).unwrap_err().to_string();
     assert!(error.contains("field \"data\" has 100 bytes, its type is float16[,3]"), "{error}");
     writer.write(Sample { payload: vec![0; 96], ..sample(None, None) }).unwrap();

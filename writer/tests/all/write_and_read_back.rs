@@ -62,7 +62,7 @@ fn one_segment_is_its_own_index_and_opens_by_itself() {
     assert_holds(&target.join("00000.seg"), &samples);
     assert_eq!(
         Dataset::open(&target).unwrap().fingerprint(),
-        Dataset::open(&target.join("00000.seg")).unwrap().fingerprint()
+        Dataset::open(target.join("00000.seg")).unwrap().fingerprint()
     );
 }
 
@@ -165,7 +165,7 @@ fn what_grainstore_did_not_write_is_never_replaced_or_removed() {
 #[test]
 fn a_dataset_without_samples_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
-    let writer = DatasetWriter::create(&folder.path().join("set"), WriterOptions::default()).unwrap();
+    let writer = DatasetWriter::create(folder.path().join("set"), WriterOptions::default()).unwrap();
     assert!(matches!(writer.finish(), Err(WriteError::Empty)));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
@@ -173,7 +173,7 @@ fn a_dataset_without_samples_is_not_written() {
 #[test]
 fn samples_that_do_not_fit_the_schema_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
-    let mut writer = DatasetWriter::create(&folder.path().join("set"), rich_options()).unwrap();
+    let mut writer = DatasetWriter::create(folder.path().join("set"), rich_options()).unwrap();
     let good = rich_samples(1, 9).remove(0);
     let mut text = |change: &dyn Fn(&mut Sample)| {
         let mut sample = good.clone();
@@ -264,7 +264,7 @@ impl Read for Panics {
 #[test]
 fn after_a_source_that_panics_the_writer_refuses_samples() {
     let folder = tempfile::tempdir().unwrap();
-    let mut writer = DatasetWriter::create(&folder.path().join("set"), WriterOptions::default()).unwrap();
+    let mut writer = DatasetWriter::create(folder.path().join("set"), WriterOptions::default()).unwrap();
     let streamed = StreamedSample { key: b"b".to_vec(), len: 1 << 20, ..StreamedSample::default() };
     let panicked =
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| writer.write_stream(&streamed, &mut Panics(3))));
@@ -280,7 +280,7 @@ fn metadata_longer_than_a_reader_takes_are_refused_before_anything_is_written() 
     let mut options = WriterOptions::default();
     let long = serde_json::json!("x".repeat(64 << 20));
     options.metadata.user = options.metadata.user.with_member("long", &long).unwrap();
-    let refused = DatasetWriter::create(&folder.path().join("set"), options).err().unwrap();
+    let refused = DatasetWriter::create(folder.path().join("set"), options).err().unwrap();
     assert!(refused.to_string().contains("length of the metadata is 67108"), "{refused}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }

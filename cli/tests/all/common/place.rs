@@ -48,7 +48,7 @@ impl Place {
 
     /// A dataset, made by no command.
     pub fn dataset(&self, name: &str, samples: impl IntoIterator<Item = (String, Vec<u8>)>) {
-        let mut writer = DatasetWriter::create(&self.path(name), WriterOptions::default()).unwrap();
+        let mut writer = DatasetWriter::create(self.path(name), WriterOptions::default()).unwrap();
         samples.into_iter().for_each(|(key, payload)| writer.write(Sample::new(key, payload)).unwrap());
         writer.finish().unwrap();
     }

@@ -47,7 +47,7 @@ impl Place {
 impl Made {
     pub fn of(options: WriterOptions, samples: impl IntoIterator<Item = Sample>) -> Self {
         let place = Place::new();
-        let mut writer = DatasetWriter::create(&place.path("data.grain"), options).unwrap();
+        let mut writer = DatasetWriter::create(place.path("data.grain"), options).unwrap();
         samples.into_iter().for_each(|sample| writer.write(sample).unwrap());
         writer.finish().unwrap();
         let reader = Reader::open(place.path("data.grain"), ReaderOptions::default()).unwrap();
