@@ -66,6 +66,7 @@ fn read(source: &LmdbSource, part: usize, position: u64, count: usize) -> Vec<St
                 let payload = crc32fast::hash(&sample.payload);
                 read.push(format!("{:?} {:?} {:?} {payload}", sample.key, sample.attributes, sample.fields));
             }
+            Ok(Some(SourceSample::LeftOut)) => panic!("no format leaves samples out"),
             Ok(Some(SourceSample::Long { .. })) => panic!("a value is longer than the file"),
             Err(bad) => {
                 read.push(bad.to_string());

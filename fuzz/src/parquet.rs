@@ -38,6 +38,7 @@ fn read(source: &dyn Source, part: usize) -> Vec<Result<Sample, Bad>> {
         match samples.next() {
             Ok(None) => break,
             Ok(Some(SourceSample::Whole { sample, .. })) => rows.push(Ok(sample)),
+            Ok(Some(SourceSample::LeftOut)) => panic!("no format leaves samples out"),
             Ok(Some(SourceSample::Long { .. })) => break,
             Err(bad) => {
                 let ends = bad.reach == Reach::Rest;

@@ -102,6 +102,7 @@ fn next(samples: &mut dyn SampleReader) -> Option<Read> {
     match samples.next() {
         Ok(None) => None,
         Ok(Some(SourceSample::Whole { sample, offset })) => Some(Ok((sample, offset))),
+        Ok(Some(SourceSample::LeftOut)) => panic!("no format leaves samples out"),
         Ok(Some(SourceSample::Long { .. })) => panic!("no file here is long"),
         Err(bad) => Some(Err(bad)),
     }

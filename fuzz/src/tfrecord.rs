@@ -80,6 +80,7 @@ fn read(source: &dyn Source, block: &SourceBlock) -> Vec<Read> {
 fn next(samples: &mut dyn SampleReader) -> Option<Read> {
     match samples.next() {
         Ok(None) => None,
+        Ok(Some(SourceSample::LeftOut)) => panic!("no format leaves samples out"),
         Ok(Some(SourceSample::Whole { mut sample, offset })) => {
             sample.attributes.clear();
             Some(Ok((sample, offset)))

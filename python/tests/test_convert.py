@@ -123,7 +123,7 @@ def test_datasets_are_merged_filtered_and_trimmed(tmp_path: Path) -> None:
     grainstore.convert(both[:1], tmp_path / "few.grain", subset="ordinal < 5", only="bin", map={"blob": "bin"})
     with grainstore.open(tmp_path / "few.grain") as ds:
         assert len(ds) == 5 and set(ds[0]) == {"blob"}
-    with pytest.raises(grainstore.GrainstoreError, match="no attribute or field"):
+    with pytest.raises(grainstore.Error, match="no attribute or field"):
         grainstore.convert(both, tmp_path / "y.grain", exclude=["nothing"])
 
 
