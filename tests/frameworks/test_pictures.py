@@ -76,7 +76,7 @@ def test_a_random_part_is_that_of_the_whole_picture(tmp_path, subsampling, progr
     for pictures in grainstore.Loader(dataset, 20, decode=image):
         for picture in pictures["image"]:
             row, column = int(picture[0, 0, 1]) * 239 // 255, int(picture[0, 0, 0]) * 319 // 255
-            near = [(r, c) for r in range(max(0, row - 5), min(181, row + 6)) for c in range(max(0, column - 5), min(261, column + 6))]
+            near = [(r, c) for r in range(max(0, row - 9), min(181, row + 10)) for c in range(max(0, column - 9), min(261, column + 10))]
             found = [place for place in near if np.array_equal(whole[place[0] : place[0] + 60, place[1] : place[1] + 60], picture)]
             assert found, (row, column)
             places.add(found[0])
