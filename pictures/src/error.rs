@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// A picture that cannot be decoded.
+/// Why a picture cannot be decoded.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PictureError {

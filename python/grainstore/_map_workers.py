@@ -25,7 +25,7 @@ from grainstore._errors import ConvertFailed, InvalidOption, TransformFailed
 Sample = dict[str, Any]
 Function = Callable[[Sample], Sample | None]
 
-# How long a worker that was told to end may take.
+# How long a worker has to end after it was asked to; then it is killed.
 _PATIENCE_S = 1.0
 
 # How often a wait for a worker looks whether the conversion was stopped.

@@ -158,7 +158,7 @@ impl MapSample for PythonMap<'_> {
     }
 }
 
-/// The first samples of a source, without those that cannot be read: packing reports them.
+/// The first samples of a source. Samples that cannot be read are passed over here; packing reports them.
 fn first_samples(source: &dyn Source) -> Result<Vec<Sample>, Raised> {
     let description = source.description();
     if description.is_once {

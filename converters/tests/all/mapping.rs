@@ -12,7 +12,7 @@ use grainstore_writer::Sample;
 
 use crate::common::{FolderCase, Tree, files, samples, small};
 
-/// Leaves out every third sample, turns the others round, and fails at one of them while it is told to.
+/// Leaves out every third sample and reverses the bytes of the others. While `fails` is set, it refuses one sample.
 struct Function {
     fails: AtomicBool,
 }
