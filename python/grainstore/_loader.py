@@ -19,10 +19,11 @@ from typing import Any, Literal, NamedTuple, NoReturn
 import numpy as np
 
 from grainstore._core import Batch, Dataset, Image
+from grainstore._division import Division, tail_of
 from grainstore._draws import draw_seeds, numpy_generator, takes_generator
-from grainstore._errors import Forked, InvalidOption, InvalidState, TransformFailed
+from grainstore._errors import DamagedSample, Forked, InvalidOption, InvalidState, TransformFailed
 from grainstore._pictures import check_decode, decoded
-from grainstore._stack import none_of, stack
+from grainstore._stack import stack
 from grainstore._weights import weights_of
 from grainstore._world import rank_and_world_size
 
@@ -49,9 +50,11 @@ class Loader:
         ``"sequential"``.
     rank, world_size: which share of each epoch this is; by default ``torch.distributed``, ``jax.distributed`` or the
         launcher's environment variables (``RANK`` and ``WORLD_SIZE``, or MPI's) are read when an epoch begins.
-    drop_last: whether samples that do not fill a batch of every rank are dropped; ``tail="pad"`` repeats some of the
-        epoch's first instead. Every rank always has the same number of batches; with ``tail="short"``, the default, the
-        last ones may be short or empty, and if samples are returned one by one, a rank may have one more than another.
+    tail, drop_last: what to do with samples that do not fill a batch of every rank: ``"short"`` returns each once, in
+        shorter last batches, ``"drop"`` (``drop_last=True``) drops some, ``"pad"`` repeats some of the epoch's first. By
+        default each is returned once, unless the ranks would have different numbers of batches (of samples, if
+        ``batch_size`` is ``None``): such an epoch is refused when it begins. With ``"short"`` a rank may have one batch
+        less than another. No batch is empty.
     decode: how pictures become arrays, a ``grainstore.Image``. The field with the pictures is then one array of bytes for the
         whole batch; ``num_threads`` threads decode it, ``prefetch`` batches ahead. A transform gets the decoded pictures.
     transform: a function of a sample (a dictionary) that returns whatever the model needs. If it has a second parameter,
@@ -59,13 +62,12 @@ class Loader:
         threads, ``prefetch`` batches ahead: useful for code that releases Python's lock (decoding, NumPy), useless for
         pure Python code, for which ``grainstore.torch`` has worker processes.
     collate: a function that makes a batch from a list of samples. Without it, and with a ``transform``, arrays and
-        numbers are stacked; a batch without samples then has the form of the previous ones, and is ``[]`` if there was
-        none. With neither, batches are columns (``grainstore.Batch``) and no sample becomes a Python object.
+        numbers are stacked. With neither, batches are columns (``grainstore.Batch``) and no sample becomes a Python object.
     window_bytes, lanes: bytes of memory from which the chunked order draws samples, and the number of sequences that it
         mixes; more of either mixes better.
     group: how many neighbouring chunks the chunked order shuffles as one; by default that of a loaded state, or 1. More
         suits storage that is best read in ranges of megabytes, and mixes less.
-    on_damage: ``"raise"``, or ``"skip"`` to continue without damaged samples.
+    on_damage: ``"raise"``, or ``"skip"`` to continue without damaged samples; a batch that would have none left is an error.
     weights: one number per sample of the dataset or view: each epoch draws ``num_samples`` of them (by default as many as
         there are) with replacement, each with its share of all weights; every epoch draws others.
     prefetch_next_epoch: whether the first batches of the next epoch are read before this one ends.
@@ -103,8 +105,7 @@ class Loader:
         check_functions(transform, collate)
         check_decode(decode, dataset)
         check_truth("drop_last", drop_last)
-        if drop_last and tail not in (None, "drop"):
-            raise InvalidOption(f"drop_last is tail='drop', and tail is {tail!r}")
+        self._tail, self._must_be_even = tail_of(tail, drop_last)
         for name, number, least in (
             ("batch_size", batch_size, 1),
             ("seed", seed, 0),
@@ -130,7 +131,6 @@ class Loader:
         self.prefetch = prefetch
         self._epoch = epoch
         self._rank, self._world_size = rank, world_size
-        self._tail = "drop" if drop_last else tail or "short"
         self._window_bytes, self._lanes, self._group = window_bytes, lanes, group
         self._on_damage = on_damage
         self._weights = weights_of(dataset, weights, num_samples)
@@ -138,8 +138,8 @@ class Loader:
         self._resume: State | None = None
         self._pass: _Pass | None = None
         self._latest: _Pass | None = None
-        # The form of a batch without samples, known once there was one with samples.
-        self._empty: Any = None
+        # Readers of each rank that share its part, as Grain's workers do.
+        self._num_workers = 1
         # Invalid options are reported now, not when the first epoch begins.
         self._begin(None, planned=True)
 
@@ -169,18 +169,15 @@ class Loader:
 
     def __len__(self) -> int:
         """Number of batches in a whole epoch of this rank; of samples if ``batch_size`` is ``None``."""
-        count = len(self._begin(None, planned=True))
-        if self.batch_size is not None or self._tail != "short":
-            return count
         rank, world_size = rank_and_world_size(self._rank, self._world_size)
-        samples = len(self.dataset) if self._weights is None else self._weights.num_samples
-        return (samples - rank + world_size - 1) // world_size
+        return self._division(self.batch_size or 1, self.order).batch_count(rank, world_size)
 
     def __iter__(self) -> Iterator[Any]:
         # An abandoned pass starts over; after load_state_dict the pass resumes from the state.
         if self._pass is not None and self._pass.handed_all:
             # A caller that counts batches never requests the end.
             self._finish(self._pass)
+        self._check_even()
         begun = _Pass(self._begin(self._resume, planned=False))
         notice = begun.epoch.notice
         if notice is not None and notice not in _logged and self.rank == 0:
@@ -239,6 +236,16 @@ class Loader:
     def __repr__(self) -> str:
         return f"<grainstore.Loader of {self.dataset!r}, batch_size={self.batch_size}, epoch {self._epoch}>"
 
+    def _division(self, batch_size: int, order: str) -> Division:
+        samples = len(self.dataset) if self._weights is None else self._weights.num_samples
+        return Division(samples, batch_size, self._tail, order != "sequential")
+
+    def _check_even(self) -> None:
+        """Refuse the next epoch if ranks would not have equally many batches of it, and nobody asked for that."""
+        if self._must_be_even:
+            world_size, start = self.world_size // self._num_workers, 0 if self._resume is None else self._resume["position"]
+            self._division(self.batch_size or 1, self.order).check_even(world_size, start, self._num_workers)
+
     def _unit(self) -> int:
         """Samples that the engine reads together if they are returned one by one.
 
@@ -296,9 +303,15 @@ class Loader:
         else:
             source = ((batch, None) for batch in batches)
         rank, world_size = self.rank, self.world_size
-        batch_count = len(begun.epoch)
+        division = self._division(self._unit() if self.batch_size is None else self.batch_size, begun.epoch.order)
+        # The library gives every rank as many batches, of which the last may have no sample.
+        batch_count = division.batch_count(rank, world_size, begun.start)
         for number, (batch, samples) in enumerate(source, start=1):
+            if number > batch_count:
+                continue
             is_last = number == batch_count
+            if self.batch_size is not None and not len(batch):
+                raise _nothing_left(batch, number, begun.number)
             if self.batch_size is None:
                 given = batch.tolist() if samples is None else samples
                 # Ranks take turns: after the same number of samples, they are at the same position. Damaged samples count.
@@ -311,16 +324,7 @@ class Loader:
             elif samples is None:
                 yield batch, _Done(number), is_last
             else:
-                yield self._stacked(samples), _Done(number), is_last
-
-    def _stacked(self, samples: list[Any]) -> Any:
-        """A batch. One without samples, as a rank's last may be, has the form of the others, and is empty."""
-        if not samples:
-            return [] if self._empty is None else self._empty
-        stacked = stack(samples)
-        if self._empty is None:
-            self._empty = none_of(stacked)
-        return stacked
+                yield stack(samples), _Done(number), is_last
 
     def _transformed(self, epoch: Iterator[Batch], number: int) -> Generator[tuple[Batch, list[Any]]]:
         """Batches with transformed samples, some ahead of time; each batch is split into one part per thread."""
@@ -379,7 +383,9 @@ class _Pass:
 
     def __init__(self, epoch: Any) -> None:
         self.epoch = epoch
-        self.number: int = self._after(0)["epoch"]
+        begun = self._after(0)
+        self.number: int = begun["epoch"]
+        self.start: int = begun["position"]
         self.done = _Done(0)
         self.handed_all = False
         self._process = os.getpid()
@@ -411,6 +417,18 @@ class _Pass:
     def _after(self, batches: int) -> State:
         state: State = json.loads(self.epoch.state_after(batches))
         return state
+
+
+def _nothing_left(batch: Batch, number: int, epoch: int) -> DamagedSample:
+    """The error for a batch, whose samples were all left out."""
+    skipped = batch.skipped
+    ordinal, reason = skipped[0]
+    return DamagedSample(
+        f"batch {number} of this pass of epoch {epoch} has no sample left: all {len(skipped)} were skipped as damaged or "
+        f"undecodable, the first of them {ordinal}: {reason}. Use larger batches, or leave such samples out of the dataset "
+        "with Dataset.select (grainstore.verify lists damaged ones)",
+        ordinal=ordinal,
+    )
 
 
 def check_functions(transform: object, collate: object = None) -> None:

@@ -13,8 +13,6 @@ def stack(samples: Sequence[Any]) -> Any:
 
     If a sample lacks a value, the result is a list.
     """
-    if not samples:
-        return []
     first = samples[0]
     if any(sample is None for sample in samples):
         return list(samples)
@@ -32,13 +30,3 @@ def stack(samples: Sequence[Any]) -> Any:
 def _tuple_like(model: tuple[Any, ...], members: list[Any]) -> tuple[Any, ...]:
     """A tuple, or a named tuple like ``model``."""
     return type(model)(*members) if hasattr(model, "_fields") else tuple(members)
-
-
-def none_of(stacked: Any) -> Any:
-    """A result of ``stack`` with no samples in it."""
-    if isinstance(stacked, dict):
-        return {name: none_of(member) for name, member in stacked.items()}
-    if isinstance(stacked, tuple):
-        return _tuple_like(stacked, [none_of(member) for member in stacked])
-    # A copy, so that the memory of the samples is not kept.
-    return stacked[:0].copy() if isinstance(stacked, np.ndarray) else stacked[:0]

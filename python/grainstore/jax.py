@@ -48,7 +48,7 @@ class IterDataset(grain.IterDataset[Any]):  # type: ignore[misc, unused-ignore]
         if num_epochs is not None and num_epochs < 1:
             raise InvalidOption(f"num_epochs is {num_epochs}, expected 1 or more, or None for no end")
         # Workers do not know the rank of this process.
-        self._loader = _with_rank(loader, loader.rank, loader.world_size)
+        self._loader = _with_rank(loader, loader.rank, loader.world_size, 1)
         self._end = None if num_epochs is None else loader.epoch + num_epochs
 
     def __iter__(self) -> grain.DatasetIterator[Any]:
@@ -58,7 +58,7 @@ class IterDataset(grain.IterDataset[Any]):  # type: ignore[misc, unused-ignore]
         """Read the share of one worker: Grain calls this in each worker, on its own copy."""
         loader = self._loader
         rank, world_size = loader.rank + loader.world_size * sl.start, loader.world_size * sl.step
-        self._loader = _with_rank(loader, rank, world_size)
+        self._loader = _with_rank(loader, rank, world_size, sl.step)
 
     def __str__(self) -> str:
         return f"grainstore.jax.IterDataset({self._loader!r})"
@@ -101,10 +101,10 @@ class _Batches(grain.DatasetIterator[Any]):  # type: ignore[misc, unused-ignore]
         super().close()
 
 
-def _with_rank(loader: Loader, rank: int, world_size: int) -> Loader:
-    """A copy of the loader that reads another share."""
+def _with_rank(loader: Loader, rank: int, world_size: int, num_workers: int) -> Loader:
+    """A copy of the loader that reads another share: that of one worker of a rank."""
     copied = copy.copy(loader)
-    copied._rank, copied._world_size = rank, world_size
+    copied._rank, copied._world_size, copied._num_workers = rank, world_size, loader._num_workers * num_workers
     return copied
 
 

@@ -75,6 +75,8 @@ def dataset(
     if states:
         signature = (signature, tf.TensorSpec((None,) if unit else (), tf.string))
     whole = _begins_an_epoch(loader)
+    # TensorFlow would wrap the error of an epoch that cannot begin.
+    loader._check_even()
 
     def elements() -> Iterator[Any]:
         if whole and not _begins_an_epoch(loader):

@@ -177,6 +177,18 @@ def test_worker_processes_read_shares_that_together_are_the_epoch(dataset):
     again.close()
 
 
+def test_workers_of_equal_ranks_may_be_unequal(dataset):
+    # One sample more than two batches of each worker: the first has one batch more.
+    loader = grainstore.Loader(dataset[:41], 10, seed=3)
+    shared = grainstore.jax.IterDataset(loader).map(doubled).mp_prefetch(grain.MultiprocessingOptions(num_workers=2))
+    iterator = iter(shared)
+    assert sorted(labels(iterator)) == list(range(41))
+    iterator.close()
+    loader = grainstore.Loader(dataset[:41], 10, rank=1, world_size=2)
+    with pytest.raises(grainstore.InvalidOption, match="2 ranks would not have equally many batches"):
+        next(iter(grainstore.jax.IterDataset(loader)))
+
+
 def test_batches_go_to_the_device(dataset):
     epochs = grainstore.jax.IterDataset(grainstore.Loader(dataset, 32, seed=3)).map(doubled)
     batches = list(grain.experimental.device_put(epochs, jax.devices()[0]))

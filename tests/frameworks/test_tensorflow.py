@@ -263,6 +263,15 @@ def test_options_that_do_not_go_together_are_refused(dataset):
         grainstore.tensorflow.dataset(transformed, output_signature=signature, columns=["label"])
 
 
+def test_an_epoch_of_ranks_with_unequally_many_batches_is_refused_at_once(dataset):
+    ranks = [grainstore.Loader(dataset[:17], 8, rank=rank, world_size=2) for rank in range(2)]
+    for loader in ranks:
+        with pytest.raises(grainstore.InvalidOption, match="2 ranks would not have equally many batches"):
+            grainstore.tensorflow.dataset(loader)
+    loader = grainstore.Loader(dataset[:17], 8, rank=1, world_size=2, tail="short")
+    assert len(list(grainstore.tensorflow.dataset(loader))) == 1
+
+
 def test_an_error_of_the_transform_names_the_sample(dataset):
     loader = grainstore.Loader(dataset, 4, order="sequential", transform=lambda sample: 1 // (sample["label"] - 5))
     made = grainstore.tensorflow.dataset(loader, output_signature=tf.TensorSpec((None,), tf.int64))

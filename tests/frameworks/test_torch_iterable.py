@@ -102,10 +102,45 @@ def test_ranks_with_unequally_many_batches_are_refused_unless_asked_for(dataset)
         batch_size = batch_size and 11
         for rank in range(2):
             options = {"batch_size": batch_size, "rank": rank, "world_size": 2}
-            with pytest.raises(grainstore.InvalidOption, match="2 ranks would not have equally many batches.*'pad'"):
+            with pytest.raises(grainstore.InvalidOption, match="2 ranks would not have equally many (batches|samples).*'pad'"):
                 next(iter(IterableDataset(view, **options)))
         sizes = [len(list(IterableDataset(view, batch_size, rank=rank, world_size=2, tail="short"))) for rank in range(2)]
         assert sizes == ([51, 50] if batch_size is None else [4, 3])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_batch_whose_samples_are_all_damaged_is_an_error(tmp_path, workers):
+    path = write(tmp_path / "damaged.grain", 20)
+    segment = max(path.iterdir(), key=lambda file: file.stat().st_size)
+    content = bytearray(segment.read_bytes())
+    for number in (4, 5, 6, 7):
+        content[content.index(b"%d" % number * 50)] ^= 0xFF
+    segment.write_bytes(content)
+    iterable = IterableDataset(path, 4, order="sequential", on_damage="skip")
+    if not workers:
+        with pytest.raises(grainstore.DamagedSample, match="batch 2 of.*has no sample left: all 4 were skipped"):
+            read(DataLoader(iterable, batch_size=None))
+    whole = IterableDataset(path, 5, order="sequential", on_damage="skip")
+    assert len(labels_of(DataLoader(whole, batch_size=None, num_workers=workers))) == 16
+
+
+@pytest.mark.parametrize("world_size", range(1, 6))
+def test_every_sample_comes_once_or_the_epoch_is_refused(dataset, world_size):
+    for batch_size in (1, 4):
+        for count in (world_size, *(2 * batch_size * world_size + more for more in (-1, 0, 1, world_size))):
+            seen, lengths = [], []
+            uneven = 0 < count % (batch_size * world_size) < world_size
+            for rank in range(world_size):
+                ranks = {"rank": rank, "world_size": world_size}
+                if uneven:
+                    with pytest.raises(grainstore.InvalidOption, match="ranks would not"):
+                        iter(IterableDataset(dataset[:count], batch_size, **ranks))
+                iterable = IterableDataset(dataset[:count], batch_size, tail="short" if uneven else None, **ranks)
+                batches = list(iterable)
+                assert len(batches) == len(iterable) and all(len(batch["label"]) for batch in batches)
+                lengths.append(len(batches))
+                seen += labels_of(batches)
+            assert sorted(seen) == list(range(count)) and max(lengths) - min(lengths) == uneven
 
 
 @pytest.mark.parametrize("order", ["full", "sequential"])

@@ -13,12 +13,13 @@ import torch
 import torch.utils.data
 
 from grainstore import Image, InvalidOption, InvalidState, Loader
+from grainstore._division import Division, tail_of
 from grainstore._loader import check_functions, check_truth
 from grainstore._weights import weights_of
 from grainstore._world import rank_and_world_size
 from grainstore.torch._callers import dividing_caller, is_collated_by_torch
 from grainstore.torch._samples import CollateOwned, OnOwned, Sample, Source, opened, owned
-from grainstore.torch._share import Division, Reader
+from grainstore.torch._share import Reader
 from grainstore.torch._state import State, check_same, checked
 from grainstore.torch._tensors import tensors
 
@@ -91,8 +92,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     ) -> None:
         check_functions(transform, collate)
         check_truth("drop_last", drop_last)
-        if drop_last and tail not in (None, "drop"):
-            raise InvalidOption(f"drop_last is tail='drop', and tail is {tail!r}")
+        self._tail, self._must_be_even = tail_of(tail, drop_last)
         if batch_size is None and collate is not None:
             raise InvalidOption("collate makes a batch of samples: give batch_size, or give DataLoader its collate_fn")
         self.dataset = opened(dataset)
@@ -103,8 +103,6 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self.transform = transform
         self.collate = collate
         self._rank, self._world_size = rank, world_size
-        self._tail: Literal["short", "drop", "pad"] = "drop" if drop_last else tail or "short"
-        self._must_be_even = tail is None and not drop_last
         self._num_threads, self._prefetch = num_threads, prefetch
         self._window_bytes, self._lanes, self._group, self._on_damage = window_bytes, lanes, group, on_damage
         self._weights = weights_of(self.dataset, weights, num_samples)
