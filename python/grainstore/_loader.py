@@ -61,8 +61,10 @@ class Loader:
         it gets a ``numpy.random.Generator`` seeded by ``seed``, the epoch and the sample alone. It runs in ``num_threads``
         threads, ``prefetch`` batches ahead: useful for code that releases Python's lock (decoding, NumPy), useless for
         pure Python code, for which ``grainstore.torch`` has worker processes.
-    collate: a function that makes a batch from a list of samples. Without it, and with a ``transform``, arrays and
-        numbers are stacked. With neither, batches are columns (``grainstore.Batch``) and no sample becomes a Python object.
+    collate: a function that makes a batch from a list of samples. Without it, and with a ``transform``, what that returns
+        is stacked: dictionaries, tuples, lists and dataclasses by their members, arrays and numbers to arrays, PyTorch's
+        tensors to tensors, everything else, and a member that is ``None`` in some samples, to lists. With neither,
+        batches are columns (``grainstore.Batch``) and no sample becomes a Python object.
     window_bytes, lanes: bytes of memory from which the chunked order draws samples, and the number of sequences that it
         mixes; more of either mixes better.
     group: how many neighbouring chunks the chunked order shuffles as one; by default that of a loaded state, or 1. More
@@ -324,7 +326,7 @@ class Loader:
             elif samples is None:
                 yield batch, _Done(number), is_last
             else:
-                yield stack(samples), _Done(number), is_last
+                yield stack(samples, batch.ordinals.tolist()), _Done(number), is_last
 
     def _transformed(self, epoch: Iterator[Batch], number: int) -> Generator[tuple[Batch, list[Any]]]:
         """Batches with transformed samples, some ahead of time; each batch is split into one part per thread."""
