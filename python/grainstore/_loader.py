@@ -6,24 +6,20 @@ expects: the number of the next epoch, the ranks, and user functions that are ap
 
 from __future__ import annotations
 
-import concurrent.futures.thread
 import json
 import logging
 import os
-import threading
-from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
 from grainstore._core import Batch, Dataset, Image
 from grainstore._division import Division, tail_of
-from grainstore._draws import draw_seeds, numpy_generator, takes_generator
-from grainstore._errors import DamagedSample, Forked, InvalidOption, InvalidState, TransformFailed
+from grainstore._errors import DamagedSample, Forked, InvalidOption, InvalidState
 from grainstore._pictures import check_decode, decoded
 from grainstore._stack import stack
+from grainstore._transforms import as_sample_transform, transformed
 from grainstore._weights import weights_of
 from grainstore._world import rank_and_world_size
 
@@ -127,7 +123,6 @@ class Loader:
         self.seed = seed
         self.decode = decode
         self.transform = transform
-        self._takes_generator = transform is not None and takes_generator(transform)
         self.collate = collate
         self.num_threads = num_threads or min(8, len(os.sched_getaffinity(0)))
         self.prefetch = prefetch
@@ -301,7 +296,15 @@ class Loader:
             number, threads = begun.number, self.num_threads
             batches = decoded(batches, self.decode, seed=self.seed, epoch=number, num_threads=threads, prefetch=self.prefetch)
         if self.transform is not None:
-            source = self._transformed(batches, begun.number)
+            source = transformed(
+                batches,
+                as_sample_transform(self.transform),
+                self.dataset,
+                seed=self.seed,
+                epoch=begun.number,
+                num_threads=self.num_threads,
+                prefetch=self.prefetch,
+            )
         else:
             source = ((batch, None) for batch in batches)
         rank, world_size = self.rank, self.world_size
@@ -327,50 +330,6 @@ class Loader:
                 yield batch, _Done(number), is_last
             else:
                 yield stack(samples, batch.ordinals.tolist()), _Done(number), is_last
-
-    def _transformed(self, epoch: Iterator[Batch], number: int) -> Generator[tuple[Batch, list[Any]]]:
-        """Batches with transformed samples, some ahead of time; each batch is split into one part per thread."""
-        pool = ThreadPoolExecutor(self.num_threads, thread_name_prefix="grain-transform")
-        stop = threading.Event()
-        waiting: deque[tuple[Batch, list[Future[list[Any]]]]] = deque()
-        try:
-            for batch in epoch:
-                seeds = draw_seeds(self.seed, number, batch)
-                part = max(1, -(-len(batch) // self.num_threads))
-                starts = range(0, len(batch), part)
-                ends = (min(start + part, len(batch)) for start in starts)
-                bounds = zip(starts, ends, strict=True)
-                parts = [pool.submit(self._apply, batch, seeds, start, end, stop) for start, end in bounds]
-                waiting.append((batch, parts))
-                if len(waiting) > self.prefetch:
-                    yield _joined(waiting.popleft())
-            while waiting:
-                yield _joined(waiting.popleft())
-        finally:
-            stop.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-
-    def _generator(self, draw_seed: int) -> Any:
-        """What a transform with a second parameter draws from."""
-        return numpy_generator(draw_seed)
-
-    def _apply(self, batch: Batch, seeds: Sequence[int], start: int, end: int, stop: threading.Event) -> list[Any]:
-        transform = self.transform
-        assert transform is not None
-        made = []
-        for place in range(start, end):
-            # Nobody waits for the result any more. Otherwise a stopping interpreter would wait for all submitted work.
-            if stop.is_set() or getattr(concurrent.futures.thread, "_shutdown", False):
-                raise RuntimeError("samples are no longer transformed: the loop was left, or the interpreter ends")
-            sample = batch[place]
-            try:
-                if self._takes_generator:
-                    made.append(transform(sample, self._generator(seeds[place])))
-                else:
-                    made.append(transform(sample))
-            except Exception as error:
-                raise _failed(self.dataset, batch, place, error) from error
-        return made
 
 
 class _Done(NamedTuple):
@@ -459,16 +418,3 @@ def _text_of(state: State) -> str:
         return json.dumps(state)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidState(f"a state is the result of state_dict: {error}") from error
-
-
-def _joined(waiting: tuple[Batch, list[Future[list[Any]]]]) -> tuple[Batch, list[Any]]:
-    batch, parts = waiting
-    return batch, [sample for part in parts for sample in part.result()]
-
-
-def _failed(dataset: Dataset, batch: Batch, place: int, error: Exception) -> TransformFailed:
-    ordinal = int(batch.ordinals[place])
-    key = dataset._key_of(ordinal)
-    named = "" if key is None else f' (key "{key.decode("utf-8", "backslashreplace")}")'
-    message = f"sample {ordinal}{named}: the transform raised {type(error).__name__}: {error}"
-    return TransformFailed(message, ordinal=ordinal, key=key)

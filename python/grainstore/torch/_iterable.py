@@ -18,7 +18,7 @@ from grainstore._loader import check_functions, check_truth
 from grainstore._weights import weights_of
 from grainstore._world import rank_and_world_size
 from grainstore.torch._callers import dividing_caller, is_collated_by_torch
-from grainstore.torch._samples import CollateOwned, OnOwned, Sample, Source, opened, owned
+from grainstore.torch._samples import CollateOwned, Source, TorchTransform, opened, owned
 from grainstore.torch._share import Reader
 from grainstore.torch._state import State, check_same, checked
 from grainstore.torch._tensors import tensors
@@ -58,7 +58,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         ``"drop"`` drops some, ``"pad"`` repeats some. By default each is returned once, unless the ranks would have
         different numbers of batches (of samples, if ``batch_size`` is ``None``): that is refused.
     decode: how pictures become arrays, a ``grainstore.Image``: their field is then a tensor of bytes.
-    transform: a function of a sample. Its exceptions become ``grainstore.TransformFailed``, which names the sample.
+    transform: a function of a sample. Its exceptions become ``grainstore.TransformFailed``, which names the sample. If it
+        has a second parameter, it gets a ``torch.Generator`` seeded by ``seed``, the epoch and the sample alone.
     collate: a function that makes a batch from a list of samples; with a ``transform``, by default PyTorch's.
     num_threads, prefetch: threads that transform, ``prefetch`` batches ahead; in a worker one thread by default.
 
@@ -79,7 +80,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         drop_last: bool = False,
         tail: Literal["short", "drop", "pad"] | None = None,
         decode: Image | None = None,
-        transform: Callable[[Sample], Any] | None = None,
+        transform: Callable[..., Any] | None = None,
         collate: Callable[[list[Any]], Any] | None = None,
         num_threads: int | None = None,
         prefetch: int = 2,
@@ -286,7 +287,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             world_size=reader.count,
             tail="drop" if self._is_redivided(reader) else self._tail,
             decode=self.decode,
-            transform=None if transform is None else OnOwned(transform),
+            transform=None if transform is None else TorchTransform(transform),
             collate=collate,
             num_threads=1 if reader.num_workers and self._num_threads is None else self._num_threads,
             prefetch=self._prefetch if prefetch is None else prefetch,

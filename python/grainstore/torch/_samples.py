@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+import torch
 
 import grainstore
 from grainstore import Dataset, TransformFailed
+from grainstore._transforms import SampleTransform
 
 Sample = dict[str, Any]
 Path = str | os.PathLike[str]
@@ -30,14 +32,15 @@ def owned(sample: Sample) -> Sample:
     return sample
 
 
-class OnOwned:
-    """A transform that gets samples with writable arrays."""
+class TorchTransform(SampleTransform):
+    """A transform that gets samples with writable arrays, and draws from a generator of PyTorch."""
 
-    def __init__(self, transform: Callable[[Sample], Any]) -> None:
-        self._transform = transform
+    def prepared(self, sample: Sample) -> Sample:
+        return owned(sample)
 
-    def __call__(self, sample: Sample) -> Any:
-        return self._transform(owned(sample))
+    def generator(self, draw_seed: int) -> torch.Generator:
+        # As many bits as it takes: the upper half.
+        return torch.Generator().manual_seed(draw_seed >> 64)
 
 
 class CollateOwned:
