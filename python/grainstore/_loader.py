@@ -56,7 +56,9 @@ class Loader:
     transform: a function of a sample (a dictionary) that returns whatever the model needs. If it has a second parameter,
         it gets a ``numpy.random.Generator`` seeded by ``seed``, the epoch and the sample alone. It runs in ``num_threads``
         threads, ``prefetch`` batches ahead: useful for code that releases Python's lock (decoding, NumPy), useless for
-        pure Python code, for which ``grainstore.torch`` has worker processes.
+        pure Python code, for which ``grainstore.torch`` has worker processes. If it draws from the generators that a
+        process shares (of ``random``, ``numpy.random`` or PyTorch), these are seeded likewise for each sample, and are
+        afterwards what they were; that takes one thread, the loop's.
     collate: a function that makes a batch from a list of samples. Without it, and with a ``transform``, what that returns
         is stacked: dictionaries, tuples, lists and dataclasses by their members, arrays and numbers to arrays, PyTorch's
         tensors to tensors, everything else, and a member that is ``None`` in some samples, to lists. With neither,

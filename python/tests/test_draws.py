@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import threading
+from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
@@ -25,7 +28,7 @@ def with_generator(sample: dict[str, Any], generator: np.random.Generator) -> tu
     return sample["label"], generator.random()
 
 
-def drawn(loader: Loader) -> dict[int, float]:
+def drawn(loader: Iterable[Any]) -> dict[int, float]:
     """By label."""
     return {int(label): float(number) for labels, numbers in loader for label, number in zip(labels, numbers, strict=True)}
 
@@ -74,3 +77,82 @@ class _Callable:
 )
 def test_what_counts_as_a_second_parameter(transform: Any, takes: bool) -> None:
     assert takes_generator(transform) == takes
+
+
+# Transforms with one parameter, which draw from the generators of the process
+
+
+def _from_random(sample: dict[str, Any]) -> tuple[int, float]:
+    return sample["label"], random.random()
+
+
+def _from_numpy(sample: dict[str, Any]) -> tuple[int, float]:
+    return sample["label"], np.random.random() + np.random.randn()
+
+
+def _late(sample: dict[str, Any]) -> tuple[int, float]:
+    """Draws for few samples, most likely not for the first."""
+    return sample["label"], random.random() if sample["label"] % 50 == 7 else 0.0
+
+
+def _of_sample(seed: int, epoch: int, label: int) -> float:
+    return random.Random(_draw_seed(seed, epoch, label)).random()
+
+
+@pytest.mark.parametrize("transform", [_from_random, _from_numpy, _late])
+def test_global_generators_are_seeded_for_each_sample(plain: grainstore.Dataset, transform: Any) -> None:
+    view = plain[:400]
+    wanted = drawn(Loader(view, 50, seed=5, epoch=2, transform=transform, num_threads=1, prefetch=0))
+    if transform is _from_random:
+        assert wanted == {label: _of_sample(5, 2, label) for label in range(400)}
+    assert len(wanted) == 400 and wanted != drawn(Loader(view, 50, seed=5, epoch=3, transform=transform))
+    for num_threads, batch_size, world_size in ((1, 7, 1), (2, 64, 1), (4, 50, 1), (4, 20, 2)):
+        found = {}
+        for rank in range(world_size):
+            options: dict[str, Any] = {"rank": rank, "world_size": world_size, "num_threads": num_threads}
+            found |= drawn(Loader(view, batch_size, seed=5, epoch=2, transform=transform, **options))
+        assert found == wanted
+    loader = Loader(view, 30, seed=5, epoch=2, transform=transform, num_threads=4)
+    batches = iter(loader)
+    begun = [next(batches) for _ in range(4)]
+    resumed = Loader(view, 40, seed=5, transform=transform, num_threads=2)
+    resumed.load_state_dict(loader.state_dict())
+    assert drawn(begun) | drawn(resumed) == wanted
+
+
+@pytest.mark.parametrize("transform", [_from_random, _from_numpy])
+def test_the_loops_own_draws_are_undisturbed(plain: grainstore.Dataset, transform: Any) -> None:
+    def own_draws(batches: Any) -> list[float]:
+        random.seed(1)
+        np.random.seed(1)
+        return [random.random() + np.random.random() + np.random.randn() for _ in batches]
+
+    wanted = own_draws(range(10))
+    assert own_draws(Loader(plain[:400], 40, transform=transform, num_threads=4)) == wanted
+    assert own_draws(Loader(plain[:400], 40, transform=dict, num_threads=4)) == wanted
+
+
+def test_the_loops_own_draws_do_not_take_the_threads_away(plain: grainstore.Dataset) -> None:
+    threads = []
+
+    def noted(sample: dict[str, Any]) -> int:
+        threads.append(threading.current_thread().name)
+        return sample["label"]
+
+    labels = []
+    for batch in Loader(plain, 50, transform=noted, num_threads=2):
+        random.random()
+        labels += batch.tolist()
+    assert sorted(labels) == list(range(1000))
+    # But for the first samples, and at most two batches that are made again.
+    assert sum(name.startswith("grain-transform") for name in threads) == 984
+    assert len(threads) <= 1000 + 2 * 50
+
+
+def test_one_thread_is_reported_with_the_remedy(plain: grainstore.Dataset, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.MonkeyPatch.context() as patch, caplog.at_level("INFO", logger="grainstore"):
+        patch.setattr("grainstore._transforms._noted", False)
+        for _ in range(2):
+            drawn(Loader(plain, 100, transform=_from_random, num_threads=2))
+    notes = [record.message for record in caplog.records if "generator" in record.message]
+    assert len(notes) == 1 and "one at a time" in notes[0] and "second parameter" in notes[0]

@@ -1,10 +1,14 @@
 """Random transforms in grainstore.torch: draws depend on the seed, the epoch and the sample, and on nothing else."""
 
+import random
+
+import numpy as np
 import pytest
 import torch
 from torch.utils.data import DataLoader
 
 import grainstore
+from grainstore import Loader
 from grainstore._core import _draw_seed
 from grainstore.torch import IterableDataset
 
@@ -67,3 +71,43 @@ def test_draws_continue_after_a_resume(dataset):
     resumed = IterableDataset(dataset, 8, seed=5, transform=from_generator)
     resumed.load_state_dict(iterable.state_dict())
     assert found | drawn(DataLoader(resumed, batch_size=None, num_workers=2)) == expected(5, 0)
+
+
+# Transforms with one parameter, which draw from the generators of the process
+
+
+def from_globals(sample):
+    return sample["label"], random.random() + np.random.random() + torch.rand((), dtype=torch.float64)
+
+
+def from_torch(sample):
+    return sample["label"], torch.rand((), dtype=torch.float64)
+
+
+def test_loaders_and_workers_seed_global_generators_for_each_sample(dataset):
+    wanted = drawn(Loader(dataset, 30, seed=5, transform=from_globals, num_threads=1))
+    assert len(set(wanted.values())) == COUNT
+    assert drawn(Loader(dataset, 64, seed=5, transform=from_globals, num_threads=4)) == wanted
+    assert drawn(Loader(dataset, 64, seed=5, transform=from_torch, num_threads=4)) == expected(5, 0)
+    for workers in (0, 1, 2, 4):
+        found = {}
+        for rank in range(2):
+            options = {"rank": rank, "world_size": 2, "num_threads": 2}
+            iterable = IterableDataset(dataset, 10, seed=5, transform=from_globals, **options)
+            found |= drawn(DataLoader(iterable, batch_size=None, num_workers=workers))
+        assert found == wanted
+    iterable = IterableDataset(dataset, 16, seed=5, transform=from_globals)
+    batches = iter(iterable)
+    begun = drawn([next(batches) for _ in range(6)])
+    resumed = IterableDataset(dataset, 8, seed=5, transform=from_globals)
+    resumed.load_state_dict(iterable.state_dict())
+    assert begun | drawn(DataLoader(resumed, batch_size=None, num_workers=2)) == wanted
+
+
+def test_the_loops_own_draws_are_undisturbed(dataset):
+    def own_draws(batches):
+        torch.manual_seed(1)
+        return [torch.rand(()).item() for _ in batches]
+
+    wanted = own_draws(range(10))
+    assert own_draws(IterableDataset(dataset, 40, transform=from_globals, num_threads=4)) == wanted

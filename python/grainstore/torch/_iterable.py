@@ -59,7 +59,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         different numbers of batches (of samples, if ``batch_size`` is ``None``): that is refused.
     decode: how pictures become arrays, a ``grainstore.Image``: their field is then a tensor of bytes.
     transform: a function of a sample. Its exceptions become ``grainstore.TransformFailed``, which names the sample. If it
-        has a second parameter, it gets a ``torch.Generator`` seeded by ``seed``, the epoch and the sample alone.
+        has a second parameter, it gets a ``torch.Generator`` seeded by ``seed``, the epoch and the sample alone. If it
+        draws from the generators that a process shares, these are seeded likewise, and it runs in one thread.
     collate: a function that makes a batch from a list of samples; with a ``transform``, by default PyTorch's.
     num_threads, prefetch: threads that transform, ``prefetch`` batches ahead; in a worker one thread by default.
 
