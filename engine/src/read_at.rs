@@ -5,6 +5,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 
+use rustix::io::Errno;
+
 /// Reads at offsets. Only the first two methods are required; the others report by default that they are not supported.
 pub trait ReadAt: Send + Sync {
     /// Reads into the start of `bytes` and returns the number of bytes read: it may be fewer than
@@ -73,11 +75,10 @@ impl ReadAt for File {
 
     #[cfg(target_os = "linux")]
     fn read_cached_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
-        use rustix::io::Errno;
         match read_with(self, bytes, offset, rustix::io::ReadWriteFlags::NOWAIT) {
             Ok(read_len) => Ok(Some(read_len)),
-            Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::INVAL) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(errno) if errno == Errno::AGAIN || FLAGS_REFUSED.contains(&errno) => Ok(None),
+            Err(errno) => Err(errno.into()),
         }
     }
 
@@ -105,21 +106,18 @@ impl ReadAt for File {
 }
 
 #[cfg(target_os = "linux")]
-fn read_with(
-    file: &File,
-    bytes: &mut [u8],
-    offset: u64,
-    flags: rustix::io::ReadWriteFlags,
-) -> Result<usize, rustix::io::Errno> {
+fn read_with(file: &File, bytes: &mut [u8], offset: u64, flags: rustix::io::ReadWriteFlags) -> Result<usize, Errno> {
     rustix::io::preadv2(file, &mut [io::IoSliceMut::new(bytes)], offset, flags)
 }
 
+/// What a read with flags fails with where the file system or the kernel does not know the flag, where there is no
+/// `preadv2` (emulators, strict sandboxes), and where a sandbox forbids it. A read without flags may still work.
+const FLAGS_REFUSED: [Errno; 4] = [Errno::OPNOTSUPP, Errno::INVAL, Errno::NOSYS, Errno::PERM];
+
 /// Whether the error means that uncached reads are not supported here.
 pub(super) fn must_cache(error: &io::Error) -> bool {
-    use rustix::io::Errno;
     let code = error.raw_os_error();
-    error.kind() == io::ErrorKind::Unsupported
-        || [Errno::OPNOTSUPP, Errno::INVAL].iter().any(|errno| code == Some(errno.raw_os_error()))
+    error.kind() == io::ErrorKind::Unsupported || FLAGS_REFUSED.iter().any(|errno| code == Some(errno.raw_os_error()))
 }
 
 /// Reads into the spare capacity of a vector by a function that needs initialised bytes.

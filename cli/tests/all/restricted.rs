@@ -48,6 +48,19 @@ fn where_io_uring_is_blocked_threads_read_and_a_warning_is_printed_once() {
     assert_eq!(run.stderr, format!("grainstore: {REFUSED}; reading with 16 threads instead\n"));
 }
 
+/// Both buffered and direct, and both errors that sandboxes give.
+#[test]
+fn where_preadv2_is_refused_as_well_plain_reads_do_the_work() {
+    let fixture = Fixture::small();
+    for (errno, io) in [("ENOSYS", "buffered"), ("ENOSYS", "direct"), ("EPERM", "buffered")] {
+        let what = format!("old-calls={errno}");
+        let Some(run) = restricted(&what, &fixture, "epoch", &["--json", "--io", io]) else { return };
+        let document = document(&run);
+        assert_eq!((run.status, &document["samples"], &document["complete"]), (0, &json!(5), &json!(true)), "{run:?}");
+        assert_eq!(document["engine"], json!("pread"), "{errno} {io}");
+    }
+}
+
 #[test]
 fn where_io_uring_is_blocked_and_asked_for_the_hint_names_the_engine_that_reads() {
     let fixture = Fixture::small();

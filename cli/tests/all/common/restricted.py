@@ -1,25 +1,30 @@
 """Runs a command with less than the system usually allows: restricted.py WHAT COMMAND ARGUMENTS...
 
-WHAT is no-uring (the system call that makes an io_uring fails with EPERM, as in containers), locked-memory=BYTES (an
-unprivileged user who may lock so much; needs root) or address-space=BYTES. Exits with 77 where it cannot be done here.
+WHAT is no-uring (the system call that makes an io_uring fails with EPERM, as in containers), old-calls=ERRNO (that one and
+preadv2 fail, as in emulators and strict sandboxes), locked-memory=BYTES (an unprivileged user who may lock so much; needs
+root) or address-space=BYTES. Exits with 77 where it cannot be done here.
 """
 
 import ctypes
+import errno
 import os
+import platform
 import resource
 import struct
 import sys
 
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 IO_URING_SETUP = 425  # the same on all architectures but alpha
+PREADV2 = {"x86_64": 327, "aarch64": 286}
 NOBODY = 65534
 CANNOT = 77
 
 
-def forbid_uring():
-    """A filter of four instructions: load the number, compare, refuse, allow."""
-    refuse, allow = 0x00050000 | 1, 0x7FFF0000  # SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW
-    instructions = [(0x20, 0, 0, 0), (0x15, 0, 1, IO_URING_SETUP), (0x06, 0, 0, refuse), (0x06, 0, 0, allow)]
+def forbid(calls, error):
+    """A filter: load the number, compare it with each, which jumps to the refusal at the end, allow, refuse."""
+    refuse, allow = 0x00050000 | error, 0x7FFF0000  # SECCOMP_RET_ERRNO, SECCOMP_RET_ALLOW
+    compare = [(0x15, len(calls) - place, 0, call) for place, call in enumerate(calls)]
+    instructions = [(0x20, 0, 0, 0), *compare, (0x06, 0, 0, allow), (0x06, 0, 0, refuse)]
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in instructions))
     program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(instructions), ctypes.addressof(code)))
     prctl = ctypes.CDLL(None).prctl
@@ -42,7 +47,11 @@ def limit_address_space(length):
 
 what, _, amount = sys.argv[1].partition("=")
 if what == "no-uring":
-    forbid_uring()
+    forbid([IO_URING_SETUP], errno.EPERM)
+elif what == "old-calls":
+    if platform.machine() not in PREADV2:
+        sys.exit(CANNOT)
+    forbid([IO_URING_SETUP, PREADV2[platform.machine()]], getattr(errno, amount))
 elif what == "locked-memory":
     limit_locked_memory(int(amount))
 else:
