@@ -64,6 +64,24 @@ def refuse_grey(picture):
     return picture
 
 
+def test_samples_refuse_to_be_changed_and_targets_do_not(path):
+    ours = ImageFolder(path)
+    for change in (
+        lambda: ours.samples.__setitem__(0, ("x", 1)),
+        lambda: ours.samples.append(("x", 1)),
+        lambda: ours.imgs.sort(),
+        lambda: setattr(ours, "samples", []),
+    ):
+        with pytest.raises(TypeError, match=r"cannot be changed: set targets\[i\].*ds.select"):
+            change()
+    with pytest.raises(TypeError):
+        ours.samples += [("x", 1)]
+    again = pickle.loads(pickle.dumps(ours))
+    assert again.samples == ours.samples and len(again) == len(ours.samples[:]) == len(ours.targets)
+    again.targets[0] = 7
+    assert again[0][1] == 7 and ours[0][1] != 7
+
+
 def test_everything_is_as_torchvisions(folder, path):
     theirs, ours = torchvision.datasets.ImageFolder(folder), ImageFolder(path)
     assert ours.classes == theirs.classes == ["Ant", "cat", "cat-2", "zebra"]

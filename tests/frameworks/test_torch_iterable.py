@@ -253,7 +253,17 @@ def test_a_missing_number_is_never_in_a_tensor(gaps):
             with pytest.raises(grainstore.InvalidOption, match=f'sample {place} has no value of "{name}"') as caught:
                 list(IterableDataset(dataset.select([0, place]), 2))
             assert caught.value.ordinal == place
-        # The filter that the message names, and the samples that lack nothing.
+        # What the message names: for numbers a filter and -1, for arrays a selection and an array.
+        for place, name, hints in ((1, "age", ('dataset.filter("age is present")', "-1 if")), (2, "vector", ("dataset.select([", "np.zeros("))):
+            with pytest.raises(grainstore.InvalidOption) as caught:
+                next(iter(IterableDataset(dataset.select([place]), 1)))
+            assert all(hint in str(caught.value) for hint in hints)
+            some = eval(str(caught.value).rpartition("that have one, ")[2], {"dataset": dataset})
+            assert len(some) == 2 and place not in some.ordinals
+            fill = eval(str(caught.value).partition("such as ")[2].rpartition(", or read")[0], {"np": np})
+            other = "age" if name == "vector" else "vector"
+            several = IterableDataset(dataset, 3, transform=lambda sample: {name: fill(sample)[name]})
+            assert name in next(iter(several)) and other not in next(iter(several))
         present = IterableDataset(dataset.filter("age is present")[:1], 2)
         assert next(iter(present))["age"].tolist() == [7]
         filled = IterableDataset(dataset, 3, order="sequential", transform=lambda s: -1 if s["age"] is None else s["age"])

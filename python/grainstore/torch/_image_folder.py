@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch.utils.data
@@ -28,7 +28,8 @@ class ImageFolder(torch.utils.data.Dataset[tuple[Any, Any]]):
         attribute ``label``, and the metadata ``class_names``.
     loader: a function of a file's bytes (not of its path) that gives a picture; by default Pillow.
 
-    classes, class_to_idx, targets: as torchvision's. samples, imgs: pairs of key and number of the class.
+    classes, class_to_idx: as torchvision's. targets: the numbers of the classes, which may be changed. samples, imgs: pairs
+        of key and number of the class at first; changing them is a ``TypeError``.
     """
 
     def __init__(
@@ -49,17 +50,25 @@ class ImageFolder(torch.utils.data.Dataset[tuple[Any, Any]]):
         labels = _labels(dataset, len(self.classes))
         keys = dataset.keys().tolist()
         order = _order(keys, labels)
-        self.samples: list[tuple[str, int]] = [(keys[place], int(labels[place])) for place in order]
-        self.targets = [target for _, target in self.samples]
+        self._samples = _Unchanged((keys[place], int(labels[place])) for place in order)
+        self.targets = [target for _, target in self._samples]
         # Samples by their index in this dataset.
         self._view = dataset.select(order)
 
     @property
+    def samples(self) -> list[tuple[str, int]]:
+        return self._samples
+
+    @samples.setter
+    def samples(self, value: object) -> None:
+        _refuse_change()
+
+    @property
     def imgs(self) -> list[tuple[str, int]]:
-        return self.samples
+        return self._samples
 
     def __len__(self) -> int:
-        return len(self.samples)
+        return len(self._samples)
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         return self._made(index, self._view[index])
@@ -86,6 +95,23 @@ class ImageFolder(torch.utils.data.Dataset[tuple[Any, Any]]):
         except Exception as error:
             raise failed(self._view, index, what, error) from error
         return picture, target
+
+
+def _refuse_change(*_given: object, **_named: object) -> NoReturn:
+    raise TypeError(
+        "the samples of an ImageFolder cannot be changed: set targets[i] for another class, and give it a view of the "
+        "dataset, such as ds.select(numbers), for other samples"
+    )
+
+
+class _Unchanged(list[tuple[str, int]]):
+    """A list that refuses changes, which nothing would see: pictures are read by number."""
+
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse_change
+    append = extend = insert = remove = pop = clear = sort = reverse = _refuse_change
+
+    def __reduce_ex__(self, _protocol: object) -> Any:
+        return _Unchanged, (list(self),)
 
 
 def rgb(file: bytes) -> Any:

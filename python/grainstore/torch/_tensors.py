@@ -23,7 +23,7 @@ def _column(batch: Batch, name: str, column: Any) -> Any:
     if isinstance(column, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(column)
         if mask.any():
-            raise _missing(batch, name, mask)
+            raise _missing(batch, name, column, mask)
         column = column.data
     if isinstance(column, np.ndarray):
         # Arrays of the dataset are read-only, which tensors cannot be; decoded pictures are not.
@@ -44,11 +44,19 @@ def _column(batch: Batch, name: str, column: Any) -> Any:
     return column
 
 
-def _missing(batch: Batch, name: str, mask: np.ndarray[Any, Any]) -> InvalidOption:
+def _missing(batch: Batch, name: str, column: Any, mask: np.ndarray[Any, Any]) -> InvalidOption:
     ordinal = int(batch.ordinals[np.nonzero(mask)[0][0]])
+    if column.ndim > 1:
+        # A field of arrays, of which expressions know nothing.
+        value = f'np.zeros({column.shape[1:]}, "{column.dtype}")'
+        some = f'dataset.select([number for number, sample in enumerate(dataset) if sample["{name}"] is not None])'
+    else:
+        # Never a value that another sample may have: 0 is a class.
+        value = str(np.iinfo(column.dtype).max) if column.dtype.kind == "u" else "-1"
+        some = f'dataset.filter("{name} is present")'
     return InvalidOption(
         f'sample {ordinal} has no value of "{name}", and a tensor cannot represent that: fill it in a transform, such as '
-        f'lambda sample: {{**sample, "{name}": -1 if sample["{name}"] is None else sample["{name}"]}}, or read the samples '
-        f'that have one, dataset.filter("{name} is present")',
+        f'lambda sample: {{**sample, "{name}": {value} if sample["{name}"] is None else sample["{name}"]}}, or read the '
+        f"samples that have one, {some}",
         ordinal=ordinal,
     )
