@@ -1,11 +1,12 @@
-"""How many batches of an epoch each rank has, and whether they are equally many."""
+"""How many batches of an epoch each rank has, whether they are equally many, and that none is empty."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from grainstore._errors import InvalidOption
+from grainstore._core import Batch
+from grainstore._errors import DamagedSample, InvalidOption
 
 Tail = Literal["short", "drop", "pad"]
 
@@ -57,3 +58,15 @@ class Division:
             "tail='pad' repeats some, tail='drop' leaves some out, and tail='short' lets ranks differ by one, which a step "
             "that all ranks take together, such as DistributedDataParallel's, hangs on"
         )
+
+
+def nothing_left(batch: Batch, number: int, epoch: int) -> DamagedSample:
+    """The error for a batch, whose samples were all left out."""
+    skipped = batch.skipped
+    ordinal, reason = skipped[0]
+    return DamagedSample(
+        f"batch {number} of this pass of epoch {epoch} has no sample left: all {len(skipped)} were skipped as damaged or "
+        f"undecodable, the first of them {ordinal}: {reason}. Use larger batches, or leave such samples out of the dataset "
+        "with Dataset.select (grainstore.verify lists damaged ones)",
+        ordinal=ordinal,
+    )

@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple, NoReturn
 import numpy as np
 
 from grainstore._core import Batch, Dataset, Image
-from grainstore._division import Division, tail_of
-from grainstore._errors import DamagedSample, Forked, InvalidOption, InvalidState
+from grainstore._division import Division, nothing_left, tail_of
+from grainstore._errors import Forked, InvalidOption, InvalidState
 from grainstore._pictures import check_decode, decoded
 from grainstore._stack import stack
 from grainstore._transforms import as_sample_transform, transformed
@@ -318,7 +318,7 @@ class Loader:
                 continue
             is_last = number == batch_count
             if self.batch_size is not None and not len(batch):
-                raise _nothing_left(batch, number, begun.number)
+                raise nothing_left(batch, number, begun.number)
             if self.batch_size is None:
                 given = batch.tolist() if samples is None else samples
                 # Ranks take turns: after the same number of samples, they are at the same position. Damaged samples count.
@@ -380,18 +380,6 @@ class _Pass:
     def _after(self, batches: int) -> State:
         state: State = json.loads(self.epoch.state_after(batches))
         return state
-
-
-def _nothing_left(batch: Batch, number: int, epoch: int) -> DamagedSample:
-    """The error for a batch, whose samples were all left out."""
-    skipped = batch.skipped
-    ordinal, reason = skipped[0]
-    return DamagedSample(
-        f"batch {number} of this pass of epoch {epoch} has no sample left: all {len(skipped)} were skipped as damaged or "
-        f"undecodable, the first of them {ordinal}: {reason}. Use larger batches, or leave such samples out of the dataset "
-        "with Dataset.select (grainstore.verify lists damaged ones)",
-        ordinal=ordinal,
-    )
 
 
 def check_functions(transform: object, collate: object = None) -> None:

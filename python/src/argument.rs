@@ -24,7 +24,7 @@ pub(crate) fn indices(given: &Bound<'_, PyAny>, len: u64) -> PyResult<Vec<i64>> 
     }
     let py = given.py();
     let numpy = py.import("numpy")?;
-    let array = numpy.call_method1("asarray", (given,))?;
+    let array = numpy.call_method1("asarray", (without_mask(given)?,))?;
     let dtype = array.getattr("dtype")?;
     let count: u64 = array.getattr("size")?.extract()?;
     let array = match dtype.getattr("kind")?.extract::<String>()?.as_str() {
@@ -43,6 +43,32 @@ pub(crate) fn indices(given: &Bound<'_, PyAny>, len: u64) -> PyResult<Vec<i64>> 
     };
     let array = numpy.call_method1("ascontiguousarray", (array, "=i8"))?.call_method0("ravel")?;
     PyBuffer::<i64>::get(&array)?.to_vec(py)
+}
+
+/// Whether these are truth values: an array of them, or a list or tuple of nothing else.
+pub(crate) fn truth_values(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {
+        let all = given.try_iter()?.all(|item| item.is_ok_and(|item| item.is_instance_of::<PyBool>()));
+        return Ok(all && given.len()? > 0);
+    }
+    match given.getattr("dtype").and_then(|dtype| dtype.getattr("kind")) {
+        Ok(kind) => Ok(kind.extract::<String>().is_ok_and(|kind| kind == "b")),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Truth values without NumPy's mask: where a value is missing, a condition on it does not hold.
+fn without_mask<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let masked = given.py().import("numpy.ma")?;
+    if !given.is_instance(&masked.getattr("MaskedArray")?)?
+        || !masked.call_method1("is_masked", (given,))?.is_truthy()?
+    {
+        return Ok(given.clone());
+    }
+    if truth_values(given)? {
+        return given.call_method1("filled", (false,));
+    }
+    Err(Raised::option("numbers of samples: some are masked").into())
 }
 
 /// The number of a sample. A number that fits no machine word is the number of no sample.

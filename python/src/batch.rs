@@ -277,6 +277,14 @@ impl Inner {
         Ok(PyList::new(py, keys?)?.into_any())
     }
 
+    fn column<'py>(&self, py: Python<'py>, member: ColumnRef) -> PyResult<Bound<'py, PyAny>> {
+        match member {
+            ColumnRef::Key => self.keys(py),
+            ColumnRef::Field(number) => self.field(py, number),
+            ColumnRef::Attribute(number) => self.attribute(py, number),
+        }
+    }
+
     fn none_such(&self) -> Raised {
         Raised::new("NoSuchName", "there is no such column")
     }
@@ -359,18 +367,15 @@ impl Batch {
         let py = item.py();
         if let Ok(name) = item.cast::<PyString>() {
             let inner = &*self.0;
-            return match inner.names.find(name.to_str()?)? {
-                ColumnRef::Key => inner.keys(py),
-                ColumnRef::Field(number) => inner.field(py, number),
-                ColumnRef::Attribute(number) => inner.attribute(py, number),
-            };
+            return inner.column(py, inner.names.find(name.to_str()?)?);
         }
         let place = place(item, self.len(), "a batch has columns by name and samples by number")?;
         Ok(self.sample(py, place)?.into_any())
     }
 
-    fn __contains__(&self, name: &str) -> bool {
-        self.0.names.find(name).is_ok()
+    fn __contains__(&self, name: &Bound<'_, PyAny>) -> bool {
+        let name = name.extract::<&str>();
+        name.is_ok_and(|name| self.0.names.find(name).is_ok())
     }
 
     /// The names of the columns.
@@ -383,16 +388,35 @@ impl Batch {
         PyList::new(py, self.0.names.all().map(|(name, _)| name.object(py).clone()))
     }
 
+    /// The columns, in the order of `keys`.
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let columns: PyResult<Vec<_>> = self.0.names.all().map(|(_, member)| self.0.column(py, member)).collect();
+        PyList::new(py, columns?)
+    }
+
+    /// Pairs of name and column, in the order of `keys`.
+    fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let mut items = Vec::new();
+        for (name, member) in self.0.names.all() {
+            items.push((name.object(py), self.0.column(py, member)?));
+        }
+        PyList::new(py, items)
+    }
+
+    /// A column by its name; `default` if there is none of that name.
+    #[pyo3(signature = (name, default=None))]
+    fn get<'py>(&self, py: Python<'py>, name: &str, default: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        match self.0.names.find(name) {
+            Ok(member) => self.0.column(py, member),
+            Err(_) => Ok(default.unwrap_or_else(|| py.None().into_bound(py))),
+        }
+    }
+
     /// All columns by their names.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let columns = PyDict::new(py);
         for (name, member) in self.0.names.all() {
-            let column = match member {
-                ColumnRef::Key => self.0.keys(py)?,
-                ColumnRef::Field(number) => self.0.field(py, number)?,
-                ColumnRef::Attribute(number) => self.0.attribute(py, number)?,
-            };
-            columns.set_item(name.object(py), column)?;
+            columns.set_item(name.object(py), self.0.column(py, member)?)?;
         }
         Ok(columns)
     }

@@ -12,7 +12,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyInt, PyList, PySlice, PyString, PyTuple};
 
-use crate::argument::{indices, integer, parsed, paths as paths_of, shown};
+use crate::argument::{indices, integer, parsed, paths as paths_of, shown, truth_values};
 use crate::arrow;
 use crate::batch::{Batch, gather};
 use crate::epoch::{Epoch, EpochArguments};
@@ -267,8 +267,20 @@ impl Dataset {
         Ok(self.view(Selection::List(self.ordinals_of(indices)?.into())))
     }
 
-    /// A view of the samples that match an expression such as "label == 3 and width >= 64".
-    fn filter(&self, py: Python<'_>, expression: &str) -> PyResult<Self> {
+    /// A view of the samples that match an expression such as "label == 3 and width >= 64", or of those that are true in
+    /// a mask with a truth value for each sample, such as `ds.column("label") == 3`. Masked values are not true.
+    fn filter(&self, py: Python<'_>, expression: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let Ok(expression) = expression.cast::<PyString>() else {
+            return match truth_values(expression)? {
+                true => self.select(expression),
+                false => Err(PyTypeError::new_err(format!(
+                    "filter takes an expression such as \"label == 3\", or a mask such as ds.column(\"label\") == 3, not {}; \
+                     select takes numbers of samples",
+                    shown(expression)
+                ))),
+            };
+        };
+        let expression = expression.to_str()?;
         let expression = Expression::from_str(expression).map_err(Raised::from)?;
         let opened = self.shared.get()?;
         let wanted = py.detach(|| expression.select_from(opened.reader.collection())).map_err(Raised::from)?;

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use grainstore_format::{Attribute, AttributeType, Field, FieldType, Geometry, Metadata, Schema, UserMetadata};
 use grainstore_host::ForkLock;
 use grainstore_writer::{AppendOptions, DatasetWriter, Sample, WriterOptions, existing};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
@@ -41,7 +41,10 @@ pub(crate) fn schema_of(types: &Bound<'_, PyDict>) -> PyResult<Schema> {
     let mut attributes = Vec::new();
     let mut fields = Vec::new();
     for (name, kind) in types {
-        let (name, kind): (String, String) = (name.extract()?, kind.extract()?);
+        let name: String = name
+            .extract()
+            .map_err(|_| PyTypeError::new_err(format!("schema: names are text, not {}", shown(&name))))?;
+        let kind = type_name(&name, &kind)?;
         if let Some(kind) = AttributeType::from_name(&kind) {
             attributes.push(Attribute { name, kind });
         } else if let Some(kind) = FieldType::from_name(&kind) {
@@ -57,6 +60,45 @@ pub(crate) fn schema_of(types: &Bound<'_, PyDict>) -> PyResult<Schema> {
         return Err(Raised::option(what).into());
     }
     Schema::new(attributes, fields).map_err(|error| Raised::option(format!("schema: {error}")).into())
+}
+
+/// The type of a column, which a schema gives as text.
+fn type_name(name: &str, kind: &Bound<'_, PyAny>) -> PyResult<String> {
+    if kind.is_instance_of::<PyDict>() {
+        let what = format!(
+            "schema: {name:?} is a dictionary, and a schema has one level: give each of its members a name of its own, \
+             such as {:?}",
+            format!("{name}.member")
+        );
+        return Err(Raised::option(what).into());
+    }
+    let wrong = || PyTypeError::new_err(format!("schema: the type of {name:?} is text, such as \"int64\", not {kind}"));
+    kind.extract().map_err(|_| wrong())
+}
+
+/// The error for one of the samples that a writer was given, which it names: its number, and its key if it has one.
+fn in_sample(error: PyErr, ordinal: Option<u64>, values: &Bound<'_, PyDict>) -> PyErr {
+    let py = values.py();
+    // An exception of a value's own code stays as it is.
+    let ours = error.is_instance_of::<PyTypeError>(py)
+        || error.is_instance_of::<PyValueError>(py)
+        || error.is_instance_of::<PyOverflowError>(py);
+    let (true, Some(ordinal)) = (ours, ordinal) else { return error };
+    let key = values.get_item("key").ok().flatten().and_then(|key| key::from_python(&key).ok());
+    let named = key.as_ref().map(|key| format!(" (key \"{}\")", grainstore_format::escape_bytes(key)));
+    let value = error.value(py);
+    let Ok(message) = value.str() else { return error };
+    let message = format!("sample {ordinal}{}: {message}", named.unwrap_or_default());
+    // The same object, so that its cause and the place it came from are kept; what cannot be changed stays as it is.
+    let changed = value.setattr("args", (message,)).and_then(|()| {
+        if value.hasattr("ordinal")? {
+            value.setattr("ordinal", ordinal)?;
+            value.setattr("key", key.map(|key| PyBytes::new(py, &key).unbind()))?;
+        }
+        Ok(())
+    });
+    drop(changed);
+    error
 }
 
 pub(crate) fn user_metadata(metadata: &Bound<'_, PyAny>) -> PyResult<UserMetadata> {
@@ -147,6 +189,14 @@ impl Writer {
             place.as_mut().ok_or_else(|| Raised::closed("writer")).and_then(work)
         });
         Ok(result?)
+    }
+
+    /// The sample that a dictionary describes, which would be `row` samples after those that were written.
+    fn sample(&self, py: Python<'_>, values: &Bound<'_, PyDict>, row: usize) -> PyResult<Sample> {
+        sample_of(&self.names, self.keyed, py, values).map_err(|error| {
+            let taken = self.with(py, |writer| Ok(writer.taken())).ok();
+            in_sample(error, taken.map(|taken| taken + row as u64), values)
+        })
     }
 
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
@@ -240,7 +290,7 @@ impl Writer {
     #[pyo3(signature = (**values))]
     fn write(&self, py: Python<'_>, values: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let empty = PyDict::new(py);
-        let sample = sample_of(&self.names, self.keyed, py, values.unwrap_or(&empty))?;
+        let sample = self.sample(py, values.unwrap_or(&empty), 0)?;
         self.with(py, |writer| Ok(writer.write(sample)?))
     }
 
@@ -269,7 +319,7 @@ impl Writer {
             for (name, column) in columns {
                 values.set_item(name, column.get_item(row)?)?;
             }
-            samples.push(sample_of(&self.names, self.keyed, py, &values)?);
+            samples.push(self.sample(py, &values, row)?);
         }
         self.with(py, |writer| Ok(writer.write_batch(samples)?))
     }

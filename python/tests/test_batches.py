@@ -181,3 +181,18 @@ def test_what_a_batch_lends_outlives_batch_and_dataset(made_path: Path) -> None:
     assert [bytes(view) for view in views] == [made.sample(number)["image"] for number in NUMBERS]
     assert int(block.sum()) == total
     assert labels.tolist() == NUMBERS
+
+
+def test_a_batch_has_what_a_mapping_has(ds: grainstore.Dataset) -> None:
+    batch = ds.get_batch([4, 2])
+    columns = batch.to_dict()
+    assert [name for name, _ in batch.items()] == batch.keys() == list(columns)
+    for values in ([column for _, column in batch.items()], batch.values(), [batch.get(name) for name in batch.keys()]):
+        for value, wanted in zip(values, columns.values(), strict=True):
+            assert type(value) is type(wanted)
+            if isinstance(wanted, np.ndarray):
+                np.testing.assert_array_equal(value, wanted)
+    assert batch.get("nope") is None and batch.get("nope", 3) == 3
+    assert "label" in batch and "nope" not in batch and 3 not in batch
+    with pytest.raises(TypeError):
+        batch["label"] = 3  # type: ignore[index]

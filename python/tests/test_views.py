@@ -201,3 +201,26 @@ def test_keys_are_a_sequence(ds: grainstore.Dataset) -> None:
         assert list(view.keys()) == view.keys().tolist() == [wanted[number] for number in view.ordinals]
         assert view.keys()[-1] == wanted[view.ordinals[-1]]
         assert wanted[0] not in view.keys()
+
+
+def test_a_mask_filters_as_an_expression_does(ds: grainstore.Dataset) -> None:
+    for expression, mask in (
+        ("label < 20", ds.column("label") < 20),
+        ("level is present and level == 0", ds.column("level") == 0),
+        ("level is present and level != 0", ds.column("level") != 0),
+    ):
+        wanted = ds.filter(expression)
+        for view in (ds.filter(mask), ds.select(mask), ds.filter(np.ma.filled(mask, False).tolist())):
+            assert view.ordinals.tolist() == wanted.ordinals.tolist()
+    part = ds[10:20].filter(ds[10:20].column("label") >= 15)
+    assert part.ordinals.tolist() == [15, 16, 17, 18, 19]
+
+
+def test_what_is_no_filter_is_refused_with_what_is_one(ds: grainstore.Dataset) -> None:
+    for given in ([1, 2], [], np.arange(len(ds)), lambda sample: True, None):
+        with pytest.raises(TypeError, match=r'filter takes an expression.*mask.*select'):
+            ds.filter(given)  # type: ignore[arg-type]
+    with pytest.raises(grainstore.InvalidOption, match="a mask of 3 values"):
+        ds.filter(np.ones(3, bool))
+    with pytest.raises(grainstore.InvalidOption, match="some are masked"):
+        ds.select(np.ma.masked_array([1, 2], mask=[False, True]))

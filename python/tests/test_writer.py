@@ -315,3 +315,46 @@ def test_a_name_that_cannot_be_made_is_refused(path: Path) -> None:
     with pytest.raises(grainstore.WriteFailed, match="No such file or directory") as raised:
         Writer(path / "deeper" / "d.grain", SCHEMA)
     assert str(path) in str(raised.value.path)
+
+
+def test_a_value_of_the_wrong_type_names_its_sample(path: Path) -> None:
+    schema = {"image": "bytes", "box": "float32[4]", "label": "int64"}
+    with Writer(path, schema) as writer:
+        writer.write(key="a", image=b"")
+        for value, error, what in (
+            ({"label": "x"}, TypeError, "label: expected int64, found str"),
+            ({"label": 2**70}, OverflowError, "label: .* does not fit int64"),
+            ({"box": np.zeros(4)}, TypeError, "box: expected an array of float32, found one of float64"),
+            ({"box": [1.0]}, grainstore.InvalidSample, r"box: expected the shape \[4\], found \[1\]"),
+            ({"image": {"b": b""}}, TypeError, "image: expected bytes, or a buffer of bytes, found dict"),
+            ({"nope": 1}, TypeError, '"nope" is not in the schema'),
+        ):
+            with pytest.raises(error, match=rf'^sample 1 \(key "b"\): {what}') as raised:
+                writer.write(**{"key": "b", "image": b"", **value})
+            if isinstance(raised.value, grainstore.Error):
+                assert (raised.value.ordinal, raised.value.key) == (1, b"b")
+        with pytest.raises(TypeError, match=r'^sample 2 \(key "c"\): image: expected bytes, .* found int'):
+            writer.write_batch(key=["b", "c"], image=[b"", 3])
+        with pytest.raises(TypeError, match=r"^sample 1: a key is"):
+            writer.write(key=3, image=b"")
+
+
+def test_an_exception_of_a_value_stays_as_it_is(path: Path) -> None:
+    class Broken:
+        def __array__(self, *_given: Any, **_named: Any) -> Any:
+            raise KeyError("mine")
+
+    with Writer(path, {"image": "bytes", "box": "float32[4]"}, keyed=False) as writer:
+        with pytest.raises(KeyError, match="^'mine'$"):
+            writer.write(image=b"", box=Broken())
+        writer.write(image=b"")
+
+
+def test_a_nested_schema_is_refused_with_what_to_do(path: Path) -> None:
+    with pytest.raises(grainstore.InvalidOption, match='"box" is a dictionary, and a schema has one level.*"box.member"'):
+        Writer(path, {"image": "bytes", "box": {"x": "float32"}})  # type: ignore[dict-item]
+    for kind in (int, np.dtype("int64"), ["int64"]):
+        with pytest.raises(TypeError, match='the type of "label" is text, such as "int64", not'):
+            Writer(path, {"image": "bytes", "label": kind})  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="names are text, not int"):
+        Writer(path, {3: "bytes"})  # type: ignore[dict-item]
