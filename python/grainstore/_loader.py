@@ -118,7 +118,7 @@ class Loader:
             ("lanes", lanes, 1),
             ("group", group, 1),
         ):
-            _check_number(name, number, least)
+            check_number(name, number, least)
         self.dataset = dataset
         self.batch_size = batch_size
         self.order = order
@@ -157,7 +157,7 @@ class Loader:
 
     def set_epoch(self, epoch: int) -> None:
         """Set the number of the next epoch. Without this call, each finished pass is followed by the next epoch."""
-        _check_number("epoch", epoch, 0)
+        check_number("epoch", epoch, 0)
         if self._resume is not None and self._resume["epoch"] != epoch:
             self._resume = None
         if epoch != self._epoch:
@@ -394,7 +394,7 @@ def check_truth(name: str, value: object) -> None:
         raise TypeError(f"{name} is True or False, not {type(value).__name__}")
 
 
-def _check_number(name: str, number: int | None, least: int) -> None:
+def check_number(name: str, number: int | None, least: int) -> None:
     if number is None:
         return
     if not hasattr(number, "__index__"):

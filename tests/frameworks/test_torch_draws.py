@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 from torch.utils.data import DataLoader
+from torch_support import read
 
 import grainstore
 from grainstore import Loader
 from grainstore._core import _draw_seed
-from grainstore.torch import IterableDataset
+from grainstore.torch import ImageFolder, IterableDataset, MapDataset
 
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
 
@@ -111,3 +112,100 @@ def test_the_loops_own_draws_are_undisturbed(dataset):
 
     wanted = own_draws(range(10))
     assert own_draws(IterableDataset(dataset, 40, transform=from_globals, num_threads=4)) == wanted
+
+
+# Map-style datasets
+
+
+def drawn_in_order(dataset, workers, **options):
+    return drawn(DataLoader(dataset, batch_size=16, num_workers=workers, **options))
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2, 4])
+def test_a_map_dataset_draws_by_epoch_and_sample(dataset, workers):
+    mapped = MapDataset(dataset, from_generator, seed=5)
+    seeded = MapDataset(dataset, from_torch, seed=5)
+    late = MapDataset(dataset, from_torch_late, seed=5)
+    for epoch in (0, 2):
+        for each in (mapped, seeded, late):
+            each.set_epoch(epoch)
+        assert drawn_in_order(mapped, workers) == expected(5, epoch)
+        assert drawn_in_order(seeded, workers, shuffle=True) == expected(5, epoch)
+        later = drawn_in_order(late, workers)
+        assert [later[label] for label in range(300, COUNT)] == [expected(5, epoch)[label] for label in range(300, COUNT)]
+
+
+def from_torch_late(sample):
+    return sample["label"], torch.rand((), dtype=torch.float64) if sample["label"] >= 300 else torch.tensor(0.0).double()
+
+
+def test_an_epoch_reaches_persistent_workers(dataset):
+    for transform in (from_generator, from_torch):
+        mapped = MapDataset(dataset, transform, seed=5)
+        loader = DataLoader(mapped, batch_size=16, num_workers=2, persistent_workers=True)
+        for epoch in (0, 1, 7):
+            mapped.set_epoch(epoch)
+            assert drawn(loader) == expected(5, epoch)
+
+
+def test_views_slices_and_single_samples_draw_as_their_samples(dataset):
+    mapped = MapDataset(dataset.select(range(COUNT - 1, -1, -1)), from_generator, seed=5)[100:]
+    mapped.set_epoch(1)
+    label, number = mapped[0]
+    assert (label, number.item()) == (299, expected(5, 1)[299])
+    assert drawn_in_order(mapped, 0) == {label: number for label, number in expected(5, 1).items() if label < 300}
+
+
+def test_map_datasets_leave_the_loops_own_draws_alone(dataset):
+    def own_draws(batches):
+        torch.manual_seed(1)
+        random.seed(1)
+        return [torch.rand(()).item() + random.random() for _ in batches]
+
+    mapped = MapDataset(dataset, from_globals)
+    mapped.set_epoch(0)
+    batches = (mapped.__getitems__(range(start, start + 20)) for start in range(0, COUNT, 20))
+    assert own_draws(batches) == own_draws(range(COUNT // 20))
+    # A loop that sets no epochs would else have the same draws in each.
+    plain = MapDataset(dataset, from_torch)
+    assert drawn_in_order(plain, 0) != drawn_in_order(plain, 0)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.filterwarnings("error:the transform gets")
+def test_the_same_generators_again_are_warned_of(dataset, workers):
+    mapped = MapDataset(dataset, from_generator)
+    assert drawn_in_order(mapped, workers) == expected(0, 0)
+    with pytest.raises(UserWarning, match="call dataset.set_epoch\\(n\\) before each epoch"):
+        read(DataLoader(mapped, batch_size=16, num_workers=workers))
+
+
+def test_wrong_seeds_and_epochs_are_refused(dataset):
+    with pytest.raises(grainstore.InvalidOption, match="seed is -1"):
+        MapDataset(dataset, seed=-1)
+    with pytest.raises(grainstore.InvalidOption, match="epoch is -1"):
+        MapDataset(dataset).set_epoch(-1)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_image_folder_draws_by_epoch_and_picture(tmp_path, workers):
+    with grainstore.Writer(
+        tmp_path / "a.grain", schema={"image": "bytes", "label": "int64"}, metadata={"class_names": ["a", "b"]}
+    ) as writer:
+        for number in range(40):
+            writer.write(key=f"{number:02}.png", image=b"%d" % number, label=number % 2)
+    for transform in (picture_from_generator, picture_from_torch):
+        folder = ImageFolder(tmp_path / "a.grain", transform, loader=int, seed=5)
+        for epoch in (0, 3):
+            folder.set_epoch(epoch)
+            batches = DataLoader(folder, batch_size=8, num_workers=workers)
+            found = drawn((pictures["number"], pictures["drawn"]) for pictures, _ in batches)
+            assert found == {label: expected(5, epoch)[label] for label in range(40)}
+
+
+def picture_from_generator(number, generator):
+    return {"number": number, "drawn": torch.rand((), generator=generator, dtype=torch.float64)}
+
+
+def picture_from_torch(number):
+    return {"number": number, "drawn": torch.rand((), dtype=torch.float64)}

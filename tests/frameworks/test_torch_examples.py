@@ -22,7 +22,7 @@ def run(script, folder):
 def test_the_pages_code_runs_from_top_to_bottom(tmp_path):
     page = (ROOT / "docs/python/pytorch.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 11
+    assert len(blocks) == 12
     (tmp_path / "page.py").write_text("\n".join(blocks))
     assert run(tmp_path / "page.py", tmp_path).splitlines() == [
         "300 number 0",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 import torch.utils.data
 
 from grainstore import Dataset, InvalidOption
-from grainstore.torch._samples import Source, failed, opened
+from grainstore.torch._sample_draws import SampleDraws
+from grainstore.torch._samples import Sample, Source, TorchTransform, failed, opened
 
 # The same as in torchvision's ImageFolder.
 _EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
@@ -26,6 +28,8 @@ class ImageFolder(torch.utils.data.Dataset[tuple[Any, Any]]):
 
     root: a result of ``grainstore.open``, a view of it, or a path (or several) to be opened. Its samples need keys, an
         attribute ``label``, and the metadata ``class_names``.
+    transform: if it has a second parameter, it gets a ``torch.Generator`` seeded by ``seed``, the epoch and the sample
+        alone. Call ``set_epoch`` before each epoch; see ``MapDataset``.
     loader: a function of a file's bytes (not of its path) that gives a picture; by default Pillow.
 
     classes, class_to_idx: as torchvision's. targets: the numbers of the classes, which may be changed. samples, imgs: pairs
@@ -35,14 +39,17 @@ class ImageFolder(torch.utils.data.Dataset[tuple[Any, Any]]):
     def __init__(
         self,
         root: Source,
-        transform: Callable[[Any], Any] | None = None,
+        transform: Callable[..., Any] | None = None,
         target_transform: Callable[[Any], Any] | None = None,
         loader: Callable[[bytes], Any] | None = None,
+        *,
+        seed: int = 0,
     ) -> None:
         self.root = root
         self.transform = transform
         self.target_transform = target_transform
         self.loader = loader or _pillow()
+        self._draws = SampleDraws(seed)
         dataset = opened(root)
         self.classes = _class_names(dataset)
         self.class_to_idx = {name: number for number, name in enumerate(self.classes)}
@@ -71,24 +78,34 @@ class ImageFolder(torch.utils.data.Dataset[tuple[Any, Any]]):
         return len(self._samples)
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        return self._made(index, self._view[index])
+        made: tuple[Any, Any] = self._made([index], lambda: [self._view[index]])[0]
+        return made
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, Any]]:
         """The pictures with these numbers, read together."""
-        samples = self._view.__getitems__(indices)
-        return [self._made(index, sample) for index, sample in zip(indices, samples, strict=True)]
+        return self._made(indices, lambda: self._view.__getitems__(indices))
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the number of the epoch, here and in the workers of every ``DataLoader``."""
+        self._draws.set_epoch(epoch)
 
     def __repr__(self) -> str:
         return f"<grainstore.torch.ImageFolder of {self._view!r}, {len(self.classes)} classes>"
 
-    def _made(self, index: int, sample: dict[str, Any]) -> tuple[Any, Any]:
+    def _made(self, indices: Sequence[int], read: Callable[[], list[Sample]]) -> list[Any]:
+        transform = None if self.transform is None else self._draws.transform(self.transform)
+        one = partial(self._one, transform)
+        with_generator = transform is not None and transform.takes_generator
+        return self._draws.make(self._view, indices, read, one, with_generator=with_generator)
+
+    def _one(self, transform: TorchTransform | None, index: int, sample: Sample, draw_seed: int) -> tuple[Any, Any]:
         target: Any = self.targets[index]
         what = "the loader"
         try:
             picture = self.loader(sample[self._field])
             what = "the transform"
-            if self.transform is not None:
-                picture = self.transform(picture)
+            if transform is not None:
+                picture = transform(picture, draw_seed)
             what = "the target_transform"
             if self.target_transform is not None:
                 target = self.target_transform(target)

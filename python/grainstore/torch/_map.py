@@ -8,6 +8,7 @@ from typing import Any
 import torch.utils.data
 
 from grainstore._loader import check_functions
+from grainstore.torch._sample_draws import SampleDraws
 from grainstore.torch._samples import Sample, Source, failed, opened, owned
 
 
@@ -16,39 +17,54 @@ class MapDataset(torch.utils.data.Dataset[Any]):
 
     dataset: a result of ``grainstore.open``, a view of it, or a path (or several) to be opened.
     transform: a function of a sample that returns whatever is to be collated. Its exceptions become
-        ``grainstore.TransformFailed``, which names the sample.
+        ``grainstore.TransformFailed``, which names the sample. If it has a second parameter, it gets a
+        ``torch.Generator`` seeded by ``seed``, the epoch and the sample alone.
 
     ``DataLoader`` requests a whole batch at once, and its samples are read together. Slices are views. Arrays are
     writable copies. A value that a sample lacks is ``None``, which ``DataLoader`` refuses to collate: fill it in
     ``transform``.
+
+    Call ``set_epoch`` before each epoch, and random transforms can be repeated with any number of workers and ranks, those
+    too that draw from the generators of ``random``, ``numpy.random`` or PyTorch. Without it these draw as in any other
+    dataset of PyTorch, and a second parameter is the same generator in each epoch, of which a warning is issued.
     """
 
-    def __init__(self, dataset: Source, transform: Callable[[Sample], Any] | None = None) -> None:
+    def __init__(self, dataset: Source, transform: Callable[..., Any] | None = None, *, seed: int = 0) -> None:
         check_functions(transform)
         self.dataset = opened(dataset)
         self.transform = transform
+        self._draws = SampleDraws(seed)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the number of the epoch, here and in the workers of every ``DataLoader``; of slices, too."""
+        self._draws.set_epoch(epoch)
 
     def __len__(self) -> int:
         return len(self.dataset)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return MapDataset(self.dataset[index], self.transform)
-        return self._transformed(index, self.dataset[index])
+            part = MapDataset(self.dataset[index], self.transform)
+            part._draws = self._draws
+            return part
+        return self._made([index], lambda: [self.dataset[index]])[0]
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """The samples with these numbers, read together."""
-        samples = self.dataset.__getitems__(indices)
-        return [self._transformed(index, sample) for index, sample in zip(indices, samples, strict=True)]
+        return self._made(indices, lambda: self.dataset.__getitems__(indices))
 
     def __repr__(self) -> str:
         return f"<grainstore.torch.MapDataset of {self.dataset!r}>"
 
-    def _transformed(self, index: Any, sample: Sample) -> Any:
-        sample = owned(sample)
+    def _made(self, indices: Sequence[Any], read: Callable[[], list[Sample]]) -> list[Any]:
         if self.transform is None:
-            return sample
-        try:
-            return self.transform(sample)
-        except Exception as error:
-            raise failed(self.dataset, index, "the transform", error) from error
+            return [owned(sample) for sample in read()]
+        transform = self._draws.transform(self.transform)
+
+        def one(index: Any, sample: Sample, draw_seed: int) -> Any:
+            try:
+                return transform(sample, draw_seed)
+            except Exception as error:
+                raise failed(self.dataset, index, "the transform", error) from error
+
+        return self._draws.make(self.dataset, indices, read, one, with_generator=transform.takes_generator)

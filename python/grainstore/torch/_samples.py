@@ -35,8 +35,9 @@ def owned(sample: Sample) -> Sample:
 class TorchTransform(SampleTransform):
     """A transform that gets samples with writable arrays, and draws from a generator of PyTorch."""
 
-    def prepared(self, sample: Sample) -> Sample:
-        return owned(sample)
+    def prepared(self, sample: Any) -> Any:
+        # Of an ImageFolder, it is a picture.
+        return owned(sample) if isinstance(sample, dict) else sample
 
     def generator(self, draw_seed: int) -> torch.Generator:
         # As many bits as it takes: the upper half.
@@ -53,13 +54,18 @@ class CollateOwned:
         return self._collate([owned(sample) for sample in samples])
 
 
-def failed(dataset: Dataset, index: Any, what: str, error: Exception) -> TransformFailed:
-    """The exception for a user function that raised for the sample at ``index`` of ``dataset``."""
+def ordinal_of(dataset: Dataset, index: Any) -> int:
+    """The ordinal of a sample that was read by this index or key."""
     if isinstance(index, (str, bytes)):
         ordinal = dataset.find(index)
         assert ordinal is not None, "it was read by this key"
-    else:
-        ordinal = int(dataset.select([index]).ordinals[0])
+        return ordinal
+    return int(dataset.select([index]).ordinals[0])
+
+
+def failed(dataset: Dataset, index: Any, what: str, error: Exception) -> TransformFailed:
+    """The exception for a user function that raised for the sample at ``index`` of ``dataset``."""
+    ordinal = ordinal_of(dataset, index)
     key = dataset._key_of(ordinal)
     named = "" if key is None else f' (key "{key.decode("utf-8", "backslashreplace")}")'
     message = f"sample {ordinal}{named}: {what} raised {type(error).__name__}: {error}"
