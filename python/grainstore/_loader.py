@@ -70,7 +70,8 @@ class Loader:
     on_damage: ``"raise"``, or ``"skip"`` to continue without damaged samples; a batch that would have none left is an error.
     weights: one number per sample of the dataset or view: each epoch draws ``num_samples`` of them (by default as many as
         there are) with replacement, each with its share of all weights; every epoch draws others.
-    prefetch_next_epoch: whether the first batches of the next epoch are read before this one ends.
+    prefetch_next_epoch: whether the first batches of the next epoch are read before this one ends; by default from the
+        second pass on, when the loop has shown that it goes on from epoch to epoch.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class Loader:
         on_damage: Literal["raise", "skip"] = "raise",
         weights: Any = None,
         num_samples: int | None = None,
-        prefetch_next_epoch: bool = True,
+        prefetch_next_epoch: bool | None = None,
     ) -> None:
         if not isinstance(dataset, Dataset):
             raise TypeError(f"dataset is the result of grainstore.open, not {type(dataset).__name__}")
@@ -105,6 +106,8 @@ class Loader:
         check_functions(transform, collate)
         check_decode(decode, dataset)
         check_truth("drop_last", drop_last)
+        if prefetch_next_epoch is not None:
+            check_truth("prefetch_next_epoch", prefetch_next_epoch)
         self._tail, self._must_be_even = tail_of(tail, drop_last)
         for name, number, least in (
             ("batch_size", batch_size, 1),
@@ -133,7 +136,8 @@ class Loader:
         self._window_bytes, self._lanes, self._group = window_bytes, lanes, group
         self._on_damage = on_damage
         self._weights = weights_of(dataset, weights, num_samples)
-        self._followed = prefetch_next_epoch
+        self._prefetch_next_epoch = prefetch_next_epoch
+        self._has_finished = False
         self._resume: State | None = None
         self._pass: _Pass | None = None
         self._latest: _Pass | None = None
@@ -268,7 +272,7 @@ class Loader:
             group=self._group,
             on_damage=self._on_damage,
             state=None if resume is None else _text_of(resume),
-            followed=self._followed,
+            followed=self._is_followed(),
             planned=planned,
             weights=self._weights,
         )
@@ -289,6 +293,11 @@ class Loader:
         if self._pass is begun:
             self._pass = None
             self._epoch += 1
+            self._has_finished = True
+
+    def _is_followed(self) -> bool:
+        """Whether a pass that begins now reads ahead for the next one: by default once the loop has gone on to a second."""
+        return self._has_finished if self._prefetch_next_epoch is None else self._prefetch_next_epoch
 
     def _made(self, begun: _Pass) -> Generator[tuple[Any, _Done, bool]]:
         """Each item to return, the progress after it, and whether it is the last."""

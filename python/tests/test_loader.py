@@ -108,7 +108,7 @@ def test_seed_and_epoch_decide_the_order_alone(plain: grainstore.Dataset) -> Non
 
 
 def test_each_pass_is_the_next_epoch(plain: grainstore.Dataset) -> None:
-    for followed in (True, False):
+    for followed in (True, False, None):
         loader = Loader(plain, 100, seed=1, prefetch_next_epoch=followed)
         passes = []
         for epoch in range(3):
@@ -118,6 +118,32 @@ def test_each_pass_is_the_next_epoch(plain: grainstore.Dataset) -> None:
         loader.set_epoch(1)
         assert labels(loader) == passes[1]
         assert loader.epoch == 2
+
+
+def test_the_next_epoch_is_read_ahead_once_the_loop_goes_on(plain: grainstore.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_ahead(**options: Any) -> list[bool]:
+        """Of each of three passes."""
+        begun: list[bool] = []
+        begin = Loader._begin
+
+        def noted(loader: Loader, resume: Any, *, planned: bool) -> Any:
+            if not planned:
+                begun.append(loader._is_followed())
+            return begin(loader, resume, planned=planned)
+
+        loader = Loader(plain, 100, **options)
+        with monkeypatch.context() as patch:
+            patch.setattr(Loader, "_begin", noted)
+            for number in range(3):
+                assert sum(len(batch) for batch in loader) == 1000
+                if not begun[-1] and number == 0:
+                    # Nothing but this epoch.
+                    assert loader.stats()["read_bytes"] == loader.stats()["stored_bytes"]
+        return begun
+
+    assert read_ahead() == [False, True, True]
+    assert read_ahead(prefetch_next_epoch=True) == [True] * 3
+    assert read_ahead(prefetch_next_epoch=False) == [False] * 3
 
 
 def test_a_pass_that_is_broken_off_begins_again(plain: grainstore.Dataset) -> None:
