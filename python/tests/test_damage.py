@@ -129,3 +129,17 @@ def handed(ds: grainstore.Dataset, order: Any, cut: int) -> list[int]:
     """The sample that was returned after `cut` others."""
     loader = grainstore.Loader(ds, None, order=order, seed=2, on_damage="skip")
     return [sample["label"] for sample, _ in zip(loader, range(cut + 1))][cut:]
+
+
+@pytest.mark.parametrize("order", ["full", "chunked", "sequential"])
+def test_a_damaged_sample_that_an_epoch_visits_often_is_skipped_at_every_visit(damage: Damage, order: Any) -> None:
+    numbers = [5, DAMAGED, 7, DAMAGED, DAMAGED, *range(100, 180), DAMAGED]
+    with grainstore.open(damage.path) as ds:
+        view = ds.select(numbers)
+        loader = grainstore.Loader(view, 16, order=order, on_damage="skip")
+        seen = [label for batch in loader for label in batch["label"].tolist()]
+        assert sorted(seen) == sorted(number for number in numbers if number != DAMAGED)
+        assert loader.stats()["damaged"] == numbers.count(DAMAGED)
+        with pytest.raises(grainstore.DamagedSample) as raised:
+            list(grainstore.Loader(view, 16, order=order))
+        check(raised.value, damage)
