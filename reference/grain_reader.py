@@ -1452,10 +1452,11 @@ class Expression:
         if name and self.took("is"):
             missing = bool(self.took("word", "missing") or not self.expect("word", "present"))
             return lambda sample: (sample.attributes[name] is None) == missing
-        if token[:2] == ("word", "key") and self.took("word", "starts"):
+        if self.took("word", "starts"):
             self.expect("word", "with")
-            start = self.expect("string").text
-            return lambda sample: found(sample).startswith(start)
+            return self.search(token, found, bytes.startswith)
+        if self.took("word", "contains"):
+            return self.search(token, found, bytes.__contains__)
         relation = self.tokens.popleft()
         negated = relation.kind in ("!=", "not")
         if relation.kind in SIDES:
@@ -1468,6 +1469,24 @@ class Expression:
         else:
             self.refuse(relation, "no test begins so")
         return lambda sample: holds(found(sample)) != negated
+
+    def search(self, token, found, holds):
+        """SUB-8: whether the key, the category, or the label's class name starts with or contains a string."""
+        part, name = self.expect("string").text, token.text
+        if token[:2] == ("word", "key"):
+            return lambda sample: holds(found(sample), part)
+        name = name if token.kind == "word" else name.decode("utf-8", "replace")
+        types = {column["name"]: column["type"] for column in self.dataset.schema["attributes"]}
+        if token.kind == "word" and name in ("ordinal", "key_hash"):
+            self.refuse(token, "no text is there")
+        if types[name] == "category":
+            return lambda sample: holds(found(sample).encode("utf-8", "surrogateescape"), part)
+        known = class_names(self.dataset)
+        if name != "label" or types[name] not in ATTRIBUTE_TYPES or "int" not in types[name] or not isinstance(known, list):
+            self.refuse(token, "no text is there")
+        places = {i for i, text in enumerate(known)
+                  if isinstance(text, str) and holds(text.encode("utf-8", "replace"), part)}
+        return lambda sample: found(sample) in places
 
     def items(self, fits):
         """The items of `in`, in parentheses or not, as one predicate."""

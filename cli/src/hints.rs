@@ -101,6 +101,9 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         }
         Remedy::ListClassNames => "`grainstore inspect --json` lists all class names",
         Remedy::ListAttributes => "`grainstore inspect` lists the attributes and their types",
+        Remedy::SelectByField => {
+            "only attributes can be compared: store what you choose by as one; in Python, `select(ordinals)` takes any samples"
+        }
         Remedy::UseKeyHashFraction => "'key_hash < 0.9' is nine tenths of the samples",
 
         Remedy::DiscardState => {

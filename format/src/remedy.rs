@@ -52,6 +52,8 @@ pub enum Remedy {
     ListClassNames,
     /// List the attributes and their types.
     ListAttributes,
+    /// Choose samples by a field: read it, select by ordinals; or store it as an attribute.
+    SelectByField,
     /// Compare the key hash with a number from 0 to 1.
     UseKeyHashFraction,
 

@@ -150,6 +150,7 @@ fn expressions() -> Named {
         ("labels", "label in 'cat', 7..9 and width is present and width >= 64"),
         ("split", "key_hash < 0.9 or key_hash in 9e-1..0.95"),
         ("keys", r"key starts with 'n1' and not (key = 'n1\x31' or key != '\u{6e}12')"),
+        ("patterns", r"label contains 'ca' or split starts with 'tr' and not key contains '\x31'"),
         ("ranges", "ordinal not in (3, 100..120, 1e2..1.5e2) or \"half\" >= -2.50"),
         ("bools", "flag = true and width is missing or \"flag\" != false"),
         ("missing", "half < 3 and width > 2000"),

@@ -27,6 +27,7 @@ pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
         Remedy::ListSamples => "keys() and column() give what filter() chooses by",
         Remedy::ListClassNames => "metadata[\"class_names\"] has all class names",
         Remedy::ListAttributes => "schema has the attributes and their types",
+        Remedy::SelectByField => "select(ordinals) takes samples that you chose by what you read",
         Remedy::UseKeyHashFraction => "\"key_hash < 0.9\" is nine tenths of the samples",
 
         Remedy::DiscardState => "it is cut short, or not a state",

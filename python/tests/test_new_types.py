@@ -74,6 +74,10 @@ def test_categories_are_codes_in_columns_and_texts_in_samples(tmp_path: Path) ->
     train = dataset.filter("split is present and split == 'train'")
     assert [sample["split"] for sample in train] == ["train"] * len(train)
     assert len(train) == texts.count("train")
+    beginning = dataset.filter("split is present and (split starts with 'tr' or split contains 'rai')")
+    assert [sample["split"] for sample in beginning] == ["train"] * len(train)
+    with pytest.raises(grainstore.Error, match=r"data at column 1: a field of the samples: .*; select\(ordinals\)"):
+        dataset.filter("data contains 'a'")
     with pytest.raises(grainstore.Error, match='no category "valid"'):
         dataset.filter("split is present and split == 'valid'")
     with pytest.raises(grainstore.Error, match="not category"):

@@ -215,6 +215,11 @@ fn what_cannot_be_is_refused_in_a_sentence_with_a_hint() {
             "all ranks' batches together have 23040000000 samples, expected at most 16777216 where they are padded",
             "`--tail short`",
         ),
+        (
+            vec!["--subset", "data contains 'a'"],
+            "data at column 1: a field of the samples: expressions compare attributes, which are in the index",
+            "only attributes can be compared",
+        ),
         (vec!["--subset", "label = 1 and key_hash < 90"], "compared with 90, expected a number", "'key_hash < 0.9' is"),
         (vec!["--state", "/nowhere/state"], "/nowhere/state: cannot be written: No such file or directory", ""),
         (vec!["--state", "/proc"], "/proc: the state cannot be read: it is not a regular file", ""),

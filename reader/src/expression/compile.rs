@@ -13,7 +13,7 @@ use super::SelectError;
 use super::floats::{FloatItem, FloatSet};
 use super::integers::{Base, IntegerSet};
 use super::number::{IntegerCut, Number};
-use super::tree::{Comparison, Condition, ListItem, Literal, Name, Node, Predicate};
+use super::tree::{Comparison, Condition, ListItem, Literal, Name, Node, Pattern, Predicate};
 
 /// The attribute whose values are classes, and the names of them in the user metadata.
 const CLASS_ATTRIBUTE: &str = "label";
@@ -57,7 +57,7 @@ pub(super) enum Leaf {
     KeyHash(IntegerSet),
     /// Ascending.
     Keys(Vec<Vec<u8>>),
-    KeyPrefix(Vec<u8>),
+    KeyMatch(Pattern),
 }
 
 /// The expression in the terms of `dataset`.
@@ -108,16 +108,23 @@ impl Compiler<'_> {
     fn test(&mut self, test: &Condition) -> Result<CompiledNode, SelectError> {
         let leaf = match self.category_of(&test.name) {
             Some(attribute) if !matches!(test.predicate, Predicate::Present { .. }) => {
-                texts(&test.predicate).map_err(|what| self.unfit(test, what.into())).and_then(|texts| {
-                    let codes = self.codes(&attribute, test.column.0, &texts)?;
-                    Ok(Leaf::Integers(self.index(&attribute), codes))
-                })
+                let codes = match &test.predicate {
+                    Predicate::Match(pattern) => {
+                        let categories = self.dataset.categories(&attribute)?;
+                        matching(categories.iter().map(|name| Some(name.as_bytes())), pattern, Base::Zero)
+                    }
+                    predicate => {
+                        let texts = texts(predicate).map_err(|what| self.unfit(test, what.into()))?;
+                        self.codes(&attribute, test.column.0, &texts)?
+                    }
+                };
+                Ok(Leaf::Integers(self.index(&attribute), codes))
             }
             _ => self.leaf(&test.name, &test.predicate).map_err(|misfit| self.unfit(test, misfit)),
         }?;
         let negated = match test.predicate {
             Predicate::Among { negated, .. } | Predicate::Present { negated } => negated,
-            Predicate::Compare(..) | Predicate::StartsWith(_) => false,
+            Predicate::Compare(..) | Predicate::Match(_) => false,
         };
         let leaf = CompiledNode::Leaf(leaf);
         Ok(if negated { CompiledNode::Not(Box::new(leaf)) } else { leaf })
@@ -169,7 +176,7 @@ impl Compiler<'_> {
     fn attribute(&mut self, name: &str, predicate: &Predicate) -> Result<Leaf, Misfit> {
         let schema = self.dataset.schema();
         let attribute = schema.attributes().iter().find(|attribute| attribute.name == name);
-        let attribute = attribute.ok_or_else(|| no_such_attribute(schema))?;
+        let attribute = attribute.ok_or_else(|| no_such_attribute(schema, name))?;
         let index = self.index(name);
         if matches!(predicate, Predicate::Present { .. }) {
             return Ok(Leaf::Present(index));
@@ -212,6 +219,11 @@ impl Compiler<'_> {
                 return Err(Misfit { what, remedy: Remedy::Upgrade });
             }
         };
+        if let Predicate::Match(pattern) = predicate {
+            let names = class_names(self.dataset, name).map_err(|_| Misfit::from(NO_TEXT))?;
+            let names = names.iter().map(|name| name.as_deref().map(str::as_bytes));
+            return Ok(Leaf::Integers(index, matching(names, pattern, base)));
+        }
         let classes = |text: &[u8]| classes(self.dataset, name, text);
         integers(predicate, base, Number::cut, classes).map(|set| Leaf::Integers(index, set))
     }
@@ -224,11 +236,15 @@ impl Compiler<'_> {
     }
 }
 
-fn no_such_attribute(schema: &Schema) -> String {
+fn no_such_attribute(schema: &Schema, name: &str) -> Misfit {
+    if schema.fields().iter().any(|field| field.name == name) {
+        let what = "a field of the samples: expressions compare attributes, which are in the index".to_owned();
+        return Misfit { what, remedy: Remedy::SelectByField };
+    }
     let known = schema.attributes().iter().map(|attribute| Name::Attribute(attribute.name.clone()).to_string());
     match known.collect::<Vec<_>>().join(", ") {
-        none if none.is_empty() => "no such attribute (the dataset has none)".to_owned(),
-        known => format!("no such attribute (there are: {known})"),
+        none if none.is_empty() => "no such attribute (the dataset has none)".into(),
+        known => format!("no such attribute (there are: {known})").into(),
     }
 }
 
@@ -256,7 +272,8 @@ fn integers(
                 }
             }
         }
-        Predicate::StartsWith(_) | Predicate::Present { .. } => return Err("expected a comparison".into()),
+        Predicate::Match(_) => return Err(NO_TEXT.into()),
+        Predicate::Present { .. } => return Err("expected a comparison".into()),
     }
     Ok(IntegerSet::new(&ranges, base))
 }
@@ -267,7 +284,7 @@ fn check_fractions(predicate: &Predicate) -> Result<(), Misfit> {
     let numbers: Vec<&Number> = match predicate {
         Predicate::Compare(_, number) => vec![number],
         Predicate::Among { items, .. } => items.iter().flat_map(numbers_of).collect(),
-        Predicate::StartsWith(_) | Predicate::Present { .. } => Vec::new(),
+        Predicate::Match(_) | Predicate::Present { .. } => Vec::new(),
     };
     match numbers.into_iter().find(outside) {
         Some(number) => {
@@ -295,19 +312,30 @@ fn on_side(side: Comparison, cut: IntegerCut) -> RangeInclusive<i128> {
     }
 }
 
-/// The labels of the classes of this name.
-fn classes(dataset: &Dataset, attribute: &str, name: &[u8]) -> Result<Vec<i128>, Misfit> {
+/// The names of the classes; an item that is no string names none.
+fn class_names(dataset: &Dataset, attribute: &str) -> Result<Vec<Option<String>>, Misfit> {
     let user = dataset.user_metadata();
     let names = if attribute == CLASS_ATTRIBUTE { user.member(CLASS_NAMES) } else { Ok(None) };
     let names = names.map_err(|error| error.to_string())?;
-    let Some(names) = names.as_ref().and_then(|names| names.as_array()) else {
-        return Err(
-            "compared with a string, expected a number: only label can have names, if there are class_names".into()
-        );
-    };
+    let names = names.as_ref().and_then(|names| names.as_array());
+    let names = names.map(|names| names.iter().map(|name| name.as_str().map(str::to_owned)).collect());
+    names.ok_or_else(|| {
+        "compared with a string, expected a number: only label can have names, if there are class_names".into()
+    })
+}
+
+/// The places of the texts that match.
+fn matching<'t>(texts: impl Iterator<Item = Option<&'t [u8]>>, pattern: &Pattern, base: Base) -> IntegerSet {
+    let found = (0_i128..).zip(texts).filter(|(_, text)| text.is_some_and(|text| pattern.holds(text)));
+    IntegerSet::new(&found.map(|(place, _)| place..=place).collect::<Vec<_>>(), base)
+}
+
+/// The labels of the classes of this name.
+fn classes(dataset: &Dataset, attribute: &str, name: &[u8]) -> Result<Vec<i128>, Misfit> {
+    let names = class_names(dataset, attribute)?;
     let labels: Vec<i128> = (0..)
-        .zip(names)
-        .filter(|(_, class)| class.as_str().map(str::as_bytes) == Some(name))
+        .zip(&names)
+        .filter(|(_, class)| class.as_deref().map(str::as_bytes) == Some(name))
         .map(|(label, _)| label)
         .collect();
     if labels.is_empty() {
@@ -336,7 +364,8 @@ fn floats(predicate: &Predicate, nearest: impl Fn(&Number) -> f64) -> Result<Flo
         Predicate::Among { items, .. } => {
             items.iter().map(|item| float_item(item, &nearest)).collect::<Result<_, _>>()?
         }
-        Predicate::StartsWith(_) | Predicate::Present { .. } => return Err("expected a comparison".to_owned()),
+        Predicate::Match(_) => return Err(NO_TEXT.to_owned()),
+        Predicate::Present { .. } => return Err("expected a comparison".to_owned()),
     };
     Ok(FloatSet(items))
 }
@@ -350,8 +379,11 @@ fn float_item(item: &ListItem, nearest: impl Fn(&Number) -> f64) -> Result<Float
     }
 }
 
+/// Why a value is not searched.
+const NO_TEXT: &str = "`starts with` and `contains` search keys, categories and the class names of label";
+
 /// The tests of a category.
-const CATEGORY_TESTS: &str = "a category is compared by ==, != or in, and with strings";
+const CATEGORY_TESTS: &str = "a category is compared by ==, !=, in, starts with or contains, and with strings";
 
 /// The strings that a category is compared with.
 fn texts(predicate: &Predicate) -> Result<Vec<Vec<u8>>, &'static str> {
@@ -364,10 +396,10 @@ fn texts(predicate: &Predicate) -> Result<Vec<Vec<u8>>, &'static str> {
 }
 
 fn keys(predicate: &Predicate) -> Result<Leaf, String> {
-    let wrong = || "a key is compared by ==, !=, in or starts with, and with strings".to_owned();
+    let wrong = || "a key is compared by ==, !=, in, starts with or contains, and with strings".to_owned();
     let items = match predicate {
         Predicate::Among { items, .. } => items,
-        Predicate::StartsWith(text) => return Ok(Leaf::KeyPrefix(text.clone())),
+        Predicate::Match(pattern) => return Ok(Leaf::KeyMatch(pattern.clone())),
         Predicate::Compare(..) | Predicate::Present { .. } => return Err(wrong()),
     };
     let texts = items.iter().map(|item| match item {

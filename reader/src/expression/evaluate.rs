@@ -65,7 +65,7 @@ impl<'a> Evaluator<'a> {
             Leaf::Keys(keys) => {
                 self.keys(group, mask, |key| keys.binary_search_by(|other| other.as_slice().cmp(key)).is_ok())
             }
-            Leaf::KeyPrefix(prefix) => self.keys(group, mask, |key| key.starts_with(prefix)),
+            Leaf::KeyMatch(pattern) => self.keys(group, mask, |key| pattern.holds(key)),
         }
     }
 

@@ -5,7 +5,7 @@
 use super::number::Number;
 use super::token::{Token, TokenKind, tokens};
 use super::tree::{
-    Condition, KEY, KEY_HASH, KEYWORDS, ListItem, Literal, Name, Node, ORDINAL, Predicate, TextPosition,
+    Condition, KEY, KEY_HASH, KEYWORDS, ListItem, Literal, Name, Node, ORDINAL, Pattern, Predicate, TextPosition,
 };
 use super::{ExpressionError, MAX_DEPTH, MAX_LEN};
 
@@ -121,11 +121,14 @@ impl Parser<'_> {
         if self.took_keyword("is") {
             return self.presence(name);
         }
-        if *name == Name::Key && self.took_keyword("starts") {
+        if self.took_keyword("starts") {
             self.keyword("with", "`with`")?;
-            return self.prefix();
+            return Ok(Predicate::Match(Pattern::StartsWith(self.text()?)));
         }
-        Err(self.expected("a comparison, `in` or `is`"))
+        if self.took_keyword("contains") {
+            return Ok(Predicate::Match(Pattern::Contains(self.text()?)));
+        }
+        Err(self.expected("a comparison, `in`, `is`, `starts with` or `contains`"))
     }
 
     fn presence(&mut self, name: &Name) -> Result<Predicate, ExpressionError> {
@@ -148,13 +151,13 @@ impl Parser<'_> {
         Ok(Predicate::Among { items: vec![ListItem::Literal(self.value()?)], negated })
     }
 
-    fn prefix(&mut self) -> Result<Predicate, ExpressionError> {
+    fn text(&mut self) -> Result<Vec<u8>, ExpressionError> {
         let TokenKind::Text(text) = &self.token().kind else {
             return Err(self.expected_text("a string"));
         };
-        let predicate = Predicate::StartsWith(text.clone());
+        let text = text.clone();
         self.step();
-        Ok(predicate)
+        Ok(text)
     }
 
     /// A list, between parentheses or not.

@@ -3,6 +3,7 @@
 use std::fmt::{self, Display};
 
 use grainstore_format::escape_bytes;
+use memchr::memmem;
 
 use super::number::Number;
 
@@ -60,10 +61,17 @@ pub(super) enum Predicate {
     Compare(Comparison, Number),
     /// The value is one of these items, of which there is at least one; or, negated, none of them.
     Among { items: Vec<ListItem>, negated: bool },
-    /// The key starts with these bytes.
-    StartsWith(Vec<u8>),
+    /// The text matches.
+    Match(Pattern),
     /// There is a value; or, negated, there is none.
     Present { negated: bool },
+}
+
+/// What a text is searched for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Pattern {
+    StartsWith(Vec<u8>),
+    Contains(Vec<u8>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +130,7 @@ impl Display for Condition {
         match &self.predicate {
             Predicate::Compare(side, number) => write!(formatter, "{} {number}", side.symbol()),
             Predicate::Among { items, negated } => write_items(formatter, items, *negated),
-            Predicate::StartsWith(text) => write!(formatter, "starts with {}", quoted(text)),
+            Predicate::Match(pattern) => pattern.fmt(formatter),
             Predicate::Present { negated: true } => formatter.write_str("is missing"),
             Predicate::Present { negated: false } => formatter.write_str("is present"),
         }
@@ -146,6 +154,25 @@ impl Display for Name {
             Self::KeyHash => formatter.write_str(KEY_HASH),
             Self::Attribute(name) if needs_no_quotes(name) => formatter.write_str(name),
             Self::Attribute(name) => write!(formatter, "\"{}\"", escape_bytes(name.as_bytes())),
+        }
+    }
+}
+
+impl Pattern {
+    /// Whether a text matches.
+    pub(super) fn holds(&self, text: &[u8]) -> bool {
+        match self {
+            Self::StartsWith(start) => text.starts_with(start),
+            Self::Contains(part) => memmem::find(text, part).is_some(),
+        }
+    }
+}
+
+impl Display for Pattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StartsWith(start) => write!(formatter, "starts with {}", quoted(start)),
+            Self::Contains(part) => write!(formatter, "contains {}", quoted(part)),
         }
     }
 }

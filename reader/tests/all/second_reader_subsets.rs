@@ -132,7 +132,11 @@ fn any_test(random: &mut Random) -> String {
     };
     match random.below(6) {
         0 => format!("{name} is {}", one_of(&["missing", "Present"], random)),
-        1 => format!("key starts with {}", one_of(&STRINGS, random)),
+        1 => {
+            let name = if random.below(4) == 0 { name } else { one_of(&["key", "split", "label"], random) };
+            let relation = one_of(&["starts with", "CONTAINS"], random);
+            format!("{name} {relation} {}", one_of(&[&STRINGS[..], &["'n'", "'t'", "'\\xc3'"]].concat(), random))
+        }
         2 => {
             let items: Vec<_> = (0..random.below(3)).map(|_| any_item(name, random)).collect();
             let items = [items, vec![value.into()]].concat().join(", ");
@@ -174,8 +178,8 @@ fn spoilt(text: &str, random: &mut Random) -> String {
 
 fn any_words(random: &mut Random) -> String {
     let words = [
-        "label", "key", "starts", "with", "and", "or", "not", "in", "is", "present", "missing", "(", ")", ",", "..",
-        "=", "!=", "<", "3", "-1.5", "'n1'", "true", "\"is\"", "ordinal",
+        "label", "key", "starts", "with", "contains", "and", "or", "not", "in", "is", "present", "missing", "(", ")",
+        ",", "..", "=", "!=", "<", "3", "-1.5", "'n1'", "true", "\"is\"", "ordinal",
     ];
     let mut text = String::new();
     for _ in 0..3 + random.below(6) {

@@ -35,6 +35,9 @@ const ATTRIBUTES: [(&str, AttributeType); 15] = [
 /// The last is the category of no sample.
 const SPLITS: [&str; 4] = ["train", "te's\\t", "", "validation"];
 
+/// What texts are searched for.
+const PARTS: [&str; 9] = ["2/", "2/é1", "", "9", "t", "'s\\", "\\", "it's", "do"];
+
 const CLASSES: [&str; 4] = ["cat", "dog", "it's \"odd\" \\", "cat"];
 
 /// Two groups of 64 and a bit.
@@ -116,7 +119,7 @@ enum Naive {
     Split(bool, Vec<&'static str>),
     Present(&'static str, bool),
     Key(bool, Vec<u64>),
-    Prefix(String),
+    Search(&'static str, &'static str, &'static str),
 }
 
 /// The attribute that a sample lacks.
@@ -152,7 +155,7 @@ impl Naive {
                 let keys: Vec<_> = ordinals.iter().map(|ordinal| string(&key_of(*ordinal))).collect();
                 format!("key {} {}", if *equal { "in" } else { "not in" }, keys.join(" , "))
             }
-            Self::Prefix(prefix) => format!("key starts with {}", string(prefix)),
+            Self::Search(name, relation, text) => format!("{name} {relation} {}", string(text)),
         }
     }
 
@@ -211,7 +214,19 @@ impl Naive {
             }
             Self::Present(name, present) => Ok(attribute(name, ordinal).is_ok() == *present),
             Self::Key(equal, ordinals) => Ok(ordinals.contains(&ordinal) == *equal),
-            Self::Prefix(prefix) => Ok(key_of(ordinal).starts_with(prefix)),
+            Self::Search(name, relation, part) => {
+                let text = match (*name, attribute(if *name == "key" { "label" } else { name }, ordinal)?) {
+                    ("key", _) => Some(key_of(ordinal)),
+                    (_, AttributeValue::Category(split)) => Some(split.to_string()),
+                    (_, AttributeValue::Int(label)) => {
+                        usize::try_from(label).ok().and_then(|label| CLASSES.get(label)).map(|&class| class.to_owned())
+                    }
+                    _ => unreachable!(),
+                };
+                Ok(text.is_some_and(
+                    |text| if *relation == "contains" { text.contains(part) } else { text.starts_with(part) },
+                ))
+            }
         }
     }
 }
@@ -320,7 +335,8 @@ fn test() -> impl Strategy<Value = Naive> {
         1 => (any::<bool>(), splits).prop_map(|(negated, splits)| Naive::Split(negated, splits)),
         1 => (optional, any::<bool>()).prop_map(|(name, present)| Naive::Present(name, present)),
         1 => (any::<bool>(), prop::collection::vec(0..SAMPLES, 1..5)).prop_map(|(equal, keys)| Naive::Key(equal, keys)),
-        1 => select(vec!["2/", "2/é1", "", "9"]).prop_map(|prefix| Naive::Prefix(prefix.to_owned())),
+        2 => (select(vec!["key", "m_split", "label"]), select(vec!["starts with", "contains"]), select(PARTS.to_vec()))
+            .prop_map(|(name, relation, part)| Naive::Search(name, relation, part)),
     ]
     .prop_map(guarded)
 }
@@ -332,6 +348,7 @@ fn guarded(test: Naive) -> Naive {
         Naive::Among(name, negated, _) if *name != "m_short" || *negated => name,
         Naive::Bool(name, ..) => name,
         Naive::Split(..) => &"m_split",
+        Naive::Search(name, ..) => name,
         _ => return test,
     };
     match (name.starts_with('m'), &test) {

@@ -71,6 +71,7 @@ fn spelling_and_blanks_do_not_matter() {
         ("(a<1 and b<2) or (c<3 or d<4)", "a < 1 and b < 2 or (c < 3 or d < 4)"),
         ("a<1 and (b<2 and c<3)", "a < 1 and (b < 2 and c < 3)"),
         ("key Starts With 'n0'", "key starts with 'n0'"),
+        ("contains CONTAINS 'a\\'' or with contains ''", "contains contains 'a\\'' or with contains ''"),
         ("\"a\" == TRUE", "a == true"),
         (
             "\"key\" = 1 or \"Or\" = 2 or \"a b\" = 3 or \"\" = 4",
@@ -93,8 +94,12 @@ fn an_invalid_expression_is_refused_with_its_column() {
         ("label in", "expected a value after `in` at column 9, found the end"),
         ("label in 3,", "expected a value after `,` at column 12, found the end"),
         ("label in 3 7", "expected `and`, `or` or the end after `3` at column 12, found `7`"),
-        ("label", "expected a comparison, `in` or `is` after `label` at column 6, found the end"),
-        ("label starts with 'a'", "expected a comparison, `in` or `is` after `label` at column 7, found `starts`"),
+        (
+            "label",
+            "expected a comparison, `in`, `is`, `starts with` or `contains` after `label` at column 6, found the end",
+        ),
+        ("label starts 'a'", "expected `with` after `starts` at column 14, found `'a'`"),
+        ("label contains 3", "expected a string after `contains` at column 16, found `3`"),
         ("label < 'a'", "expected a number after `<` at column 9, found `'a'`"),
         ("label in 3..x", "expected a number after `..` at column 13, found `x`"),
         ("label == 3..4", "expected `and`, `or` or the end after `3` at column 11, found `..`"),
@@ -119,7 +124,10 @@ fn an_invalid_expression_is_refused_with_its_column() {
         ("label = 3)", "expected no more: no parenthesis is open at column 10, found `)`"),
         ("label in (3", "expected `)` after `3` at column 12, found the end"),
         ("()", "expected an attribute, `not` or a parenthesis after `(` at column 2, found `)`"),
-        ("label and = 3", "expected a comparison, `in` or `is` after `label` at column 7, found `and`"),
+        (
+            "label and = 3",
+            "expected a comparison, `in`, `is`, `starts with` or `contains` after `label` at column 7, found `and`",
+        ),
         ("and = 3", "expected an attribute, `not` or a parenthesis at column 1, found `and`"),
         ("é = 3", "unknown character \"é\" at column 1"),
         ("\"é\" = 3 && a", "unknown character \"&\" (write `and`) at column 9"),
@@ -188,6 +196,9 @@ fn labels_have_names_and_keys_are_strings() {
     assert_eq!(chosen(&ten, "key in 'n7', 'n2', 'n2', 'x'"), [2, 7]);
     assert_eq!(chosen(&ten, "key != 'n7' and key starts with 'n'"), [0, 1, 2, 3, 4, 5, 6, 8, 9]);
     assert!(chosen(&ten, "key starts with 'n77'").is_empty());
+    assert_eq!(chosen(&ten, "key contains '7' or not key contains 'n'"), [7]);
+    assert_eq!(chosen(&ten, "label contains 'o' and not label starts with 'on'"), [0, 2]);
+    assert!(chosen(&ten, "label contains 'cow'").is_empty());
 }
 
 /// SUB-9
@@ -238,8 +249,11 @@ fn unknown_names_are_reported_before_anything_is_read() {
         ("half = 'a'", "half at column 1: compared with a string, expected a number"),
         ("flag > 0", "flag at column 1: a bool is compared by ==, != or in, and with true or false"),
         ("flag = 1", "flag at column 1: a bool is compared by ==, != or in, and with true or false"),
-        ("key > 3", "key at column 1: a key is compared by ==, !=, in or starts with, and with strings"),
-        ("key in 'a', 3", "key at column 1: a key is compared by ==, !=, in or starts with, and with strings"),
+        ("key > 3", "key at column 1: a key is compared by ==, !=, in, starts with or contains, and with strings"),
+        (
+            "key in 'a', 3",
+            "key at column 1: a key is compared by ==, !=, in, starts with or contains, and with strings",
+        ),
         ("label = 'three'", "label at column 1: no class \"three\" among the 4 class_names"),
         (
             "width = 'one'",
@@ -249,6 +263,14 @@ fn unknown_names_are_reported_before_anything_is_read() {
         ("key_hash in 0.5, 0.7..1.01", "key_hash at column 1: compared with 1.01, expected a number from 0 to 1"),
         ("label = 0 or key_hash != -1e-9", "key_hash at column 14: compared with -1e-9, expected a number from 0 to 1"),
         ("key_hash = true", "key_hash at column 1: compared with a bool, expected a number"),
+        (
+            "width contains '1'",
+            "width at column 1: `starts with` and `contains` search keys, categories and the class names of label",
+        ),
+        (
+            "ordinal starts with '1'",
+            "ordinal at column 1: `starts with` and `contains` search keys, categories and the class names of label",
+        ),
         ("ordinal = 'one'", "ordinal at column 1: compared with a string, expected a number"),
         ("label < 0 and wdth > 3", "wdth at column 15: no such attribute (there are: label, width, half, flag)"),
     ] {
