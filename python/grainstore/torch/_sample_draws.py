@@ -63,16 +63,16 @@ class SampleDraws:
         samples = read()
         if not with_generator and not self._shared[_IS_SET]:
             return [one(index, sample, 0) for index, sample in zip(indices, samples, strict=True)]
+        if self._draws_globally is False and not with_generator:
+            before = fingerprint()
+            made = [one(index, sample, 0) for index, sample in zip(indices, samples, strict=True)]
+            if fingerprint() == before:
+                return made
+            self._draws_globally, samples = True, read()
         seeds = self._seeds(dataset, indices)
         if with_generator:
             self._warn_of_repeat(dataset, len(indices))
             return [one(*given) for given in zip(indices, samples, seeds, strict=True)]
-        if self._draws_globally is False:
-            before = fingerprint()
-            made = [one(*given) for given in zip(indices, samples, seeds, strict=True)]
-            if fingerprint() == before:
-                return made
-            self._draws_globally, samples = True, read()
         made = []
         with kept():
             for place, given in enumerate(zip(indices, samples, seeds, strict=True)):
