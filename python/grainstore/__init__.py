@@ -38,6 +38,7 @@ from grainstore._errors import (
     WriteFailed,
 )
 from grainstore._loader import Loader
+from grainstore._sample_file import SampleFile
 
 __all__ = [
     "AlreadyExists",
@@ -65,6 +66,7 @@ __all__ = [
     "NotADataset",
     "OutOfMemory",
     "ReadFailed",
+    "SampleFile",
     "TooNew",
     "TransformFailed",
     "UndecodablePicture",

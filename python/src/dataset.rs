@@ -22,6 +22,7 @@ use crate::keys::{Keys, find};
 use crate::numpy::{self, Dtype};
 use crate::opened::{How, Numbers, Opened, SharedReader};
 use crate::sample;
+use crate::sample_file::SampleBytes;
 use crate::samples::Samples;
 use crate::schema::ColumnRef;
 use crate::selection::{Selection, Slice};
@@ -156,6 +157,10 @@ fn unknown_key(opened: &Opened, key: &[u8]) -> Raised {
     }
 }
 
+fn is_key(item: &Bound<'_, PyAny>) -> bool {
+    item.is_instance_of::<PyString>() || item.is_instance_of::<PyBytes>()
+}
+
 impl Dataset {
     fn view(&self, selection: Selection) -> Self {
         Self { shared: Arc::clone(&self.shared), selection }
@@ -174,6 +179,13 @@ impl Dataset {
     fn find_here(&self, py: Python<'_>, key: &[u8]) -> Result<Option<u64>, Raised> {
         let found = py.detach(|| find(&self.shared, key))?;
         Ok(found.filter(|&ordinal| self.selection.contains(ordinal)))
+    }
+
+    fn ordinal_of_key(&self, key: &Bound<'_, PyAny>, opened: &Opened) -> PyResult<u64> {
+        let key_bytes = key::from_python(key)?;
+        let keyed = opened.reader.collection().is_keyed();
+        let found = if keyed { self.find_here(key.py(), &key_bytes)? } else { None };
+        Ok(found.ok_or_else(|| unknown_key(opened, &key_bytes))?)
     }
 
     fn batch_of(&self, py: Python<'_>, ordinals: &[u64]) -> Result<Batch, Raised> {
@@ -208,12 +220,9 @@ impl Dataset {
             let slice = Slice { start, step, count: slice.slicelength as u64 };
             return Ok(Bound::new(py, self.view(self.selection.slice(slice)?))?.into_any());
         }
-        if item.is_instance_of::<PyString>() || item.is_instance_of::<PyBytes>() {
-            let key = key::from_python(item)?;
+        if is_key(item) {
             let opened = self.shared.get()?;
-            let found = if opened.reader.collection().is_keyed() { self.find_here(py, &key)? } else { None };
-            let ordinal = found.ok_or_else(|| unknown_key(&opened, &key))?;
-            return Ok(sample::read(py, &opened, ordinal)?.into_any());
+            return Ok(sample::read(py, &opened, self.ordinal_of_key(item, &opened)?)?.into_any());
         }
         if item.hasattr("__index__")? {
             return self.sample_of(item);
@@ -222,6 +231,21 @@ impl Dataset {
         Err(PyTypeError::new_err(format!(
             "a sample has a number or a key, not {found}; get_batch and select take several"
         )))
+    }
+
+    /// A sample, or one of its fields, as a binary file that reads only what is asked for.
+    #[pyo3(signature = (item, field=None))]
+    fn open<'py>(&self, item: &Bound<'py, PyAny>, field: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+        let py = item.py();
+        let opened = self.shared.get()?;
+        let ordinal = if is_key(item) {
+            self.ordinal_of_key(item, &opened)?
+        } else {
+            self.selection.ordinal(integer(item, self.selection.len())?)?
+        };
+        let file = py.detach(|| SampleBytes::open(&opened, ordinal, field))?;
+        let name = format!("sample {ordinal}");
+        py.import("grainstore._sample_file")?.getattr("SampleFile")?.call1((file, name))
     }
 
     /// Samples by their numbers, read together: a list of dictionaries. PyTorch's DataLoader calls this.

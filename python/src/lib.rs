@@ -28,6 +28,7 @@ mod payloads;
 mod pictures;
 mod progress;
 mod sample;
+mod sample_file;
 mod samples;
 mod schema;
 mod selection;
@@ -61,6 +62,8 @@ mod _core {
     #[cfg(feature = "pictures")]
     #[pymodule_export]
     use crate::pictures::Image;
+    #[pymodule_export]
+    use crate::sample_file::SampleBytes;
     #[pymodule_export]
     use crate::verify::{rebuild_index, verify};
     #[pymodule_export]

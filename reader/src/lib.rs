@@ -62,7 +62,8 @@
 //! ```
 //!
 //! It does not decode payloads into images or tensors. A sample is in memory as a whole, and twice while it is copied
-//! from the read's buffer into its batch; [`Reader::stream`] reads one in parts. Batches that have been returned belong
+//! from the read's buffer into its batch; [`Reader::stream`] reads one in parts, [`Reader::open_sample`] any parts of
+//! one. Batches that have been returned belong
 //! to the caller and do not count towards the memory bound. Keys, attributes and sizes come from
 //! [`Reader::collection`].
 //!
@@ -89,6 +90,7 @@ mod open_files;
 mod read_timeout;
 mod reader;
 mod sample;
+mod sample_file;
 mod single;
 mod state;
 mod stream;
@@ -106,5 +108,6 @@ pub use io::{Io, IoChoice, ParseIoError};
 pub use on_damage::{OnDamage, SkippedSample};
 pub use reader::{Reader, ReaderOptions};
 pub use sample::Sample;
+pub use sample_file::SampleFile;
 pub use state::{EpochState, StateError};
 pub use stream::SampleStream;

@@ -18,6 +18,7 @@ use crate::io::{Io, IoChoice};
 use crate::open_files::{OpenFiles, Opening};
 use crate::plan::Extents;
 use crate::read_timeout::ReadTimeout;
+use crate::sample_file::SampleFile;
 use crate::single::Single;
 use crate::stream::SampleStream;
 use crate::{Batch, ReadError, Sample};
@@ -229,6 +230,15 @@ impl Reader {
     /// If there is no such sample or its file cannot be opened. Damage is reported while the bytes are read.
     pub fn stream(&self, ordinal: u64) -> Result<SampleStream<'_>, ReadError> {
         SampleStream::open(&self.single(), ordinal)
+    }
+
+    /// One sample as a file, or one field of it, for decoders that read only parts of it; `None` if the sample lacks
+    /// the field. [`SampleFile`] says which of its bytes are checked. It stays valid without this reader.
+    ///
+    /// # Errors
+    /// If there is no such sample or field, its file cannot be opened, or a short or compressed sample is damaged.
+    pub fn open_sample(&self, ordinal: u64, field: Option<&str>) -> Result<Option<SampleFile>, ReadError> {
+        SampleFile::open(&self.single(), &self.pool, ordinal, field)
     }
 
     /// Reads the sample of a key; `None` if no sample has it. Of several datasets, the first one that has the key is

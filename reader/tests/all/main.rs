@@ -27,6 +27,7 @@ mod gather_model;
 mod later_versions;
 mod mapped;
 mod round_trip;
+mod sample_files;
 mod second_reader;
 mod second_reader_collections;
 mod second_reader_external;

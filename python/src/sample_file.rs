@@ -1,0 +1,78 @@
+//! One sample as a file object: what `grainstore._sample_file.SampleFile` reads from.
+
+use std::io::{Seek, SeekFrom};
+
+use grainstore_format::memory::zeroed;
+use grainstore_host::ForkLock;
+use grainstore_reader::SampleFile;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::error::Raised;
+use crate::fork::lock;
+use crate::opened::Opened;
+
+/// The bytes of a sample or of one of its fields, and a position in them that all threads share.
+#[pyclass(frozen, module = "grainstore._core", name = "_SampleBytes")]
+pub(crate) struct SampleBytes {
+    file: ForkLock<SampleFile>,
+    size: u64,
+}
+
+impl SampleBytes {
+    /// Those of a field; of the only one if none is named.
+    pub(crate) fn open(opened: &Opened, ordinal: u64, field: Option<&str>) -> Result<Self, Raised> {
+        let fields = &opened.names.fields;
+        let field = match (field, &fields[..]) {
+            (Some(field), _) => field,
+            (None, [(only, _)]) => only.text(),
+            (None, _) => {
+                let known = fields.iter().map(|(name, _)| name.text()).collect::<Vec<_>>().join(", ");
+                return Err(Raised::option(format!("a sample has several fields ({known}): name one by field=")));
+            }
+        };
+        let file = opened.reader.open_sample(ordinal, Some(field))?.ok_or_else(|| {
+            let shown = grainstore_format::escape_bytes(field.as_bytes());
+            let key = opened.reader.collection().key(ordinal).ok().flatten();
+            Raised::new("NoSuchName", format!("sample {ordinal} lacks the field \"{shown}\""))
+                .for_sample(Some(ordinal), key)
+        })?;
+        Ok(Self { size: file.file_len(), file: ForkLock::new(file) })
+    }
+}
+
+#[pymethods]
+impl SampleBytes {
+    #[getter]
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// At most `len_max` bytes from the position on, fewer only at the end.
+    fn read<'py>(&self, py: Python<'py>, len_max: u64) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| -> Result<_, Raised> {
+            let mut file = lock(&self.file)?;
+            let mut bytes = zeroed(len_max.min(self.size.saturating_sub(file.position())))?;
+            let len = file.fill(&mut bytes)?;
+            bytes.truncate(len);
+            Ok(bytes)
+        })?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    fn tell(&self, py: Python<'_>) -> PyResult<u64> {
+        // Another thread may be reading, and hold the lock meanwhile.
+        Ok(py.detach(|| lock(&self.file).map(|file| file.position()))?)
+    }
+
+    /// The new position; None if it would be before the start.
+    fn seek(&self, py: Python<'_>, offset: i64, whence: u8) -> PyResult<Option<u64>> {
+        let to = match whence {
+            0 => u64::try_from(offset).ok().map(SeekFrom::Start),
+            1 => Some(SeekFrom::Current(offset)),
+            _ => Some(SeekFrom::End(offset)),
+        };
+        let Some(to) = to else { return Ok(None) };
+        Ok(py.detach(|| lock(&self.file).map(|mut file| file.seek(to).ok()))?)
+    }
+}
