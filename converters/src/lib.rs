@@ -1,7 +1,8 @@
 //! Converts foreign data into grainstore datasets.
 //!
 //! A [`Source`](grainstore_sources::Source) is foreign data, divided into parts of samples. [`convert`] packs it,
-//! [`append`] adds it to a dataset, [`adopt`] leaves it where it is and writes an index. This crate decides in which
+//! [`append`] adds it to a dataset, [`adopt`] leaves it where it is and writes an index. A [`Deletion`] makes a
+//! generation of a dataset without some of its samples. This crate decides in which
 //! order samples are stored. The source decides what a sample is, and the writer makes it durable.
 //!
 //! ```
@@ -26,6 +27,7 @@
 mod adopt;
 mod append;
 mod convert;
+mod delete;
 mod destination;
 mod duplicates;
 mod error;
@@ -41,6 +43,7 @@ mod relabelled;
 pub use adopt::{AdoptOptions, AdoptSummary, adopt};
 pub use append::{append, nothing_added};
 pub use convert::{ConvertSummary, check_kept, convert};
+pub use delete::{Deletion, Doomed};
 pub use destination::check_destination;
 pub use error::ConvertError;
 pub use events::{Events, NoEvents, Progress};

@@ -46,6 +46,32 @@ pub enum WriteError {
         /// The reason.
         why: String,
     },
+    /// These samples cannot be removed from this dataset.
+    #[error("{}: nothing was deleted from it: {why}", shown_path(path))]
+    NotReducible {
+        /// The path.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+        /// Whether the reason is that they are in a file that grainstore does not own.
+        is_external: bool,
+    },
+    /// A sample that stays when others are removed cannot be read, or is damaged.
+    #[error(
+        "{}: sample {ordinal} (key \"{}\"), which is to stay, cannot be copied: {why}",
+        shown_path(path),
+        escape_bytes(key)
+    )]
+    NotCopied {
+        /// The file that holds it.
+        path: PathBuf,
+        /// Its ordinal.
+        ordinal: u64,
+        /// Its key, empty if it has none.
+        key: Vec<u8>,
+        /// What is wrong.
+        why: String,
+    },
     /// A file operation failed.
     #[error("{}: cannot {operation}: {source}", shown_path(path))]
     Io {
@@ -123,6 +149,8 @@ impl WriteError {
             Self::Locked { .. } => Some(Remedy::WaitForOther),
             Self::ResumeMismatch { .. } => Some(Remedy::ResumeAsStarted),
             Self::DuplicateKey { .. } => Some(Remedy::ChooseDuplicate),
+            Self::NotReducible { is_external: true, .. } => Some(Remedy::Convert),
+            Self::NotCopied { .. } => Some(Remedy::ListDamage),
             Self::Io { source, .. } if is_disk_full(source) => Some(Remedy::FreeSpace),
             Self::Format(error) => error.remedy(),
             Self::Url(url) => Some(url.remedy()),

@@ -50,13 +50,13 @@ pub fn existing_on(storage: &dyn Storage, dataset: &Path) -> Result<ExistingData
     })
 }
 
-/// Only a directory with a manifest can grow.
+/// Only a directory with a manifest can change.
 pub(crate) fn check_kind(storage: &dyn Storage, dataset: &Path) -> Result<(), WriteError> {
     let refuse = |why: &str| Err(WriteError::NotExtendable { path: dataset.to_owned(), why: why.into() });
     let look = |path: &Path| storage.kind(path).map_err(WriteError::io("look at", path));
     match look(dataset)? {
         Some(EntryKind::Directory) => {}
-        Some(EntryKind::File) => return refuse("it is a file; only a dataset's directory can grow"),
+        Some(EntryKind::File) => return refuse("it is a file; only a dataset's directory can change"),
         Some(EntryKind::Other) => return refuse("it is not a directory"),
         None => {
             UrlPath::refuse(dataset).map_err(WriteError::Url)?;

@@ -1,4 +1,4 @@
-//! The directory of a dataset while samples are added to it. spec.md: GEN-2 to GEN-4.
+//! The directory of a dataset while samples are added to it, or removed from it. spec.md: GEN-2 to GEN-5.
 //!
 //! New segments and the new merged index are written beside the old ones, and have no effect until a manifest that
 //! names them replaces the old one. No file that the old manifest names is changed, before that or after.
@@ -34,7 +34,7 @@ impl Extension {
         // The manifest that was read may not be durable: a crash must not bring back one whose files are gone.
         storage.sync_dir(&path).map_err(WriteError::io("sync", &path))?;
         let extension = Self { storage: Arc::clone(storage), path, before, _lock: lock };
-        extension.remove_orphans()?;
+        extension.remove_orphans(&extension.before)?;
         Ok(extension)
     }
 
@@ -56,14 +56,22 @@ impl Extension {
 
     /// Replaces the manifest. The old merged index remains for readers that opened it.
     pub(crate) fn commit(self, manifest: &Manifest) -> Result<(), WriteError> {
-        write_manifest(&self.storage, &self.path, manifest)?;
-        self.storage.sync_dir(&self.path).map_err(WriteError::io("sync", &self.path))
+        self.commit_and_free(manifest, false).map(drop)
     }
 
-    /// Removes our files that the manifest does not name.
-    fn remove_orphans(&self) -> Result<(), WriteError> {
+    /// As [`Extension::commit`]. Where `frees` is set, the files that the manifest does not name are then removed, also
+    /// those that a reader may need. Returns whether they are.
+    pub(crate) fn commit_and_free(self, manifest: &Manifest, frees: bool) -> Result<bool, WriteError> {
+        write_manifest(&self.storage, &self.path, manifest)?;
+        self.storage.sync_dir(&self.path).map_err(WriteError::io("sync", &self.path))?;
+        // The generation is committed: if files cannot be removed, the next writer does it.
+        Ok(frees && self.remove_orphans(manifest).is_ok())
+    }
+
+    /// Removes our files that `manifest`, which is that of the directory, does not name.
+    fn remove_orphans(&self, manifest: &Manifest) -> Result<(), WriteError> {
         let names = self.storage.list(&self.path).map_err(WriteError::io("list", &self.path))?;
-        let wanted: HashSet<&OsStr> = named(&self.before).map(OsStr::new).collect();
+        let wanted: HashSet<&OsStr> = named(manifest).map(OsStr::new).collect();
         for name in names.iter().filter(|name| is_ours(name) && !wanted.contains(name.as_os_str())) {
             let path = self.path.join(name);
             self.storage.remove_file(&path).map_err(WriteError::io("remove", &path))?;
@@ -77,7 +85,7 @@ impl Drop for Extension {
         // If the new manifest was renamed, its files are not orphans, even if a later step failed.
         if read_manifest(self.storage.as_ref(), &self.path).is_ok_and(|now| now == self.before) {
             // If this fails, too, the next writer that adds samples removes them.
-            let _ = self.remove_orphans();
+            let _ = self.remove_orphans(&self.before);
         }
     }
 }

@@ -6,7 +6,8 @@
 //! number of samples: parts of the index spill to disk.
 //!
 //! A writer with a journal can be interrupted: a later one resumes after the last finished segment
-//! ([`DatasetWriter::resume`]). A dataset grows by generations ([`DatasetWriter::append`]); samples are never changed.
+//! ([`DatasetWriter::resume`]). A dataset grows by generations ([`DatasetWriter::append`]); samples are never changed. A
+//! [`Removal`] makes a generation without some of them.
 //! An [`ExternalWriter`] writes only an index, for samples that stay in files that grainstore does not own.
 //!
 //! ```
@@ -40,6 +41,7 @@ mod options;
 mod output;
 mod prepare;
 mod rebuild;
+mod removal;
 mod rows;
 mod segment;
 mod sort;
@@ -55,4 +57,5 @@ pub use external::{ExternalFile, ExternalSample, ExternalSegment, ExternalWriter
 pub use journal::ResumePoint;
 pub use options::{AppendOptions, Compression, Sample, StreamedSample, WriterOptions};
 pub use rebuild::rebuild_index;
+pub use removal::{Copied, Removal, RemovalSummary};
 pub use storage::{DirectoryLock, EntryKind, Storage, StorageFile};

@@ -80,6 +80,22 @@ impl SegmentWriter {
         Ok(self.note(&with_field(sample.described(), &whole).row(offset, sample.len, crc))?)
     }
 
+    /// Writes a sample as another segment has it. `copy` appends its stored bytes and returns their checksum, or why it
+    /// cannot; that, or another checksum than the row has, is the reason that this returns. The segment is broken then.
+    pub(crate) fn push_stored(
+        &mut self,
+        row: &IndexRow<'_>,
+        copy: impl FnOnce(&mut Output) -> Result<io::Result<u32>, WriteError>,
+    ) -> Result<Result<(), String>, WriteError> {
+        let offset = self.place(row.stored_len);
+        self.output.pad_to(offset)?;
+        match copy(&mut self.output)? {
+            Ok(crc) if crc == row.crc => self.note(&IndexRow { offset, ..*row }).map(Ok),
+            Ok(crc) => Ok(Err(format!("the CRC-32 of its stored bytes is {crc:08x}, its entry has {:08x}", row.crc))),
+            Err(error) => Ok(Err(error.to_string())),
+        }
+    }
+
     /// Writes the index and renames the segment to its final name.
     pub(crate) fn finish(mut self) -> Result<Emitted, WriteError> {
         self.index.end_segment(self.data_end)?;

@@ -4,6 +4,7 @@ mod adopt;
 mod append;
 mod bench;
 mod convert;
+mod delete;
 mod demo;
 mod epoch;
 mod export;
@@ -24,6 +25,7 @@ use crate::printer::Printer;
 pub(crate) enum Command {
     Convert(convert::ConvertArgs),
     Append(append::AppendArgs),
+    Delete(delete::DeleteArgs),
     Adopt(adopt::AdoptArgs),
     Inspect(inspect::InspectArgs),
     Ls(ls::LsArgs),
@@ -43,6 +45,7 @@ impl Command {
         match self {
             Self::Convert(args) => args.json,
             Self::Append(args) => args.json,
+            Self::Delete(args) => args.json,
             Self::Adopt(args) => args.json,
             Self::Inspect(args) => args.json,
             Self::Ls(args) => args.json,
@@ -64,6 +67,7 @@ impl Command {
         match self {
             Self::Convert(args) => args.run(printer, external),
             Self::Append(args) => args.run(printer, external),
+            Self::Delete(args) => args.run(printer),
             Self::Adopt(args) => args.run(printer, external),
             Self::Inspect(args) => args.run(printer, external),
             Self::Ls(args) => args.run(printer, external),

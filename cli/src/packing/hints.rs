@@ -18,6 +18,8 @@ pub(crate) enum PackTask {
     Packing,
     /// A new generation of a dataset.
     Adding,
+    /// A new generation of a dataset, without some samples.
+    Deleting,
     /// The index of files that stay in place.
     Adopting,
 }
@@ -72,7 +74,9 @@ impl PackTask {
     fn free_space(self, kept: Option<&Path>) -> String {
         match (kept, self) {
             (Some(destination), _) => format!("the disk is full: free space; then {}", resume(destination)),
-            (None, Self::Adding) => "the disk is full: free space; the dataset is unchanged".to_owned(),
+            (None, Self::Adding | Self::Deleting) => {
+                "the disk is full: free space; the dataset is unchanged".to_owned()
+            }
             (None, _) => {
                 "the disk is full: free space or choose a DST on another disk; what was written has been removed"
                     .to_owned()
@@ -91,7 +95,7 @@ impl PackTask {
                     None => choose,
                 }
             }
-            Self::Adding => "--on-duplicate first skips samples whose key is taken".to_owned(),
+            Self::Adding | Self::Deleting => "--on-duplicate first skips samples whose key is taken".to_owned(),
             Self::Adopting => {
                 "`convert` packs such data: --on-duplicate decides which sample of a key is kept".to_owned()
             }

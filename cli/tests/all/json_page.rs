@@ -41,6 +41,7 @@ fn the_page_lists_the_members_of_what_packs_and_exports() {
     for (command, line) in [
         ("convert", "convert a.tar d"),
         ("append", "append b.tar d"),
+        ("delete", "delete d --subset ordinal<3"),
         ("adopt", "adopt a.tar e"),
         ("export", "export d c.tar"),
     ] {

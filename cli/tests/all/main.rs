@@ -8,6 +8,7 @@ mod appending;
 mod bench;
 mod convert;
 mod damage;
+mod deleting;
 mod demo;
 mod epochs;
 mod exporting;

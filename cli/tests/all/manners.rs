@@ -88,9 +88,10 @@ fn the_help_lists_the_commands_and_the_exit_statuses() {
     let mut process = grainstore();
     process.arg("--help");
     let run = finish(process);
-    for command in
-        ["convert", "inspect", "ls", "get", "verify", "epoch", "plan", "bench", "demo", "append", "adopt", "export"]
-    {
+    for command in [
+        "convert", "inspect", "ls", "get", "verify", "epoch", "plan", "bench", "demo", "append", "delete", "adopt",
+        "export",
+    ] {
         assert!(run.stdout.contains(&format!("\n  {command} ")), "{}", run.stdout);
     }
     assert!(run.stdout.contains("Exit status: 0 done, 1 the answer is no"), "{}", run.stdout);

@@ -216,7 +216,7 @@ fn only_a_datasets_directory_can_grow_and_only_by_one_writer() {
     let target = folder.path().join("set");
     create(&target, &samples(0, 60, 1));
     let why = |path: PathBuf| DatasetWriter::append(&path, options()).err().unwrap().to_string();
-    assert!(why(target.join("00000.seg")).contains("only a dataset's directory can grow"));
+    assert!(why(target.join("00000.seg")).contains("only a dataset's directory can change"));
     assert!(why(folder.path().join("absent")).contains("does not exist"));
     assert!(why(folder.path().to_owned()).contains("no manifest.json"));
     assert!(existing(&target.join("00000.seg")).is_err());
