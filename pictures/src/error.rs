@@ -89,3 +89,13 @@ pub enum RecipeError {
         width: u32,
     },
 }
+
+impl PictureError {
+    /// What a library says of bytes in memory: their end is the only error of reading them.
+    pub(crate) fn of_reading(format: &'static str, error: &std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => Self::Truncated,
+            _ => Self::Invalid { format, reason: error.to_string() },
+        }
+    }
+}

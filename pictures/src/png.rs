@@ -10,7 +10,7 @@ use crate::pixels::{Pixels, check_size, copy_row};
 
 fn invalid(error: DecodingError) -> PictureError {
     match error {
-        DecodingError::IoError(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => PictureError::Truncated,
+        DecodingError::IoError(error) => PictureError::of_reading("PNG", &error),
         error => PictureError::Invalid { format: "PNG", reason: error.to_string() },
     }
 }

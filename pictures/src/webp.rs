@@ -10,7 +10,7 @@ use crate::pixels::{Pixels, check_size, copy_row, room};
 
 fn invalid(error: DecodingError) -> PictureError {
     match error {
-        DecodingError::IoError(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => PictureError::Truncated,
+        DecodingError::IoError(error) => PictureError::of_reading("WebP", &error),
         error => PictureError::Invalid { format: "WebP", reason: error.to_string() },
     }
 }

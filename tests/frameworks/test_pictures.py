@@ -1,6 +1,8 @@
 """Decoded pictures against Pillow and torchvision, which decode whole pictures first."""
 
 import io
+import re
+from pathlib import Path
 
 import numpy as np
 import PIL.Image
@@ -148,6 +150,29 @@ def test_pictures_do_not_depend_on_threads_ranks_or_a_resume(tmp_path):
     assert pictures([grainstore.Loader(dataset, 8, seed=3, epoch=1, decode=image)]) != expected
 
 
+def test_each_repeat_of_a_sample_is_cut_differently_and_the_same_every_time(tmp_path):
+    dataset = packed(tmp_path / "few.grain", [encoded(photo(80, 60, seed), quality=85) for seed in range(4)])
+    image = Image(32, "random-resized-crop", flip=True)
+
+    def pictures(loaders):
+        return {
+            (int(ordinal), int(repeat)): picture.tobytes()
+            for loader in loaders
+            for batch in loader
+            for ordinal, repeat, picture in zip(batch.ordinals, batch.repeats, batch["image"], strict=True)
+        }
+
+    options = {"seed": 3, "decode": image, "weights": [1, 2, 3, 4], "num_samples": 48}
+    expected = pictures([grainstore.Loader(dataset, 8, num_threads=1, **options)])
+    assert len(expected) == 48 and len(set(expected.values())) == 48
+    assert pictures([grainstore.Loader(dataset, 5, num_threads=3, **options)]) == expected
+    assert pictures([grainstore.Loader(dataset, 4, rank=rank, world_size=2, **options) for rank in range(2)]) == expected
+    # The first occurrence has the draws that it has where it is the only one.
+    once = pictures([grainstore.Loader(dataset, 4, seed=3, decode=image)])
+    shared = once.keys() & expected.keys()
+    assert shared and all(expected[place] == once[place] for place in shared)
+
+
 def test_workers_give_the_same_pictures_as_tensors(tmp_path):
     dataset = packed(tmp_path / "many.grain", [encoded(photo(80, 60, seed), quality=85) for seed in range(16)])
     image = Image(32, "random-resized-crop", layout="NCHW")
@@ -188,6 +213,16 @@ def test_a_transform_gets_the_decoded_picture(tmp_path):
     transform = lambda sample: {"mean": float(sample["image"].mean()), "label": sample["label"]}
     (batch,) = grainstore.Loader(dataset, 2, decode=Image(16), transform=transform)
     assert batch["mean"].shape == (2,) and sorted(batch["label"].tolist()) == [0, 1]
+
+
+def test_the_blocks_of_the_page_run_one_after_the_other(tmp_path, monkeypatch):
+    page = Path(__file__).parents[2] / "docs/python/pictures.md"
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    assert blocks
+    names = {}
+    for block in blocks:
+        exec(compile(block, str(page), "exec"), names)
 
 
 def test_options_that_make_no_sense_are_refused(tmp_path):
