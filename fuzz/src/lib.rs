@@ -15,7 +15,9 @@ mod open;
 mod order;
 mod parquet;
 mod payload;
+mod pictures;
 pub mod seeds;
+mod state;
 mod strict_json;
 mod table;
 mod tar;
@@ -30,6 +32,8 @@ pub use open::open;
 pub use order::plan;
 pub use parquet::parquet;
 pub use payload::payload;
+pub use pictures::pictures;
+pub use state::state;
 pub use table::table;
 pub use tar::{records, tar};
 pub use tfrecord::tfrecord;
@@ -38,7 +42,7 @@ pub use tfrecord::tfrecord;
 pub type Property = fn(&[u8]);
 
 /// The property of every target, by the target's name.
-pub const TARGETS: [(&str, Property); 17] = [
+pub const TARGETS: [(&str, Property); 19] = [
     ("header", header),
     ("footer", footer),
     ("directory", directory),
@@ -56,4 +60,6 @@ pub const TARGETS: [(&str, Property); 17] = [
     ("tfrecord", tfrecord),
     ("parquet", parquet),
     ("table", table),
+    ("pictures", pictures),
+    ("state", state),
 ];

@@ -19,7 +19,7 @@ pub(crate) type Named = Vec<(String, Vec<u8>)>;
 
 /// All seeds, the same at every call.
 pub fn seeds() -> Vec<Seed> {
-    let lists: [(&str, Named); 11] = [
+    let lists: [(&str, Named); 12] = [
         ("header", headers()),
         ("footer", footers()),
         ("directory", open::directories()),
@@ -31,6 +31,7 @@ pub fn seeds() -> Vec<Seed> {
         ("plan", plans()),
         ("subset_expression", expressions()),
         ("open", open::changed_datasets()),
+        ("state", states()),
     ];
     let all = lists
         .into_iter()
@@ -156,4 +157,13 @@ fn expressions() -> Named {
         ("missing", "half < 3 and width > 2000"),
     ];
     seeds.into_iter().map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec())).collect()
+}
+
+fn states() -> Named {
+    let head = r#"{"grainstore_state":1,"fingerprint":"0123456789abcdef","subset":null,"#;
+    let full = format!(r#"{head}"seed":7,"epoch":2,"order":"full","lanes":null,"group":null,"mixture":null,"position":96}}"#);
+    let chunked = format!(
+        r#"{head}"weights":"00000000000000ff","seed":18446744073709551615,"epoch":0,"order":"chunked","lanes":8,"group":2,"mixture":null,"position":0}}"#
+    );
+    vec![("full".into(), full.into()), ("chunked".into(), chunked.into())]
 }
