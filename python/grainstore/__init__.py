@@ -9,7 +9,7 @@
 ``grainstore.torch``, ``grainstore.jax`` and ``grainstore.tensorflow`` are adapters for frameworks; import them by name.
 """
 
-from grainstore._convert import adopt, append, convert, export
+from grainstore._convert import adopt, append, convert, delete, export
 from grainstore._core import Batch, Buffers, Dataset, Image, Keys, Writer, __version__, open, rebuild_index, verify
 from grainstore._errors import (
     AlreadyExists,
@@ -77,6 +77,7 @@ __all__ = [
     "adopt",
     "append",
     "convert",
+    "delete",
     "export",
     "open",
     "rebuild_index",

@@ -45,6 +45,18 @@ class Summary(TypedDict):
     warnings: list[str]
 
 
+class Deleted(TypedDict):
+    """What was deleted, and what it took."""
+
+    deleted: int
+    deleted_bytes: int
+    samples: int
+    copied_bytes: int
+    replaced_bytes: int
+    freed: bool
+    fingerprint: str
+
+
 class Exported(TypedDict):
     """What was exported, and what was skipped."""
 
@@ -254,6 +266,34 @@ def adopt(
         allow_external=allow_external,
         jobs=jobs,
         overwrite=overwrite,
+        progress=progress,
+    )
+
+
+def delete(
+    dataset: Path,
+    *,
+    subset: str | None = None,
+    keys: Iterable[str | bytes] | None = None,
+    ordinals: Iterable[int] | None = None,
+    dry_run: bool = False,
+    free: bool = False,
+    progress: OnProgress | None = None,
+) -> Deleted:
+    """Delete samples of a dataset, as a new generation without them: those that ``subset`` chooses, or of some keys or
+    ordinals.
+
+    Segments that hold none of them stay as they are, what stays of the others is copied. Nothing changes until everything
+    is done. The old files stay until the next ``append`` or ``delete``, for readers that have the dataset open;
+    ``free=True`` removes them at once. ``dry_run=True`` only counts. States that were saved before are refused.
+    """
+    return _core._delete(
+        dataset,
+        subset=subset,
+        keys=None if keys is None else [key.encode() if isinstance(key, str) else bytes(key) for key in keys],
+        ordinals=None if ordinals is None else [int(ordinal) for ordinal in ordinals],
+        dry_run=dry_run,
+        free=free,
         progress=progress,
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from grainstore._convert import Exported, Progress, Summary
+from grainstore._convert import Deleted, Exported, Progress, Summary
 from grainstore._sample_file import SampleFile
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "_adopt",
     "_append",
     "_convert",
+    "_delete",
     "_draw_seed",
     "_export",
     "_reopen",
@@ -309,6 +310,16 @@ def _adopt(
     overwrite: bool,
     progress: _OnProgress | None,
 ) -> Summary: ...
+def _delete(
+    dataset: _Path,
+    *,
+    subset: str | None,
+    keys: list[bytes] | None,
+    ordinals: list[int] | None,
+    dry_run: bool,
+    free: bool,
+    progress: _OnProgress | None,
+) -> Deleted: ...
 def _export(
     dataset: Dataset,
     destination: _Path,

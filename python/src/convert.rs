@@ -1,4 +1,4 @@
-//! Packing and adopting existing data: the functions `convert`, `append` and `adopt`.
+//! Packing and adopting existing data, and deleting samples: the functions `convert`, `append`, `adopt`, `delete`.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::str::FromStr;
 use std::sync::Once;
 
 use grainstore_converters::{
-    AdoptOptions, ConvertError, ConvertOptions, ConvertSummary, Events, OnBad, OnKept, Order, Progress,
-    check_destination, check_kept, nothing_added,
+    AdoptOptions, ConvertError, ConvertOptions, ConvertSummary, Deletion, Doomed, Events, OnBad, OnKept, Order,
+    Progress, check_destination, check_kept, nothing_added,
 };
 use grainstore_format::{Alignment, ChunkSize, Schema};
 use grainstore_reader::Expression;
@@ -380,4 +380,48 @@ pub(crate) fn adopt<'py>(
         Ok::<_, Raised>(ConversionResult::of(source.as_ref(), summary.written, summary.skipped))
     })?;
     made.into_dict(py)
+}
+
+/// Delete samples of the dataset `dataset`, as a new generation without them.
+#[pyfunction]
+#[pyo3(name = "_delete", signature = (dataset, *, subset, keys, ordinals, dry_run, free, progress))]
+#[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+pub(crate) fn delete<'py>(
+    py: Python<'py>,
+    dataset: PathBuf,
+    subset: Option<&str>,
+    keys: Option<Vec<Vec<u8>>>,
+    ordinals: Option<Vec<u64>>,
+    dry_run: bool,
+    free: bool,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let subset: Option<Expression> = subset.map(parsed).transpose()?;
+    let doomed = match (&subset, &keys, &ordinals) {
+        (Some(subset), None, None) => Doomed::Subset(subset),
+        (None, Some(keys), None) => Doomed::Keys(keys),
+        (None, None, Some(ordinals)) => Doomed::Ordinals(ordinals),
+        (None, None, None) if free => Doomed::Nothing,
+        _ => return Err(Raised::option("expected one of subset, keys and ordinals").into()),
+    };
+    let (deletion, summary) = run(py, progress, |job| {
+        let deletion = Deletion::of(&dataset, &doomed)?;
+        let found = (deletion.samples(), deletion.stored_bytes(), deletion.samples_left(), deletion.fingerprint());
+        let summary = if dry_run { None } else { Some(deletion.run(free, &ConvertEvents { job, map: None })?) };
+        Ok::<_, Raised>((found, summary))
+    })?;
+    let (deleted, deleted_bytes, samples, fingerprint) = deletion;
+    let result = PyDict::new(py);
+    result.set_item("deleted", deleted)?;
+    result.set_item("deleted_bytes", deleted_bytes)?;
+    result.set_item("samples", samples)?;
+    let (copied_bytes, replaced_bytes, freed, fingerprint) = match summary {
+        Some(summary) => (summary.copied_bytes, summary.replaced_bytes, summary.is_freed, summary.fingerprint),
+        None => (0, 0, false, fingerprint),
+    };
+    result.set_item("copied_bytes", copied_bytes)?;
+    result.set_item("replaced_bytes", replaced_bytes)?;
+    result.set_item("freed", freed)?;
+    result.set_item("fingerprint", fingerprint.to_string())?;
+    Ok(result)
 }

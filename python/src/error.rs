@@ -250,11 +250,15 @@ impl From<WriteError> for Raised {
             WriteError::Locked { path }
             | WriteError::Io { path, .. }
             | WriteError::ResumeMismatch { path, .. }
-            | WriteError::NotExtendable { path, .. } => of("WriteFailed").at(path),
+            | WriteError::NotExtendable { path, .. }
+            | WriteError::NotReducible { path, .. } => of("WriteFailed").at(path),
             WriteError::Url(url) => of("InvalidOption").at(&url.path),
             WriteError::Damaged { path, source } => of(kind_of_format(source)).at(path),
             WriteError::Sample { ordinal, key, .. } => {
                 of("InvalidSample").for_sample(Some(*ordinal), Some(key.clone()))
+            }
+            WriteError::NotCopied { path, ordinal, key, .. } => {
+                of("DamagedSample").for_sample(Some(*ordinal), Some(key.clone())).at(path)
             }
             WriteError::DuplicateKey { key, second, .. } => {
                 of("InvalidSample").for_sample(Some(*second), Some(key.clone()))

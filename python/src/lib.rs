@@ -48,7 +48,7 @@ mod _core {
     #[pymodule_export]
     use crate::command::run_command;
     #[pymodule_export]
-    use crate::convert::{adopt, append, convert};
+    use crate::convert::{adopt, append, convert, delete};
     #[pymodule_export]
     use crate::dataset::{Dataset, open, reopen};
     #[pymodule_export]

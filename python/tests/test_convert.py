@@ -235,3 +235,37 @@ def test_a_lost_index_is_made_again(tmp_path: Path, folder: Path) -> None:
     grainstore.rebuild_index(tmp_path / "d.grain")
     assert index.read_bytes() == content
     assert by_key(tmp_path / "d.grain") == before
+
+
+def test_samples_are_deleted(tar: Path, tmp_path: Path) -> None:
+    path = tmp_path / "d"
+    convert(tar, path, order="source")
+    ds = grainstore.open(path)
+    state = grainstore.Loader(ds, batch_size=4, seed=3, num_threads=0).state_dict()
+    assert grainstore.delete(path, subset="label == 0", dry_run=True) == {
+        "deleted": 7,
+        "deleted_bytes": 350,
+        "samples": 13,
+        "copied_bytes": 0,
+        "replaced_bytes": 0,
+        "freed": False,
+        "fingerprint": ds.fingerprint,
+    }
+    assert grainstore.delete(path, subset="label == 0")["samples"] == 13
+    # Opened before: it reads what it opened.
+    assert [sample["bin"][0] for sample in ds] == list(range(20))
+    left = grainstore.open(path)
+    assert [sample["bin"][0] for sample in left] == [number for number in range(20) if number % 3 != 0]
+    with pytest.raises(grainstore.InvalidState):
+        grainstore.Loader(left, batch_size=4, seed=3, num_threads=0).load_state_dict(state)
+    assert grainstore.delete(path, keys=["001", b"002"], free=True)["freed"]
+    assert grainstore.delete(path, ordinals=[10])["samples"] == 10
+    assert set(by_key(path)) == {f"{number:03}" for number in range(4, 19) if number % 3 != 0}
+    assert grainstore.delete(path, free=True)["freed"]
+    assert len(list(path.iterdir())) == 2
+    with pytest.raises(grainstore.WriteFailed, match="none of its 10 samples would be left"):
+        grainstore.delete(path, subset="ordinal >= 0")
+    with pytest.raises(grainstore.InvalidOption, match="expected one of"):
+        grainstore.delete(path)
+    with pytest.raises(grainstore.ConvertFailed, match="it has no sample of 1 of the 1 keys"):
+        grainstore.delete(path, keys=["001"])
