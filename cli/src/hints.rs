@@ -170,6 +170,9 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::MapColumns => "--map takes only the columns that it names, such as --map image=image.bytes,label",
         Remedy::MapFeature => "--map names one, such as --map image=image/encoded",
         Remedy::MapOrKeepWhole => "choose features with --map, or keep records whole with --raw",
+        Remedy::MapAnyLength => {
+            "--map NAME=FEATURE[] takes any number of values (name the other features, too); --raw keeps records whole"
+        }
         Remedy::KeepWhole => "--raw keeps records whole",
         Remedy::MapOrKeepWholeNotBoth => "use --raw or --map, not both",
         Remedy::LeaveOut(setting) => return format!("leave out {}", flag(*setting)),

@@ -141,6 +141,8 @@ pub enum Remedy {
     MapFeature,
     /// Map some features, or keep records whole.
     MapOrKeepWhole,
+    /// Map a feature as a list of any length, or keep records whole.
+    MapAnyLength,
     /// Keep records whole.
     KeepWhole,
     /// Either map features or keep records whole.

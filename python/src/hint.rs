@@ -83,6 +83,9 @@ pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
         Remedy::MapColumns => "map= takes only the columns that it names, such as map=\"image=image.bytes,label\"",
         Remedy::MapFeature => "map= names one, such as map=\"image=image/encoded\"",
         Remedy::MapOrKeepWhole => "choose features with map=, or keep records whole with raw=True",
+        Remedy::MapAnyLength => {
+            "map={name: \"feature[]\"} takes any number of values (name the other features, too), raw=True keeps records whole"
+        }
         Remedy::KeepWhole => "raw=True keeps records whole",
         Remedy::MapOrKeepWholeNotBoth => "use raw=True or map=, not both",
         Remedy::LeaveOut(setting) => return Some(format!("leave out {}", source_argument(*setting))),

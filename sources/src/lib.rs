@@ -20,6 +20,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod alike;
 mod chosen;
 pub mod compressed;
 pub mod dataset;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use grainstore_format::{Header, Manifest, Remedy, shown_path};
 use grainstore_host::open_regular;
 
+use crate::alike::split_shards;
 use crate::compressed::{Compression, content_head, detect, head_of};
 use crate::shards::files_in;
 use crate::{Remark, SourceError, lmdb, parquet, tar, tfrecord};
@@ -116,10 +117,14 @@ pub(crate) fn shards_of(paths: &[PathBuf], format: Format) -> Result<Recognised,
             found.paths.push(path.clone());
             continue;
         }
+        let mut files = Vec::new();
         for file in files_in(path)?.into_shards()? {
-            let list = if Format::of_file(&file)? == Some(format) { &mut found.paths } else { &mut found.ignored };
-            list.push(file);
+            let is_shard = Format::of_file(&file)? == Some(format);
+            files.push((file, is_shard));
         }
+        let (shards, others) = split_shards(files, format)?;
+        found.paths.extend(shards);
+        found.ignored.extend(others);
     }
     if found.paths.is_empty() {
         let path = paths.first().map_or(Path::new(""), PathBuf::as_path);
@@ -185,11 +190,8 @@ fn recognise_folder(path: &Path) -> Result<Recognised, SourceError> {
     if let Some((file, format)) = shards.find(|(_, format)| *format != first) {
         return Err(mixed(file, format, first_file, first));
     }
-    let mut paths = Vec::new();
-    let mut ignored = Vec::new();
-    for (file, format) in found.into_shards()?.into_iter().zip(formats) {
-        if format.is_some() { paths.push(file) } else { ignored.push(file) }
-    }
+    let is_shard = formats.into_iter().map(|format| format.is_some());
+    let (paths, ignored) = split_shards(found.into_shards()?.into_iter().zip(is_shard).collect(), first)?;
     Ok(Recognised { format: first, paths, ignored })
 }
 

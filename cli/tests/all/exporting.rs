@@ -6,6 +6,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
+use grainstore_format::{
+    Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Schema, UserMetadata, nearest_bfloat16,
+    nearest_float16,
+};
 use grainstore_writer::{Sample, WriterOptions};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -32,6 +36,64 @@ fn the_result_is_reported_on_one_line() {
         fixture.json("export", [fixture.folder.path().join("p").as_os_str(), "--to=parquet".as_ref()]);
     assert_eq!((status, &document["samples"], &document["format"]), (0, &json!(100), &json!("parquet")));
     assert!(out.is_file() && fixture.folder.path().join("p/p-00000-of-00001.parquet").is_file());
+}
+
+#[test]
+fn a_dataset_comes_back_from_parquet_with_all_its_types() {
+    let attributes = [
+        ("half", AttributeType::Float16),
+        ("brain", AttributeType::Bfloat16),
+        ("time", AttributeType::Timestamp),
+        ("split", AttributeType::Category),
+        ("label", AttributeType::Uint8),
+    ];
+    let attributes = attributes.map(|(name, kind)| Attribute { name: name.into(), kind }).into();
+    let fields = [("data", "bytes"), ("text", "str"), ("vector", "float16[3]"), ("boxes", "float32[,4]")];
+    let fields =
+        fields.map(|(name, kind)| Field { name: name.into(), kind: FieldType::from_name(kind).unwrap() }).into();
+    let user = json!({ "class_names": ["a", "b"], "number": 7 });
+    let user = UserMetadata::new(user.as_object().unwrap()).unwrap();
+    let metadata = Metadata { schema: Schema::new(attributes, fields).unwrap(), user };
+    let sample = |number: u8| Sample {
+        attributes: vec![
+            (number != 1).then_some(AttributeValue::Float16(nearest_float16(f64::from(number) / 2.0))),
+            Some(AttributeValue::Bfloat16(nearest_bfloat16(f64::from(number) / 3.0))),
+            Some(AttributeValue::Timestamp(i64::from(number) * 1_000_003)),
+            (number != 2).then_some(AttributeValue::Category(["train", "val"][usize::from(number % 2)].into())),
+            Some(AttributeValue::Uint(u64::from(number % 2))),
+        ],
+        fields: vec![Some(0..2), Some(2..4), Some(4..10), (number != 3).then_some(10..10 + u64::from(number) * 16)],
+        ..Sample::new(
+            format!("k{number}"),
+            [b"xyab", [number; 6 + 7 * 16].as_slice()].concat()
+                [..10 + if number == 3 { 0 } else { usize::from(number) * 16 }]
+                .to_vec(),
+        )
+    };
+    let fixture = Fixture::write(WriterOptions::with_metadata(metadata), (0..7).map(sample));
+    let out = fixture.folder.path().join("out.parquet");
+    assert_eq!(export(&fixture, &out, &["--to", "parquet"]).status, 0);
+    let back = fixture.folder.path().join("back.grain");
+    let run = |arguments: &[&Path]| {
+        let mut command = grainstore();
+        command.args(arguments);
+        let run = finish(command);
+        assert_eq!(run.status, 0, "{run:?}");
+        run.stdout
+    };
+    run(&["convert".as_ref(), &out, &back, "--order".as_ref(), "source".as_ref()]);
+    let rows = |path: &Path| run(&["ls".as_ref(), path, "--json".as_ref()]);
+    assert_eq!(rows(&back), rows(&fixture.path));
+    let shape = |path: &Path| {
+        let document: serde_json::Value =
+            serde_json::from_str(&run(&["inspect".as_ref(), path, "--json".as_ref()])).unwrap();
+        (document["attributes"].clone(), document["fields"].clone(), document["user"].clone())
+    };
+    assert_eq!(shape(&back), shape(&fixture.path));
+    for field in ["data", "text", "vector", "boxes"] {
+        let get = |path: &Path| run(&["get".as_ref(), path, "k5".as_ref(), "--field".as_ref(), field.as_ref()]);
+        assert_eq!(get(&back), get(&fixture.path), "{field}");
+    }
 }
 
 #[test]

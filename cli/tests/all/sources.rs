@@ -68,6 +68,12 @@ fn patterns_ranges_and_folders_stand_for_shards() {
     let warning = "grainstore: files among the shards that are not TFRecord are NOT packed: README.md\n";
     assert!(run.stderr.contains(warning), "{run:?}");
     assert!(place.files("d0") == place.files("d"));
+    place.put("shards/t-04", "");
+    assert_eq!(place.json("convert shards empty")["samples"], 16);
+    place.put("shards/t-04", "cut off");
+    let damaged = place.error_of("convert shards e");
+    assert!(damaged.contains("shards/t-04: its name is like that of t-00, but it is not TFRecord"), "{damaged}");
+    std::fs::remove_file(place.path("shards/t-04")).unwrap();
     let missing = place.error_of("convert shards/t-{00..04} e");
     assert_eq!(missing, "grainstore: shards/t-04: there is no such file; shards/t-{00..04} names it\n");
     assert!(place.error_of("convert u-* e").contains("u-*: there is no such file or folder, and nothing matches it"));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use grainstore_format::{AttributeType, AttributeValue, Categories};
+use grainstore_format::{AttributeType, AttributeValue, Categories, nearest_bfloat16};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{ByteArray, DataType, FixedLenByteArray};
 use parquet::file::metadata::RowGroupMetaData;
@@ -87,6 +87,13 @@ impl Cell {
         let value = match (self, kind) {
             (Self::Null, _) => return Ok(None),
             (Self::Bool(value), _) => AttributeValue::Bool(*value),
+            (Self::Float32(value), AttributeType::Bfloat16) => {
+                let narrow = nearest_bfloat16(f64::from(*value));
+                if !value.is_nan() && narrow.to_f32().to_bits() != value.to_bits() {
+                    return Err(format!("{value} is no bfloat16, which the file declares"));
+                }
+                AttributeValue::Bfloat16(narrow)
+            }
             (Self::Float32(value), _) => AttributeValue::Float32(*value),
             (Self::Float64(value), _) => AttributeValue::Float64(*value),
             (Self::Int(value), AttributeType::Uint64) => AttributeValue::Uint(value.cast_unsigned()),
@@ -109,6 +116,24 @@ impl Cell {
             return Ok(Some(value));
         }
         Err(format!("{value:?} does not fit into {}", kind.name()))
+    }
+
+    /// The value of an attribute of categories.
+    ///
+    /// # Errors
+    /// Where it is no text, or too long.
+    pub(super) fn category(&self) -> Result<Option<AttributeValue>, String> {
+        let bytes = match self {
+            Self::Null => return Ok(None),
+            Self::Bytes(bytes) => bytes.data(),
+            _ => return Err("a category that is not text".into()),
+        };
+        let text = std::str::from_utf8(bytes)
+            .map_err(|error| format!("text that is not UTF-8 at its byte {}", error.valid_up_to()))?;
+        if text.len() > Categories::MAX_NAME_LEN {
+            return Err(format!("a category of {} bytes; they have {} at most", text.len(), Categories::MAX_NAME_LEN));
+        }
+        Ok(Some(AttributeValue::Category(text.into())))
     }
 
     /// The value of an attribute of times in units of so many nanoseconds.

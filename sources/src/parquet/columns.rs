@@ -6,6 +6,7 @@ use grainstore_format::{
 use parquet::schema::types::ColumnDescriptor;
 use serde_json::{Map, Value};
 
+use super::declared::DeclaredTypes;
 use super::file::ParquetFile;
 use super::kind::{ColumnKind, time_unit};
 use super::lists::ListPath;
@@ -25,6 +26,8 @@ pub(super) struct ColumnMapping {
     pub(super) key: Option<usize>,
     pub(super) metadata: Metadata,
     pub(super) notes: Vec<Remark>,
+    /// What the first file declares, for the others, too.
+    declared: DeclaredTypes,
 }
 
 /// A column that is read.
@@ -58,6 +61,7 @@ struct MappingBuilder<'a> {
     targets: Vec<(String, usize)>,
     key: Option<usize>,
     notes: Vec<Remark>,
+    declared: DeclaredTypes,
 }
 
 impl ColumnMapping {
@@ -71,13 +75,14 @@ impl ColumnMapping {
         chosen: &Chosen,
         first_rows: &impl FirstRows,
     ) -> Result<Self, SourceError> {
+        let declared = file.declared();
         let leaf = |(path, column): (ListPath, &ColumnDescriptor)| Leaf {
-            kind: ColumnKind::of(column, path.listed_level),
+            kind: ColumnKind::of(column, path.listed_level).map(|kind| declared.kind(&path.name, kind)),
             unit: time_unit(column),
             name: path.name,
         };
         let leaves = file.named_leaves().map(leaf).collect();
-        let mut builder = MappingBuilder { file, leaves, targets: Vec::new(), key: None, notes: Vec::new() };
+        let mut builder = MappingBuilder { file, leaves, targets: Vec::new(), key: None, notes: Vec::new(), declared };
         match mapping.key() {
             Some(name) => builder.key = Some(builder.find(name)?),
             None if mapping.is_empty() => builder.choose_key(first_rows),
@@ -110,8 +115,11 @@ impl ColumnMapping {
             let why = format!("column {} {why} {first}", quoted(name));
             Err(SourceError::Refused { path: file.path.clone(), why: why.into() })
         };
-        let (names, found): (Vec<String>, Vec<_>) =
-            file.named_leaves().map(|(path, column)| (path.name, ColumnKind::of(column, path.listed_level))).unzip();
+        let kind = |(path, column): (ListPath, &ColumnDescriptor)| {
+            let kind = ColumnKind::of(column, path.listed_level).map(|kind| self.declared.kind(&path.name, kind));
+            (path.name, kind)
+        };
+        let (names, found): (Vec<String>, Vec<_>) = file.named_leaves().map(kind).unzip();
         let mut leaves = Vec::with_capacity(self.columns.len());
         for Column { name, kind } in &self.columns {
             let Some(leaf) = names.iter().position(|other| other == name) else {
@@ -216,6 +224,11 @@ impl MappingBuilder<'_> {
             fields.push(Field { name, kind: kind.clone() });
             field_columns.push((column, kind));
         };
+        // A dataset has a field: categories are texts where nothing else could be one.
+        let is_field = |column: &usize| {
+            !matches!(columns[*column].kind, ColumnKind::Number(_) | ColumnKind::Time { .. } | ColumnKind::Category)
+        };
+        let has_fields = numbers.iter().any(is_field);
         for ((target, leaf), column) in self.targets.iter().zip(numbers) {
             let name = target.clone();
             let column_kind = &columns[column].kind;
@@ -228,8 +241,13 @@ impl MappingBuilder<'_> {
                     attributes.push(Attribute { name, kind: AttributeType::Timestamp });
                     attribute_columns.push((column, column_kind.clone()));
                 }
+                ColumnKind::Category if has_fields => {
+                    attributes.push(Attribute { name, kind: AttributeType::Category });
+                    attribute_columns.push((column, column_kind.clone()));
+                }
                 ColumnKind::Bytes => add_field(name, column, FieldType::Bytes),
-                ColumnKind::Text => add_field(name, column, FieldType::Str),
+                ColumnKind::Array(kind) => add_field(name, column, kind.clone()),
+                ColumnKind::Text | ColumnKind::Category => add_field(name, column, FieldType::Str),
                 ColumnKind::List(list) => {
                     let len = first_rows.list_len(&columns[column].name, column_kind);
                     let shape = len.map_or(Shape::open(Vec::new()), |len| Shape::fixed(vec![len]));
@@ -249,11 +267,12 @@ impl MappingBuilder<'_> {
         if fields.is_empty() {
             return Err(self.refused("no column of bytes, text or lists among those taken; a dataset needs a field"));
         }
-        let user = UserMetadata::new(&self.class_names())?;
+        let user = self.declared.user.clone().unwrap_or_else(|| self.class_names());
+        let user = UserMetadata::new(&user)?;
         let metadata = Metadata { schema: Schema::new(attributes, fields)?, user };
         let attributes = attribute_columns;
         let fields = field_columns;
-        Ok(ColumnMapping { columns, attributes, fields, key, metadata, notes: self.notes })
+        Ok(ColumnMapping { columns, attributes, fields, key, metadata, notes: self.notes, declared: self.declared })
     }
 
     /// The class names in the file, as user metadata: `class_names` for `label` or for the only such column, else
@@ -295,10 +314,13 @@ fn parents(name: &str) -> impl Iterator<Item = &str> {
 }
 
 fn can_be_key(kind: &ColumnKind) -> bool {
-    use AttributeType::{Bool, Float16, Float32, Float64};
+    use AttributeType::{Bfloat16, Bool, Float16, Float32, Float64};
     !matches!(
         kind,
-        ColumnKind::Time { .. } | ColumnKind::List(_) | ColumnKind::Number(Bool | Float16 | Float32 | Float64)
+        ColumnKind::Time { .. }
+            | ColumnKind::List(_)
+            | ColumnKind::Array(_)
+            | ColumnKind::Number(Bool | Float16 | Bfloat16 | Float32 | Float64)
     )
 }
 

@@ -14,6 +14,7 @@ use parquet::file::reader::ChunkReader;
 use parquet::schema::types::ColumnDescriptor;
 use serde_json::Value;
 
+use super::declared::DeclaredTypes;
 use super::footer::is_buildable;
 use super::lists::ListPath;
 use super::pages::{FileAt, contained};
@@ -84,6 +85,11 @@ impl ParquetFile {
     pub(super) fn named_leaves(&self) -> impl Iterator<Item = (ListPath, &ColumnDescriptor)> {
         let root = self.metadata.file_metadata().schema_descr().root_schema();
         self.leaves().map(move |column| (ListPath::of(column, root), column))
+    }
+
+    /// The types that the footer declares beside the columns.
+    pub(super) fn declared(&self) -> DeclaredTypes {
+        DeclaredTypes::of(self.metadata.file_metadata().key_value_metadata())
     }
 
     /// What Hugging Face's library keeps in the footer: the types of the columns.

@@ -1,6 +1,6 @@
 //! What a leaf column becomes.
 
-use grainstore_format::AttributeType;
+use grainstore_format::{AttributeType, FieldType};
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type};
 use parquet::schema::types::ColumnDescriptor;
 
@@ -14,6 +14,10 @@ pub(super) enum ColumnKind {
     },
     Bytes,
     Text,
+    /// Texts that are declared to be categories.
+    Category,
+    /// Bytes that are declared to be an array.
+    Array(FieldType),
     List(ListKind),
 }
 
@@ -38,7 +42,7 @@ impl ColumnKind {
                 Self::Number(element) => Ok(Self::List(ListKind { element, listed_level })),
                 Self::Time { .. } => Err("a list of times"),
                 Self::Bytes | Self::Text => Err("a list of texts or bytes"),
-                Self::List(_) => Err("a list of lists"),
+                Self::List(_) | Self::Category | Self::Array(_) => Err("a list of lists"),
             },
             _ => Err("a list of lists"),
         }
@@ -84,6 +88,8 @@ impl ColumnKind {
             Self::Time { .. } => AttributeType::Timestamp.name(),
             Self::Bytes => "bytes",
             Self::Text => "str",
+            Self::Category => AttributeType::Category.name(),
+            Self::Array(_) => "an array in bytes",
             Self::List(list) => list.element.name(),
         }
     }

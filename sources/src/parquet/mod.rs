@@ -16,6 +16,7 @@
 
 mod cells;
 mod columns;
+mod declared;
 mod file;
 mod footer;
 mod guard;

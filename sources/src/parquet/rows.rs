@@ -86,7 +86,8 @@ impl ColumnMapping {
             let value = match kind {
                 ColumnKind::Time { unit_ns } => cell.time(*unit_ns),
                 ColumnKind::Number(kind) => cell.value(kind),
-                ColumnKind::Bytes | ColumnKind::Text | ColumnKind::List(_) => {
+                ColumnKind::Category => cell.category(),
+                ColumnKind::Bytes | ColumnKind::Text | ColumnKind::Array(_) | ColumnKind::List(_) => {
                     Err("bytes, which are not an attribute".into())
                 }
             };

@@ -162,7 +162,11 @@ fn expect(
     }
     let found = counted(values.count, list.kind);
     let expected = counted(*counts.end(), kind);
-    Err(mismatch(wanted, &format!("has {found}, the first records have {expected}")))
+    let mut mismatch = mismatch(wanted, &format!("has {found}, the first records have {expected}"));
+    if list.kind == kind && kind != Kind::Bytes {
+        mismatch.0.remedy = Some(Box::new(Remedy::MapAnyLength));
+    }
+    Err(mismatch)
 }
 
 fn counted(count: u64, kind: Kind) -> String {

@@ -17,6 +17,8 @@ use crate::{Chosen, Mapping, Remark};
 
 /// In ImageNet's records, what begins so is a list for each picture, however many values the first ones have.
 const OBJECTS: &str = "image/object/";
+/// In a mapping, what the name of a feature ends with whose lists have any length, whatever the first records have.
+const ANY_LENGTH: &str = "[]";
 const ENCODED: &str = "image/encoded";
 const LABEL: &str = "image/class/label";
 /// Features of ImageNet's records, by the names that they get.
@@ -183,9 +185,11 @@ impl ShapeBuilder {
     ) -> Result<Vec<(&'a str, &'a str, Taken)>, Remark> {
         let mut all = Vec::new();
         for (target, feature) in targets {
+            let marked = feature.strip_suffix(ANY_LENGTH).filter(|_| !records.features.contains_key(feature));
+            let feature = marked.unwrap_or(feature);
             let seen = known(records, feature)?;
-            let is_list = feature.starts_with(OBJECTS) && is_imagenet(records);
-            all.push((target.as_str(), feature.as_str(), Taken::of(feature, seen, is_list)?));
+            let is_list = marked.is_some() || feature.starts_with(OBJECTS) && is_imagenet(records);
+            all.push((target.as_str(), feature, Taken::of(feature, seen, is_list)?));
         }
         if all.iter().any(|(_, _, taken)| matches!(taken, Taken::Field(_))) {
             return Ok(all);

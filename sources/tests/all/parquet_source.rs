@@ -237,6 +237,22 @@ fn lists_of_numbers_are_arrays_fixed_where_all_have_one_length() {
 }
 
 #[test]
+fn texts_that_arrow_keeps_in_a_dictionary_are_categories() {
+    let source = open_fixture("categories.parquet", "");
+    assert_eq!(schema(&source.description().metadata.schema), "split: category codes: int16 | text: str");
+    let split = |i: usize| (i != 3).then(|| AttributeValue::Category(["train", "val", "größe", "val"][i % 4].into()));
+    let rows = all_rows(&source);
+    assert_eq!(rows.len(), 20);
+    for (i, row) in rows.iter().enumerate() {
+        assert_eq!((row.key.as_str(), &row.attributes[0]), (format!("k{i}").as_str(), &split(i)));
+    }
+    // Where there is nothing else, it is the field that a dataset needs.
+    let only = open_fixture("categories.parquet", "key=key,split=split");
+    assert_eq!(schema(&only.description().metadata.schema), "| split: str");
+    assert_eq!(read(&only, 0).0[2].fields, [Some("größe".as_bytes().to_vec())]);
+}
+
+#[test]
 fn a_null_inside_a_list_is_a_bad_row_and_the_next_one_is_read() {
     let (rows, bads) = read(&open_fixture("holes.parquet", ""), 0);
     assert_eq!(rows.len(), 2);

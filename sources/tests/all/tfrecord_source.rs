@@ -69,6 +69,22 @@ fn the_other_features_of_imagenet_come_along_and_boxes_are_lists_of_any_length()
     assert_eq!(third, row("c", &[Some(Int(1))], &[Some(b"jpeg"), Some(b"tench"), Some(&boxes)]));
 }
 
+#[test]
+fn a_feature_that_is_mapped_as_a_list_has_any_length() {
+    let record = |numbers: &[f32]| {
+        example(&[("key", Feature::bytes(vec!["x".into()])), ("box", Feature::float(numbers.to_vec()))])
+    };
+    let files = Files::of(&[&framed(&[&record(&[0.5, 1.0])]), &framed(&[&record(&[1.0])])]);
+    let fixed = files.open("box=box").unwrap();
+    assert_eq!(names(&*fixed), ["box: float32[2]"]);
+    let bad = streamed(&fixed, 1).remove(0).map(|_| ()).unwrap_err();
+    assert_eq!(bad.why.text, "feature \"box\" has 1 float value, the first records have 2 float values");
+    assert_eq!(bad.why.remedy.as_deref(), Some(&Remedy::MapAnyLength));
+    let open = files.open("box=box[]").unwrap();
+    assert_eq!(names(&*open), ["box: float32[]"]);
+    assert_eq!(streamed(&open, 1).remove(0).unwrap().row(), row("", &[], &[Some(&1.0_f32.to_le_bytes())]));
+}
+
 fn names(source: &impl Source) -> Vec<String> {
     let schema = &source.description().metadata.schema;
     let attributes =
@@ -260,7 +276,8 @@ fn a_record_that_does_not_fit_is_bad_and_the_next_one_is_read() {
         let source = files.open("key=k,n").unwrap();
         let found = streamed(&source, 1);
         let bad = found[1].as_ref().unwrap_err();
-        let is_known = matches!(bad.why.remedy.as_deref(), Some(Remedy::MapOrKeepWhole | Remedy::KeepWhole));
+        let remedies = [Remedy::MapOrKeepWhole, Remedy::MapAnyLength, Remedy::KeepWhole];
+        let is_known = bad.why.remedy.as_deref().is_some_and(|remedy| remedies.contains(remedy));
         assert!(bad.why.text.contains(expected) && is_known, "{:?}", bad.why);
         assert_eq!((bad.reach, bad.location.record), (Reach::Sample, Some(1)));
         assert_eq!(found[2].as_ref().unwrap().row().fields, [Some(i64s(&[8, 8]))]);
