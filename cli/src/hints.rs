@@ -167,7 +167,10 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         }
         Remedy::PackWithoutLabels => "move them elsewhere, or pack all files without labels by --no-labels",
         Remedy::MapDocuments => "`--map json=json,...` keeps the documents as they are",
-        Remedy::MapColumns => "--map takes only the columns that it names, such as --map image=image.bytes,label",
+        Remedy::ExcludeColumn(name) => return format!("--exclude {name} leaves the column out"),
+        Remedy::MapColumns => {
+            "--exclude leaves columns out, --map takes only those that it names, such as --map image=image.bytes,label"
+        }
         Remedy::MapFeature => "--map names one, such as --map image=image/encoded",
         Remedy::MapOrKeepWhole => "choose features with --map, or keep records whole with --raw",
         Remedy::MapAnyLength => {
@@ -191,8 +194,6 @@ fn flag(setting: SourceSetting) -> &'static str {
         SourceSetting::Values => "--values",
         SourceSetting::Labels => "--labels",
         SourceSetting::NoLabels => "--no-labels",
-        SourceSetting::Only => "--only",
-        SourceSetting::Exclude => "--exclude",
         SourceSetting::Subset => "--subset",
     }
 }

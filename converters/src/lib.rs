@@ -27,6 +27,7 @@
 mod adopt;
 mod append;
 mod convert;
+mod coverage;
 mod delete;
 mod destination;
 mod duplicates;
@@ -43,6 +44,7 @@ mod relabelled;
 pub use adopt::{AdoptOptions, AdoptSummary, adopt};
 pub use append::{append, nothing_added};
 pub use convert::{ConvertSummary, check_kept, convert};
+pub use coverage::Coverage;
 pub use delete::{Deletion, Doomed};
 pub use destination::check_destination;
 pub use error::ConvertError;

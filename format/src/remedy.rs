@@ -135,7 +135,9 @@ pub enum Remedy {
     PackWithoutLabels,
     /// Map the documents to a field, to keep them as they are.
     MapDocuments,
-    /// Map some columns, to leave out the others.
+    /// Leave out this column.
+    ExcludeColumn(String),
+    /// Leave out the column, or map some, to leave out the others.
     MapColumns,
     /// Map a feature to a field.
     MapFeature,
@@ -181,10 +183,6 @@ pub enum SourceSetting {
     Labels,
     /// Whether labels are left out.
     NoLabels,
-    /// The attributes and fields to take.
-    Only,
-    /// The attributes and fields to leave out.
-    Exclude,
     /// A condition that samples meet.
     Subset,
 }

@@ -88,13 +88,27 @@ impl UserMetadata {
         let position = members.iter().position(|(found, _)| *text_of(found) > *name).unwrap_or(members.len());
         let name = serde_json::value::to_raw_value(name).map_err(not_json)?;
         members.insert(position, (&name, &value));
+        Ok(Self::of_members(&members))
+    }
+
+    /// The metadata without this member; all others keep their text, names included.
+    ///
+    /// # Errors
+    /// If the text cannot be parsed.
+    pub fn without_member(&self, name: &str) -> Result<Self, FormatError> {
+        let mut members = self.members().map_err(|error| FormatError::Invalid(error.to_string()))?;
+        members.retain(|(found, _)| text_of(found) != name);
+        Ok(Self::of_members(&members))
+    }
+
+    fn of_members(members: &[(&RawValue, &RawValue)]) -> Self {
         let mut text = String::from("{");
         for (position, (name, value)) in members.iter().enumerate() {
             let separator = if position == 0 { "" } else { "," };
             text.push_str(&format!("{separator}{}:{}", name.get(), value.get()));
         }
         text.push('}');
-        Ok(Self { text: Arc::new(text) })
+        Self { text: Arc::new(text) }
     }
 
     fn members(&self) -> serde_json::Result<Vec<(&RawValue, &RawValue)>> {

@@ -79,6 +79,8 @@ def _source(
     exclude: Iterable[str] = (),
     subset: str | None = None,
     allow_external: bool = False,
+    attributes: Path | None = None,
+    attributes_key: str = "key",
 ) -> dict[str, Any]:
     if map is not None and not isinstance(map, str):
         map = ",".join(f"{name}={source}" for name, source in map.items())
@@ -94,6 +96,8 @@ def _source(
         "exclude": _names(exclude),
         "subset": subset,
         "allow_external": allow_external,
+        "attributes": attributes,
+        "attributes_key": attributes_key,
     }
 
 
@@ -142,6 +146,8 @@ def convert(
     only: Iterable[str] = (),
     exclude: Iterable[str] = (),
     subset: str | None = None,
+    attributes: Path | None = None,
+    attributes_key: str = "key",
     order: Literal["shuffled", "source"] = "shuffled",
     seed: int = 0,
     limit: int | None = None,
@@ -167,6 +173,14 @@ def convert(
     ``sources`` is a path or several: files, folders, datasets, or patterns such as ``"train-*.tar"``. Their format is
     recognized by content. The dataset appears when it is complete; the options are those of ``grainstore convert --help``.
 
+    ``only`` and ``exclude`` name what is taken of a source of any format, and what is left out: features, columns,
+    extensions, attributes and fields, by their names in the source or in the dataset. The key stays unless ``exclude``
+    names its column.
+
+    ``attributes`` is a CSV, TSV, JSON Lines or Parquet table with the samples' keys in its column ``attributes_key``; its
+    other columns become attributes, texts as categories. A sample without a row has missing values; the summary's notes
+    count these samples, and rows without a sample.
+
     ``progress`` is called about ten times a second and once at the end, and stops the work by raising; so does Ctrl-C.
     The part that was finished by then is kept.
 
@@ -178,7 +192,9 @@ def convert(
     sample and its file; with ``skip_bad`` the sample is skipped and listed.
     """
     pack = _pack(order, seed, limit, skip_bad, on_duplicate, compress, segment_bytes, jobs)
-    source = _source(format, map, raw, database, values, labels, no_labels, only, exclude, subset, allow_external)
+    source = _source(
+        format, map, raw, database, values, labels, no_labels, only, exclude, subset, allow_external, attributes, attributes_key
+    )
     return _run(
         _transformed(transform, workers, schema, metadata),
         metadata,
@@ -212,6 +228,8 @@ def append(
     only: Iterable[str] = (),
     exclude: Iterable[str] = (),
     subset: str | None = None,
+    attributes: Path | None = None,
+    attributes_key: str = "key",
     order: Literal["shuffled", "source"] = "shuffled",
     seed: int = 0,
     limit: int | None = None,
@@ -230,7 +248,9 @@ def append(
     ``transform`` and ``workers`` are as in ``convert``; what the function returns has the types of the dataset.
     """
     pack = _pack(order, seed, limit, skip_bad, on_duplicate, compress, segment_bytes, jobs)
-    source = _source(format, map, raw, database, values, labels, no_labels, only, exclude, subset, allow_external)
+    source = _source(
+        format, map, raw, database, values, labels, no_labels, only, exclude, subset, allow_external, attributes, attributes_key
+    )
     return _run(
         _transformed(transform, workers, None, None),
         None,

@@ -3,14 +3,15 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::Once;
+use std::sync::{Arc, Once};
 
 use grainstore_converters::{
-    AdoptOptions, ConvertError, ConvertOptions, ConvertSummary, Deletion, Doomed, Events, OnBad, OnKept, Order,
+    AdoptOptions, ConvertError, ConvertOptions, ConvertSummary, Coverage, Deletion, Doomed, Events, OnBad, OnKept, Order,
     Progress, check_destination, check_kept, nothing_added,
 };
 use grainstore_format::{Alignment, ChunkSize, Schema};
 use grainstore_reader::Expression;
+use grainstore_sources::attributes::{AttributeTable, Attributed};
 use grainstore_sources::folder::FolderLabels;
 use grainstore_sources::folder::listing::OnUnreadable;
 use grainstore_sources::{Description, From, Mapping, Remark, Skipped, Source, SourceOptions, open_source};
@@ -71,9 +72,17 @@ pub(crate) struct SourceArguments {
     exclude: Vec<String>,
     subset: Option<String>,
     allow_external: bool,
+    attributes: Option<PathBuf>,
+    attributes_key: String,
 }
 
 impl SourceArguments {
+    /// The table of attributes by key, if one is named.
+    fn table(&self) -> Result<Option<Arc<AttributeTable>>, Raised> {
+        let read = |path: &PathBuf| AttributeTable::read(path, &self.attributes_key).map(Arc::new);
+        self.attributes.as_ref().map(read).transpose().map_err(Raised::from)
+    }
+
     fn options(&self, skip_bad: bool) -> Result<SourceOptions, Raised> {
         Ok(SourceOptions {
             from: match choice("format", &self.format)? {
@@ -262,12 +271,38 @@ pub(crate) fn convert<'py>(
     let made = run(py, progress, |job| {
         let check = |path: &PathBuf| check_destination(path, &destination, overwrite);
         paths.iter().try_for_each(check).and_then(|()| check_kept(&destination, on_kept)).map_err(Raised::from)?;
+        let table = source.table()?;
         let source = open_source(&paths, &source_options).map_err(Raised::from)?;
-        packed(source.as_ref(), transform.as_ref(), None, job, |source, events| {
+        let source = with_attributes(source, table.as_ref())?;
+        let made = packed(source.as_ref(), transform.as_ref(), None, job, |source, events| {
             grainstore_converters::convert(source, &destination, &options, events)
-        })
+        })?;
+        Ok::<_, PyErr>(add_coverage(made, table.as_ref(), transform.is_some(), &destination)?)
     })?;
     made.into_dict(py)
+}
+
+/// The source with the attributes of the table.
+fn with_attributes(source: Box<dyn Source>, table: Option<&Arc<AttributeTable>>) -> Result<Box<dyn Source>, Raised> {
+    Ok(match table {
+        Some(table) => Box::new(Attributed::new(source, Arc::clone(table))?),
+        None => source,
+    })
+}
+
+/// Adds a note on rows and samples that do not match. A transform may change keys: then nothing is known of that.
+fn add_coverage(
+    made: ConversionResult,
+    table: Option<&Arc<AttributeTable>>,
+    has_transform: bool,
+    destination: &Path,
+) -> Result<ConversionResult, Raised> {
+    let mut made = made;
+    if let Some(table) = table.filter(|_| !has_transform) {
+        let coverage = Coverage::of(table, destination, made.written.samples)?;
+        made.notes.extend(coverage.note(table).map(Remark::from));
+    }
+    Ok(made)
 }
 
 /// What must be the same for a conversion to resume.
@@ -321,11 +356,13 @@ pub(crate) fn append<'py>(
     let options = pack.options()?;
     let made = run(py, progress, |job| {
         let unchanged = |error: &ConvertError| ConversionResult::nothing(&destination, error).map_err(Raised::from);
+        let table = source.table()?;
         let source = match open_source(&paths, &source_options).map_err(ConvertError::from) {
             Ok(source) => source,
-            Err(error) if error.is_nothing_to_add() => return Ok(unchanged(&error)?),
+            Err(error) if error.is_nothing_to_add() => return Ok::<_, PyErr>(unchanged(&error)?),
             Err(error) => return Err(Raised::from(error).into()),
         };
+        let source = with_attributes(source, table.as_ref())?;
         let present = existing(&destination).map_err(Raised::from)?;
         let mut nothing = None;
         let added =
@@ -340,7 +377,7 @@ pub(crate) fn append<'py>(
             });
         match nothing {
             Some(unchanged) => Ok(unchanged?),
-            None => added,
+            None => Ok(add_coverage(added?, table.as_ref(), transform.is_some(), &destination)?),
         }
     })?;
     made.into_dict(py)

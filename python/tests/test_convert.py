@@ -241,7 +241,7 @@ def test_samples_are_deleted(tar: Path, tmp_path: Path) -> None:
     path = tmp_path / "d"
     convert(tar, path, order="source")
     ds = grainstore.open(path)
-    state = grainstore.Loader(ds, batch_size=4, seed=3, num_threads=0).state_dict()
+    state = grainstore.Loader(ds, batch_size=4, seed=3).state_dict()
     assert grainstore.delete(path, subset="label == 0", dry_run=True) == {
         "deleted": 7,
         "deleted_bytes": 350,
@@ -257,7 +257,7 @@ def test_samples_are_deleted(tar: Path, tmp_path: Path) -> None:
     left = grainstore.open(path)
     assert [sample["bin"][0] for sample in left] == [number for number in range(20) if number % 3 != 0]
     with pytest.raises(grainstore.InvalidState):
-        grainstore.Loader(left, batch_size=4, seed=3, num_threads=0).load_state_dict(state)
+        grainstore.Loader(left, batch_size=4, seed=3).load_state_dict(state)
     assert grainstore.delete(path, keys=["001", b"002"], free=True)["freed"]
     assert grainstore.delete(path, ordinals=[10])["samples"] == 10
     assert set(by_key(path)) == {f"{number:03}" for number in range(4, 19) if number % 3 != 0}
@@ -269,3 +269,22 @@ def test_samples_are_deleted(tar: Path, tmp_path: Path) -> None:
         grainstore.delete(path)
     with pytest.raises(grainstore.ConvertFailed, match="it has no sample of 1 of the 1 keys"):
         grainstore.delete(path, keys=["001"])
+
+
+def test_names_are_chosen_of_every_source(tar: Path, tmp_path: Path) -> None:
+    convert(tar, tmp_path / "d.grain", exclude="cls")
+    assert by_key(tmp_path / "d.grain")["003"] == {"bin": bytes([3]) * 50}
+    with pytest.raises(grainstore.ConvertFailed, match=r'"jpg" to choose \(there are: .*bin'):
+        convert(tar, tmp_path / "x.grain", only=["jpg"])
+
+
+def test_a_table_adds_attributes_by_key(tar: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("name,split,score\n" + "".join(f"{number:03},val,{number / 4}\n" for number in range(1, 22)))
+    summary = convert(tar, tmp_path / "d.grain", attributes=table, attributes_key="name")
+    assert summary["notes"][-1].endswith("values are missing: 1; rows without a sample: 2")
+    found = by_key(tmp_path / "d.grain")
+    assert (found["003"]["split"], found["003"]["score"]) == ("val", 0.75)
+    assert found["000"]["split"] is None
+    with pytest.raises(grainstore.ConvertFailed, match="no column is called key"):
+        convert(tar, tmp_path / "x.grain", attributes=table)

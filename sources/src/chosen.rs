@@ -1,6 +1,8 @@
 //! Which names of a source are taken, as the user has chosen: only some, or all but some.
 
-use grainstore_format::escape_bytes;
+use std::collections::BTreeSet;
+
+use grainstore_format::{escape_bytes, shown_names};
 
 /// Names to take, and names to leave out. Empty lists take everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,13 +20,32 @@ impl Chosen {
         (self.only.is_empty() || is_in(&self.only)) && !is_in(&self.exclude)
     }
 
-    /// Checks that every chosen name is one that `knows` knows.
+    /// Whether everything is taken.
+    pub fn is_all(&self) -> bool {
+        self.only.is_empty() && self.exclude.is_empty()
+    }
+
+    /// Whether what becomes the key is left out: only where it is named among what is. The names to take say nothing
+    /// about the key.
+    pub(crate) fn excludes_key(&self, name: &str) -> bool {
+        self.exclude.iter().any(|one| one == name)
+    }
+
+    /// Checks that every chosen name is one of `known`.
     ///
     /// # Errors
-    /// Names the first one that is not, and `what` it would be: "feature".
-    pub(crate) fn check(&self, what: &str, knows: impl Fn(&str) -> bool) -> Result<(), String> {
-        match self.only.iter().chain(&self.exclude).find(|name| !knows(name)) {
-            Some(name) => Err(format!("there is no {what} \"{}\" to choose", escape_bytes(name.as_bytes()))),
+    /// Names the first one that is not, `what` it would be ("feature"), and all that are known.
+    pub(crate) fn check<'a>(&self, what: &str, known: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
+        if self.is_all() {
+            return Ok(());
+        }
+        let known: BTreeSet<&str> = known.into_iter().collect();
+        match self.only.iter().chain(&self.exclude).find(|name| !known.contains(name.as_str())) {
+            Some(name) => {
+                let known: Vec<String> = known.into_iter().map(str::to_owned).collect();
+                let name = escape_bytes(name.as_bytes());
+                Err(format!("there is no {what} \"{name}\" to choose (there are: {})", shown_names(&known)))
+            }
             None => Ok(()),
         }
     }

@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod alike;
+pub mod attributes;
 mod chosen;
 pub mod compressed;
 pub mod dataset;
@@ -31,6 +32,7 @@ mod junk;
 pub mod list;
 pub mod lmdb;
 mod mapping;
+mod narrowed;
 pub mod numbering;
 mod open;
 pub mod parquet;

@@ -14,6 +14,7 @@ use crate::folder::{FolderLabels, FolderOptions, FolderSource};
 use crate::ignored::with_ignored;
 use crate::list::ListSource;
 use crate::lmdb::{LmdbOptions, LmdbSource, LmdbValues};
+use crate::narrowed::narrowed;
 use crate::parquet::{ParquetOptions, ParquetSource};
 use crate::recognise::{Format, Recognised, recognise, shards_of};
 use crate::shards::expand;
@@ -21,7 +22,7 @@ use crate::source::file_stamp;
 use crate::stream::{Stoppable, StreamFormat, StreamSource};
 use crate::tar::{TarOptions, TarSource};
 use crate::tfrecord::{TfRecordOptions, TfRecordSource};
-use crate::{Mapping, Remark, Source, SourceError};
+use crate::{Chosen, Mapping, Remark, Source, SourceError};
 
 /// The format that the user names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,20 +122,19 @@ pub fn open_source(named: &[PathBuf], options: &SourceOptions) -> Result<Box<dyn
 fn open_recognised(found: &Recognised, options: &SourceOptions) -> Result<Box<dyn Source>, SourceError> {
     let paths = found.paths.as_slice();
     let map = options.map.clone();
+    let chosen = options.chosen();
     Ok(match found.format {
-        Format::Folder => Box::new(FolderSource::open_all(paths, &options.for_folder())?),
-        Format::TfRecord => Box::new(TfRecordSource::open(
-            paths,
-            &TfRecordOptions { map, raw: options.raw, ..TfRecordOptions::default() },
-        )?),
-        Format::Tar => Box::new(TarSource::open(paths, &TarOptions { map })?),
-        Format::Parquet => Box::new(ParquetSource::open(paths, &ParquetOptions { map, ..ParquetOptions::default() })?),
-        Format::List => Box::new(ListSource::open(paths)?),
+        Format::Folder => narrowed(Box::new(FolderSource::open_all(paths, &options.for_folder())?), &chosen)?,
+        Format::TfRecord => Box::new(TfRecordSource::open(paths, &TfRecordOptions { map, chosen, raw: options.raw })?),
+        Format::Tar => Box::new(TarSource::open(paths, &TarOptions { map, chosen })?),
+        Format::Parquet => Box::new(ParquetSource::open(paths, &ParquetOptions { map, chosen })?),
+        Format::List => Box::new(ListSource::open_chosen(paths, &chosen)?),
         Format::Dataset => Box::new(DatasetSource::open(paths, &options.for_dataset())?),
         Format::Lmdb => {
             let database = options.database.clone();
             let values = options.values;
-            Box::new(LmdbSource::open(paths, &LmdbOptions { map, database, values, ..LmdbOptions::default() })?)
+            let options = LmdbOptions { map, database, values, ..LmdbOptions::default() };
+            narrowed(Box::new(LmdbSource::open(paths, &options)?), &chosen)?
         }
     })
 }
@@ -150,7 +150,12 @@ fn from_stdin(options: &SourceOptions) -> Result<Box<dyn Source>, SourceError> {
     };
     let unreadable = |error: io::Error| SourceError::refused(Path::new("-"), format!("cannot be read: {error}"));
     let stdin = Box::new(Stoppable::new(io::stdin(), options.stopped.unwrap_or(|| false)).map_err(unreadable)?);
-    Ok(Box::new(StreamSource::open(stdin, format, &TarOptions { map: options.map.clone() })?))
+    let tar_options = TarOptions { map: options.map.clone(), chosen: options.chosen() };
+    let source = Box::new(StreamSource::open(stdin, format, &tar_options)?);
+    match format {
+        StreamFormat::Tar => Ok(source),
+        StreamFormat::Records => narrowed(source, &tar_options.chosen),
+    }
 }
 
 impl SourceOptions {
@@ -162,6 +167,10 @@ impl SourceOptions {
         let subset = subset.as_ref().map_or("all".to_owned(), ToString::to_string);
         let chosen = format!("only {only:?}, exclude {exclude:?}, subset {subset}");
         format!("map {map:?}, raw {raw}, database {database:?}, values {values:?}, {table}, {chosen}")
+    }
+
+    fn chosen(&self) -> Chosen {
+        Chosen { only: self.only.clone(), exclude: self.exclude.clone() }
     }
 
     fn for_dataset(&self) -> DatasetOptions {
@@ -185,7 +194,7 @@ impl SourceOptions {
 
     /// Refuses a setting that does not apply to the format.
     fn check(&self, format: Format, path: &Path) -> Result<(), SourceError> {
-        use SourceSetting::{Database, Exclude, KeepWhole, Labels, Map, NoLabels, Only, Subset, Values};
+        use SourceSetting::{Database, KeepWhole, Labels, Map, NoLabels, Subset, Values};
         let no_labels = self.folder_labels == FolderLabels::Ignored;
         let is_dataset = format == Format::Dataset;
         let settings = [
@@ -194,13 +203,6 @@ impl SourceOptions {
             (Values, self.values != LmdbValues::Auto, format == Format::Lmdb, "only LMDB has kinds of values"),
             (Labels, self.labels.is_some(), format == Format::Folder, "only folders take a table of labels"),
             (NoLabels, no_labels, format == Format::Folder, "only folders have labels in their names"),
-            (Only, !self.only.is_empty(), is_dataset, "only attributes and fields of datasets are chosen by name"),
-            (
-                Exclude,
-                !self.exclude.is_empty(),
-                is_dataset,
-                "only attributes and fields of datasets are left out by name",
-            ),
             (Subset, self.subset.is_some(), is_dataset, "only samples of datasets are chosen by a condition"),
             (Map, !self.map.is_empty(), format != Format::Folder, "the files of a folder have no names to map"),
             (Map, !self.map.is_empty(), format != Format::List, "the columns of a list have names already"),

@@ -3,9 +3,8 @@
 use std::path::Path;
 use std::time::Instant;
 
-use grainstore_converters::{ConvertError, ConvertSummary, append, nothing_added};
+use grainstore_converters::{ConvertError, append, nothing_added};
 use grainstore_format::shown_path;
-use grainstore_sources::Source;
 use serde::Serialize;
 
 use crate::Exit;
@@ -15,7 +14,7 @@ use crate::packing::bar::Bar;
 use crate::packing::hints::PackTask;
 use crate::packing::pack_args::PackArgs;
 use crate::packing::report::FinishedPacking;
-use crate::packing::source_args::{Paths, SourceArgs};
+use crate::packing::source_args::{AttributeArgs, Packed, Paths, SourceArgs, coverage_note, with_attributes};
 use crate::printer::Printer;
 
 /// Add samples to a dataset, as a new generation
@@ -32,6 +31,8 @@ pub(crate) struct AppendArgs {
     paths: Paths,
     #[command(flatten)]
     source: SourceArgs,
+    #[command(flatten)]
+    attributes: AttributeArgs,
     #[command(flatten)]
     pack: PackArgs,
     /// Seed of the order in which the new samples are stored
@@ -62,7 +63,7 @@ impl AppendArgs {
     pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         let began = Instant::now();
         let dataset = self.paths.split()?.1;
-        let (source, summary) = match self.add(dataset, external, printer) {
+        let (source, summary, note) = match self.add(dataset, external, printer) {
             Ok(added) => added,
             Err(error) if error.is_nothing_to_add() => return self.nothing(&error, dataset, printer),
             Err(error) => return PackTask::Adding.ended(error, dataset, printer),
@@ -73,6 +74,7 @@ impl AppendArgs {
             source: source.as_ref(),
             summary: &summary,
             elapsed: began.elapsed(),
+            note,
         };
         if self.json {
             made.print_json(printer)?
@@ -103,15 +105,13 @@ impl AppendArgs {
         Ok(Exit::Done)
     }
 
-    fn add(
-        &self,
-        dataset: &Path,
-        external: External,
-        printer: &Printer,
-    ) -> Result<(Box<dyn Source>, ConvertSummary), ConvertError> {
+    fn add(&self, dataset: &Path, external: External, printer: &Printer) -> Result<Packed, ConvertError> {
+        let table = self.attributes.read()?;
         let source = self.source.open(self.paths.sources(), self.pack.skip_bad, external, printer)?;
+        let source = with_attributes(source, &table)?;
         let bar = Bar::new(printer, "adding");
         let summary = append(source.as_ref(), dataset, &self.pack.options(self.seed), &bar)?;
-        Ok((source, summary))
+        let note = coverage_note(&table, dataset, summary.written.samples)?;
+        Ok((source, summary, note))
     }
 }

@@ -3,11 +3,8 @@
 use std::path::Path;
 use std::time::Instant;
 
-use grainstore_converters::{
-    ConvertError, ConvertOptions, ConvertSummary, OnKept, check_destination, check_kept, convert,
-};
+use grainstore_converters::{ConvertError, ConvertOptions, OnKept, check_destination, check_kept, convert};
 use grainstore_format::{Alignment, ChunkSize};
-use grainstore_sources::Source;
 
 use crate::Exit;
 use crate::external::External;
@@ -15,7 +12,7 @@ use crate::packing::bar::Bar;
 use crate::packing::hints::PackTask;
 use crate::packing::pack_args::PackArgs;
 use crate::packing::report::FinishedPacking;
-use crate::packing::source_args::{Paths, SourceArgs};
+use crate::packing::source_args::{AttributeArgs, Packed, Paths, SourceArgs, coverage_note, with_attributes};
 use crate::printer::Printer;
 use crate::sizes::parse_size;
 
@@ -43,6 +40,8 @@ pub(crate) struct ConvertArgs {
     paths: Paths,
     #[command(flatten)]
     source: SourceArgs,
+    #[command(flatten)]
+    attributes: AttributeArgs,
     #[command(flatten)]
     pack: PackArgs,
     /// Seed of the stored order and of the key hash; if keys come from strangers, pass a secret --seed, so that nobody
@@ -79,7 +78,7 @@ impl ConvertArgs {
     pub(crate) fn run(&self, printer: &Printer, external: External) -> anyhow::Result<Exit> {
         let began = Instant::now();
         let destination = self.paths.split()?.1;
-        let (source, summary) = match self.pack(destination, external, printer) {
+        let (source, summary, note) = match self.pack(destination, external, printer) {
             Ok(packed) => packed,
             Err(error) => return PackTask::Packing.ended(error, destination, printer),
         };
@@ -89,6 +88,7 @@ impl ConvertArgs {
             source: source.as_ref(),
             summary: &summary,
             elapsed: began.elapsed(),
+            note,
         };
         if self.json {
             made.print_json(printer)?
@@ -98,20 +98,18 @@ impl ConvertArgs {
         Ok(Exit::Done)
     }
 
-    fn pack(
-        &self,
-        destination: &Path,
-        external: External,
-        printer: &Printer,
-    ) -> Result<(Box<dyn Source>, ConvertSummary), ConvertError> {
+    fn pack(&self, destination: &Path, external: External, printer: &Printer) -> Result<Packed, ConvertError> {
         let sources = self.paths.sources();
         // What can be checked without reading the source is checked before it is read.
         sources.iter().try_for_each(|source| check_destination(source, destination, self.overwrite))?;
         check_kept(destination, self.on_kept())?;
+        let table = self.attributes.read()?;
         let source = self.source.open(sources, self.pack.skip_bad, external, printer)?;
+        let source = with_attributes(source, &table)?;
         let bar = Bar::new(printer, "packing");
         let summary = convert(source.as_ref(), destination, &self.options(), &bar)?;
-        Ok((source, summary))
+        let note = coverage_note(&table, destination, summary.written.samples)?;
+        Ok((source, summary, note))
     }
 
     fn on_kept(&self) -> OnKept {

@@ -48,6 +48,8 @@ pub(crate) struct FinishedPacking<'a> {
     pub(crate) source: &'a dyn Source,
     pub(crate) summary: &'a ConvertSummary,
     pub(crate) elapsed: Duration,
+    /// Another note for the user.
+    pub(crate) note: Option<String>,
 }
 
 impl FinishedPacking<'_> {
@@ -79,6 +81,9 @@ impl FinishedPacking<'_> {
         }
         left_out::print_notes(self.source, printer);
         if let Some(note) = mixing_note(summary.mixing) {
+            printer.note(note);
+        }
+        if let Some(note) = &self.note {
             printer.note(note);
         }
         if summary.resumed_count > 0 {
@@ -114,7 +119,7 @@ impl FinishedPacking<'_> {
             skipped_samples: left_out::listed(&summary.skipped),
             duplicates: summary.duplicate_count,
             resumed_samples: summary.resumed_count,
-            notes: left_out::texts(&described.notes),
+            notes: left_out::texts(&described.notes).into_iter().chain(self.note.clone()).collect(),
             warnings: left_out::texts(&described.warnings),
             elapsed_s,
             mb_per_s: written.payload_bytes as f64 / 1e6 / elapsed_s.max(1e-9),

@@ -1,10 +1,12 @@
 //! The flags that describe a source.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::bail;
-use grainstore_converters::ConvertError;
+use grainstore_converters::{ConvertError, ConvertSummary, Coverage};
 use grainstore_reader::Expression;
+use grainstore_sources::attributes::{AttributeTable, Attributed};
 use grainstore_sources::folder::FolderLabels;
 use grainstore_sources::folder::listing::OnUnreadable;
 use grainstore_sources::lmdb::LmdbValues;
@@ -55,10 +57,11 @@ pub(crate) struct SourceArgs {
     /// Dataset: only samples that meet this condition on attributes and keys, as in `grainstore plan`
     #[arg(long, value_name = "EXPR", help_heading = "Source")]
     subset: Option<Expression>,
-    /// Dataset: only these attributes and fields
+    /// Only these, by their names in the source or in the dataset, comma-separated: TFRecord features, Parquet and list
+    /// columns, tar extensions, attributes and fields of any other source; the key stays
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Source")]
     only: Vec<String>,
-    /// Dataset: all attributes and fields but these
+    /// All but these, as for --only; where a feature or column is the key, naming it makes samples without keys
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Source")]
     exclude: Vec<String>,
     /// Folder: a CSV, TSV or JSON Lines table with one row per file; its first column, or the one called `path`, is the
@@ -107,6 +110,46 @@ impl SourceArgs {
             stopped: Some(interrupt::requested),
         }
     }
+}
+
+/// The flags that add attributes to the samples of a source.
+#[derive(clap::Args)]
+pub(crate) struct AttributeArgs {
+    /// CSV, TSV, JSON Lines or Parquet table with the samples' keys in its column `key`; its other columns become
+    /// attributes: numbers, and texts as categories
+    #[arg(long, value_name = "FILE", help_heading = "Source")]
+    attributes: Option<PathBuf>,
+    /// The column of --attributes with the keys
+    #[arg(long, value_name = "NAME", default_value = "key", help_heading = "Source", requires = "attributes")]
+    attributes_key: String,
+}
+
+/// What was packed, how it went, and a note for the user.
+pub(crate) type Packed = (Box<dyn Source>, ConvertSummary, Option<String>);
+
+/// A table that is open.
+pub(crate) type OpenTable = Option<Arc<AttributeTable>>;
+
+impl AttributeArgs {
+    /// Reads the table, if one is named.
+    pub(crate) fn read(&self) -> Result<OpenTable, ConvertError> {
+        let read = |path: &PathBuf| AttributeTable::read(path, &self.attributes_key).map(Arc::new);
+        Ok(self.attributes.as_ref().map(read).transpose()?)
+    }
+}
+
+/// The source with the attributes of the table.
+pub(crate) fn with_attributes(source: Box<dyn Source>, table: &OpenTable) -> Result<Box<dyn Source>, ConvertError> {
+    Ok(match table {
+        Some(table) => Box::new(Attributed::new(source, Arc::clone(table))?),
+        None => source,
+    })
+}
+
+/// What to say of rows and samples that do not match; `added` samples were packed last.
+pub(crate) fn coverage_note(table: &OpenTable, dataset: &Path, added: u64) -> Result<Option<String>, ConvertError> {
+    let Some(table) = table else { return Ok(None) };
+    Ok(Coverage::of(table, dataset, added)?.note(table))
 }
 
 /// `SRC... DST`: the last path is the destination.

@@ -210,3 +210,34 @@ fn a_damaged_dataset_is_not_packed_as_a_folder_of_files() {
     let error = place.error_of("convert d e");
     assert!(error.contains("d/00000.seg"), "{error}");
 }
+
+#[test]
+fn a_table_adds_attributes_to_samples_by_key_and_names_choose_what_is_packed() {
+    let place = Place::new();
+    place.fixture("tar/webdataset.tar", "a.tar");
+    place.put("t.csv", "name,split,grade\nd/s000,val,0.5\nd/s001,train,2\nd/s009,val,1\n");
+    let document = place.json("convert a.tar d --exclude txt --attributes t.csv --attributes-key name");
+    let attributes = document["attributes"].as_array().unwrap();
+    assert_eq!(attributes[attributes.len() - 2..], ["split", "grade"]);
+    assert!(!document["fields"].as_array().unwrap().contains(&"txt".into()), "{document}");
+    let notes = document["notes"].as_array().unwrap();
+    let note = "t.csv: samples without a row, whose values are missing: 1; rows without a sample: 1";
+    assert_eq!(notes.last().unwrap(), note);
+    place.run_ok("verify d");
+    assert!(place.rows("d").iter().any(|row| row.starts_with("d/s000\t") && row.contains("\tval\t0.5")));
+    // A dataset gets new values for old ones.
+    place.put("u.csv", "key,grade\nd/s000,7\n");
+    let why = place.error_of("convert d e --attributes u.csv");
+    assert!(why.contains("u.csv: column \"grade\" has the name of what the samples of "), "{why}");
+    assert!(why.contains("hint: --exclude NAME leaves out what differs"), "{why}");
+    place.run_ok("convert d e --exclude grade --attributes u.csv");
+    assert!(place.rows("e").iter().any(|row| row.starts_with("d/s000\t") && row.contains("\tval\t7")));
+    // `append` takes a table too, and counts only what it added.
+    place.put("new/s1.jpg", "picture");
+    place.put("more/s2.jpg", "picture");
+    place.put("n.csv", "key,grade\ns1.jpg,1\ns2.jpg,2\n");
+    place.run_ok("convert new f --no-labels --attributes n.csv");
+    let document = place.json("append more f --no-labels --attributes n.csv");
+    let note = "n.csv: samples without a row, whose values are missing: 0; rows without a sample: 1";
+    assert_eq!(document["notes"].as_array().unwrap().last().unwrap(), note);
+}

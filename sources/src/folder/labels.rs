@@ -14,8 +14,12 @@ use grainstore_format::AttributeValue;
 use crate::SourceError;
 use crate::table::{Column, Table, Wanted, quoted};
 
-const WANTED: Wanted =
-    Wanted { path_names: &["path", "file", "file_name", "filename", "name", "key"], or_first: true, plain: &[] };
+const WANTED: Wanted<'static> = Wanted {
+    path_names: &["path", "file", "file_name", "filename", "name", "key"],
+    or_first: true,
+    plain: &[],
+    are_keys: false,
+};
 
 /// A table of labels, its rows in the order of keys.
 #[derive(Debug)]

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use grainstore_format::{Attribute, AttributeType, Field, FieldType, Metadata, Schema, UserMetadata};
+use grainstore_format::{Attribute, AttributeType, Field, FieldType, Metadata, Remedy, Schema, UserMetadata};
 use serde_json::{Map, Value};
 
 use crate::table::{Column, ColumnUse, Table, Wanted, quoted};
-use crate::{Remark, SourceError};
+use crate::{Chosen, Remark, SourceError};
 
-pub(super) const WANTED: Wanted =
-    Wanted { path_names: &["path"], or_first: false, plain: &["offset", "length", "key"] };
+pub(super) const WANTED: Wanted<'static> =
+    Wanted { path_names: &["path"], or_first: false, plain: &["offset", "length", "key"], are_keys: false };
 
 /// Indexes of the columns with the byte range and the key of a sample.
 #[derive(Clone, Copy, Debug)]
@@ -20,13 +20,17 @@ pub(super) struct ListColumns {
 }
 
 impl ListColumns {
-    pub(super) fn of(table: &Table, list: &Path) -> Result<Self, SourceError> {
+    pub(super) fn of(table: &Table, list: &Path, chosen: &Chosen) -> Result<Self, SourceError> {
         let number = |name: &str| table.columns().iter().position(|column| column.name == name);
         let needed = |name: &str| {
             let why = || format!("no column is called {name}; a list has path, offset and length");
             number(name).ok_or_else(|| refused(list, why()))
         };
-        Ok(Self { offset: needed("offset")?, length: needed("length")?, key: number("key") })
+        Ok(Self {
+            offset: needed("offset")?,
+            length: needed("length")?,
+            key: number("key").filter(|_| !chosen.excludes_key("key")),
+        })
     }
 }
 
@@ -45,9 +49,9 @@ pub(super) fn metadata(table: &Table, list: &Path) -> Result<(Metadata, Vec<Rema
                 user.insert("class_names".into(), names.iter().map(|name| Value::from(&**name)).collect());
             }
             ColumnUse::Text => {
-                let why = "is text; text would be a field, and the one field of a listed sample is its bytes: \
-                           remove the column";
-                return Err(refused(list, format!("column {shown} {why}")));
+                let why = "is text; text would be a field, and the one field of a listed sample is its bytes";
+                let why = Remark::new(format!("column {shown} {why}"), Remedy::ExcludeColumn(name.clone()));
+                return Err(SourceError::refused(list, why));
             }
             ColumnUse::Plain => {}
             ColumnUse::Nothing => notes.push(format!("column {shown} of the list is empty and was ignored").into()),

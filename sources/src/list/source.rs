@@ -11,8 +11,8 @@ use super::shape::{ListColumns, WANTED, metadata};
 use crate::source::stamp_of_parts;
 use crate::table::Table;
 use crate::{
-    Bad, BlockBuilder, Blocks, Description, Layout, Reach, RecordLocation, Remark, SampleReader, Source, SourceError,
-    SourcePart, WHOLE_LEN_MAX,
+    Bad, BlockBuilder, Blocks, Chosen, Description, Layout, Reach, RecordLocation, Remark, SampleReader, Source,
+    SourceError, SourcePart, WHOLE_LEN_MAX,
 };
 
 /// Samples in files of any kind, named by lists.
@@ -28,11 +28,21 @@ impl ListSource {
     /// # Errors
     /// Where a list cannot be read or understood, has no rows, or has a column that no attribute can be made of.
     pub fn open(lists: &[PathBuf]) -> Result<Self, SourceError> {
+        Self::open_chosen(lists, &Chosen::default())
+    }
+
+    /// As [`ListSource::open`], with a choice of columns. `key` stays, unless it is named among those to leave out: the
+    /// samples have no keys then.
+    ///
+    /// # Errors
+    /// As [`ListSource::open`], and where a column that was named does not exist.
+    pub fn open_chosen(lists: &[PathBuf], chosen: &Chosen) -> Result<Self, SourceError> {
         let Some(first) = lists.first() else {
             return Err(SourceError::Refused { path: PathBuf::new(), why: "no list was named".into() });
         };
-        let table = Table::read(lists, WANTED)?;
-        let columns = ListColumns::of(&table, first)?;
+        let mut table = Table::read(lists, WANTED)?;
+        table.choose(chosen, &["key"]).map_err(|why| SourceError::refused(first, why))?;
+        let columns = ListColumns::of(&table, first, chosen)?;
         let (metadata, notes) = metadata(&table, first)?;
         let rows = ListedRows::of(table, columns, first)?;
         let parts = rows.parts()?;

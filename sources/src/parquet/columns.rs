@@ -165,15 +165,17 @@ impl MappingBuilder<'_> {
         (members.len() == 2 && kinds == (&Ok(ColumnKind::Bytes), &Ok(ColumnKind::Text))).then_some((bytes, path))
     }
 
-    /// Leaves out what the user wants left out; the name of a struct stands for its members.
+    /// Leaves out what the user wants left out; the name of a struct stands for its members. The key stays unless it is
+    /// named itself.
     fn choose(&mut self, chosen: &Chosen) -> Result<(), SourceError> {
-        let leaves = &self.leaves;
-        let is_known = |name: &str| {
-            let is_target = self.targets.iter().any(|(target, _)| target == name);
-            is_target || leaves.iter().any(|leaf| parents(&leaf.name).any(|parent| parent == name))
-        };
-        chosen.check("column", is_known).map_err(|why| self.refused(why))?;
-        self.targets.retain(|(target, leaf)| is_chosen(chosen, target, &leaves[*leaf].name));
+        let names = self.leaves.iter().flat_map(|leaf| parents(&leaf.name));
+        let names = names.chain(self.targets.iter().map(|(target, _)| target.as_str()));
+        chosen.check("column", names).map_err(|why| self.refused(why))?;
+        self.targets.retain(|(target, leaf)| is_chosen(chosen, target, &self.leaves[*leaf].name));
+        if self.key.is_some_and(|leaf| chosen.excludes_key(&self.leaves[leaf].name)) {
+            self.key = None;
+            self.notes.clear();
+        }
         Ok(())
     }
 

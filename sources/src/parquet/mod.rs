@@ -25,9 +25,11 @@ mod lists;
 mod pages;
 mod rows;
 mod source;
+mod table;
 
 pub use pages::is_contained;
 pub use source::{ParquetOptions, ParquetSource};
+pub(crate) use table::read_table;
 
 /// Whether a file that begins like this is Parquet.
 pub fn recognises(head: &[u8]) -> bool {

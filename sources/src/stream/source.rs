@@ -51,7 +51,7 @@ impl StreamSource {
         let content = decompressed(stream, format).map_err(unreadable)?;
         let mut recorder = Recorder::new(content, LOOK_LEN_MAX);
         let content = match format {
-            StreamFormat::Tar => StreamContent::Tar(infer_from_stream(&mut recorder, &options.map).map_err(refused)?),
+            StreamFormat::Tar => StreamContent::Tar(infer_from_stream(&mut recorder, options).map_err(refused)?),
             StreamFormat::Records => StreamContent::Records { is_keyed: has_key(&mut recorder) },
         };
         let stream = Mutex::new(Some(recorder.replay()));

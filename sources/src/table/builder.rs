@@ -20,7 +20,7 @@ pub(super) struct Builder<'a> {
     pub(super) file: usize,
     /// Prepended to each path of that file.
     pub(super) prefix: Vec<u8>,
-    wanted: Wanted,
+    wanted: Wanted<'a>,
     pub(super) rows: TableRows,
     pub(super) columns: Vec<(String, Evidence)>,
     numbers: HashMap<String, usize>,
@@ -34,7 +34,7 @@ pub(super) struct ReadCell<'a> {
 }
 
 impl<'a> Builder<'a> {
-    pub(super) fn new(files: &'a [PathBuf], wanted: Wanted) -> Self {
+    pub(super) fn new(files: &'a [PathBuf], wanted: Wanted<'a>) -> Self {
         let rows = TableRows::default();
         let columns = Vec::new();
         let numbers = HashMap::new();
@@ -55,8 +55,8 @@ impl<'a> Builder<'a> {
             None if self.wanted.or_first => Ok(0),
             None => {
                 let expected = self.wanted.path_names.join(", ");
-                Err(self
-                    .refused(line, &format!("no column is called {expected}; one with the files' paths is expected")))
+                let what = if self.wanted.are_keys { "the samples' keys" } else { "the files' paths" };
+                Err(self.refused(line, &format!("no column is called {expected}; one with {what} is expected")))
             }
         }
     }
@@ -86,9 +86,10 @@ impl<'a> Builder<'a> {
     /// # Errors
     /// Where the path is empty.
     pub(super) fn row(&mut self, path: &[u8], cells: &[ReadCell<'_>], line: u64) -> Result<(), SourceError> {
-        let path = path.strip_prefix(b"./").unwrap_or(path);
+        let are_keys = self.wanted.are_keys;
+        let path = path.strip_prefix(b"./").filter(|_| !are_keys).unwrap_or(path);
         if path.is_empty() {
-            return Err(self.refused(line, "the row names no file"));
+            return Err(self.refused(line, if are_keys { "the row has no key" } else { "the row names no file" }));
         }
         let line = Line { file: self.file, number: line };
         for cell in cells {

@@ -52,9 +52,7 @@ impl ColumnUse {
 
     pub(super) fn value(&self, text: &str) -> Option<AttributeValue> {
         match self {
-            Self::Attribute(AttributeType::Bool) => Some(AttributeValue::Bool(text.eq_ignore_ascii_case("true"))),
-            Self::Attribute(AttributeType::Int64) => text.parse().ok().map(AttributeValue::Int),
-            Self::Attribute(_) => text.parse().ok().map(AttributeValue::Float64),
+            Self::Attribute(kind) => attribute_value(kind, text),
             Self::Classes(names) => {
                 let class = names.binary_search_by(|name| (**name).cmp(text)).ok()?;
                 Some(AttributeValue::Int(i64::try_from(class).ok()?))
@@ -62,6 +60,23 @@ impl ColumnUse {
             Self::Text | Self::Plain | Self::Nothing => None,
         }
     }
+}
+
+/// The value that a text is. Texts that were written from values give these values again.
+fn attribute_value(kind: &AttributeType, text: &str) -> Option<AttributeValue> {
+    use AttributeType as Type;
+    Some(match kind {
+        Type::Bool => AttributeValue::Bool(text.eq_ignore_ascii_case("true")),
+        Type::Int8 | Type::Int16 | Type::Int32 | Type::Int64 => AttributeValue::Int(text.parse().ok()?),
+        Type::Uint8 | Type::Uint16 | Type::Uint32 | Type::Uint64 => AttributeValue::Uint(text.parse().ok()?),
+        Type::Float16 => AttributeValue::Float16(half::f16::from_f32(text.parse().ok()?)),
+        Type::Bfloat16 => AttributeValue::Bfloat16(half::bf16::from_f32(text.parse().ok()?)),
+        Type::Float32 => AttributeValue::Float32(text.parse().ok()?),
+        Type::Float64 => AttributeValue::Float64(text.parse().ok()?),
+        Type::Timestamp => AttributeValue::Timestamp(text.parse().ok()?),
+        Type::Category => AttributeValue::Category(text.into()),
+        Type::Opaque(_) => return None,
+    })
 }
 
 /// The distinct texts of a column; `None` where there are too many for classes.

@@ -17,22 +17,24 @@ use std::path::{Path, PathBuf};
 
 use grainstore_format::AttributeValue;
 
-use crate::SourceError;
+use crate::{Chosen, SourceError};
 use builder::Builder;
 pub(crate) use builder::quoted;
 pub(crate) use columns::{Column, ColumnUse};
 use file_format::TableFormat;
-use rows::{Line, TableRows};
+pub(crate) use rows::{Line, TableRows};
 
 /// Which columns a caller expects in a table.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct Wanted<'a> {
     /// Names that the column of paths may have.
-    pub(crate) path_names: &'static [&'static str],
+    pub(crate) path_names: &'a [&'a str],
     /// Whether the first column has the paths if no column has one of these names.
     pub(crate) or_first: bool,
     /// Columns that the caller reads itself; they are neither attributes nor fields.
     pub(crate) plain: &'static [&'static str],
+    /// Whether the paths are keys of samples, which are taken as they are.
+    pub(crate) are_keys: bool,
 }
 
 /// A table, its rows sorted by path; those of one path in the order in which they are in the files.
@@ -41,14 +43,53 @@ pub(crate) struct Table {
     files: Vec<PathBuf>,
     rows: TableRows,
     columns: Vec<Column>,
+    /// What the number of a row counts.
+    place: &'static str,
 }
 
 impl Table {
+    /// A table of rows that were read elsewhere: the text of each cell is that of its value.
+    pub(crate) fn of_rows(file: &Path, mut rows: TableRows, columns: Vec<Column>) -> Self {
+        rows.sort();
+        Self { files: vec![file.to_owned()], rows, columns, place: "row" }
+    }
+
+    /// The row of a path; the first where there are several.
+    pub(crate) fn find(&self, path: &[u8]) -> Option<usize> {
+        let row = partition_point(self.len(), |row| self.rows.path(row) < path);
+        (row < self.len() && self.rows.path(row) == path).then_some(row)
+    }
+
+    /// Refuses two rows of one path.
+    ///
+    /// # Errors
+    /// Names the path, and where both are.
+    pub(crate) fn check_distinct(&self) -> Result<(), SourceError> {
+        let is_twice = |row: &usize| self.path(row - 1) == self.path(*row);
+        let Some(row) = (1..self.len()).find(is_twice) else { return Ok(()) };
+        let (place, first) = (self.place, self.rows.line(row - 1).number);
+        let why = format!("the key {} is that of {place} {first} already", quoted(self.path(row)));
+        Err(self.refused_row(row, why))
+    }
+
+    /// The values of a row where each column is an attribute, texts too, in the order of columns.
+    pub(crate) fn values(&self, row: usize) -> Vec<Option<AttributeValue>> {
+        let mut values: Vec<Option<AttributeValue>> = vec![None; self.columns.len()];
+        for cell in self.rows.cells(row) {
+            let text = self.rows.text(&cell);
+            values[cell.column] = match self.columns[cell.column].values {
+                ColumnUse::Text => Some(AttributeValue::Category(text.into())),
+                ref values => values.value(text),
+            };
+        }
+        values
+    }
+
     /// Reads files, whose columns are matched by name. Paths are relative to the folder of the first file.
     ///
     /// # Errors
     /// Where one cannot be read or understood, or has no rows.
-    pub(crate) fn read(files: &[PathBuf], wanted: Wanted) -> Result<Self, SourceError> {
+    pub(crate) fn read(files: &[PathBuf], wanted: Wanted<'_>) -> Result<Self, SourceError> {
         let mut builder = Builder::new(files, wanted);
         for (number, file) in files.iter().enumerate() {
             let before = builder.rows.len();
@@ -65,7 +106,7 @@ impl Table {
         }
         let Builder { mut rows, columns, .. } = builder;
         rows.sort();
-        let mut table = Self { files: files.to_vec(), rows, columns: Vec::new() };
+        let mut table = Self { files: files.to_vec(), rows, columns: Vec::new(), place: "line" };
         for (number, (name, evidence)) in columns.into_iter().enumerate() {
             if wanted.plain.contains(&name.as_str()) {
                 table.columns.push(Column { name, values: ColumnUse::Plain });
@@ -83,6 +124,22 @@ impl Table {
             table.columns.push(Column { name, values });
         }
         Ok(table)
+    }
+
+    /// Leaves out columns: they become neither attributes nor fields. Those that the caller reads itself stay; `spared`
+    /// of them may be named all the same.
+    ///
+    /// # Errors
+    /// Names a column that there is not.
+    pub(crate) fn choose(&mut self, chosen: &Chosen, spared: &[&str]) -> Result<(), String> {
+        let is_own = |column: &&Column| column.values != ColumnUse::Plain || spared.contains(&column.name.as_str());
+        chosen.check("column", self.columns.iter().filter(is_own).map(|column| column.name.as_str()))?;
+        for Column { name, values } in &mut self.columns {
+            if !chosen.takes([name, name]) {
+                *values = ColumnUse::Plain;
+            }
+        }
+        Ok(())
     }
 
     /// Number of rows.
@@ -147,8 +204,18 @@ impl Table {
 
     fn refused(&self, line: Line, why: String) -> SourceError {
         let path = self.files[line.file].clone();
-        SourceError::Refused { path, why: format!("line {}: {why}", line.number).into() }
+        SourceError::Refused { path, why: format!("{} {}: {why}", self.place, line.number).into() }
     }
+}
+
+/// The first number below `len` that is not before; all that are come first.
+fn partition_point(len: usize, is_before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, len);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_before(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
 }
 
 /// The prefix that makes the paths of a file relative to the folder of the first file.

@@ -15,7 +15,7 @@ use xxhash_rust::xxh64::xxh64;
 
 /// Rows sorted by path; those of one path in the order in which they were read.
 #[derive(Debug, Default)]
-pub(super) struct TableRows {
+pub(crate) struct TableRows {
     arena: Vec<u8>,
     /// Where each row begins.
     starts: Vec<usize>,
@@ -23,11 +23,11 @@ pub(super) struct TableRows {
 
 /// Where a row was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Line {
+pub(crate) struct Line {
     /// Index of the file among those that were read.
-    pub(super) file: usize,
+    pub(crate) file: usize,
     /// Counted from 1.
-    pub(super) number: u64,
+    pub(crate) number: u64,
 }
 
 /// A cell that is not empty.
@@ -39,7 +39,7 @@ pub(super) struct Cell {
 }
 
 impl TableRows {
-    pub(super) fn push<'a>(
+    pub(crate) fn push<'a>(
         &mut self,
         path: &[u8],
         line: Line,

@@ -9,6 +9,7 @@ use super::cls;
 use super::json::{self, JsonDocuments};
 use super::members::{TarMember, TarMembers, unreadable};
 use super::shape::{Grouping, MemberSlot, SlotAttributes, Takes, TarShape, is_meta, is_picture, split};
+use super::source::TarOptions;
 use crate::{Mapping, Remark};
 
 /// Samples that are examined.
@@ -40,10 +41,10 @@ pub(super) struct FirstSamples {
 }
 
 /// Infers the schema of a tar stream from its first samples.
-pub(crate) fn infer_from_stream(stream: &mut dyn Read, mapping: &Mapping) -> Result<TarShape, Remark> {
-    let mut first_samples = FirstSamples::new(mapping)?;
+pub(crate) fn infer_from_stream(stream: &mut dyn Read, options: &TarOptions) -> Result<TarShape, Remark> {
+    let mut first_samples = FirstSamples::new(&options.map)?;
     first_samples.read_archive(StreamBytes::new(stream));
-    first_samples.shape()
+    first_samples.shape_of(&options.chosen)
 }
 
 impl FirstSamples {
@@ -81,6 +82,37 @@ impl FirstSamples {
             self.groups.pop();
         }
         self.damage = self.damage.take().or(ended);
+    }
+
+    /// Forgets members of these extensions.
+    pub(super) fn forget(&mut self, extensions: &[Vec<u8>]) {
+        let gone = |number: &usize| self.extensions.get(*number).is_some_and(|one| extensions.contains(one));
+        for group in &mut self.groups {
+            group.retain(|number| !gone(number));
+        }
+        self.groups.retain(|group| !group.is_empty());
+        if extensions.iter().any(|one| one == b"json") {
+            self.json = JsonDocuments::default();
+        }
+        let stays: Vec<bool> = self.extensions.iter().map(|one| !extensions.contains(one)).collect();
+        let new: Vec<usize> = stays
+            .iter()
+            .scan(0, |next, &stays| {
+                let number = *next;
+                *next += usize::from(stays);
+                Some(number)
+            })
+            .collect();
+        for number in self.groups.iter_mut().flatten() {
+            *number = new[*number];
+        }
+        let mut stays = stays.into_iter();
+        self.extensions.retain(|_| stays.next().unwrap_or(true));
+    }
+
+    /// The extensions that were seen.
+    pub(super) fn extensions(&self) -> &[Vec<u8>] {
+        &self.extensions
     }
 
     /// Whether no sample was found.
@@ -155,16 +187,14 @@ impl FirstSamples {
     }
 
     /// The shape of a dataset that is made of such archives.
-    pub(super) fn shape(self) -> Result<TarShape, Remark> {
+    pub(super) fn shape(&self) -> Result<TarShape, Remark> {
         if self.is_empty() {
             let (wanted, none) = if self.mapped.is_empty() {
                 ("", "it holds no files")
             } else {
                 (" with the extensions that are mapped", "it holds no such file")
             };
-            return Err(
-                format!("no tar archive with files{wanted}: {}", self.damage.unwrap_or_else(|| none.into())).into()
-            );
+            return Err(format!("no tar archive with files{wanted}: {}", self.damage.as_deref().unwrap_or(none)).into());
         }
         let has_groups = self.groups.iter().any(|group| group.len() > 1);
         let shape = if !self.mapped.is_empty() {
@@ -324,7 +354,7 @@ fn shape(
     notes: Vec<Remark>,
 ) -> Result<TarShape, grainstore_format::FormatError> {
     let metadata = Metadata { schema: Schema::new(attributes, fields)?, user: UserMetadata::default() };
-    Ok(TarShape { metadata, grouping, slots, is_mapped: false, notes })
+    Ok(TarShape { metadata, grouping, slots, is_mapped: false, ignored: Vec::new(), notes })
 }
 
 fn one_field(are_pictures: bool) -> (&'static str, Takes) {

@@ -16,6 +16,7 @@
 //! in the middle of an archive, accepts names of any length, and does not report a file that is cut inside a payload.
 
 mod bytes;
+mod choice;
 mod cls;
 mod file;
 mod groups;

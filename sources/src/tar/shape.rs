@@ -17,6 +17,8 @@ pub(crate) struct TarShape {
     pub(super) slots: Vec<MemberSlot>,
     /// Whether the user named the extensions that matter; members of others are ignored.
     pub(super) is_mapped: bool,
+    /// Extensions whose members the user wants left out.
+    pub(super) ignored: Vec<Vec<u8>>,
     pub(super) notes: Vec<Remark>,
 }
 
@@ -57,6 +59,8 @@ pub(super) enum SlotAttributes {
     Label,
     /// Scalars of a JSON document, and the index of the first attribute.
     Document(Vec<Attribute>, usize),
+    /// Likewise, of a document that has more, which the user wants left out.
+    PartOfDocument(Vec<Attribute>, usize),
 }
 
 /// Where a member belongs.
@@ -126,7 +130,7 @@ impl TarShape {
         let extension = split.map(|(_, extension)| extension);
         let slot = self.slots.iter().position(|slot| slot.takes.takes(extension.as_deref()));
         match slot {
-            _ if is_meta(name) => Placed::Ignored,
+            _ if is_meta(name) || extension.as_ref().is_some_and(|one| self.ignored.contains(one)) => Placed::Ignored,
             _ if key.is_empty() || key.len() > MAX_KEY_LEN => Placed::Stray {
                 key,
                 why: format!("its key has {} bytes; keys have 1 to {MAX_KEY_LEN}", key.len()).into(),
@@ -163,8 +167,9 @@ impl MemberSlot {
                     cls::parse(content).ok_or("its .cls is not an integer, unlike those of the first samples")?;
                 attributes[0] = Some(AttributeValue::Int(label));
             }
-            SlotAttributes::Document(members, first) => {
-                let found = json::values(content, members, self.field.is_some())?;
+            SlotAttributes::Document(members, first) | SlotAttributes::PartOfDocument(members, first) => {
+                let is_kept = self.field.is_some() || matches!(self.values, SlotAttributes::PartOfDocument(..));
+                let found = json::values(content, members, is_kept)?;
                 attributes[*first..][..found.len()].clone_from_slice(&found);
             }
         }
@@ -173,7 +178,7 @@ impl MemberSlot {
 }
 
 impl Takes {
-    fn takes(&self, extension: Option<&[u8]>) -> bool {
+    pub(super) fn takes(&self, extension: Option<&[u8]>) -> bool {
         match (self, extension) {
             (Self::Anything, _) => true,
             (Self::Extensions(extensions), Some(extension)) => extensions.iter().any(|one| one == extension),
@@ -193,7 +198,7 @@ impl SlotAttributes {
     pub(super) fn check_len(&self, len: u64) -> Result<(), String> {
         let (what, len_max) = match self {
             Self::Label if len > cls::LEN_MAX => (".cls", cls::LEN_MAX),
-            Self::Document(..) if len > json::LEN_MAX => (".json", json::LEN_MAX),
+            Self::Document(..) | Self::PartOfDocument(..) if len > json::LEN_MAX => (".json", json::LEN_MAX),
             _ => return Ok(()),
         };
         Err(format!("its {what} has {len} bytes; attributes are read from {len_max} at most"))

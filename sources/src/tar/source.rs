@@ -14,8 +14,8 @@ use super::shape::TarShape;
 use super::stream::StreamSamples;
 use crate::compressed::{Compression, detect, open};
 use crate::{
-    Bad, Blocks, Description, Layout, Mapping, Reach, RecordLocation, Remark, SampleReader, Source, SourceError,
-    SourcePart, stamp_of_parts,
+    Bad, Blocks, Chosen, Description, Layout, Mapping, Reach, RecordLocation, Remark, SampleReader, Source,
+    SourceError, SourcePart, stamp_of_parts,
 };
 
 /// Bytes of a compressed archive's content that are examined to infer the schema.
@@ -27,6 +27,8 @@ pub struct TarOptions {
     /// The extensions to take, several for one name with `;` between them, and what they are called; members of others
     /// are ignored. By default all, by their own names.
     pub map: Mapping,
+    /// Which members, by their extensions or by the names of what becomes of them, are taken.
+    pub chosen: Chosen,
 }
 
 /// Tar archives, compressed or not.
@@ -60,7 +62,7 @@ impl TarSource {
             compressions.push(compression);
             parts.push(SourcePart { path: path.clone(), len, sample_count: None });
         }
-        let shape = first_samples.shape().map_err(refused)?;
+        let shape = first_samples.shape_of(&options.chosen).map_err(refused)?;
         let description = Description {
             ascends: true,
             not_adoptable: not_adoptable(&parts, &compressions),

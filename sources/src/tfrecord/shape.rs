@@ -136,15 +136,18 @@ impl ShapeBuilder {
         Self { key, targets, notes: vec![note.into()], takes_all: true, ignored: HashSet::new() }
     }
 
-    /// Leaves out what the user wants left out.
+    /// Leaves out what the user wants left out. The key stays unless it is named there.
     fn choose(&mut self, chosen: &Chosen) -> Result<(), Remark> {
-        let targets = &self.targets;
-        let is_known = |name: &str| targets.iter().any(|(target, feature)| target == name || feature == name);
-        chosen.check("feature", is_known)?;
+        let names = self.targets.iter().flat_map(|(target, feature)| [target.as_str(), feature.as_str()]);
+        chosen.check("feature", names.chain(self.key.as_deref()))?;
         let (taken, left_out) =
             std::mem::take(&mut self.targets).into_iter().partition(|(target, name)| chosen.takes([target, name]));
         self.targets = taken;
         self.ignored = Vec::into_iter(left_out).map(|(_, name)| name).collect();
+        if self.key.as_ref().is_some_and(|key| chosen.excludes_key(key)) {
+            self.ignored.extend(self.key.take());
+            self.notes.clear();
+        }
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use grainstore_format::{Field, FieldType, Metadata, Remedy, Schema, UserMetadata, shown_path};
+use grainstore_format::{Field, FieldType, Metadata, Remedy, Schema, SourceSetting, UserMetadata, shown_path};
 use grainstore_writer::{Sample, StreamedSample};
 
 use super::decode::{DecodedRecord, Mismatch};
@@ -55,6 +55,13 @@ impl TfRecordSource {
         };
         if options.raw && !options.map.is_empty() {
             let why = Remark::new("records that are kept whole have no features to map", Remedy::MapOrKeepWholeNotBoth);
+            return Err(SourceError::refused(first, why));
+        }
+        if options.raw && !options.chosen.is_all() {
+            let why = Remark::new(
+                "records that are kept whole have no features to choose",
+                Remedy::LeaveOut(SourceSetting::KeepWhole),
+            );
             return Err(SourceError::refused(first, why));
         }
         let (parts, compressions): (Vec<_>, Vec<_>) = files.iter().map(|path| part(path)).unzip();

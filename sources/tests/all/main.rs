@@ -5,6 +5,8 @@ mod shelf;
 mod tar_support;
 mod tfrecord;
 
+mod attribute_tables;
+mod choices;
 mod folder_labels;
 mod folder_listing;
 mod folder_roots;

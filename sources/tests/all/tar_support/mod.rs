@@ -61,7 +61,7 @@ pub(crate) fn file(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
 }
 
 pub(crate) fn mapped(map: &str) -> TarOptions {
-    TarOptions { map: map.parse().unwrap() }
+    TarOptions { map: map.parse().unwrap(), ..TarOptions::default() }
 }
 
 /// All samples of a tar, read from its start.
