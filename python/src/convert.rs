@@ -6,8 +6,8 @@ use std::str::FromStr;
 use std::sync::{Arc, Once};
 
 use grainstore_converters::{
-    AdoptOptions, ConvertError, ConvertOptions, ConvertSummary, Coverage, Deletion, Doomed, Events, OnBad, OnKept, Order,
-    Progress, check_destination, check_kept, nothing_added,
+    AdoptOptions, ConvertError, ConvertOptions, ConvertSummary, Coverage, Deletion, Doomed, Events, OnBad, OnKept,
+    Order, Progress, check_destination, check_kept, nothing_added,
 };
 use grainstore_format::{Alignment, ChunkSize, Schema};
 use grainstore_reader::Expression;

@@ -28,7 +28,7 @@ pub(crate) fn read_table(path: &Path, key: &str) -> Result<Table, SourceError> {
         let kind = kind.map_err(not_taken)?;
         let is_key = list_path.name == key;
         match &kind {
-            ColumnKind::List(_) => return Err(not_taken("a list")),
+            ColumnKind::List(_) | ColumnKind::Array(_) => return Err(not_taken("a list")),
             ColumnKind::Bytes if !is_key => return Err(not_taken("bytes")),
             _ => {}
         }
@@ -52,7 +52,9 @@ fn use_of(kind: &ColumnKind) -> ColumnUse {
     match kind {
         ColumnKind::Number(kind) => ColumnUse::Attribute(kind.clone()),
         ColumnKind::Time { .. } => ColumnUse::Attribute(AttributeType::Timestamp),
-        ColumnKind::Bytes | ColumnKind::Text | ColumnKind::List(_) => ColumnUse::Text,
+        ColumnKind::Bytes | ColumnKind::Text | ColumnKind::Category | ColumnKind::Array(_) | ColumnKind::List(_) => {
+            ColumnUse::Text
+        }
     }
 }
 
@@ -94,7 +96,7 @@ fn read_rows(file: &ParquetFile, kinds: &[ColumnKind], key: usize) -> Result<Tab
 fn text_of(cell: &Cell, kind: &ColumnKind) -> Result<Option<String>, String> {
     let value = match (cell, kind) {
         (Cell::Null, _) => return Ok(None),
-        (Cell::Bytes(bytes), ColumnKind::Text | ColumnKind::Bytes) => {
+        (Cell::Bytes(bytes), ColumnKind::Text | ColumnKind::Category | ColumnKind::Bytes) => {
             let text = std::str::from_utf8(bytes.data());
             return text.map(|text| Some(text.to_owned())).map_err(|_| "a text is not UTF-8".to_owned());
         }
