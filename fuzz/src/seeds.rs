@@ -161,7 +161,8 @@ fn expressions() -> Named {
 
 fn states() -> Named {
     let head = r#"{"grainstore_state":1,"fingerprint":"0123456789abcdef","subset":null,"#;
-    let full = format!(r#"{head}"seed":7,"epoch":2,"order":"full","lanes":null,"group":null,"mixture":null,"position":96}}"#);
+    let full =
+        format!(r#"{head}"seed":7,"epoch":2,"order":"full","lanes":null,"group":null,"mixture":null,"position":96}}"#);
     let chunked = format!(
         r#"{head}"weights":"00000000000000ff","seed":18446744073709551615,"epoch":0,"order":"chunked","lanes":8,"group":2,"mixture":null,"position":0}}"#
     );
