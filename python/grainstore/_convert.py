@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypedDict
+
+import numpy as np
 
 from grainstore import _core
 from grainstore._errors import ConvertFailed, InvalidOption
@@ -310,12 +313,37 @@ def delete(
     return _core._delete(
         dataset,
         subset=subset,
-        keys=None if keys is None else [key.encode() if isinstance(key, str) else bytes(key) for key in keys],
-        ordinals=None if ordinals is None else [int(ordinal) for ordinal in ordinals],
+        keys=None if keys is None else _keys(keys),
+        ordinals=None if ordinals is None else _ordinals(ordinals),
         dry_run=dry_run,
         free=free,
         progress=progress,
     )
+
+
+def _keys(keys: Iterable[str | bytes]) -> list[bytes]:
+    """Keys as bytes. One key is no list of keys, though its characters could be."""
+    if isinstance(keys, (str, bytes)):
+        raise TypeError(f"keys is a list of keys, not one key: [{keys!r}]")
+    found = []
+    for key in keys:
+        if not isinstance(key, (str, bytes)):
+            raise TypeError(f"a key is str or bytes, not {type(key).__name__}")
+        found.append(key.encode() if isinstance(key, str) else key)
+    return found
+
+
+def _ordinals(ordinals: Iterable[int]) -> list[int]:
+    """Ordinals as integers: what is only nearly one, such as 2.7 or a value of a mask, would name another sample."""
+    found = []
+    for ordinal in ordinals:
+        if isinstance(ordinal, (bool, np.bool_)) or not hasattr(ordinal, "__index__"):
+            raise TypeError(f"an ordinal is an integer, not {type(ordinal).__name__}")
+        number = operator.index(ordinal)
+        if not 0 <= number < 1 << 64:
+            raise InvalidOption(f"no sample has the ordinal {number}")
+        found.append(number)
+    return found
 
 
 def export(

@@ -8,6 +8,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import grainstore
@@ -269,6 +270,29 @@ def test_samples_are_deleted(tar: Path, tmp_path: Path) -> None:
         grainstore.delete(path)
     with pytest.raises(grainstore.ConvertFailed, match="it has no sample of 1 of the 1 keys"):
         grainstore.delete(path, keys=["001"])
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"keys": "001"},
+        {"keys": b"001"},
+        {"keys": [3]},
+        {"ordinals": [2.0]},
+        {"ordinals": "12"},
+        {"ordinals": [True, False]},
+        {"ordinals": np.ones(20, dtype=bool)},
+        {"ordinals": [-1]},
+        {"ordinals": [1 << 64]},
+    ],
+)
+def test_what_is_no_key_or_ordinal_deletes_nothing(tar: Path, tmp_path: Path, named: Any) -> None:
+    path = tmp_path / "d"
+    convert(tar, path)
+    before = by_key(path)
+    with pytest.raises((TypeError, grainstore.InvalidOption)):
+        grainstore.delete(path, **named)
+    assert by_key(path) == before
 
 
 def test_names_are_chosen_of_every_source(tar: Path, tmp_path: Path) -> None:
