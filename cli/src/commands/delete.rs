@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, anyhow};
+use clap::ArgGroup;
 use grainstore_converters::{Deletion, Doomed};
 use grainstore_format::shown_path;
 use grainstore_reader::Expression;
@@ -23,7 +24,9 @@ use crate::sizes::{counted, shown_size};
 /// later samples change, so a state that was saved before is refused, and generations that held a deleted sample are
 /// gone.
 #[derive(clap::Args)]
-#[group(id = "which", required = true, multiple = true, args = ["subset", "keys", "ordinals", "free"])]
+// The group that comes by itself has all arguments, so that DATASET alone would do.
+#[group(skip)]
+#[command(group(ArgGroup::new("which").args(["subset", "keys", "ordinals", "free"]).required(true).multiple(true)))]
 pub(crate) struct DeleteArgs {
     /// Dataset directory
     #[arg(value_name = "DATASET")]

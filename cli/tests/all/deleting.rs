@@ -70,6 +70,8 @@ fn what_cannot_be_deleted_is_refused_with_what_helps() {
     place.put("ordinals", b"100\n");
     place.put("words", b"one\n");
     for (line, expected) in [
+        ("delete d", "--subset <EXPR>|--keys <FILE>|--ordinals <FILE>|--free"),
+        ("delete d --dry-run", "--subset <EXPR>|--keys <FILE>|--ordinals <FILE>|--free"),
         ("delete d --keys keys", "it has no sample of 2 of the 2 keys, the first of them is \"nobody\""),
         ("delete d --ordinals ordinals", "it has no sample 100, its ordinals go from 0 to 99"),
         ("delete d --ordinals words", "words: \"one\" is not an ordinal"),
