@@ -1,4 +1,4 @@
-//! Files among shards: which of them is a shard that cannot be recognised, and not something else such as a README.
+//! Which files in a folder of shards are damaged shards, and which are something else, such as a README.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

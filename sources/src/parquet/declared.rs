@@ -23,7 +23,7 @@ pub(super) struct DeclaredTypes {
 }
 
 impl DeclaredTypes {
-    /// Declarations that cannot be understood declare nothing.
+    /// A declaration that cannot be parsed is ignored.
     pub(super) fn of(pairs: Option<&Vec<KeyValue>>) -> Self {
         let text = |key: &str| pairs?.iter().find(|pair| pair.key == key)?.value.as_deref();
         let mut declared = Self::default();
