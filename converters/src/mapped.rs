@@ -73,10 +73,9 @@ struct MappedSamples<'a> {
 }
 
 impl MappedSamples<'_> {
-    fn bad(&self, key: Vec<u8>, why: Remark) -> Bad {
+    fn bad(&self, key: &[u8], why: Remark) -> Bad {
         let path = self.samples.file().unwrap_or_else(|| self.path.to_owned());
-        let location = RecordLocation { name: Some(key).filter(|key| !key.is_empty()), ..RecordLocation::default() };
-        Bad::new(&path, location, why, Reach::Sample)
+        Bad::new(&path, RecordLocation::of_key(key), why, Reach::Sample)
     }
 }
 
@@ -88,7 +87,7 @@ impl SampleReader for MappedSamples<'_> {
                 match self.function.map(sample) {
                     Ok(Some(sample)) => Ok(Some(SourceSample::Whole { sample, offset: 0 })),
                     Ok(None) => Ok(Some(SourceSample::LeftOut)),
-                    Err(why) => Err(self.bad(key, why)),
+                    Err(why) => Err(self.bad(&key, why)),
                 }
             }
             Some(SourceSample::Long { sample, .. }) => {
@@ -99,7 +98,7 @@ impl SampleReader for MappedSamples<'_> {
                     sample.len,
                     grainstore_sources::WHOLE_LEN_MAX >> 20
                 );
-                Err(self.bad(sample.key, why.into()))
+                Err(self.bad(&sample.key, why.into()))
             }
             others => Ok(others),
         }

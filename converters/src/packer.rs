@@ -212,11 +212,7 @@ impl Packer<'_> {
             Err(StreamError::Source(error)) => error.to_string(),
             Err(other) => other.to_string(),
         };
-        let location = RecordLocation {
-            name: Some(sample.key.clone()).filter(|key| !key.is_empty()),
-            ..RecordLocation::default()
-        };
-        self.skip(Bad::new(path, location, why, Reach::Sample))
+        self.skip(Bad::new(path, RecordLocation::of_key(&sample.key), why, Reach::Sample))
     }
 
     fn skip(&mut self, bad: Bad) -> Result<(), ConvertError> {

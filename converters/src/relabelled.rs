@@ -92,9 +92,7 @@ struct RelabelledSamples<'a> {
 impl RelabelledSamples<'_> {
     fn bad(&self, key: &[u8], why: String) -> Bad {
         let path = self.samples.file().unwrap_or_else(|| self.path.to_owned());
-        let location =
-            RecordLocation { name: Some(key.to_vec()).filter(|key| !key.is_empty()), ..RecordLocation::default() };
-        Bad::new(&path, location, why, Reach::Sample)
+        Bad::new(&path, RecordLocation::of_key(key), why, Reach::Sample)
     }
 }
 

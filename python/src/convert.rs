@@ -11,7 +11,7 @@ use grainstore_converters::{
 };
 use grainstore_format::{Alignment, ChunkSize, Schema};
 use grainstore_reader::Expression;
-use grainstore_sources::attributes::{AttributeTable, Attributed};
+use grainstore_sources::attributes::{AttributeTable, with_attributes};
 use grainstore_sources::folder::FolderLabels;
 use grainstore_sources::folder::listing::OnUnreadable;
 use grainstore_sources::{Description, From, Mapping, Remark, Skipped, Source, SourceOptions, open_source};
@@ -273,21 +273,13 @@ pub(crate) fn convert<'py>(
         paths.iter().try_for_each(check).and_then(|()| check_kept(&destination, on_kept)).map_err(Raised::from)?;
         let table = source.table()?;
         let source = open_source(&paths, &source_options).map_err(Raised::from)?;
-        let source = with_attributes(source, table.as_ref())?;
+        let source = with_attributes(source, table.as_ref()).map_err(Raised::from)?;
         let made = packed(source.as_ref(), transform.as_ref(), None, job, |source, events| {
             grainstore_converters::convert(source, &destination, &options, events)
         })?;
         Ok::<_, PyErr>(add_coverage(made, table.as_ref(), transform.is_some(), &destination)?)
     })?;
     made.into_dict(py)
-}
-
-/// The source with the attributes of the table.
-fn with_attributes(source: Box<dyn Source>, table: Option<&Arc<AttributeTable>>) -> Result<Box<dyn Source>, Raised> {
-    Ok(match table {
-        Some(table) => Box::new(Attributed::new(source, Arc::clone(table))?),
-        None => source,
-    })
 }
 
 /// Adds a note on rows and samples that do not match. A transform may change keys: then nothing is known of that.
@@ -362,7 +354,7 @@ pub(crate) fn append<'py>(
             Err(error) if error.is_nothing_to_add() => return Ok::<_, PyErr>(unchanged(&error)?),
             Err(error) => return Err(Raised::from(error).into()),
         };
-        let source = with_attributes(source, table.as_ref())?;
+        let source = with_attributes(source, table.as_ref()).map_err(Raised::from)?;
         let present = existing(&destination).map_err(Raised::from)?;
         let mut nothing = None;
         let added =

@@ -72,6 +72,20 @@ impl AttributeTable {
     }
 }
 
+/// The source with the attributes of the table; itself where there is none.
+///
+/// # Errors
+/// As [`Attributed::new`].
+pub fn with_attributes(
+    source: Box<dyn Source>,
+    table: Option<&Arc<AttributeTable>>,
+) -> Result<Box<dyn Source>, SourceError> {
+    Ok(match table {
+        Some(table) => Box::new(Attributed::new(source, Arc::clone(table))?),
+        None => source,
+    })
+}
+
 /// A source whose samples have the attributes of a table besides their own.
 pub struct Attributed {
     source: Box<dyn Source>,

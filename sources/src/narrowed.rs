@@ -140,9 +140,7 @@ impl NarrowedSamples<'_> {
         let path = self.samples.file().unwrap_or_else(|| self.path.to_owned());
         let name = escape_bytes(self.kept.only_field.as_deref().unwrap_or_default().as_bytes());
         let why = format!("it has no \"{name}\", the only field, so nothing would be stored of it");
-        let location =
-            RecordLocation { name: Some(key.to_vec()).filter(|key| !key.is_empty()), ..RecordLocation::default() };
-        Bad::new(&path, location, why, Reach::Sample)
+        Bad::new(&path, RecordLocation::of_key(key), why, Reach::Sample)
     }
 }
 

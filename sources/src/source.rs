@@ -232,6 +232,14 @@ pub struct RecordLocation {
     pub name: Option<Vec<u8>>,
 }
 
+impl RecordLocation {
+    /// The location of a sample of which only the key is known; an empty key is none.
+    #[must_use]
+    pub fn of_key(key: &[u8]) -> Self {
+        Self { name: (!key.is_empty()).then(|| key.to_vec()), ..Self::default() }
+    }
+}
+
 /// How much is lost with a [`Bad`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {

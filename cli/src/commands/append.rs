@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use grainstore_converters::{ConvertError, append, nothing_added};
 use grainstore_format::shown_path;
+use grainstore_sources::attributes::with_attributes;
 use serde::Serialize;
 
 use crate::Exit;
@@ -14,7 +15,7 @@ use crate::packing::bar::Bar;
 use crate::packing::hints::PackTask;
 use crate::packing::pack_args::PackArgs;
 use crate::packing::report::FinishedPacking;
-use crate::packing::source_args::{AttributeArgs, Packed, Paths, SourceArgs, coverage_note, with_attributes};
+use crate::packing::source_args::{AttributeArgs, Packed, Paths, SourceArgs, coverage_note};
 use crate::printer::Printer;
 
 /// Add samples to a dataset, as a new generation
@@ -108,7 +109,7 @@ impl AppendArgs {
     fn add(&self, dataset: &Path, external: External, printer: &Printer) -> Result<Packed, ConvertError> {
         let table = self.attributes.read()?;
         let source = self.source.open(self.paths.sources(), self.pack.skip_bad, external, printer)?;
-        let source = with_attributes(source, &table)?;
+        let source = with_attributes(source, table.as_ref())?;
         let bar = Bar::new(printer, "adding");
         let summary = append(source.as_ref(), dataset, &self.pack.options(self.seed), &bar)?;
         let note = coverage_note(&table, dataset, summary.written.samples)?;

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use grainstore_converters::{ConvertError, ConvertOptions, OnKept, check_destination, check_kept, convert};
 use grainstore_format::{Alignment, ChunkSize};
+use grainstore_sources::attributes::with_attributes;
 
 use crate::Exit;
 use crate::external::External;
@@ -12,7 +13,7 @@ use crate::packing::bar::Bar;
 use crate::packing::hints::PackTask;
 use crate::packing::pack_args::PackArgs;
 use crate::packing::report::FinishedPacking;
-use crate::packing::source_args::{AttributeArgs, Packed, Paths, SourceArgs, coverage_note, with_attributes};
+use crate::packing::source_args::{AttributeArgs, Packed, Paths, SourceArgs, coverage_note};
 use crate::printer::Printer;
 use crate::sizes::parse_size;
 
@@ -105,7 +106,7 @@ impl ConvertArgs {
         check_kept(destination, self.on_kept())?;
         let table = self.attributes.read()?;
         let source = self.source.open(sources, self.pack.skip_bad, external, printer)?;
-        let source = with_attributes(source, &table)?;
+        let source = with_attributes(source, table.as_ref())?;
         let bar = Bar::new(printer, "packing");
         let summary = convert(source.as_ref(), destination, &self.options(), &bar)?;
         let note = coverage_note(&table, destination, summary.written.samples)?;

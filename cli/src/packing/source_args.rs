@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::bail;
 use grainstore_converters::{ConvertError, ConvertSummary, Coverage};
 use grainstore_reader::Expression;
-use grainstore_sources::attributes::{AttributeTable, Attributed};
+use grainstore_sources::attributes::AttributeTable;
 use grainstore_sources::folder::FolderLabels;
 use grainstore_sources::folder::listing::OnUnreadable;
 use grainstore_sources::lmdb::LmdbValues;
@@ -136,14 +136,6 @@ impl AttributeArgs {
         let read = |path: &PathBuf| AttributeTable::read(path, &self.attributes_key).map(Arc::new);
         Ok(self.attributes.as_ref().map(read).transpose()?)
     }
-}
-
-/// The source with the attributes of the table.
-pub(crate) fn with_attributes(source: Box<dyn Source>, table: &OpenTable) -> Result<Box<dyn Source>, ConvertError> {
-    Ok(match table {
-        Some(table) => Box::new(Attributed::new(source, Arc::clone(table))?),
-        None => source,
-    })
 }
 
 /// What to say of rows and samples that do not match; `added` samples were packed last.

@@ -51,11 +51,7 @@ impl<'a> IndexRows<'a> {
     ) -> Result<u64, ConvertError> {
         let StreamedSample { key, attributes, fields, len } = sample;
         let lost = |why: String| {
-            let location = RecordLocation {
-                offset: Some(offset),
-                name: Some(key.clone()).filter(|key| !key.is_empty()),
-                record: None,
-            };
+            let location = RecordLocation { offset: Some(offset), ..RecordLocation::of_key(&key) };
             Bad::new(self.path, location, why, Reach::Sample)
         };
         let mut hasher = crc32fast::Hasher::new();
