@@ -10,6 +10,7 @@ use crate::naive::{below, key};
 const OF: DrawKey = DrawKey { seed: 7, epoch: 1, fingerprint: 5 };
 
 /// PLN-10, with floating-point numbers: a product with a power of 2 is exact, but for numbers at the ends of the range.
+/// Two products, as the power for both together can be too large for a `float64`.
 fn integers(weights: &[f64]) -> Vec<u64> {
     let largest = weights.iter().copied().fold(0.0, f64::max);
     let mut e = 0;
@@ -20,7 +21,8 @@ fn integers(weights: &[f64]) -> Vec<u64> {
         e -= 1;
     }
     let c = (weights.len() as u64).ilog2() as i32 + 1;
-    let one = |weight: f64| if weight > 0.0 { ((weight * 2_f64.powi(63 - c - e)) as u64).max(1) } else { 0 };
+    let one =
+        |weight: f64| if weight > 0.0 { ((weight * 2_f64.powi(-e) * 2_f64.powi(63 - c)) as u64).max(1) } else { 0 };
     weights.iter().map(|&weight| one(weight)).collect()
 }
 
@@ -62,6 +64,15 @@ proptest! {
         let expected: Vec<u64> = expected.into_iter().map(|index| from[index as usize]).collect();
         prop_assert_eq!(visits(&given.draw(of, 10 + 2 * all, Some(&subset)).unwrap()), expected);
     }
+}
+
+/// PLN-10
+#[test]
+fn small_weights_become_large_integers() {
+    assert_eq!(integers(&[1e-300, 1e-300]), integers(&[1e-300 * 2_f64.powi(900); 2]));
+    let given = Weights::new([1e-300, 1e-300], 1).unwrap();
+    let expected: Vec<u64> = drawn(&[1e-300, 1e-300], 1, OF).into_iter().map(|index| index as u64).collect();
+    assert_eq!(visits(&given.draw(OF, 2, None).unwrap()), expected);
 }
 
 /// PLN-10, PLN-11
