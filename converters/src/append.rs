@@ -47,7 +47,7 @@ pub fn append(
     // Only its index is read.
     let opened = Dataset::open_with(dataset, &OpenOptions { allow_external: true, ..OpenOptions::default() })?;
     let is_taken = |key: &[u8]| Ok(opened.find(key)?.is_some());
-    let drops = Drops::find(&relabelled, options.on_duplicate, options.jobs, Some(&is_taken), events)?;
+    let drops = Drops::find(&relabelled, options, Some(&is_taken), events)?;
     let plan = PackingOrder::of(&relabelled, options.order, events)?;
     pack(Packing { source: &relabelled, plan, drops, options, events }, writer, None)
 }

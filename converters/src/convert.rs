@@ -37,10 +37,21 @@ pub struct ConvertSummary {
     pub left_out_count: u64,
     /// Samples that were skipped because another one has their key.
     pub duplicate_count: u64,
+    /// Samples that were skipped because another one has their content.
+    pub same_content: SameContent,
     /// Samples that an interrupted conversion had already packed.
     pub resumed_count: u64,
     /// How the samples were mixed.
     pub mixing: Mixing,
+}
+
+/// Samples that were skipped because another one has their content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SameContent {
+    /// Number of samples.
+    pub samples: u64,
+    /// How many of these have other attributes than the one that stays, such as another label.
+    pub with_other_attributes: u64,
 }
 
 /// Packs all samples of `source` into the dataset `destination`, which appears when it is complete and durable.
@@ -59,7 +70,7 @@ pub fn convert(
         check_destination(origin, destination, options.overwrite)?;
     }
     check_kept(destination, options.on_kept)?;
-    let drops = Drops::find(source, options.on_duplicate, options.jobs, None, events)?;
+    let drops = Drops::find(source, options, None, events)?;
     let plan = PackingOrder::of(source, options.order, events)?;
     let stamp = stamp_of(source, options);
     let for_writer = options.for_writer(source);
@@ -162,15 +173,21 @@ pub(crate) fn pack(
         return Err(ConvertError::NothingNew { path });
     }
     events.on_finish();
-    let written = writer.finish()?;
-    let duplicate_count = drops.len();
-    Ok(ConvertSummary { written, skipped, left_out_count, duplicate_count, resumed_count, mixing: plan.mixing() })
+    Ok(ConvertSummary {
+        written: writer.finish()?,
+        skipped,
+        left_out_count,
+        duplicate_count: drops.by_key(),
+        same_content: drops.by_content(),
+        resumed_count,
+        mixing: plan.mixing(),
+    })
 }
 
 /// What must be the same for a conversion to resume: the source, and all options that affect the order of samples. The
 /// writer checks the options that affect their bytes. A conversion that stopped at a bad sample may resume and skip it.
 fn stamp_of(source: &dyn Source, options: &ConvertOptions) -> String {
-    let ConvertOptions { order, limit, on_duplicate, source_words, .. } = options;
+    let ConvertOptions { order, limit, on_duplicate, skip_same_content, source_words, .. } = options;
     let kind = source.description().kind;
     let data = source.stamp();
     let source = format!("source: {kind}, names and lengths and times {data:016x}, {source_words}");
@@ -180,5 +197,6 @@ fn stamp_of(source: &dyn Source, options: &ConvertOptions) -> String {
     };
     let limit = limit.map_or("limit: none".to_owned(), |limit| format!("limit: {limit}"));
     let duplicates = format!("duplicate keys: {on_duplicate}");
-    [source, order, limit, duplicates].join("; ")
+    let content = format!("duplicate content: {}", if *skip_same_content { "skipped" } else { "kept" });
+    [source, order, limit, duplicates, content].join("; ")
 }

@@ -43,7 +43,7 @@ mod relabelled;
 
 pub use adopt::{AdoptOptions, AdoptSummary, adopt};
 pub use append::{append, nothing_added};
-pub use convert::{ConvertSummary, check_kept, convert};
+pub use convert::{ConvertSummary, SameContent, check_kept, convert};
 pub use coverage::Coverage;
 pub use delete::{Deletion, Doomed};
 pub use destination::check_destination;

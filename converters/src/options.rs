@@ -117,6 +117,9 @@ pub struct ConvertOptions {
     pub on_bad: OnBad,
     /// What to do about samples with the same key.
     pub on_duplicate: OnDuplicate,
+    /// Whether a sample is skipped if one before it in the source has the same content: the same bytes in every field.
+    /// Keys and attributes do not count. Samples that `on_duplicate` skips are no reason to skip others.
+    pub skip_same_content: bool,
     /// The options of the source as text. A conversion is resumed only if they are the same.
     /// [`SourceOptions::words`](grainstore_sources::SourceOptions::words) returns them.
     pub source_words: String,
@@ -147,6 +150,7 @@ impl Default for ConvertOptions {
             limit: None,
             on_bad: OnBad::Stop,
             on_duplicate: OnDuplicate::Error,
+            skip_same_content: false,
             source_words: String::new(),
             seed: 0,
             chunk_size: ChunkSize::DEFAULT,

@@ -31,6 +31,10 @@ pub(crate) struct PackArgs {
     /// (last reads SRC once more beforehand)
     #[arg(long, value_name = "WHICH", default_value_t, value_parser = named::<OnDuplicate>(&OnDuplicate::NAMES))]
     on_duplicate: OnDuplicate,
+    /// Skip samples with the content of one before them in SRC: the same bytes in every field, whatever key and attributes
+    /// (reads SRC once more beforehand)
+    #[arg(long)]
+    dedupe: bool,
     /// Skip what cannot be read or understood, and files that change while they are read; they are counted and listed
     #[arg(long, visible_alias = "skip-unreadable")]
     pub(crate) skip_bad: bool,
@@ -44,6 +48,7 @@ impl PackArgs {
             limit: self.limit,
             on_bad: if self.skip_bad { OnBad::Skip } else { OnBad::Stop },
             on_duplicate: self.on_duplicate,
+            skip_same_content: self.dedupe,
             seed,
             segment_size: self.segment_size,
             compression: self.compress,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use grainstore_converters::ConvertSummary;
+use grainstore_converters::{ConvertSummary, SameContent};
 use grainstore_format::shown_path;
 use grainstore_sources::Source;
 use serde::Serialize;
@@ -34,6 +34,8 @@ struct PackDocument<'a> {
     skipped: usize,
     skipped_samples: Vec<Value>,
     duplicates: u64,
+    content_duplicates: u64,
+    content_duplicates_with_other_attributes: u64,
     resumed_samples: u64,
     notes: Vec<String>,
     warnings: Vec<String>,
@@ -79,6 +81,13 @@ impl FinishedPacking<'_> {
         if summary.duplicate_count > 0 {
             printer.warn(format!("skipped because another sample has the same key: {}", summary.duplicate_count));
         }
+        let SameContent { samples, with_other_attributes } = summary.same_content;
+        if samples > 0 {
+            printer.warn(format!("skipped as duplicates by content: {samples}"));
+        }
+        if with_other_attributes > 0 {
+            printer.warn(format!("of these with other attributes than the sample that stays: {with_other_attributes}"));
+        }
         left_out::print_notes(self.source, printer);
         if let Some(note) = mixing_note(summary.mixing) {
             printer.note(note);
@@ -118,6 +127,8 @@ impl FinishedPacking<'_> {
             skipped: summary.skipped.len(),
             skipped_samples: left_out::listed(&summary.skipped),
             duplicates: summary.duplicate_count,
+            content_duplicates: summary.same_content.samples,
+            content_duplicates_with_other_attributes: summary.same_content.with_other_attributes,
             resumed_samples: summary.resumed_count,
             notes: left_out::texts(&described.notes).into_iter().chain(self.note.clone()).collect(),
             warnings: left_out::texts(&described.warnings),

@@ -148,6 +148,7 @@ fn other_options_and_other_data_are_refused_by_what_differs() {
         ("--limit 5", "d.partial: cannot be resumed: it was started with \"limit: none\", now \"limit: 5\""),
         ("--order source", "it was started with \"order: shuffled by seed 0\", now \"order: that of the source\""),
         ("--on-duplicate first", "it was started with \"duplicate keys: error\", now \"duplicate keys: first\""),
+        ("--dedupe", "it was started with \"duplicate content: kept\", now \"duplicate content: skipped\""),
         ("--chunk-size 64K", "chunk size: it was started with 262144, now 65536"),
         ("--align 64", "alignment: it was started with 1, now 64"),
         ("--compress lz4", "compression: it was started with none, now lz4"),

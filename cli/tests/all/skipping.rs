@@ -89,3 +89,26 @@ fn keys_that_are_there_twice_are_refused_or_the_first_or_the_last_is_kept() {
     let stream = place.run_with_stdin("convert --from stream - s --on-duplicate first", &records(numbered(3, 1)));
     assert!(stream.stderr.contains("-: a stream is read once, and finding duplicate keys"), "{stream:?}");
 }
+
+#[test]
+fn contents_that_are_there_twice_are_packed_once() {
+    let place = Place::new();
+    for (name, content) in [("cat/1", "x"), ("cat/2", "x"), ("cat/3", "y"), ("dog/4", "x"), ("dog/5", "z")] {
+        place.put(&format!("photos/{name}"), content);
+    }
+    let run = place.run_ok("convert photos d --dedupe");
+    assert!(run.stderr.contains("grainstore: skipped as duplicates by content: 2\n"), "{run:?}");
+    let of_these = "grainstore: of these with other attributes than the sample that stays: 1\n";
+    assert!(run.stderr.contains(of_these), "{run:?}");
+    let mut rows = place.rows("d");
+    rows.sort();
+    assert_eq!(rows, ["cat/1\t1\t0", "cat/3\t1\t0", "dog/5\t1\t1"]);
+    let document = place.json("convert photos e --dedupe --jobs 1");
+    let counts = ["samples", "duplicates", "content_duplicates", "content_duplicates_with_other_attributes"];
+    assert_eq!(counts.map(|name| document[name].as_u64().unwrap()), [3, 0, 2, 1]);
+    assert!(place.files("d") == place.files("e"));
+    assert_eq!(place.json("convert photos f")["content_duplicates"], 0);
+    let stream = place.run_with_stdin("convert --from stream - s --dedupe", &records(numbered(3, 1)));
+    let message = "-: a stream is read once, and finding duplicate content before packing needs two readings";
+    assert!(stream.stderr.contains(message), "{stream:?}");
+}

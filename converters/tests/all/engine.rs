@@ -253,6 +253,22 @@ impl Events for StopsAfter {
     }
 }
 
+/// Twice the same sample is one, so its key is no error.
+#[test]
+fn long_samples_with_one_content_are_packed_once() {
+    let long = |key, more: u64| Made::Sample { key, len: u32::try_from(WHOLE_LEN_MAX + more).unwrap() };
+    let parts = vec![vec![long(1, 1), long(2, 1), Made::Bad], vec![long(1, 1), Made::Sample { key: 3, len: 5 }]];
+    for seekable in [false, true] {
+        let source = MadeSource::new(parts.clone(), seekable);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d");
+        let options = ConvertOptions { on_bad: OnBad::Skip, skip_same_content: true, order: Order::Source, ..small() };
+        let summary = pack(&source, &path, &options).unwrap();
+        assert_eq!((summary.written.samples, summary.same_content.samples, summary.skipped.len()), (3, 1, 1));
+        assert!(samples(&path).into_iter().map(|(key, _)| key).eq([key_of(1), key_of(2), key_of(3)]));
+    }
+}
+
 /// Interrupted again and again, every few samples: the result is the same.
 #[test]
 fn a_resumed_conversion_ends_byte_for_byte_as_an_uninterrupted_one() {
@@ -260,18 +276,21 @@ fn a_resumed_conversion_ends_byte_for_byte_as_an_uninterrupted_one() {
     parts[2][7] = Made::Bad;
     parts[2][8] = Made::Bad;
     parts[4][5000] = Made::End;
-    parts[5][1] = Made::Sample { key: 3, len: 9000 };
-    for (seekable, order) in [
-        (false, Order::Source),
-        (true, Order::Source),
-        (false, Order::Shuffled { seed: 3 }),
-        (true, Order::Shuffled { seed: 3 }),
+    for (seekable, order, skip_same_content) in [
+        (false, Order::Source, false),
+        (true, Order::Source, true),
+        (false, Order::Shuffled { seed: 3 }, true),
+        (true, Order::Shuffled { seed: 3 }, false),
     ] {
+        // Sample 3 again, or another one with its key.
+        parts[5][1] = Made::Sample { key: 3, len: if skip_same_content { 3000 } else { 9000 } };
+        let on_duplicate = if skip_same_content { OnDuplicate::Error } else { OnDuplicate::First };
         let source = MadeSource::new(parts.clone(), seekable);
         let options = ConvertOptions {
             order,
             on_bad: OnBad::Skip,
-            on_duplicate: OnDuplicate::First,
+            on_duplicate,
+            skip_same_content,
             on_kept: OnKept::Resume,
             // 120 segments; each is flushed to the disk, and thousands would take minutes.
             segment_size: 1 << 20,
@@ -289,7 +308,8 @@ fn a_resumed_conversion_ends_byte_for_byte_as_an_uninterrupted_one() {
                 Err(error) => panic!("{error}"),
                 Ok(summary) => {
                     assert_eq!(summary.skipped, at_once.skipped);
-                    assert_eq!((summary.written.samples, summary.duplicate_count), (at_once.written.samples, 1));
+                    assert_eq!(summary.written.samples, at_once.written.samples);
+                    assert_eq!(summary.duplicate_count + summary.same_content.samples, 1);
                     resumed = summary.resumed_count;
                     break;
                 }

@@ -18,4 +18,5 @@ mod folder_into_dataset;
 mod labelled_folder;
 mod listed_rows;
 mod mapping;
+mod same_content;
 mod unreadable_files;
