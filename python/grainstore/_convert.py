@@ -43,6 +43,8 @@ class Summary(TypedDict):
     skipped: list[tuple[str, str]]
     left_out: int
     duplicates: int
+    content_duplicates: int
+    content_duplicates_with_other_attributes: int
     resumed_samples: int
     notes: list[str]
     warnings: list[str]
@@ -156,6 +158,7 @@ def convert(
     limit: int | None = None,
     skip_bad: bool = False,
     on_duplicate: Literal["error", "first", "last"] = "error",
+    dedupe: bool = False,
     compress: Literal["lz4"] | None = None,
     chunk_bytes: int = 256 << 10,
     segment_bytes: int = 4 << 30,
@@ -184,6 +187,10 @@ def convert(
     other columns become attributes, texts as categories. A sample without a row has missing values; the summary's notes
     count these samples, and rows without a sample.
 
+    ``dedupe`` packs every content once: a sample with the bytes of one before it in the source, in every field, is skipped,
+    whatever its key and attributes. The summary counts these as ``content_duplicates``, and those with other attributes
+    than the one that stays as ``content_duplicates_with_other_attributes``. The source is read once more, first.
+
     ``progress`` is called about ten times a second and once at the end, and stops the work by raising; so does Ctrl-C.
     The part that was finished by then is kept.
 
@@ -192,9 +199,10 @@ def convert(
     default one for each core, and may depend on the sample alone: then the dataset has the same bytes for any number of
     workers, and ``resume`` works. The types of what it returns are those of the first samples, or ``schema``;
     ``metadata`` replaces the source's. An exception in it stops the conversion with ``TransformFailed``, which names the
-    sample and its file; with ``skip_bad`` the sample is skipped and listed.
+    sample and its file; with ``skip_bad`` the sample is skipped and listed. With ``dedupe``, and with ``on_duplicate``
+    other than ``"error"``, the function runs twice for a sample: what it returns is compared.
     """
-    pack = _pack(order, seed, limit, skip_bad, on_duplicate, compress, segment_bytes, jobs)
+    pack = _pack(order, seed, limit, skip_bad, on_duplicate, dedupe, compress, segment_bytes, jobs)
     source = _source(
         format, map, raw, database, values, labels, no_labels, only, exclude, subset, allow_external, attributes, attributes_key
     )
@@ -238,6 +246,7 @@ def append(
     limit: int | None = None,
     skip_bad: bool = False,
     on_duplicate: Literal["error", "first"] = "error",
+    dedupe: bool = False,
     compress: Literal["lz4"] | None = None,
     segment_bytes: int = 4 << 30,
     jobs: int | None = None,
@@ -250,7 +259,7 @@ def append(
 
     ``transform`` and ``workers`` are as in ``convert``; what the function returns has the types of the dataset.
     """
-    pack = _pack(order, seed, limit, skip_bad, on_duplicate, compress, segment_bytes, jobs)
+    pack = _pack(order, seed, limit, skip_bad, on_duplicate, dedupe, compress, segment_bytes, jobs)
     source = _source(
         format, map, raw, database, values, labels, no_labels, only, exclude, subset, allow_external, attributes, attributes_key
     )
@@ -382,6 +391,7 @@ def _pack(
     limit: int | None,
     skip_bad: bool,
     on_duplicate: str,
+    dedupe: bool,
     compress: str | None,
     segment_bytes: int,
     jobs: int | None,
@@ -392,6 +402,7 @@ def _pack(
         "limit": limit,
         "skip_bad": skip_bad,
         "on_duplicate": on_duplicate,
+        "dedupe": dedupe,
         "compress": compress,
         "segment_bytes": segment_bytes,
         "jobs": jobs,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Once};
 
 use grainstore_converters::{
     AdoptOptions, ConvertError, ConvertOptions, ConvertSummary, Coverage, Deletion, Doomed, Events, OnBad, OnKept,
-    Order, Progress, check_destination, check_kept, nothing_added,
+    Order, Progress, SameContent, check_destination, check_kept, nothing_added,
 };
 use grainstore_format::{Alignment, ChunkSize, Schema};
 use grainstore_reader::Expression;
@@ -117,6 +117,7 @@ pub(crate) struct PackArguments {
     limit: Option<u64>,
     skip_bad: bool,
     on_duplicate: String,
+    dedupe: bool,
     compress: Option<String>,
     segment_bytes: u64,
     jobs: Option<usize>,
@@ -129,6 +130,7 @@ impl PackArguments {
             limit: self.limit,
             on_bad: if self.skip_bad { OnBad::Skip } else { OnBad::Stop },
             on_duplicate: choice("on_duplicate", &self.on_duplicate)?,
+            skip_same_content: self.dedupe,
             seed: self.seed,
             segment_size: self.segment_bytes,
             compression: compression(self.compress.as_deref())?,
@@ -165,6 +167,7 @@ struct ConversionResult {
     skipped: Vec<Skipped>,
     left_out: u64,
     duplicates: u64,
+    same_content: SameContent,
     resumed: u64,
     kind: String,
     notes: Vec<Remark>,
@@ -184,7 +187,8 @@ impl ConversionResult {
     fn of(source: &dyn Source, written: Summary, skipped: Vec<Skipped>) -> Self {
         let Description { kind, notes, warnings, .. } = source.description().clone();
         let kind = kind.to_owned();
-        Self { written, skipped, left_out: 0, duplicates: 0, resumed: 0, kind, notes, warnings }
+        let same_content = SameContent::default();
+        Self { written, skipped, left_out: 0, duplicates: 0, same_content, resumed: 0, kind, notes, warnings }
     }
 
     /// An append of a source without samples, which is no failure.
@@ -194,6 +198,7 @@ impl ConversionResult {
             skipped: Vec::new(),
             left_out: 0,
             duplicates: 0,
+            same_content: SameContent::default(),
             resumed: 0,
             kind: String::new(),
             notes: vec![Remark::from(why.to_string())],
@@ -213,6 +218,9 @@ impl ConversionResult {
         summary.set_item("skipped", PyList::new(py, skipped.collect::<Vec<_>>())?)?;
         summary.set_item("left_out", self.left_out)?;
         summary.set_item("duplicates", self.duplicates)?;
+        let SameContent { samples, with_other_attributes } = self.same_content;
+        summary.set_item("content_duplicates", samples)?;
+        summary.set_item("content_duplicates_with_other_attributes", with_other_attributes)?;
         summary.set_item("resumed_samples", self.resumed)?;
         summary.set_item("notes", texts(self.notes))?;
         summary.set_item("warnings", texts(self.warnings))?;
@@ -325,6 +333,7 @@ fn packed(
     Ok(ConversionResult {
         left_out: summary.left_out_count,
         duplicates: summary.duplicate_count,
+        same_content: summary.same_content,
         resumed: summary.resumed_count,
         ..ConversionResult::of(source, summary.written, summary.skipped)
     })

@@ -110,6 +110,27 @@ def test_samples_are_appended(tmp_path: Path) -> None:
     assert len(by_key(tmp_path / "d.grain", generation=0)) == 12
 
 
+def in_lower_case(sample: dict[str, Any]) -> dict[str, Any]:
+    return sample | {"data": bytes(sample["data"]).lower()}
+
+
+def test_every_content_is_packed_once(tmp_path: Path) -> None:
+    for name, content in [("cat/1", b"x"), ("cat/2", b"X"), ("cat/3", b"y"), ("dog/4", b"x"), ("dog/5", b"z")]:
+        path = tmp_path / "photos" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+    def made(name: str, **options: Any) -> tuple[list[str], int, int]:
+        summary = grainstore.convert(tmp_path / "photos", tmp_path / name, dedupe=True, **options)
+        duplicates, other = summary["content_duplicates"], summary["content_duplicates_with_other_attributes"]
+        return sorted(by_key(tmp_path / name)), duplicates, other
+
+    assert made("a.grain") == (["cat/1", "cat/2", "cat/3", "dog/5"], 1, 1)
+    # What a function makes of the samples is compared.
+    lowered = made("b.grain", transform=in_lower_case, workers=2)
+    assert lowered == (["cat/1", "cat/3", "dog/5"], 2, 1)
+
+
 def test_datasets_are_merged_filtered_and_trimmed(tmp_path: Path) -> None:
     write_tar(tmp_path / "a.tar", range(12))
     write_tar(tmp_path / "b.tar", range(10, 20))
