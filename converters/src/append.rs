@@ -44,10 +44,9 @@ pub fn append(
     if existing(dataset)? != present {
         return Err(refused("another process added to it just now: try again".into()));
     }
-    // Only its index is read.
+    // Only its index is read, and where contents are compared the samples that may be equal.
     let opened = Dataset::open_with(dataset, &OpenOptions { allow_external: true, ..OpenOptions::default() })?;
-    let is_taken = |key: &[u8]| Ok(opened.find(key)?.is_some());
-    let drops = Drops::find(&relabelled, options, Some(&is_taken), events)?;
+    let drops = Drops::find(&relabelled, options, Some(&opened), events)?;
     let plan = PackingOrder::of(&relabelled, options.order, events)?;
     pack(Packing { source: &relabelled, plan, drops, options, events }, writer, None)
 }

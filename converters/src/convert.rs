@@ -170,7 +170,12 @@ pub(crate) fn pack(
     }
     if writer.taken() == 0 && drops.len() > 0 {
         let path = source.description().first_path();
-        return Err(ConvertError::NothingNew { path });
+        let what = match (drops.by_key(), drops.by_content().samples) {
+            (_, 0) => "a key that is taken already",
+            (0, _) => "content that is stored already",
+            _ => "a key that is taken, or content that is stored, already",
+        };
+        return Err(ConvertError::NothingNew { path, what });
     }
     events.on_finish();
     Ok(ConvertSummary {

@@ -99,11 +99,13 @@ pub enum ConvertError {
     /// The dataset to append to could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Every sample has a key that is taken already.
-    #[error("{}: there is nothing to pack: every sample has a key that is taken already", shown_path(path))]
+    /// Every sample is skipped for its key or its content.
+    #[error("{}: there is nothing to pack: every sample has {what}", shown_path(path))]
     NothingNew {
         /// The source.
         path: PathBuf,
+        /// What it has, in words.
+        what: &'static str,
     },
     /// The caller wanted to stop.
     #[error("interrupted")]

@@ -118,7 +118,7 @@ pub struct ConvertOptions {
     /// What to do about samples with the same key.
     pub on_duplicate: OnDuplicate,
     /// Whether a sample is skipped if one before it in the source has the same content: the same bytes in every field.
-    /// Keys and attributes do not count. Samples that `on_duplicate` skips are no reason to skip others.
+    /// Keys and attributes do not count. A dataset that the samples are added to counts as before them. Samples that `on_duplicate` skips are no reason to skip others.
     pub skip_same_content: bool,
     /// The options of the source as text. A conversion is resumed only if they are the same.
     /// [`SourceOptions::words`](grainstore_sources::SourceOptions::words) returns them.

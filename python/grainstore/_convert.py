@@ -257,6 +257,9 @@ def append(
 ) -> Summary:
     """Add samples to the dataset ``destination``, as a new generation. Open readers do not see them.
 
+    ``dedupe`` also skips samples whose content the dataset holds. Only stored samples with the length and checksum of a new
+    one are read for that; if the dataset is compressed, those with its length.
+
     ``transform`` and ``workers`` are as in ``convert``; what the function returns has the types of the dataset.
     """
     pack = _pack(order, seed, limit, skip_bad, on_duplicate, dedupe, compress, segment_bytes, jobs)

@@ -296,7 +296,7 @@ impl From<ConvertError> for Raised {
                 | SourceError::Path { path, .. },
             )
             | ConvertError::NoParent { path, .. }
-            | ConvertError::NothingNew { path }
+            | ConvertError::NothingNew { path, .. }
             | ConvertError::NothingReadable { path, .. } => of(path),
             ConvertError::Source(SourceError::Url(url)) => {
                 Self::of_error("InvalidOption", &error, error.remedy()).at(&url.path)

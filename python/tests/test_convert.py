@@ -126,6 +126,10 @@ def test_every_content_is_packed_once(tmp_path: Path) -> None:
         return sorted(by_key(tmp_path / name)), duplicates, other
 
     assert made("a.grain") == (["cat/1", "cat/2", "cat/3", "dog/5"], 1, 1)
+    with pytest.raises(grainstore.InvalidSample, match="duplicate"):
+        grainstore.append(tmp_path / "photos", tmp_path / "a.grain")
+    summary = grainstore.append(tmp_path / "photos", tmp_path / "a.grain", dedupe=True)
+    assert (summary["samples"], len(by_key(tmp_path / "a.grain"))) == (0, 4)
     # What a function makes of the samples is compared.
     lowered = made("b.grain", transform=in_lower_case, workers=2)
     assert lowered == (["cat/1", "cat/3", "dog/5"], 2, 1)

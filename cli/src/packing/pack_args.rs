@@ -31,8 +31,8 @@ pub(crate) struct PackArgs {
     /// (last reads SRC once more beforehand)
     #[arg(long, value_name = "WHICH", default_value_t, value_parser = named::<OnDuplicate>(&OnDuplicate::NAMES))]
     on_duplicate: OnDuplicate,
-    /// Skip samples with the content of one before them in SRC: the same bytes in every field, whatever key and attributes
-    /// (reads SRC once more beforehand)
+    /// Skip samples with the content of one before them in SRC, or of one of the dataset that they are added to: the same
+    /// bytes in every field, whatever key and attributes (reads SRC once more beforehand)
     #[arg(long)]
     dedupe: bool,
     /// Skip what cannot be read or understood, and files that change while they are read; they are counted and listed

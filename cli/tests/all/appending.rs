@@ -113,3 +113,24 @@ fn a_difference_of_schemas_is_shown_whole() {
         assert!(error.contains(part), "{error}");
     }
 }
+
+#[test]
+fn contents_that_are_stored_already_are_not_added() {
+    let place = Place::new();
+    for (name, content) in
+        [("old/cat/1", "x"), ("new/cat/2", "x"), ("new/dog/3", "x"), ("new/dog/4", "y"), ("new/dog/5", "y")]
+    {
+        place.put(name, content);
+    }
+    place.run_ok("convert old d");
+    let document = place.json("append new d --dedupe --order source");
+    let counts = ["samples", "content_duplicates", "content_duplicates_with_other_attributes"];
+    assert_eq!(counts.map(|name| document[name].as_u64().unwrap()), [1, 3, 1]);
+    assert_eq!(place.rows("d"), ["cat/1\t1\t0", "dog/4\t1\t1"]);
+    let again = place.run_ok("append new d --dedupe");
+    assert_eq!(again.stdout, "d: nothing to add\n");
+    assert!(
+        again.stderr.contains("new: there is nothing to pack: every sample has content that is stored already"),
+        "{again:?}"
+    );
+}

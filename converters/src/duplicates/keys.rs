@@ -5,9 +5,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use grainstore_store::Dataset;
 use xxhash_rust::xxh64::xxh64;
 
-use super::IsTaken;
 use super::pass::{Pass, Scanned};
 use super::rounds::{HELD_LEN, Hashed, Round, in_rounds};
 use crate::feed::Id;
@@ -26,16 +26,16 @@ impl Hashed for HashedKey {
     }
 }
 
-/// The samples to skip, in source order: those whose key is taken, and of several samples with one key all but one.
+/// The samples to skip, in source order: those whose key `present` has, and of several samples with one key all but one.
 pub(super) fn dropped(
     pass: &Pass<'_>,
     on_duplicate: OnDuplicate,
-    is_taken: Option<IsTaken<'_>>,
+    present: Option<&Dataset>,
 ) -> Result<Vec<Id>, ConvertError> {
     let mut ids = Vec::new();
-    if let Some(is_taken) = is_taken {
+    if let Some(present) = present {
         pass.for_each(&mut |id, sample: Scanned<'_>| {
-            ids.extend(is_taken(sample.key())?.then_some(id));
+            ids.extend(present.find(sample.key())?.map(|_| id));
             Ok(())
         })?;
     }

@@ -7,8 +7,10 @@ mod content;
 mod keys;
 mod pass;
 mod rounds;
+mod stored;
 
 use grainstore_sources::Source;
+use grainstore_store::Dataset;
 
 use crate::feed::Id;
 use crate::{ConvertError, ConvertOptions, Events, OnDuplicate, SameContent};
@@ -25,27 +27,24 @@ pub(crate) struct Drops {
     by_content: SameContent,
 }
 
-/// Whether a key is taken already, for samples that are added to a dataset.
-pub(crate) type IsTaken<'a> = &'a dyn Fn(&[u8]) -> Result<bool, ConvertError>;
-
 impl Drops {
-    /// Finds the samples to skip.
+    /// Finds the samples to skip; `present` is the dataset that the others are added to, if there is one.
     pub(crate) fn find(
         source: &dyn Source,
         options: &ConvertOptions,
-        is_taken: Option<IsTaken<'_>>,
+        present: Option<&Dataset>,
         events: &dyn Events,
     ) -> Result<Self, ConvertError> {
         let mut drops = Self::default();
-        let needless = source.description().has_distinct_keys && is_taken.is_none();
+        let needless = source.description().has_distinct_keys && present.is_none();
         if options.on_duplicate != OnDuplicate::Error && source.description().is_keyed && !needless {
             let pass = Pass::new(source, "keys", options.jobs, events)?;
-            drops.ids = keys::dropped(&pass, options.on_duplicate, is_taken)?;
+            drops.ids = keys::dropped(&pass, options.on_duplicate, present)?;
             drops.by_key = drops.ids.len() as u64;
         }
         if options.skip_same_content {
             let pass = Pass::new(source, "content", options.jobs, events)?;
-            let ContentDrops { ids, count } = content::dropped(&pass, &drops)?;
+            let ContentDrops { ids, count } = content::dropped(&pass, &drops, present)?;
             drops.ids.extend(ids);
             drops.ids.sort_unstable();
             drops.by_content = count;

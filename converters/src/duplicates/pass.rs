@@ -51,6 +51,15 @@ impl<'a> Pass<'a> {
         Ok(Self { source, plan: PackingOrder::of(source, Order::Source, events)?, jobs, events })
     }
 
+    /// Another source, read in the same way.
+    pub(super) fn of<'b>(&self, source: &'b dyn Source) -> Result<Pass<'b>, ConvertError>
+    where
+        'a: 'b,
+    {
+        let plan = PackingOrder::of(source, Order::Source, self.events)?;
+        Ok(Pass { source, plan, jobs: self.jobs, events: self.events })
+    }
+
     pub(super) fn source(&self) -> &'a dyn Source {
         self.source
     }

@@ -6,12 +6,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use grainstore_converters::{ConvertOptions, NoEvents, OnDuplicate, Order, SameContent, convert};
+use grainstore_converters::{
+    AdoptOptions, ConvertOptions, NoEvents, OnDuplicate, Order, SameContent, adopt, append, convert,
+};
 use grainstore_format::{Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Schema, UserMetadata};
 use grainstore_sources::dataset::{DatasetOptions, DatasetSource};
 use grainstore_sources::folder::{FolderLabels, FolderOptions, FolderSource};
 use grainstore_sources::list::ListSource;
-use grainstore_writer::{DatasetWriter, Sample, WriterOptions};
+use grainstore_sources::{SourceOptions, open_source};
+use grainstore_store::Dataset;
+use grainstore_writer::{Compression, DatasetWriter, Sample, WriterOptions};
 use proptest::prelude::*;
 
 use crate::stored::{Shelf, Stored, files, in_order, stored};
@@ -55,7 +59,8 @@ type MadeRow = (u8, i64, Vec<u8>, Option<Vec<u8>>);
 
 /// Few different bytes and lengths, so that contents repeat, and bytes that are divided otherwise are equal.
 fn row() -> impl Strategy<Value = MadeRow> {
-    let bytes = || proptest::collection::vec(b'a'..=b'b', 0..3);
+    // Long enough to be compressed.
+    let bytes = || "[ab]{0,2}".prop_map(|text| text.bytes().flat_map(|byte| [byte; 30]).collect::<Vec<_>>());
     (0..30_u8, 0..3_i64, bytes(), proptest::option::of(bytes()))
 }
 
@@ -69,11 +74,11 @@ fn rows(prefix: &str, made: Vec<MadeRow>) -> Vec<Row> {
     rows.into_values().collect()
 }
 
-fn dataset(path: &Path, rows: &[Row]) {
+fn dataset(path: &Path, rows: &[Row], compression: Compression) {
     let attributes = vec![Attribute { name: "label".into(), kind: AttributeType::Int64 }];
     let fields = ["image", "text"].map(|name| Field { name: name.into(), kind: FieldType::Bytes }).to_vec();
     let metadata = Metadata { schema: Schema::new(attributes, fields).unwrap(), user: UserMetadata::default() };
-    let options = WriterOptions { segment_size: 20, ..WriterOptions::with_metadata(metadata) };
+    let options = WriterOptions { segment_size: 400, compression, ..WriterOptions::with_metadata(metadata) };
     let mut writer = DatasetWriter::create(path, options).unwrap();
     rows.iter().for_each(|row| writer.write(row.sample()).unwrap());
     writer.finish().unwrap();
@@ -122,7 +127,7 @@ proptest! {
         let shelf = Shelf::new();
         let paths = ["one", "other"].map(|name| shelf.path(name));
         let parts = [rows("a", one), rows(if on_duplicate == OnDuplicate::Error { "b" } else { "a" }, other)];
-        paths.iter().zip(&parts).for_each(|(path, rows)| dataset(path, rows));
+        paths.iter().zip(&parts).for_each(|(path, rows)| dataset(path, rows, Compression::None));
         let source = DatasetSource::open(&paths, &DatasetOptions::default()).unwrap();
         let all = parts.concat();
         let distinct = kept_by_key(&all, on_duplicate);
@@ -143,6 +148,34 @@ proptest! {
         }
         prop_assert_eq!(by_key(stored(&shelf.path("1"))), by_key(kept.iter().map(Row::stored).collect()));
         prop_assert!(files(&shelf.path("1")).into_values().eq(files(&shelf.path("5")).into_values()));
+    }
+
+    #[test]
+    fn contents_that_a_dataset_holds_are_not_added(
+        base in proptest::collection::vec(row(), 1..30), added in proptest::collection::vec(row(), 1..40),
+        first in any::<bool>(), packed in any::<bool>(),
+    ) {
+        let shelf = Shelf::new();
+        let (path, other) = (shelf.path("d"), shelf.path("other"));
+        let (base, added) = (rows("a", base), rows(if first { "a" } else { "b" }, added));
+        dataset(&path, &base, if packed { Compression::Lz4 } else { Compression::None });
+        dataset(&other, &added, Compression::None);
+        let source = DatasetSource::open(&[other], &DatasetOptions::default()).unwrap();
+        let distinct: Vec<Row> = added.iter().filter(|row| !base.iter().any(|old| old.key == row.key)).cloned().collect();
+        let (new, stored_before): (Vec<Row>, Vec<Row>) =
+            distinct.iter().cloned().partition(|row| !base.iter().any(|old| old.fields == row.fields));
+        let is_relabelled = |row: &&Row| base.iter().find(|old| old.fields == row.fields).unwrap().label != row.label;
+        let (kept, mut count) = kept_by_content(&new);
+        count.samples += stored_before.len() as u64;
+        count.with_other_attributes += stored_before.iter().filter(is_relabelled).count() as u64;
+
+        let on_duplicate = if first { OnDuplicate::First } else { OnDuplicate::Error };
+        let options = DEDUPE(ConvertOptions { on_duplicate, ..in_order() });
+        match append(&source, &path, &options, &NoEvents) {
+            Ok(summary) => prop_assert_eq!(summary.same_content, count),
+            Err(error) => prop_assert!(error.is_nothing_to_add() && kept.is_empty()),
+        }
+        prop_assert_eq!(stored(&path), base.iter().chain(&kept).map(Row::stored).collect::<Vec<_>>());
     }
 
     #[test]
@@ -187,12 +220,43 @@ proptest! {
 fn a_sample_skipped_for_its_key_makes_no_other_a_duplicate() {
     let shelf = Shelf::new();
     let row = |key: &str, text: &str| Row { key: key.into(), label: 0, fields: [Some(text.into()), None] };
-    dataset(&shelf.path("one"), &[row("a", "x"), row("b", "y")]);
-    dataset(&shelf.path("other"), &[row("b", "z"), row("c", "y")]);
+    dataset(&shelf.path("one"), &[row("a", "x"), row("b", "y")], Compression::None);
+    dataset(&shelf.path("other"), &[row("b", "z"), row("c", "y")], Compression::None);
     let paths = ["one", "other"].map(|name| shelf.path(name));
     let source = DatasetSource::open(&paths, &DatasetOptions::default()).unwrap();
     let options = DEDUPE(ConvertOptions { on_duplicate: OnDuplicate::Last, ..in_order() });
     let summary = convert(&source, &shelf.path("made"), &options, &NoEvents).unwrap();
     assert_eq!((summary.duplicate_count, summary.same_content.samples), (1, 0));
     assert_eq!(stored(&shelf.path("made")), [row("a", "x"), row("b", "z"), row("c", "y")].map(|row| row.stored()));
+}
+
+/// What an adopted file has between fields is no content.
+#[test]
+fn contents_of_adopted_files_are_not_added() {
+    let shelf = Shelf::new();
+    let tar = shelf.put_fixture("tar/webdataset.tar", "a.tar");
+    let source = open_source(&[tar], &SourceOptions::default()).unwrap();
+    let path = shelf.path("d");
+    adopt(source.as_ref(), &path, &AdoptOptions::default(), &NoEvents).unwrap();
+    let error = append(source.as_ref(), &path, &DEDUPE(in_order()), &NoEvents).unwrap_err();
+    assert!(error.is_nothing_to_add(), "{error}");
+    assert!(error.to_string().ends_with("every sample has content that is stored already"), "{error}");
+}
+
+#[test]
+fn a_damaged_sample_is_no_match() {
+    let shelf = Shelf::new();
+    let row = |key: &str, text: &str| Row { key: key.into(), label: 0, fields: [Some(text.into()), None] };
+    let path = shelf.path("d");
+    dataset(&path, &[row("a", "one"), row("b", "two")], Compression::None);
+    dataset(&shelf.path("other"), &[row("c", "one"), row("d", "two")], Compression::None);
+    let opened = Dataset::open(&path).unwrap();
+    let segment = opened.segments()[0].path().to_owned();
+    let mut bytes = std::fs::read(&segment).unwrap();
+    bytes[usize::try_from(opened.locate(0).unwrap().offset).unwrap()] ^= 1;
+    std::fs::write(&segment, bytes).unwrap();
+    let source = DatasetSource::open(&[shelf.path("other")], &DatasetOptions::default()).unwrap();
+    let summary = append(&source, &path, &DEDUPE(in_order()), &NoEvents).unwrap();
+    assert_eq!((summary.written.samples, summary.same_content.samples), (1, 1));
+    assert_eq!(Dataset::open(&path).unwrap().key(2).unwrap().unwrap(), b"c");
 }

@@ -4,8 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use grainstore_format::{Metadata, shown_path};
-use grainstore_reader::plan::Subset;
-use grainstore_reader::{Expression, SelectError};
+use grainstore_reader::{Expression, SelectError, Subset};
 use grainstore_store::{Dataset, OpenOptions, StoreError};
 use xxhash_rust::xxh64::Xxh64;
 
@@ -72,6 +71,25 @@ impl DatasetSource {
     /// # Errors
     /// As [`DatasetSource::open`].
     pub fn of(datasets: Vec<Dataset>, options: &DatasetOptions) -> Result<Self, SourceError> {
+        Self::with_subsets(datasets, options, |dataset| {
+            options.subset.as_ref().map(|subset| selected(dataset, subset)).transpose()
+        })
+    }
+
+    /// Reads some samples of a dataset that is open already.
+    ///
+    /// # Errors
+    /// Where there is none, or as [`DatasetSource::open`].
+    pub fn chosen(dataset: Dataset, subset: Subset) -> Result<Self, SourceError> {
+        let mut subset = Some(subset);
+        Self::with_subsets(vec![dataset], &DatasetOptions::default(), |_| Ok(subset.take()))
+    }
+
+    fn with_subsets(
+        datasets: Vec<Dataset>,
+        options: &DatasetOptions,
+        mut subset_of: impl FnMut(&Dataset) -> Result<Option<Subset>, SourceError>,
+    ) -> Result<Self, SourceError> {
         let (schema, shapes) = shapes(&datasets, options)?;
         let is_keyed = datasets[0].is_keyed();
         if let Some(other) = datasets.iter().find(|dataset| dataset.is_keyed() != is_keyed) {
@@ -84,7 +102,7 @@ impl DatasetSource {
         let origins = datasets.iter().map(|dataset| dataset.path().to_owned()).collect();
         let mut members = Vec::with_capacity(datasets.len());
         for ((dataset, shape), numberings) in datasets.into_iter().zip(shapes).zip(merged.numberings) {
-            let subset = options.subset.as_ref().map(|subset| selected(&dataset, subset)).transpose()?;
+            let subset = subset_of(&dataset)?;
             members.push(Member { dataset, shape, numberings, subset });
         }
         let mut parts = Vec::new();
