@@ -24,9 +24,12 @@ mod packing;
 mod plan;
 mod printer;
 mod random;
+mod reports;
 mod sizes;
 mod stats;
 mod time;
+
+pub use reports::{Listener, Report, Reports};
 
 use std::borrow::Cow;
 use std::ffi::OsString;

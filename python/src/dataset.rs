@@ -19,6 +19,7 @@ use crate::epoch::{Epoch, EpochArguments};
 use crate::error::Raised;
 use crate::key;
 use crate::keys::{Keys, find};
+use crate::logging;
 use crate::numpy::{self, Dtype};
 use crate::opened::{How, Numbers, Opened, SharedReader};
 use crate::sample;
@@ -63,7 +64,8 @@ pub(crate) fn open(
     let numbers = Numbers { threads, queue_bytes, cache_bytes, generation, allow_external, timeout_s };
     let options = numbers.options(io, engine)?;
     let how = How { paths, io: io.into(), engine: engine.into(), options, payloads: parsed(payload)?, keys };
-    let opened = py.detach(|| Opened::open(how))?;
+    logging::listen(py)?;
+    let opened = logging::delivered(py, py.detach(|| Opened::open(how)))?;
     let selection = Selection::Range(0..opened.reader.collection().sample_count());
     Ok(Dataset { shared: SharedReader::new(opened), selection })
 }
@@ -188,9 +190,9 @@ impl Dataset {
         Ok(found.ok_or_else(|| unknown_key(opened, &key_bytes))?)
     }
 
-    fn batch_of(&self, py: Python<'_>, ordinals: &[u64]) -> Result<Batch, Raised> {
+    fn batch_of(&self, py: Python<'_>, ordinals: &[u64]) -> PyResult<Batch> {
         let opened = self.shared.get()?;
-        let batch = py.detach(|| opened.reader.get_batch(ordinals))?;
+        let batch = logging::delivered(py, py.detach(|| opened.reader.get_batch(ordinals)).map_err(Raised::from))?;
         Ok(Batch::new(batch, &opened))
     }
 
@@ -268,7 +270,7 @@ impl Dataset {
 
     /// Samples by their numbers, in the given order, read together: columns.
     fn get_batch(&self, indices: &Bound<'_, PyAny>) -> PyResult<Batch> {
-        Ok(self.batch_of(indices.py(), &self.ordinals_of(indices)?)?)
+        self.batch_of(indices.py(), &self.ordinals_of(indices)?)
     }
 
     /// The number of the sample that has this key in the whole dataset, or None.
@@ -477,9 +479,11 @@ impl Dataset {
             followed,
             weights: weights.map(|weights| weights.get().shared()),
         };
-        Ok(py.detach(|| {
+        logging::listen(py)?;
+        let epoch = py.detach(|| {
             if planned { arguments.plan(opened, &self.selection) } else { arguments.begin(opened, &self.selection) }
-        })?)
+        });
+        logging::delivered(py, epoch)
     }
 
     /// Weights of the samples of this view, an array of float64, by which an epoch draws `num_samples` of them.

@@ -13,6 +13,7 @@ use crate::argument::parsed;
 use crate::batch::{Batch, BatchParts};
 use crate::error::Raised;
 use crate::fork::{lock, release};
+use crate::logging;
 use crate::opened::Opened;
 use crate::selection::Selection;
 
@@ -136,10 +137,13 @@ impl Epoch {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         loop {
-            match py.detach(|| self.wait())? {
-                Waited::Batch(batch) => return Ok(Some(Batch::of(batch, self.parts.clone()))),
-                Waited::End => return Ok(None),
-                Waited::NotYet => py.check_signals()?,
+            // Before the wait, as an exception from a handler would lose a batch after it.
+            logging::deliver(py)?;
+            match py.detach(|| self.wait()) {
+                Ok(Waited::Batch(batch)) => return Ok(Some(Batch::of(batch, self.parts.clone()))),
+                Ok(Waited::NotYet) => py.check_signals()?,
+                Ok(Waited::End) => return logging::delivered::<_, PyErr>(py, Ok(None)),
+                Err(error) => return logging::delivered(py, Err(error)),
             }
         }
     }
@@ -186,10 +190,11 @@ impl Epoch {
 
     /// Stop reading ahead.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        Ok(py.detach(|| -> Result<_, Raised> {
+        let closed = py.detach(|| -> Result<_, Raised> {
             let epoch = lock(&self.epoch)?.take();
             drop(epoch);
             Ok(())
-        })?)
+        });
+        logging::delivered(py, closed)
     }
 }

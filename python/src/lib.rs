@@ -20,6 +20,7 @@ mod given;
 mod hint;
 mod key;
 mod keys;
+mod logging;
 mod mapping;
 mod numpy;
 mod opened;
@@ -59,6 +60,8 @@ mod _core {
     use crate::export::export;
     #[pymodule_export]
     use crate::keys::Keys;
+    #[pymodule_export]
+    use crate::logging::deliver_reports;
     #[cfg(feature = "pictures")]
     #[pymodule_export]
     use crate::pictures::Image;

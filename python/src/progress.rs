@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::Raised;
+use crate::logging;
 
 /// How often progress is reported.
 const PACE: Duration = Duration::from_millis(100);
@@ -65,6 +66,7 @@ pub(crate) fn run<T: Send, E: Into<PyErr> + Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&BackgroundJob) -> Result<T, E> + Send,
 ) -> PyResult<T> {
+    logging::listen(py)?;
     let job = BackgroundJob::default();
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::channel::<()>();
@@ -83,11 +85,13 @@ pub(crate) fn run<T: Send, E: Into<PyErr> + Send>(
                 break;
             }
             if stopped_by.is_none() {
-                stopped_by = py.check_signals().and_then(|()| report(progress, job.heard())).err();
+                let heard = py.check_signals().and_then(|()| logging::deliver(py));
+                stopped_by = heard.and_then(|()| report(progress, job.heard())).err();
                 job.cancelled.store(stopped_by.is_some(), Ordering::Relaxed);
             }
         }
         let result = py.detach(|| worker.join());
+        let stopped_by = stopped_by.or(logging::deliver(py).err());
         match (stopped_by, result) {
             (Some(error), Ok(Err(_)) | Err(_)) => Err(error),
             (_, Err(_)) => {

@@ -12,6 +12,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::error::Raised;
 use crate::key;
+use crate::logging;
 use crate::opened::Opened;
 use crate::payloads::Payloads;
 use crate::schema::{FieldBytes, Name, Names, attribute_value};
@@ -107,7 +108,7 @@ pub(crate) fn read<'py>(py: Python<'py>, opened: &Opened, ordinal: u64) -> PyRes
         sample.add_attributes(&dict)?;
         return Ok(dict);
     }
-    let read = py.detach(|| opened.reader.get(ordinal)).map_err(Raised::from)?;
+    let read = logging::delivered(py, py.detach(|| opened.reader.get(ordinal)).map_err(Raised::from))?;
     let fields = read.fields().to_vec();
     sample.to_dict(py, &PayloadView { owner: Arc::new(read.payload), start: 0, fields: &fields })
 }
@@ -161,5 +162,5 @@ fn read_bytes<'py>(py: Python<'py>, opened: &Opened, ordinal: u64) -> PyResult<B
     if scratch.capacity() <= SCRATCH_LEN_MAX {
         SCRATCH.set(scratch);
     }
-    Ok(payload.map_err(Raised::from)?)
+    logging::delivered(py, payload.map_err(Raised::from))
 }

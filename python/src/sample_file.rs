@@ -10,6 +10,7 @@ use pyo3::types::PyBytes;
 
 use crate::error::Raised;
 use crate::fork::lock;
+use crate::logging;
 use crate::opened::Opened;
 
 /// The bytes of a sample or of one of its fields, and a position in them that all threads share.
@@ -56,7 +57,8 @@ impl SampleBytes {
             let len = file.fill(&mut bytes)?;
             bytes.truncate(len);
             Ok(bytes)
-        })?;
+        });
+        let bytes = logging::delivered(py, bytes)?;
         Ok(PyBytes::new(py, &bytes))
     }
 

@@ -9,6 +9,7 @@ use pyo3::types::PyDict;
 use crate::batch::Batch;
 use crate::error::Raised;
 use crate::fork::lock;
+use crate::logging;
 use crate::opened::SharedReader;
 use crate::selection::Selection;
 
@@ -64,6 +65,7 @@ impl Samples {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        logging::deliver(py)?;
         let (batch, number) = {
             // Python's lock is not held while waiting for another thread that reads.
             let found = py.detach(|| -> Result<_, Raised> {

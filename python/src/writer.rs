@@ -16,6 +16,7 @@ use crate::error::Raised;
 use crate::fork::{lock, release};
 use crate::given::{append_field, present, scalar};
 use crate::key;
+use crate::logging;
 use crate::schema::Names;
 
 /// Writes a dataset, in the order of the calls. It appears under its name when the `with` block ends; if the block
@@ -200,6 +201,7 @@ impl Writer {
     }
 
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        logging::listen(py)?;
         let finished = py.detach(|| -> Result<_, Raised> {
             let Some(writer) = lock(self.at_home()?)?.take() else { return Ok(()) };
             let taken = writer.taken();
@@ -208,7 +210,7 @@ impl Writer {
             let _ = self.written.set(taken);
             Ok(())
         });
-        Ok(finished?)
+        logging::delivered(py, finished)
     }
 }
 
