@@ -10,7 +10,7 @@ use crate::jpeg::{self, Wanted};
 use crate::kind::Kind;
 use crate::pixels::{Pixels, room, shrink};
 use crate::png;
-use crate::recipe::{Layout, Recipe};
+use crate::recipe::{Layout, Recipe, RecipeOptions};
 use crate::webp;
 
 /// Memory for decoding that is used again for each picture: one per thread.
@@ -66,6 +66,20 @@ impl Decoder {
         done
     }
 
+    /// Decodes all of a picture, JPEG to an eighth of its size, to see whether that can be done.
+    fn check(&mut self, bytes: &[u8]) -> Result<(), PictureError> {
+        let pixels_max = RecipeOptions::default().pixels_max;
+        let whole = |width, height| Region { left: 0, top: 0, width, height };
+        match Kind::of(bytes)? {
+            Kind::Jpeg => {
+                let wanted = |width, height| Wanted { region: whole(width, height), reduce: 8 };
+                jpeg::decode(bytes, pixels_max, wanted, (&mut self.row, &mut self.pixels)).map(|_| ())
+            }
+            Kind::Png => png::decode(bytes, pixels_max, whole, &mut self.pixels),
+            Kind::WebP => webp::decode(bytes, pixels_max, whole, &mut self.pixels),
+        }
+    }
+
     fn finish(
         &mut self,
         recipe: &Recipe,
@@ -118,6 +132,15 @@ impl Decoder {
         }
         Ok(())
     }
+}
+
+/// Checks that `bytes` are a picture that a [`Decoder`] decodes, with the default limit of its size. What a decoder repairs
+/// without an error, such as a flipped bit in the middle of a JPEG, is not found.
+///
+/// # Errors
+/// Those of [`Decoder::decode`].
+pub fn check(bytes: &[u8]) -> Result<(), PictureError> {
+    Decoder::new().check(bytes)
 }
 
 /// The largest reduction that leaves the part at least as large as what it becomes.

@@ -21,6 +21,7 @@ mod crop;
 mod decoder;
 mod draws;
 mod error;
+mod field;
 mod finish;
 mod jpeg;
 mod kind;
@@ -30,6 +31,7 @@ mod recipe;
 mod webp;
 
 pub use crop::Crop;
-pub use decoder::Decoder;
+pub use decoder::{Decoder, check};
 pub use error::{PictureError, RecipeError};
+pub use field::{FieldError, field_of};
 pub use recipe::{Filter, Layout, Recipe, RecipeOptions};

@@ -272,6 +272,8 @@ def verify(
     *,
     jobs: int | None = None,
     allow_external: bool = False,
+    check_images: bool = False,
+    field: str | None = None,
     progress: _OnProgress | None = None,
 ) -> dict[str, Any]: ...
 def rebuild_index(path: _Path) -> None: ...

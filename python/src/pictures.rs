@@ -3,8 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use grainstore_format::{AttributeType, FieldType};
-use grainstore_pictures::{Crop, Decoder, Filter, Layout, Recipe, RecipeOptions};
+use grainstore_pictures::{Crop, Decoder, FieldError, Filter, Layout, Recipe, RecipeOptions, field_of};
 use grainstore_plan::SampleVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyTuple};
@@ -55,38 +54,18 @@ fn one_of<T: Copy>(name: &str, given: &str, known: &[(&str, T)]) -> Result<T, Ra
 impl Image {
     /// The number of the field that holds the pictures.
     fn field_of(&self, names: &Names) -> Result<usize, Raised> {
-        let is_bytes = |kind: &FieldType| match kind {
-            FieldType::Bytes => true,
-            // Bytes of any length, as NumPy's users store them.
-            FieldType::Array { element: AttributeType::Uint8, shape } => shape.is_open(),
-            _ => false,
-        };
-        let known = || names.fields.iter().map(|(name, _)| name.text()).collect::<Vec<_>>().join(", ");
-        if let Some(wanted) = &self.field {
-            let found = names.fields.iter().position(|(name, _)| name.text() == wanted);
-            let number = found.ok_or_else(|| {
-                Raised::new(
-                    "NoSuchName",
-                    format!("Image(field={wanted:?}): there is no such field (there are: {})", known()),
-                )
-            })?;
-            if !is_bytes(&names.fields[number].1) {
-                let kind = names.fields[number].1.name();
-                return Err(Raised::option(format!(
-                    "Image(field={wanted:?}): the field is of type {kind}, expected bytes"
-                )));
-            }
-            return Ok(number);
-        }
-        let candidates: Vec<usize> =
-            (0..names.fields.len()).filter(|&number| is_bytes(&names.fields[number].1)).collect();
-        let called_image = |number: &&usize| names.fields[**number].0.text() == "image";
-        match candidates[..] {
-            [number] => Ok(number),
-            _ => candidates.iter().find(called_image).copied().ok_or_else(|| {
-                Raised::option(format!("Image: which field has the pictures? field= names it (there are: {})", known()))
-            }),
-        }
+        let fields: Vec<_> = names.fields.iter().map(|(name, kind)| (name.text(), kind)).collect();
+        field_of(&fields, self.field.as_deref()).map_err(|error| raised("Image", &error))
+    }
+}
+
+/// The error of `call`, which has a `field` argument.
+pub(crate) fn raised(call: &str, error: &FieldError) -> Raised {
+    let message = format!("{call}: {error}");
+    match error {
+        FieldError::NoSuch { .. } => Raised::new("NoSuchName", message),
+        FieldError::Unclear { .. } => Raised::option(format!("{message}: field=")),
+        _ => Raised::option(message),
     }
 }
 

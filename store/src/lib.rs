@@ -46,4 +46,4 @@ pub use location::{Encoding, Location};
 pub use options::{IndexMemory, OpenOptions};
 pub use payload::{PayloadError, check_and_decode, check_stored, decode_into};
 pub use segment::Segment;
-pub use verify::{Damage, DamageList, VerifyOptions, VerifyReport, verify};
+pub use verify::{Damage, DamageList, FieldCheck, FieldRule, VerifyOptions, VerifyReport, verify};

@@ -233,3 +233,27 @@ def test_options_that_make_no_sense_are_refused(tmp_path):
         writer.write(text="a")
     with pytest.raises(grainstore.InvalidOption, match="which field"):
         grainstore.Loader(grainstore.open(tmp_path / "text.grain"), decode=Image(8))
+
+
+FORMS = (("JPEG", {"quality": 90}), ("PNG", {}), ("WEBP", {"lossless": True}))
+
+
+def test_verify_lists_the_pictures_that_do_not_decode(tmp_path):
+    whole = photo(90, 60)
+    pictures = [encoded(whole, form, **options) for form, options in FORMS for _ in range(3)]
+    bad = {1: pictures[1][: len(pictures[1]) // 2], 4: pictures[4][:-40], 7: pictures[7][: len(pictures[7]) // 2], 9: b""}
+    pictures += [pictures[0]] * 3
+    with packed(tmp_path / "d.grain", [bad.get(number, picture) for number, picture in enumerate(pictures)]) as ds:
+        loader = grainstore.Loader(ds, 4, decode=Image(16, on_error="skip"))
+        trained = {int(ordinal) for batch in loader for ordinal in batch.ordinals}
+    assert trained == set(range(len(pictures))) - set(bad)
+    assert grainstore.verify(tmp_path / "d.grain")["ok"]
+    report = grainstore.verify(tmp_path / "d.grain", check_images=True)
+    assert (report["ok"], report["checked_images"]) == (False, len(pictures) - len(bad))
+    assert [row["ordinal"] for row in report["damages"]] == list(bad)
+    assert all(row["what"].startswith('field "image": ') for row in report["damages"])
+    assert grainstore.verify(tmp_path / "d.grain")["checked_images"] is None
+    with pytest.raises(grainstore.NoSuchName, match='verify: there is no field "picture"'):
+        grainstore.verify(tmp_path / "d.grain", check_images=True, field="picture")
+    with pytest.raises(grainstore.InvalidOption, match="check_images=True"):
+        grainstore.verify(tmp_path / "d.grain", field="image")

@@ -2,17 +2,21 @@
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+#[cfg(feature = "pictures")]
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use grainstore_format::{Remedy, shown_path};
-use grainstore_store::{Damage, DamageList, StoreError, VerifyOptions, VerifyReport};
+use grainstore_store::{Damage, DamageList, FieldCheck, StoreError, VerifyOptions, VerifyReport};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::ls::key_members;
 use crate::external::External;
+#[cfg(feature = "pictures")]
+use crate::hints::WithHint;
 use crate::hints::hint;
 use crate::printer::{ClosedPipe, Counted, Printer};
 use crate::sizes::{counted, parse_jobs, per_second, shown_size};
@@ -37,6 +41,14 @@ pub(crate) struct VerifyArgs {
     /// Threads that read and check (default: one for each core)
     #[arg(long, value_name = "N", value_parser = parse_jobs)]
     jobs: Option<NonZeroUsize>,
+    /// Check that the picture of every sample can be decoded: JPEG, PNG or WebP
+    #[cfg(feature = "pictures")]
+    #[arg(long)]
+    check_images: bool,
+    /// The field with the pictures, if it is not the only one of bytes or called "image"
+    #[cfg(feature = "pictures")]
+    #[arg(long, value_name = "NAME", requires = "check_images")]
+    field: Option<String>,
     /// Print one JSON document instead; damage is sorted by segment, ordinal and offset, at most 100,000 are listed
     #[arg(long)]
     pub(super) json: bool,
@@ -49,6 +61,8 @@ struct VerifyDocument {
     samples: u64,
     segments: u64,
     checked_bytes: u64,
+    /// `null` if pictures were not checked.
+    checked_images: Option<u64>,
     elapsed_s: f64,
     damaged: u64,
     damages: Vec<DamageRow>,
@@ -106,10 +120,40 @@ impl VerifyArgs {
         let (sender, receiver) = mpsc::sync_channel(NEWS_COUNT_MAX);
         let path = self.path.clone();
         let threads = self.jobs.map(NonZeroUsize::get);
-        let options = VerifyOptions { threads, allow_external: external.is_allowed(), stop: None };
+        let field_check = self.field_check(external)?;
+        let options = VerifyOptions { threads, allow_external: external.is_allowed(), stop: None, field_check };
         let started = std::thread::Builder::new().spawn(move || check(&path, &options, &sender));
         started.context("cannot start a thread to work with")?;
         Ok(receiver)
+    }
+
+    /// The check of the pictures, if they are to be checked.
+    #[cfg(feature = "pictures")]
+    fn field_check(&self, external: External) -> anyhow::Result<Option<FieldCheck>> {
+        if !self.check_images {
+            return Ok(None);
+        }
+        let dataset = external.open(&self.path)?;
+        let fields = dataset.schema().fields().iter().map(|field| (field.name.as_str(), &field.kind));
+        let fields: Vec<_> = fields.collect();
+        let number = grainstore_pictures::field_of(&fields, self.field.as_deref());
+        let number = number.map_err(anyhow::Error::from).hint("--field NAME names the field with the pictures")?;
+        let check = |bytes: &[u8]| grainstore_pictures::check(bytes).map_err(|error| error.to_string());
+        Ok(fields.get(number).map(|(name, _)| FieldCheck { field: (*name).to_owned(), check: Arc::new(check) }))
+    }
+
+    #[cfg(not(feature = "pictures"))]
+    fn field_check(&self, _: External) -> anyhow::Result<Option<FieldCheck>> {
+        Ok(None)
+    }
+
+    /// The pictures that could be decoded; `None` if none were to be.
+    fn checked_images(&self, report: &VerifyReport) -> Option<u64> {
+        #[cfg(feature = "pictures")]
+        let is_asked = self.check_images;
+        #[cfg(not(feature = "pictures"))]
+        let is_asked = false;
+        is_asked.then_some(report.checked_fields)
     }
 
     /// The report; `None` if the user wants to stop.
@@ -153,7 +197,9 @@ impl VerifyArgs {
             let verdict = if report.damaged == 0 { "ok".to_owned() } else { format!("{} damaged", report.damaged) };
             let samples = counted(report.samples, "sample");
             let segments = counted(report.segments, "segment");
-            printer.line(format_args!("{}: {samples}, {segments}, {size}: {verdict}", shown_path(&self.path)))
+            let pictures = self.checked_images(report).map(|count| format!(", {}", counted(count, "picture")));
+            let pictures = pictures.unwrap_or_default();
+            printer.line(format_args!("{}: {samples}{pictures}, {segments}, {size}: {verdict}", shown_path(&self.path)))
         };
         unless_closed(result)?;
         if let Some(remedy) = &listing.remedy {
@@ -175,6 +221,7 @@ impl VerifyArgs {
             samples: report.samples,
             segments: report.segments,
             checked_bytes: report.checked_bytes,
+            checked_images: self.checked_images(report),
             elapsed_s: elapsed.as_secs_f64(),
             damaged: report.damaged,
             damages: damages.into_sorted().into_iter().map(row).collect(),

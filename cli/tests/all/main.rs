@@ -1,5 +1,7 @@
 //! The tests of the command in one program, so that what they need is linked once.
 
+#[cfg(feature = "pictures")]
+mod checking_images;
 mod common;
 
 mod adopted;

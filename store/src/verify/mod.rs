@@ -2,7 +2,7 @@
 //!
 //! Damage is reported and the check continues: a damaged page hides no other, and a segment whose own index is lost is
 //! read through the merged one. Work is shared among threads; each needs up to 30 MB, and four of them 130 MB where LZ4
-//! samples are longer than 8 MiB. Categories come on top: a thread that decodes those of an attribute needs up to
+//! samples are longer than 8 MiB, or 256 MiB for a field of that length whose contents are checked. Categories come on top: a thread that decodes those of an attribute needs up to
 //! 180 MB. The decoded ones of the merged index are kept, and 4 bytes a category for each segment that is compared.
 //!
 //! | a message about | is made in |
@@ -14,12 +14,14 @@
 //! | a key, a key group, a bucket, a slot | `keys.rs` |
 //! | an attribute, a field, a bitmap of them | `columns.rs` |
 //! | the stored bytes of a sample, an LZ4 block, alignment, bytes between samples | `samples.rs` |
+//! | what a field holds, by the caller's rule | `contents.rs` |
 //! | a segment's index that disagrees with the merged one | `agree.rs` |
 //!
 //! `report.rs` passes all of them to the caller; `slices.rs` reads parts of sections for these checks.
 
 mod agree;
 mod columns;
+mod contents;
 mod entries;
 mod frame;
 mod keys;
@@ -45,6 +47,7 @@ use crate::threads::pool;
 use crate::{IndexMemory, StoreError};
 use agree::MergedIndex;
 
+pub use contents::{FieldCheck, FieldRule};
 pub use report::{Damage, DamageList};
 use report::{FileReport, Reporter};
 use samples::{SegmentData, SegmentIndex};
@@ -58,6 +61,8 @@ pub struct VerifyOptions {
     pub allow_external: bool,
     /// When another thread sets it, the check stops soon with an error.
     pub stop: Option<Arc<AtomicBool>>,
+    /// What a field must hold, beside what the format requires: a sample that breaks this rule is damage, too.
+    pub field_check: Option<FieldCheck>,
 }
 
 /// What was verified.
@@ -69,6 +74,8 @@ pub struct VerifyReport {
     pub segments: u64,
     /// Bytes of samples and indexes that were read and checked.
     pub checked_bytes: u64,
+    /// Samples whose field was held against [`VerifyOptions::field_check`].
+    pub checked_fields: u64,
     /// How many times damage was reported; 0 if there is none.
     pub damaged: u64,
     /// Notices for the user that are not damage, as sentences.
@@ -89,7 +96,7 @@ pub fn verify(
     on_damage: &(dyn Fn(Damage) + Sync),
     on_progress: &(dyn Fn(u64) + Sync),
 ) -> Result<VerifyReport, StoreError> {
-    let reporter = Reporter::new(on_damage, on_progress, options.stop.as_deref());
+    let reporter = Reporter::new(on_damage, on_progress, options);
     let kind = path_kind(path)?;
     let counts = pool(options.threads)?.install(|| match kind {
         PathKind::Directory => verify_directory(&reporter, path, AllowedPaths::new(options.allow_external)),
@@ -99,6 +106,7 @@ pub fn verify(
         samples: counts.samples,
         segments: counts.segments,
         checked_bytes: reporter.checked_bytes(),
+        checked_fields: reporter.checked_fields(),
         damaged: reporter.damaged(),
         notices: reporter.notices(),
     };

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use grainstore_format::{Remedy, escape_bytes, shown_key};
 
+use super::VerifyOptions;
+use super::contents::FieldCheck;
 use crate::StoreError;
 use crate::error::index_remedy;
 use crate::segment::modified_since;
@@ -87,9 +89,10 @@ impl DamageList {
 pub(super) struct Reporter<'a> {
     on_damage: &'a (dyn Fn(Damage) + Sync),
     on_progress: &'a (dyn Fn(u64) + Sync),
-    stop: Option<&'a AtomicBool>,
+    options: &'a VerifyOptions,
     damaged: AtomicU64,
     checked_bytes: AtomicU64,
+    checked_fields: AtomicU64,
     /// Held by threads that use much memory, so that they are few whatever the number of threads.
     large_permits: [Mutex<()>; 4],
     /// Why the check cannot continue.
@@ -102,14 +105,15 @@ impl<'a> Reporter<'a> {
     pub(super) fn new(
         on_damage: &'a (dyn Fn(Damage) + Sync),
         on_progress: &'a (dyn Fn(u64) + Sync),
-        stop: Option<&'a AtomicBool>,
+        options: &'a VerifyOptions,
     ) -> Self {
         Self {
             on_damage,
             on_progress,
-            stop,
+            options,
             damaged: AtomicU64::new(0),
             checked_bytes: AtomicU64::new(0),
+            checked_fields: AtomicU64::new(0),
             large_permits: Default::default(),
             failure: OnceLock::new(),
             modified: Mutex::default(),
@@ -118,7 +122,7 @@ impl<'a> Reporter<'a> {
 
     /// Whether the caller has stopped the check, or it cannot continue.
     pub(super) fn is_stopped(&self) -> bool {
-        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) || self.failure.get().is_some()
+        self.options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) || self.failure.get().is_some()
     }
 
     /// Ends the check: what is left cannot be checked. The first error is returned to the caller.
@@ -149,6 +153,10 @@ impl<'a> Reporter<'a> {
 
     pub(super) fn checked_bytes(&self) -> u64 {
         self.checked_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn checked_fields(&self) -> u64 {
+        self.checked_fields.load(Ordering::Relaxed)
     }
 
     /// Notices that are not damage, after everything was checked.
@@ -233,6 +241,16 @@ impl FileReport<'_> {
 
     pub(super) fn checked(&self, bytes: u64) {
         self.reporter.checked(bytes);
+    }
+
+    /// Counts a sample whose field was held against the caller's rule.
+    pub(super) fn checked_field(&self) {
+        self.reporter.checked_fields.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The caller's rule for what a field holds.
+    pub(super) fn field_check(&self) -> Option<&FieldCheck> {
+        self.reporter.options.field_check.as_ref()
     }
 
     pub(super) fn is_stopped(&self) -> bool {

@@ -1,4 +1,5 @@
-//! Checks the samples: the CRC of all stored bytes, every LZ4 block, the zeros in gaps.
+//! Checks the samples: the CRC of all stored bytes, every LZ4 block, the zeros in gaps, and what a field holds, if the
+//! caller has a rule for it.
 //!
 //! A segment is read from front to back in parts, each part by one thread with one buffer. Samples longer than the
 //! buffer stream through it. spec.md: ENT-5, RAW-2, SMP-2, CON-5.
@@ -12,6 +13,8 @@ use grainstore_format::memory::{NoMemory, reserve};
 use grainstore_format::{Geometry, to_usize};
 use rayon::prelude::*;
 
+use super::columns::FieldRange;
+use super::contents::FieldCheck;
 use super::report::FileReport;
 use super::slices::{key_of, locations, parallel_parts, parts};
 use crate::StoreError;
@@ -42,6 +45,10 @@ impl SegmentIndex<'_> {
 
     fn key(&self, ordinal: u64) -> Option<Vec<u8>> {
         key_of(self.index, ordinal + self.first)
+    }
+
+    fn field_ranges(&self, check: &FieldCheck, ordinals: &Range<u64>) -> Result<Option<Vec<FieldRange>>, StoreError> {
+        check.ranges(self.index, ordinals.start + self.first..ordinals.end + self.first)
     }
 }
 
@@ -78,8 +85,11 @@ impl SegmentData<'_> {
         let mut at = min_offset(self.external);
         let limit = locations.iter().map(|l| l.offset.saturating_add(l.stored_len)).max().unwrap_or(0);
         let mut ahead = ReadAhead { data: self, start: 0, bytes: Vec::new(), limit: limit.min(self.file_len) };
+        let fields = self.field_ranges(&(from..ordinals.end));
+        let mut fields = fields.iter().flatten();
         let mut raw = Vec::new();
         for (ordinal, location) in (from..ordinals.end).zip(&locations) {
+            let field = self.report.field_check().zip(fields.next().copied());
             if self.report.is_stopped() {
                 return;
             }
@@ -93,10 +103,17 @@ impl SegmentData<'_> {
                     self.check_gap(&mut ahead, at..location.offset);
                     self.check_alignment(ordinal, location, at);
                 }
-                self.check_sample(&mut ahead, ordinal, location, &mut raw);
+                self.check_sample(&mut ahead, (ordinal, location), field, &mut raw);
             }
             at = at.max(end);
         }
+    }
+
+    /// Where the field whose contents are checked is in the payloads.
+    fn field_ranges(&self, ordinals: &Range<u64>) -> Option<Vec<FieldRange>> {
+        let check = self.report.field_check()?;
+        let ranges = self.indexes.iter().map(|index| index.field_ranges(check, ordinals));
+        ranges.filter_map(|ranges| self.report.readable(ranges).flatten()).next()
     }
 
     fn wrong(&self, ordinal: u64, location: &Location, what: String) {
@@ -115,7 +132,13 @@ impl SegmentData<'_> {
         }
     }
 
-    fn check_sample(&self, ahead: &mut ReadAhead<'_>, ordinal: u64, location: &Location, raw: &mut Vec<u8>) {
+    fn check_sample(
+        &self,
+        ahead: &mut ReadAhead<'_>,
+        (ordinal, location): (u64, &Location),
+        field: FieldToCheck<'_>,
+        raw: &mut Vec<u8>,
+    ) {
         self.report.checked(location.stored_len);
         let range = location.offset..location.offset + location.stored_len;
         if let Encoding::Lz4 { raw_len } = location.encoding {
@@ -136,19 +159,21 @@ impl SegmentData<'_> {
             }
         }
         let result = match location.encoding {
-            Encoding::Raw if location.stored_len > BUFFER_LEN => self.check_long(ahead, location),
-            Encoding::Raw => {
-                ahead.read(range).map(|stored| check_stored(location, stored).map_err(|error| error.to_string()))
-            }
+            Encoding::Raw if location.stored_len > BUFFER_LEN => self.check_long(ahead, location, field),
+            Encoding::Raw => ahead.read(range).map(|stored| {
+                check_stored(location, stored).map_err(|error| error.to_string())?;
+                check_field(field, stored)
+            }),
             Encoding::Lz4 { raw_len } if raw_len > LARGE_LEN => {
                 let _permit = self.report.large_permit();
-                let result = check_lz4(ahead, location, &mut Vec::new());
+                let result = check_lz4(ahead, location, field, &mut Vec::new());
                 ahead.release();
                 result
             }
-            Encoding::Lz4 { .. } => check_lz4(ahead, location, raw),
+            Encoding::Lz4 { .. } => check_lz4(ahead, location, field, raw),
         };
         match result {
+            Ok(Ok(())) if field.is_some() => self.report.checked_field(),
             Ok(Ok(())) => {}
             Ok(Err(what)) => self.wrong(ordinal, location, what),
             Err(error) if error.kind() == io::ErrorKind::OutOfMemory => self.report.io_failure(error),
@@ -156,7 +181,12 @@ impl SegmentData<'_> {
         }
     }
 
-    fn check_long(&self, ahead: &mut ReadAhead<'_>, location: &Location) -> io::Result<Result<(), String>> {
+    fn check_long(
+        &self,
+        ahead: &mut ReadAhead<'_>,
+        location: &Location,
+        field: FieldToCheck<'_>,
+    ) -> io::Result<Result<(), String>> {
         let mut hasher = crc32fast::Hasher::new();
         for range in parts(location.offset..location.offset + location.stored_len, BUFFER_LEN) {
             if self.report.is_stopped() {
@@ -165,10 +195,22 @@ impl SegmentData<'_> {
             hasher.update(ahead.read(range)?);
         }
         let found = hasher.finalize();
-        if found == location.crc {
-            return Ok(Ok(()));
+        if found != location.crc {
+            return Ok(Err(wrong_crc(location, found).to_string()));
         }
-        Ok(Err(wrong_crc(location, found).to_string()))
+        let Some((check, range)) = field else { return Ok(Ok(())) };
+        if let Err(what) = check.check_present(range) {
+            return Ok(Err(what));
+        }
+        let Some(end) = range.offset.checked_add(range.len).filter(|&end| end <= location.stored_len) else {
+            // Reported by the check of the columns.
+            return Ok(Ok(()));
+        };
+        let _permit = self.report.large_permit();
+        let bytes = ahead.read(location.offset + range.offset..location.offset + end)?;
+        let result = check.check_bytes(bytes);
+        ahead.release();
+        Ok(result)
     }
 
     /// Checks that bytes which belong to no sample are zero.
@@ -193,11 +235,24 @@ impl SegmentData<'_> {
 }
 
 /// Checks an LZ4 sample, whose raw length is possible. The inner error is damage.
-fn check_lz4(ahead: &mut ReadAhead<'_>, location: &Location, raw: &mut Vec<u8>) -> io::Result<Result<(), String>> {
+fn check_lz4(
+    ahead: &mut ReadAhead<'_>,
+    location: &Location,
+    field: FieldToCheck<'_>,
+    raw: &mut Vec<u8>,
+) -> io::Result<Result<(), String>> {
     raw.clear();
     reserve(raw, location.raw_len()).map_err(out_of_memory)?;
     let stored = ahead.read(location.offset..location.offset + location.stored_len)?;
-    Ok(check_and_decode(location, stored, raw).map_err(|error| error.to_string()))
+    let decoded = check_and_decode(location, stored, raw).map_err(|error| error.to_string());
+    Ok(decoded.and_then(|()| check_field(field, raw)))
+}
+
+/// The rule for a field's contents, and where the field is in the payload; `None` if there is no rule.
+type FieldToCheck<'a> = Option<(&'a FieldCheck, FieldRange)>;
+
+fn check_field(field: FieldToCheck<'_>, payload: &[u8]) -> Result<(), String> {
+    field.map_or(Ok(()), |(check, range)| check.check_payload(range, payload))
 }
 
 /// The most stored bytes of a sample for which LZ4 is used. spec.md: SMP-1.

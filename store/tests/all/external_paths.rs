@@ -44,7 +44,7 @@ fn climbing(built: &Built, moved: &Path) -> String {
 }
 
 fn verify_allowed(path: &Path) -> VerifyReport {
-    let options = VerifyOptions { threads: Some(2), allow_external: true, stop: None };
+    let options = VerifyOptions { threads: Some(2), allow_external: true, ..VerifyOptions::default() };
     grainstore_store::verify(path, &options, &|damage| panic!("{damage}"), &|_| ()).unwrap()
 }
 

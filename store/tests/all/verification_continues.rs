@@ -91,7 +91,7 @@ fn one_thread_and_many_report_the_same_damage() {
     let built = DatasetModel::rich(&[6, 9, 200]).write();
     flip(&built.path.join("00002.seg"), 5000);
     let count = |threads| {
-        let options = VerifyOptions { threads, allow_external: false, stop: None };
+        let options = VerifyOptions { threads, ..VerifyOptions::default() };
         grainstore_store::verify(&built.path, &options, &|_| (), &|_| ()).unwrap()
     };
     assert_eq!(count(Some(1)), count(None));
