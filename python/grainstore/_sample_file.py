@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -52,6 +52,10 @@ class SampleFile(io.RawIOBase):
             found = self._opened().read(bytes_of.nbytes)
             bytes_of[: len(found)] = found
         return len(found)
+
+    def write(self, buffer: Buffer, /) -> NoReturn:
+        self._opened()
+        raise io.UnsupportedOperation("write")
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         if whence not in (os.SEEK_SET, os.SEEK_CUR, os.SEEK_END):

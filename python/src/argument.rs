@@ -28,6 +28,10 @@ pub(crate) fn indices(given: &Bound<'_, PyAny>, len: u64) -> PyResult<Vec<i64>> 
     let dtype = array.getattr("dtype")?;
     let count: u64 = array.getattr("size")?.extract()?;
     let array = match dtype.getattr("kind")?.extract::<String>()?.as_str() {
+        "b" if array.getattr("ndim")?.extract::<usize>()? != 1 => {
+            let shape = array.getattr("shape")?;
+            return Err(Raised::option(format!("a mask of shape {shape}, expected shape ({len},)")).into());
+        }
         "b" if count != len => {
             return Err(
                 Raised::option(format!("a mask of {count} values, expected one for each of {len} samples")).into()

@@ -89,10 +89,12 @@ def test_it_is_a_file_object_as_python_has_them(path: Path) -> None:
         for wrong in [(-1, 0), (-len(whole) - 1, 2), (0, 7)]:
             with pytest.raises(ValueError):
                 file.seek(*wrong)
+        with pytest.raises(io.UnsupportedOperation):
+            file.write(b"1")
         file.seek(0)
         assert io.BufferedReader(file).read(4) == b"RIFF"
     assert file.closed
-    for call in (file.read, file.tell, file.readable, lambda: file.size):
+    for call in (file.read, file.tell, file.readable, lambda: file.write(b""), lambda: file.size):
         with pytest.raises(ValueError, match="closed"):
             call()
 

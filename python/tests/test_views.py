@@ -222,5 +222,9 @@ def test_what_is_no_filter_is_refused_with_what_is_one(ds: grainstore.Dataset) -
             ds.filter(given)  # type: ignore[arg-type]
     with pytest.raises(grainstore.InvalidOption, match="a mask of 3 values"):
         ds.filter(np.ones(3, bool))
+    for shape in ((len(ds), 1), (1, len(ds)), ()):
+        with pytest.raises(grainstore.InvalidOption) as refused:
+            ds.filter(np.ones(shape, bool))
+        assert str(refused.value).startswith(f"a mask of shape {shape}, expected shape ({len(ds)},)")
     with pytest.raises(grainstore.InvalidOption, match="some are masked"):
         ds.select(np.ma.masked_array([1, 2], mask=[False, True]))

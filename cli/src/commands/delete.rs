@@ -144,10 +144,15 @@ impl DeleteArgs {
     }
 }
 
-/// The lines of a file that are not empty.
+/// The lines of a file that are not empty. A key may end with a carriage return: one belongs to the line's end only if
+/// all lines end with one.
 fn lines(file: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
     let bytes = std::fs::read(file).with_context(|| shown_path(file))?;
-    Ok(bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect())
+    let ended = || bytes.split_inclusive(|&byte| byte == b'\n');
+    let is_crlf = ended().all(|line| line.ends_with(b"\r\n") || !line.ends_with(b"\n"));
+    let end: &[u8] = if is_crlf { b"\r\n" } else { b"\n" };
+    let lines = ended().map(|line| line.strip_suffix(end).unwrap_or(line));
+    Ok(lines.filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect())
 }
 
 fn numbers(file: &Path) -> anyhow::Result<Vec<u64>> {

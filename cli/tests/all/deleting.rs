@@ -37,6 +37,12 @@ fn samples_are_deleted_by_expression_keys_and_ordinals() {
         assert_eq!(got.status, i32::from(is_gone), "{key}");
         assert!(is_gone || place.read(&format!("out{number}")) == payload, "{key}");
     }
+    // As an editor on Windows writes it; where some lines end otherwise, the carriage return is a part of the key.
+    place.put("windows", format!("{}\r\n\r\n{}\r\n", keys()[7], keys()[8]).as_bytes());
+    assert_eq!(place.json("delete d --keys windows --dry-run")["deleted"], 2);
+    place.put("mixed", format!("{}\r\n{}\n", keys()[7], keys()[8]).as_bytes());
+    let error = place.error_of("delete d --keys mixed");
+    assert!(error.contains("it has no sample of 1 of the 2 keys"), "{error}");
     // Nothing to delete is no failure, and changes nothing.
     let before = place.files("d");
     assert_eq!(place.run_ok("delete d --subset ordinal>=1000").stdout, "d: 0 samples deleted (0 B), 96 left\n");
