@@ -28,7 +28,8 @@
 //! - Keys `image-000000001`, `label-000000001`, `num-samples`, as in datasets for text recognition: the mapping
 //!   `image=image-*,label=label-*` makes one sample of the keys in which `*` matches the same bytes. These bytes are
 //!   the key of the sample, and the values are its fields. The keys of the first pattern define the samples. A field
-//!   whose key is missing is absent. Keys that match no pattern are ignored.
+//!   whose key is missing is absent. Keys that match no pattern, or have none of the first one beside them, are not packed;
+//!   a warning counts them, but for `num-samples` and the like.
 //!
 //! # While another process writes
 //! LMDB never overwrites a page of the newest transaction, but the transaction after the next may. So the meta pages
@@ -36,6 +37,7 @@
 
 mod datum;
 mod file;
+mod left_out;
 mod meta;
 mod page;
 mod pattern;

@@ -161,9 +161,14 @@ impl LmdbShape {
         }
     }
 
+    /// The patterns whose keys make samples together; none where every key is a sample.
+    pub(super) fn patterns(&self) -> &[Pattern] {
+        if let Decoder::Joined(patterns) = &self.decoder { patterns } else { &[] }
+    }
+
     /// Whether keys have to be searched.
     pub(super) fn searches(&self) -> bool {
-        matches!(&self.decoder, Decoder::Joined(patterns) if patterns.len() > 1)
+        self.patterns().len() > 1
     }
 
     /// Why the values cannot be adopted.

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use grainstore_format::{Remedy, UnknownName, choice_of, escape_bytes, shown_path};
 
 use super::file::{DataFile, Fault};
+use super::left_out::left_out;
 use super::meta::Record;
 use super::page::{Node, NodeContent};
 use super::samples::LmdbSamples;
@@ -117,6 +118,10 @@ impl LmdbSource {
             parts.extend(vec![database.part(own.len() as u64); own.len()]);
             ranges.extend(own.into_iter().map(|range| (index, range)));
         }
+        let warnings = match shape.patterns() {
+            [] => Vec::new(),
+            patterns => databases.iter().flat_map(|one| left_out(&one.file, &one.tree, patterns)).collect(),
+        };
         let origins = databases.iter().map(|database| database.file.path().to_owned()).collect();
         let description = Description {
             // Several environments may share keys.
@@ -125,6 +130,7 @@ impl LmdbSource {
             ascends: false,
             not_adoptable: shape.not_adoptable().map(Remark::from),
             notes,
+            warnings,
             ..Description::new("LMDB", origins, shape.metadata.clone(), parts)
         };
         Ok(Self { databases, shape, exclude: options.exclude.clone(), description, ranges })

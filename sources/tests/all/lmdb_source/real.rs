@@ -111,8 +111,19 @@ fn keys_that_belong_together_become_one_sample() {
     assert_eq!(samples[3].fields, [Some(0..2803), None]);
     check_blocks(&source);
     assert!(source.description().not_adoptable.is_some());
+    // The number of samples is none.
+    assert_eq!(source.description().warnings, []);
     let images = place.open(&mapped("image=image-*")).unwrap();
     check_in_place(&place, &images);
+    let warnings = |map: &str| -> Vec<String> {
+        let found = place.open(&mapped(map)).unwrap();
+        found.description().warnings.iter().map(|one| one.text.split_once(": ").unwrap().1.to_owned()).collect()
+    };
+    let no_pattern = "keys that match no pattern of the mapping are NOT packed: ";
+    assert_eq!(warnings("image=image-*"), [format!("{no_pattern}4, such as \"label-000000001\"")]);
+    let alone = "keys that have no key of the first pattern beside them are NOT packed: ";
+    let found = warnings("label=label-*,image=image-*");
+    assert_eq!(found, [format!("{alone}1, such as \"image-000000004\"")]);
     assert!(place.refusal(&mapped("image=image-*,label=label")).starts_with("\"label\": expected a key with one *"));
 }
 
