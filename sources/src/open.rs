@@ -11,7 +11,7 @@ use grainstore_reader::Expression;
 use crate::dataset::{DatasetOptions, DatasetSource};
 use crate::folder::listing::OnUnreadable;
 use crate::folder::{FolderLabels, FolderOptions, FolderSource};
-use crate::ignored::with_ignored;
+use crate::ignored::{refuse_data, with_ignored};
 use crate::list::ListSource;
 use crate::lmdb::{LmdbOptions, LmdbSource, LmdbValues};
 use crate::narrowed::narrowed;
@@ -116,6 +116,9 @@ pub fn open_source(named: &[PathBuf], options: &SourceOptions) -> Result<Box<dyn
         From::Stream => return Err(SourceError::refused(&paths[0], "a stream is read from standard input: name `-`")),
     };
     options.check(found.format, &found.paths[0])?;
+    if options.from == From::Auto {
+        refuse_data(&found)?;
+    }
     Ok(with_ignored(open_recognised(&found, options)?, &found.ignored))
 }
 

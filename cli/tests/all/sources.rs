@@ -68,6 +68,14 @@ fn patterns_ranges_and_folders_stand_for_shards() {
     let warning = "grainstore: files among the shards that are not TFRecord are NOT packed: README.md\n";
     assert!(run.stderr.contains(warning), "{run:?}");
     assert!(place.files("d0") == place.files("d"));
+    // Another file may be data, and is not left out unless the shards are named.
+    place.put("shards/labels.csv", "key,label\n");
+    let refused = place.error_of("convert shards e");
+    let why = "shards: files among the shards are not TFRecord and may be data: labels.csv; to leave them out, ";
+    assert!(refused.contains(why), "{refused}");
+    assert_eq!(place.json("convert shards/t-* named")["samples"], 16);
+    assert_eq!(place.run_ok("convert shards --from tfrecord told").stderr.matches("labels.csv").count(), 1);
+    std::fs::remove_file(place.path("shards/labels.csv")).unwrap();
     place.put("shards/t-04", "");
     assert_eq!(place.json("convert shards empty")["samples"], 16);
     place.put("shards/t-04", "cut off");

@@ -9,8 +9,7 @@ use super::tree::Tree;
 use crate::Remark;
 
 /// What datasets of several keys keep beside their samples: how many there are, and which.
-const COUNTS: [&[u8]; 7] =
-    [b"num-samples", b"num_samples", b"nSamples", b"__len__", b"__keys__", b"length", b"len"];
+const COUNTS: [&[u8]; 7] = [b"num-samples", b"num_samples", b"nSamples", b"__len__", b"__keys__", b"length", b"len"];
 
 /// Keys that are left out, and the first of them.
 #[derive(Default)]
