@@ -182,3 +182,31 @@ def test_without_torch_the_import_names_what_to_install():
 def test_a_loader_in_a_data_loader_is_refused_with_the_remedy(dataset, batch_size):
     with pytest.raises(TypeError, match="without a DataLoader, or give the DataLoader grainstore.torch.IterableDataset"):
         next(iter(DataLoader(grainstore.Loader(dataset, 8), batch_size=batch_size)))
+
+
+def test_numbers_of_16_bits_and_times_are_collated_with_their_values(tmp_path):
+    schema = {"half": "float16", "brain": "bfloat16", "time": "timestamp", "vector": "float16[2]", "boxes": "bfloat16[2]"}
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    with grainstore.Writer(tmp_path / "d.grain", schema, keyed=False) as writer:
+        for row in range(4):
+            vector, boxes = np.array([row, 0.5], np.float16), np.array([row, -2], ml_dtypes.bfloat16)
+            writer.write(half=row / 2, brain=row / 4, time=np.datetime64(row, "s"), vector=vector, boxes=boxes)
+    expected = {
+        "half": [0, 0.5, 1, 1.5],
+        "brain": [0, 0.25, 0.5, 0.75],
+        "time": [0, 10**9, 2 * 10**9, 3 * 10**9],
+        "vector": [[row, 0.5] for row in range(4)],
+        "boxes": [[row, -2] for row in range(4)],
+    }
+    arrays = {"time": torch.int64, "vector": torch.float16, "boxes": torch.bfloat16}
+    with grainstore.open(tmp_path / "d.grain") as dataset:
+        (by_columns,) = DataLoader(IterableDataset(dataset, 4, order="sequential"), batch_size=None)
+        (by_samples,) = DataLoader(MapDataset(dataset), 4)
+        assert dataset.filter("half >= 0.5 and brain < 0.75").ordinals.tolist() == [1, 2]
+    for batch, types in (
+        (by_columns, {"half": torch.float16, "brain": torch.bfloat16, **arrays}),
+        # A number of a sample is Python's.
+        (by_samples, {"half": torch.float64, "brain": torch.float64, **arrays}),
+    ):
+        assert {name: column.tolist() for name, column in batch.items()} == expected
+        assert {name: column.dtype for name, column in batch.items()} == types

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,18 @@ def owned(sample: Sample) -> Sample:
     for name, value in sample.items():
         if isinstance(value, np.ndarray) and not value.flags.writeable:
             sample[name] = value.copy()
+    return sample
+
+
+def collatable(sample: Sample, schema: Mapping[str, str]) -> Sample:
+    """The sample as ``default_collate`` takes it, with values as in ``tensors``: of types that it does not know,
+    ``bfloat16`` arrays become tensors and times nanoseconds."""
+    for name, value in owned(sample).items():
+        kind = schema.get(name, "")
+        if kind.startswith("bfloat16[") and isinstance(value, np.ndarray):
+            sample[name] = torch.from_numpy(value.view(np.int16)).view(torch.bfloat16)
+        elif kind == "timestamp" and value is not None:
+            sample[name] = int(value.astype("datetime64[ns]").astype(np.int64))
     return sample
 
 
