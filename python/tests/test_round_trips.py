@@ -83,7 +83,7 @@ def carried(tmp_path: Path, kind: str, values: list[Any], form: str) -> tuple[st
     source = written(tmp_path / "source.grain", kind, values)
     out = tmp_path / f"out{SUFFIXES[form]}"
     grainstore.export(source, out, to=form)
-    table = {"labels": out / "attributes.jsonl"} if form == "folder" else {}
+    table: dict[str, Any] = {"labels": out / "attributes.jsonl"} if form == "folder" else {}
     grainstore.convert(out, tmp_path / "back.grain", order="source", **table)
     with grainstore.open(source) as went, grainstore.open(tmp_path / "back.grain") as came:
         keys = [f"k{number}" for number in range(len(values))]
@@ -104,9 +104,9 @@ def test_attributes_come_back_with_their_values(tmp_path: Path, kind: str, form:
         source = written(tmp_path / "source.grain", kind, values)
         grainstore.export(source, tmp_path / "out.tar", to="tar")
         grainstore.convert(tmp_path / "out.tar", tmp_path / "back.grain", order="source")
-        with grainstore.open(tmp_path / "back.grain") as came:
+        with grainstore.open(tmp_path / "back.grain") as back:
             # A text may be anything in a .json, a caption too: the document is kept.
-            assert came["k1"]["json"] == '{"value":"größe"}'.encode()
+            assert back["k1"]["json"] == '{"value":"größe"}'.encode()
         return
     found, went, came = carried(tmp_path, kind, values, form)
     assert found == BECOMES[form].get(kind, kind)
