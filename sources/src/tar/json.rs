@@ -1,11 +1,12 @@
 //! `.json` members of an archive: scalars become attributes.
 //!
 //! A name of the JSON objects becomes an attribute where every document of the first samples has an integer, a float, a
-//! boolean, null or nothing under it. If documents hold anything else, the whole document is stored too, as a field.
+//! boolean, null or nothing under it, or a text out of few: a category. If documents hold anything else, such as
+//! captions, the whole document is stored too, as a field.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use grainstore_format::{Attribute, AttributeType, AttributeValue, Remedy};
+use grainstore_format::{Attribute, AttributeType, AttributeValue, Categories, Remedy};
 use serde_json::{Map, Value};
 
 use crate::Remark;
@@ -14,6 +15,10 @@ use crate::Remark;
 pub(super) const LEN_MAX: u64 = 1 << 20;
 /// With more names than this, the names are taken for data, and there are no attributes.
 const NAMES_MAX: usize = 256;
+/// With more texts than this under a name, they are no categories.
+const TEXTS_MAX: usize = 256;
+/// Texts under a name of which each comes this often, on average, are categories.
+const TEXT_REPEATS_MIN: usize = 4;
 /// Larger integers cannot all be stored exactly in a 64-bit float.
 const EXACT_MAX: u64 = 1 << 53;
 
@@ -29,6 +34,8 @@ pub(super) struct JsonDocuments {
 enum JsonKind {
     Null,
     Scalar(AttributeType),
+    /// The texts, and how many documents have one.
+    Texts(BTreeSet<String>, usize),
     Other,
 }
 
@@ -57,9 +64,9 @@ impl JsonDocuments {
 
     /// The attributes, and whether they hold everything in the documents. `is_free`: whether a name is still unused.
     pub(super) fn attributes(&self, is_free: impl Fn(&str) -> bool) -> (Vec<Attribute>, bool) {
-        let attribute = |(name, kind): (&String, &JsonKind)| match kind {
-            JsonKind::Scalar(kind) if is_free(name) => Some(Attribute { name: name.clone(), kind: kind.clone() }),
-            _ => None,
+        let attribute = |(name, kind): (&String, &JsonKind)| {
+            let kind = kind.attribute_type().filter(|_| is_free(name))?;
+            Some(Attribute { name: name.clone(), kind })
         };
         let attributes: Vec<_> = self.members.iter().filter_map(attribute).collect();
         let is_all = !self.has_other && !attributes.is_empty() && attributes.len() == self.members.len();
@@ -74,7 +81,19 @@ impl JsonKind {
             Value::Bool(_) => Self::Scalar(AttributeType::Bool),
             Value::Number(number) if number.is_i64() => Self::Scalar(AttributeType::Int64),
             Value::Number(number) if number.is_f64() => Self::Scalar(AttributeType::Float64),
+            Value::String(text) if text.len() <= Categories::MAX_NAME_LEN => {
+                Self::Texts(BTreeSet::from([text.clone()]), 1)
+            }
             _ => Self::Other,
+        }
+    }
+
+    /// The type of the attribute, if it is one.
+    fn attribute_type(&self) -> Option<AttributeType> {
+        match self {
+            Self::Scalar(kind) => Some(kind.clone()),
+            Self::Texts(texts, count) if texts.len() * TEXT_REPEATS_MIN <= *count => Some(AttributeType::Category),
+            Self::Texts(..) | Self::Null | Self::Other => None,
         }
     }
 
@@ -85,7 +104,13 @@ impl JsonKind {
             (Self::Scalar(Int64), Self::Scalar(Float64)) | (Self::Scalar(Float64), Self::Scalar(Int64)) => {
                 Self::Scalar(Float64)
             }
-            (one, other) if one == other => one,
+            (Self::Texts(mut texts, count), Self::Texts(mut others, other_count))
+                if texts.len() + others.len() <= TEXTS_MAX + 1 =>
+            {
+                texts.append(&mut others);
+                Self::Texts(texts, count + other_count)
+            }
+            (Self::Scalar(one), Self::Scalar(other)) if one == other => Self::Scalar(one),
             _ => Self::Other,
         }
     }
@@ -128,6 +153,9 @@ fn fitting(value: &Value, kind: &AttributeType) -> Option<AttributeValue> {
             let is_exact =
                 number.is_f64() || number.as_i64().is_some_and(|integer| integer.unsigned_abs() <= EXACT_MAX);
             number.as_f64().filter(|_| is_exact).map(AttributeValue::Float64)
+        }
+        (Value::String(text), AttributeType::Category) if text.len() <= Categories::MAX_NAME_LEN => {
+            Some(AttributeValue::Category(text.as_str().into()))
         }
         _ => None,
     }
@@ -177,6 +205,12 @@ mod tests {
         for documents in [&["[1]"][..], &["{}"], &[r#"{"a": null}"#], &[r#"{"taken": 1}"#], &[r#"{"a":1}"#, "x"]] {
             assert_eq!(of(documents), (vec![], false), "{documents:?}");
         }
+        let split =
+            |number: usize| format!(r#"{{"split": "{}", "caption": "{number}"}}"#, ["train", "val"][number % 2]);
+        let documents: Vec<String> = (0..8).map(split).collect();
+        let documents: Vec<&str> = documents.iter().map(String::as_str).collect();
+        assert_eq!(of(&documents), (names(&[("split", "category")]), false), "captions are no categories");
+        assert_eq!(of(&documents[..7]), (vec![], false), "seven texts, and two of them different");
         assert_eq!(of(&[r#"{"big": 18446744073709551615, "a": 1}"#]), (names(&[("a", "int64")]), false));
     }
 
@@ -187,6 +221,9 @@ mod tests {
         let found = values(br#"{"f": 3, "i": -1}"#, &schema, false).unwrap();
         assert_eq!(found, [Some(AttributeValue::Float64(3.0)), Some(AttributeValue::Int(-1))]);
         assert_eq!(values(b"{}", &schema, false).unwrap(), [None, None]);
+        let text = [attribute("t", AttributeType::Category)];
+        assert_eq!(values(br#"{"t": "new"}"#, &text, false).unwrap(), [Some(AttributeValue::Category("new".into()))]);
+        assert!(values(br#"{"t": 1}"#, &text, false).is_err());
         assert_eq!(values(br#"{"x": "y"}"#, &schema, true).unwrap(), [None, None]);
         for bad in [&br#"{"x": 1}"#[..], br#"{"i": 1.5}"#, br#"{"i": "1"}"#, br#"{"f": 9007199254740993}"#, b"[]", b"{"]
         {
