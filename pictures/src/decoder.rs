@@ -1,5 +1,7 @@
 //! One picture after the other.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use fast_image_resize::Resizer;
 
 use crate::crop::{Crop, Region, middle, random, shorter_side};
@@ -57,8 +59,8 @@ impl Decoder {
                 };
                 Some(jpeg::decode(bytes, max, wanted, (&mut self.row, &mut self.pixels))?)
             }
-            Kind::Png => png::decode(bytes, max, choose, &mut self.pixels).map(|()| None)?,
-            Kind::WebP => webp::decode(bytes, max, choose, &mut self.pixels).map(|()| None)?,
+            Kind::Png => contained("PNG", &mut self.pixels, |pixels| png::decode(bytes, max, choose, pixels))?,
+            Kind::WebP => contained("WebP", &mut self.pixels, |pixels| webp::decode(bytes, max, choose, pixels))?,
         };
         let done = self.finish(recipe, size, part, is_mirrored, to);
         self.pixels.shrink();
@@ -70,14 +72,15 @@ impl Decoder {
     fn check(&mut self, bytes: &[u8]) -> Result<(), PictureError> {
         let pixels_max = RecipeOptions::default().pixels_max;
         let whole = |width, height| Region { left: 0, top: 0, width, height };
-        match Kind::of(bytes)? {
+        let checked = match Kind::of(bytes)? {
             Kind::Jpeg => {
                 let wanted = |width, height| Wanted { region: whole(width, height), reduce: 8 };
-                jpeg::decode(bytes, pixels_max, wanted, (&mut self.row, &mut self.pixels)).map(|_| ())
+                jpeg::decode(bytes, pixels_max, wanted, (&mut self.row, &mut self.pixels)).map(Some)
             }
-            Kind::Png => png::decode(bytes, pixels_max, whole, &mut self.pixels),
-            Kind::WebP => webp::decode(bytes, pixels_max, whole, &mut self.pixels),
-        }
+            Kind::Png => contained("PNG", &mut self.pixels, |pixels| png::decode(bytes, pixels_max, whole, pixels)),
+            Kind::WebP => contained("WebP", &mut self.pixels, |pixels| webp::decode(bytes, pixels_max, whole, pixels)),
+        };
+        checked.map(drop)
     }
 
     fn finish(
@@ -96,6 +99,11 @@ impl Decoder {
         let is_planar = recipe.options.layout == Layout::Planar;
         if let Crop::Center { resize } = recipe.crop {
             let (full_width, full_height) = shorter_side(width, height, resize);
+            let max = recipe.options.pixels_max;
+            // Of a thin picture, little is left of much.
+            if u64::from(full_width) * u64::from(full_height) > max {
+                return Err(PictureError::TooThin { width, height, full_width, full_height, max });
+            }
             let len = full_width as usize * full_height as usize * 3;
             room(&mut self.scaled, len)?;
             let scaled = &mut self.scaled[..len];
@@ -141,6 +149,19 @@ impl Decoder {
 /// Those of [`Decoder::decode`].
 pub fn check(bytes: &[u8]) -> Result<(), PictureError> {
     Decoder::new().check(bytes)
+}
+
+/// Decodes with a library that promises errors and not panics: one that panics nevertheless has met a broken picture.
+fn contained(
+    format: &'static str,
+    pixels: &mut Pixels,
+    decode: impl FnOnce(&mut Pixels) -> Result<(), PictureError>,
+) -> Result<Option<[f64; 4]>, PictureError> {
+    let decoded = catch_unwind(AssertUnwindSafe(|| decode(pixels)));
+    decoded.map(|decoded| decoded.map(|()| None)).unwrap_or_else(|_| {
+        *pixels = Pixels::default();
+        Err(PictureError::Invalid { format, reason: "it makes no sense to the decoder, which gave up".into() })
+    })
 }
 
 /// The largest reduction that leaves the part at least as large as what it becomes.

@@ -22,6 +22,23 @@ pub enum PictureError {
         /// How many pixels a picture may have.
         max: u64,
     },
+    /// Scaled until its shorter side has the size of the recipe, the picture has more pixels than are made.
+    #[error(
+        "the picture has {width} x {height} pixels: with the shorter side scaled it would have {full_width} x \
+         {full_height}, and at most {max} are made"
+    )]
+    TooThin {
+        /// Its width.
+        width: u32,
+        /// Its height.
+        height: u32,
+        /// Its width when it is scaled.
+        full_width: u32,
+        /// Its height when it is scaled.
+        full_height: u32,
+        /// How many pixels a picture may have.
+        max: u64,
+    },
     /// The picture has no pixels.
     #[error("the picture has {width} x {height} pixels")]
     Empty {

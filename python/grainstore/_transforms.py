@@ -152,6 +152,12 @@ class _Work:
             self._make_alone(pending, len(pending.batch), watch=True)
             if not self.is_alone:
                 self._alarms_left -= 1
+                if self._alarms_left == 0:
+                    _logger.info(
+                        "the loop draws from generators that the whole process shares, so draws of the transform from "
+                        "them are no longer looked for: draws for a few samples only would not be seeded; a function "
+                        "with a second parameter, generator, gets a generator of its own"
+                    )
         elif self.is_alone:
             if pending.parts:
                 pending.made = []

@@ -337,3 +337,58 @@ def test_a_table_adds_attributes_by_key(tar: Path, tmp_path: Path) -> None:
     assert found["000"]["split"] is None
     with pytest.raises(grainstore.ConvertFailed, match="no column is called key"):
         convert(tar, tmp_path / "x.grain", attributes=table)
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "uint64", "bool"])
+def test_labels_of_every_type_follow_their_names(tmp_path: Path, kind: str) -> None:
+    def written(name: str, names: list[str]) -> Path:
+        schema = {"image": "bytes", "label": kind}
+        with grainstore.Writer(tmp_path / name, schema, keyed=True, metadata={"class_names": names}) as writer:
+            for number, class_name in enumerate(names):
+                writer.write(key=f"{name}/{class_name}", image=class_name.encode(), label=bool(number) if kind == "bool" else number)
+        return tmp_path / name
+
+    first, second = written("a", ["cat", "dog"]), written("b", ["dog", "cat"] if kind == "bool" else ["ant", "dog"])
+
+    def check(path: Path) -> None:
+        with grainstore.open(path) as ds:
+            names = ds.metadata["class_names"]
+            assert [names[sample["label"]].encode() for sample in ds] == [sample["image"] for sample in ds]
+            assert len(ds) == 4
+
+    grainstore.convert([first, second], tmp_path / "both", order="source")
+    check(tmp_path / "both")
+    grainstore.append(second, first)
+    check(first)
+
+
+def test_a_bool_label_without_a_place_for_its_name_is_refused(tmp_path: Path) -> None:
+    for name, names in (("a", ["cat", "dog"]), ("b", ["ant", "dog"])):
+        schema = {"image": "bytes", "label": "bool"}
+        with grainstore.Writer(tmp_path / name, schema, keyed=True, metadata={"class_names": names}) as writer:
+            writer.write(key=name, image=b"x", label=False)
+    with pytest.raises(grainstore.Error, match="its label becomes 2, which a bool does not hold"):
+        grainstore.convert([tmp_path / "a", tmp_path / "b"], tmp_path / "both")
+
+
+def test_names_of_labels_that_are_left_out_do_not_name_others(tmp_path: Path) -> None:
+    with grainstore.Writer(
+        tmp_path / "a", {"image": "bytes", "label": "int64"}, keyed=True, metadata={"class_names": ["cat", "dog"]}
+    ) as writer:
+        for key in ("x", "y"):
+            writer.write(key=key, image=b"x", label=0)
+    (tmp_path / "t.csv").write_text("key,label\nx,1\ny,0\n")
+    grainstore.convert(tmp_path / "a", tmp_path / "b", exclude=["label"], attributes=tmp_path / "t.csv")
+    with grainstore.open(tmp_path / "b") as ds:
+        assert "class_names" not in ds.metadata
+        assert ds["x"]["label"] == 1
+
+
+def test_few_samples_of_many_are_read_in_pieces(tmp_path: Path) -> None:
+    with grainstore.Writer(tmp_path / "a", {"data": "bytes"}, keyed=True) as writer:
+        for number in range(6000):
+            writer.write(key=str(number), data=number.to_bytes(4, "little") * 1000)
+    grainstore.convert(tmp_path / "a", tmp_path / "b", order="source", subset="key_hash < 0.1")
+    with grainstore.open(tmp_path / "a") as a, grainstore.open(tmp_path / "b") as b:
+        expected = [sample["data"] for sample in a.filter("key_hash < 0.1")]
+        assert [sample["data"] for sample in b] == expected and len(expected) > 400

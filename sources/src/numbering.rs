@@ -5,7 +5,7 @@
 //! second    class_names = [ant, dog]         label 0, 1  ->  2, 1
 //! together  class_names = [cat, dog, ant]
 //! ```
-//! -1, which some datasets use for no label, is left unchanged.
+//! -1, which some datasets use for no label, is left unchanged. Integers of all widths are changed, and truth values.
 
 use std::collections::HashMap;
 
@@ -59,15 +59,44 @@ impl Numbering {
     /// Changes the number among a sample's attributes.
     ///
     /// # Errors
-    /// A number that has no name.
+    /// A number that has no name, or one that its type does not hold.
     pub fn apply(&self, attributes: &mut [Option<AttributeValue>]) -> Result<(), String> {
-        let Some(Some(AttributeValue::Int(number))) = attributes.get_mut(self.attribute) else { return Ok(()) };
-        if *number == -1 {
-            return Ok(());
-        }
-        let found = usize::try_from(*number).ok().and_then(|number| self.numbers.get(number));
-        let why = || format!("its {} is {number}, and there are {} names", self.name, self.numbers.len());
-        *number = *found.ok_or_else(why)?;
+        let Some(Some(value)) = attributes.get_mut(self.attribute) else { return Ok(()) };
+        let number = match value {
+            AttributeValue::Int(-1) => return Ok(()),
+            // A category has its name.
+            AttributeValue::Category(_) => return Ok(()),
+            AttributeValue::Int(number) => usize::try_from(*number).ok(),
+            AttributeValue::Uint(number) => usize::try_from(*number).ok(),
+            AttributeValue::Bool(number) => Some(usize::from(*number)),
+            _ if self.changes_nothing() => return Ok(()),
+            other => return Err(format!("its {} is {other:?}, and names have integers", self.name)),
+        };
+        let new = number.and_then(|number| self.numbers.get(number)).copied();
+        let new = new.ok_or_else(|| {
+            format!("its {} is {}, and there are {} names", self.name, shown(value), self.numbers.len())
+        })?;
+        *value = match value {
+            AttributeValue::Uint(_) => AttributeValue::Uint(new.unsigned_abs()),
+            AttributeValue::Bool(_) if new > 1 => {
+                return Err(format!("its {} becomes {new}, which a bool does not hold", self.name));
+            }
+            AttributeValue::Bool(_) => AttributeValue::Bool(new == 1),
+            _ => AttributeValue::Int(new),
+        };
         Ok(())
+    }
+
+    fn changes_nothing(&self) -> bool {
+        (0..).zip(&self.numbers).all(|(old, &new)| old == new)
+    }
+}
+
+/// A whole number.
+fn shown(value: &AttributeValue) -> String {
+    match value {
+        AttributeValue::Int(number) => number.to_string(),
+        AttributeValue::Uint(number) => number.to_string(),
+        other => format!("{other:?}"),
     }
 }

@@ -177,6 +177,10 @@ def test_workers_resume_from_a_state_of_the_process_itself(path, workers):
         again.load_state_dict(state)
         after = labels_of(DataLoader(again, batch_size=None, num_workers=workers))
         assert sorted(before + after) == list(range(COUNT))
+        # The state was used: no warning, which would be an error here.
+        again.set_epoch(1)
+    with pytest.raises(TypeError, match="epoch is an integer"):
+        iterable.set_epoch(1.5)
 
 
 @pytest.mark.parametrize(("saved", "loaded"), [(2, 0), (2, 3), (1, 2)])

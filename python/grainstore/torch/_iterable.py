@@ -14,7 +14,7 @@ import torch.utils.data
 
 from grainstore import Image, InvalidOption, InvalidState, Loader
 from grainstore._division import Division, tail_of
-from grainstore._loader import check_functions, check_truth
+from grainstore._loader import check_functions, check_number, check_truth
 from grainstore._weights import weights_of
 from grainstore._world import rank_and_world_size
 from grainstore.torch._callers import dividing_caller, is_collated_by_torch
@@ -131,11 +131,12 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         Without workers, a finished pass is followed by the next epoch. Workers cannot know that a pass is finished:
         they read the same epoch again until this is called, and warn about it.
         """
-        if epoch < 0:
-            raise InvalidOption(f"epoch is {epoch}, expected 0 or more")
+        check_number("epoch", epoch, 0)
         self._check_division()
         if epoch != self.epoch:
-            if self._resume is not None and self._resume["loader"]["position"]:
+            # Workers have copies of the state; that they have begun tells that it was used.
+            is_used = self._shared[_BEGUN] == self.epoch + 1
+            if self._resume is not None and self._resume["loader"]["position"] and not is_used:
                 warnings.warn(
                     f"the state of epoch {self.epoch} that was loaded is not used: epoch {epoch} was set. A loop that sets "
                     f"epochs itself must begin with epoch {self.epoch}",

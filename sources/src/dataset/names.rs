@@ -30,6 +30,15 @@ impl MergedUser {
         for (dataset, shape) in datasets.iter().zip(shapes).skip(1) {
             merged.add(dataset, shape, &datasets[0]).map_err(|why| SourceError::refused(dataset.path(), why))?;
         }
+        if let (Some(first), Some(shape)) = (datasets.first(), shapes.first()) {
+            let refused = |error: grainstore_format::FormatError| SourceError::refused(first.path(), error.to_string());
+            for (name, list) in NUMBERED {
+                // The names of numbers that are not taken say nothing, and must not name others that are added.
+                if first.schema().attribute(name).is_some_and(|place| !shape.attributes.contains(&place)) {
+                    merged.user = merged.user.without_member(list).map_err(refused)?;
+                }
+            }
+        }
         Ok(merged)
     }
 

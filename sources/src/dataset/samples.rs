@@ -20,6 +20,8 @@ use crate::{Bad, Layout, Reach, RecordLocation, SampleReader, SourceSample, WHOL
 
 /// Samples that are at most this far apart are read as one.
 const GAP_MAX: u64 = 64 << 10;
+/// Bytes that are read at once, with the gaps.
+const READ_MAX: u64 = 4 << 20;
 /// Bytes of a long sample that are checked at once.
 const PIECE_LEN: usize = 1 << 20;
 
@@ -84,8 +86,15 @@ impl<'a> DatasetSamples<'a> {
             let end = one.offset.saturating_add(one.stored_len);
             end <= next.offset && next.offset - end <= GAP_MAX
         };
-        for run in located.chunk_by(is_near) {
-            let (Some((_, first)), Some((_, last))) = (run.first(), run.last()) else { continue };
+        let mut rest = located;
+        while let Some((_, first)) = rest.first() {
+            // Together they are no longer than a read should be: gaps add up where few samples are taken.
+            let is_in_read = |pair: &&[(u64, Location)]| {
+                is_near(&pair[0], &pair[1]) && pair[1].1.offset + pair[1].1.stored_len - first.offset <= READ_MAX
+            };
+            let (run, later) = rest.split_at(1 + rest.windows(2).take_while(is_in_read).count());
+            rest = later;
+            let Some((_, last)) = run.last() else { break };
             if let [(ordinal, location)] = run {
                 let stored = self.read_one(*ordinal, location);
                 self.ready.push_back((*ordinal, stored));
