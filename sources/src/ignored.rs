@@ -35,13 +35,14 @@ const NAMES: [&str; 11] = [
     "sha256sums",
 ];
 
-/// Their extensions, in lower case: texts, checksums, indexes of shards, scripts.
-const EXTENSIONS: [&str; 15] =
-    ["md", "rst", "txt", "html", "pdf", "md5", "sha1", "sha256", "sha512", "idx", "index", "log", "sh", "py", "ipynb"];
+/// Their extensions, in lower case: texts, checksums, indexes of shards, scripts, locks.
+const EXTENSIONS: [&str; 17] = [
+    "md", "rst", "txt", "html", "pdf", "md5", "sha1", "sha256", "sha512", "idx", "index", "log", "sh", "py", "ipynb",
+    "lock", "mdb-lock",
+];
 
 /// Descriptions that programs write beside shards.
-const DESCRIPTIONS: [&str; 5] =
-    ["dataset_info.json", "dataset_infos.json", "features.json", "state.json", "metadata.json"];
+const DESCRIPTIONS: [&str; 5] = ["dataset_info.json", "dataset_infos.json", "features.json", "state.json", "lock.mdb"];
 
 /// Refuses files among shards that may be data.
 pub(crate) fn refuse_data(found: &Recognised) -> Result<(), SourceError> {
