@@ -131,6 +131,10 @@ def datasets():
     replaced = native(Shape(), [Sample(b"y" * 10)]).data
     broken(path, "FPR-1 ENT-5", "another segment than the one that was indexed", *halves, fails=[{"read": 1}],
            beside={f"invalid/{path}/00001.seg": replaced}, **later)
+    path = "fpr-3-segment.grain"
+    replaced = native(Shape(user='{"a":1}'), HALVES[1]).data
+    broken(path, "FPR-3", "another segment than the one that was indexed, whose samples have the same bytes", *halves, fails=[{"read": 1}],
+           beside={f"invalid/{path}/00001.seg": replaced}, **later)
     broken("man-3-file-len.grain", "MAN-3", "a segment of another length", *halves, fails=[{"read": 1}],
            manifest=lambda document: document["segments"][1].update(file_len=BLOCK * 9), **later)
     kinds = Shape(attributes=(("i", "int8"),))

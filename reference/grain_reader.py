@@ -388,6 +388,35 @@ def array_fits(name, length):
     return rest == 0 and (elements % product == 0 if opened else elements == product)
 
 
+def read_frame(file, offset, length, magic):
+    """HDR-1, FTR-1: header and footer begin with magic, version and features, and end with a checksum."""
+    data = file.read(offset, length)
+    require(data[:8] == magic, f"{file.name} is cut short, or not a grainstore file.")
+    version, incompatible = struct.unpack_from("<II", data, 8)
+    check_newer(version, 0, file.name)
+    check_crc(data[:-4], int.from_bytes(data[-4:], "little"), f"{file.name}: the header or footer")
+    check_newer(version, incompatible, file.name)
+    return data
+
+
+def read_footer(file):
+    """Section 4, FTR-1, FTR-2: the directory's bytes, where it is, and where the index begins."""
+    data = read_frame(file, file.length - 64, 64, b"GRAINEND")
+    length, offset, index_offset, file_len, crc = struct.unpack_from("<IQQQI", data, 20)
+    require(any(data[16:20]) or not any(data[52:60]), f"{file.name}: the footer is damaged: reserved bytes.")
+    require(file_len == file.length, f"{file.name} was cut short or appended to: it had {file_len} bytes.")
+    directory = file.read(offset, length)
+    check_crc(directory, crc, f"{file.name}: the directory")
+    require(length >= 64 and file_len == round_up(offset + length + 64, BLOCK),
+            f"{file.name}: the footer is damaged: the directory is misplaced (FTR-2).")
+    return directory, offset, index_offset
+
+
+def fingerprint(directory):
+    """FPR-1"""
+    return f"{xxh64(directory, 0):016x}"
+
+
 class Index:
     """What a native segment or an index file stores about its samples."""
 
@@ -396,41 +425,20 @@ class Index:
         self.name = self.file.name
         self.read_header()
         require(self.file.length >= 28672, f"{self.name} is cut short, or not a grainstore file (FIL-1).")
-        self.read_footer()
+        directory, offset, self.index_offset = read_footer(self.file)
+        self.fingerprint = fingerprint(directory)
+        self.read_directory(directory, self.index_offset, offset)
         self.read_segments()
         self.read_metadata()
         self.check_sections()
         self.group, self.group_keys = None, []
 
-    def read_frame(self, offset, length, magic):
-        """HDR-1, FTR-1: header and footer begin with magic, version and features, and end with a checksum."""
-        data = self.file.read(offset, length)
-        require(data[:8] == magic, f"{self.name} is cut short, or not a grainstore file.")
-        version, incompatible = struct.unpack_from("<II", data, 8)
-        check_newer(version, 0, self.name)
-        check_crc(data[:-4], int.from_bytes(data[-4:], "little"), f"{self.name}: the header or footer")
-        check_newer(version, incompatible, self.name)
-        return data
-
     def read_header(self):
         """Section 3."""
-        data = self.read_frame(0, BLOCK, b"\x89GRAIN\r\n")
+        data = read_frame(self.file, 0, BLOCK, b"\x89GRAIN\r\n")
         require(data[20] in (1, 2), f"{self.name}: the header is damaged: its kind.")
         require(any(data[16:20]) or not any(data[21:4092]), f"{self.name}: the header is damaged: reserved bytes.")
         self.native = data[20] == 1
-
-    def read_footer(self):
-        """Section 4: FTR-1, FTR-2, FPR-1."""
-        data = self.read_frame(self.file.length - 64, 64, b"GRAINEND")
-        length, offset, index_offset, file_len, crc = struct.unpack_from("<IQQQI", data, 20)
-        require(any(data[16:20]) or not any(data[52:60]), f"{self.name}: the footer is damaged: reserved bytes.")
-        require(file_len == self.file.length, f"{self.name} was cut short or appended to: it had {file_len} bytes.")
-        directory = self.file.read(offset, length)
-        check_crc(directory, crc, f"{self.name}: the directory")
-        require(length >= 64 and file_len == round_up(offset + length + 64, BLOCK),
-                f"{self.name}: the footer is damaged: the directory is misplaced (FTR-2).")
-        self.fingerprint, self.index_offset = f"{xxh64(directory, 0):016x}", index_offset
-        self.read_directory(directory, index_offset, offset)
 
     def read_directory(self, data, place, directory_offset):
         """Section 5: DIR-1, DIR-2, DIR-4, DIR-5, HDR-2."""
@@ -878,7 +886,7 @@ class Dataset(Samples):
         return lz4_decode(data, entry.raw_len) if entry.lz4 else data
 
     def data_file(self, s):
-        """The file that holds segment s's samples, checked when it is opened (EXT-2)."""
+        """The file that holds segment s's samples, checked when it is opened (EXT-2, FPR-3)."""
         if not self.segments:
             return self.index.file
         if s not in self.files:
@@ -893,6 +901,9 @@ class Dataset(Samples):
                 ends = file.read(0, size) + file.read(file.length - size, size) + struct.pack("<Q", file.length)
                 require(f"{xxh64(ends, 0):016x}" == segment["data_fingerprint"], f"{file.name} has changed (EXT-2).")
                 self.notice_time(file, segment["modified_ns"])
+            else:
+                require(fingerprint(read_footer(file)[0]) == segment["fingerprint"],
+                        f"{file.name} is another segment than the manifest's (FPR-3).")
             if len(self.files) >= 128:
                 self.files.pop(next(iter(self.files))).file.close()
             self.files[s] = file

@@ -53,6 +53,7 @@ typedef int32_t grainstore_status;
 #define GRAINSTORE_SHORT_BUFFER 13    /* `capacity` is too small; `len` says what is needed */
 #define GRAINSTORE_FORKED 14          /* the epoch belongs to the parent process */
 #define GRAINSTORE_INTERNAL 15        /* a mistake in the library; please report the text */
+#define GRAINSTORE_CHANGED 16         /* the dataset was changed since it was opened: open it again */
 
 typedef struct grainstore_dataset grainstore_dataset;
 typedef struct grainstore_sample grainstore_sample;

@@ -8,6 +8,7 @@ pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
         Remedy::Upgrade => "upgrade grainstore",
         Remedy::AllowExternal => "allow_external = 1 in the options of grainstore_open allows it",
         Remedy::ListDamage => "the command grainstore verify lists everything that is damaged",
+        Remedy::OpenAgain => "grainstore_open opens it again, as it is now",
         Remedy::RebuildIndex => "the command grainstore rebuild-index rebuilds the index from the segments",
         Remedy::AdoptAgain => "the command grainstore adopt makes the index of adopted files again",
         Remedy::UseLessMemory => "smaller window_bytes or batch_size need less",

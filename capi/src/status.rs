@@ -51,6 +51,8 @@ impl Status {
     pub const FORKED: Self = Self(14);
     /// `GRAINSTORE_INTERNAL`
     pub const INTERNAL: Self = Self(15);
+    /// `GRAINSTORE_CHANGED`
+    pub const CHANGED: Self = Self(16);
 }
 
 /// An error: its status and its text.
@@ -113,6 +115,7 @@ fn status_of_store(error: &StoreError) -> Status {
             Status::NO_MEMORY
         }
         StoreError::Format { .. } | StoreError::Mismatch { .. } | StoreError::Sample { .. } => Status::DAMAGED,
+        StoreError::Changed { .. } => Status::CHANGED,
         StoreError::NoSuchOrdinal { .. } => Status::NO_SAMPLE,
         StoreError::NoSuchAttribute { .. } => Status::NO_NAME,
         StoreError::Bug { .. } => Status::INTERNAL,

@@ -75,6 +75,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
              it only where you trust this one"
         }
         Remedy::ListDamage => "`grainstore verify` lists everything that is damaged",
+        Remedy::OpenAgain => "another command changed it meanwhile; the same command again reads it as it is now",
         Remedy::RebuildIndex => "`grainstore rebuild-index` rebuilds the index from the segments",
         Remedy::AdoptAgain => {
             "the adopted files are not affected, but their index is; `grainstore adopt --overwrite` with them makes it \

@@ -17,6 +17,8 @@ pub enum Remedy {
     AllowExternal,
     /// List everything that is damaged.
     ListDamage,
+    /// Open the dataset again, as it is now.
+    OpenAgain,
     /// Write the index again from the segments.
     RebuildIndex,
     /// Adopt the files again, whose index is lost.

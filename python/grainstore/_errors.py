@@ -63,6 +63,10 @@ class NotADataset(Error):
     """The path names something else, or a dataset that is not finished."""
 
 
+class DatasetChanged(Error):
+    """The dataset was changed or replaced since it was opened, and a file that was not read before is another one now."""
+
+
 class TooNew(Error):
     """The dataset was written by a newer version of grainstore, or by one before version 1."""
 

@@ -156,6 +156,7 @@ impl From<StoreError> for Raised {
             StoreError::Format { path, source } => of(kind_of_format(source)).at(path),
             StoreError::NotADataset { path, .. } | StoreError::Unfinished { path, .. } => of("NotADataset").at(path),
             StoreError::Mismatch { path, .. } => of("Damaged").at(path),
+            StoreError::Changed { path, .. } => of("DatasetChanged").at(path),
             StoreError::Outside { path, .. } => of("InvalidOption").at(path),
             StoreError::NoSuchOrdinal { ordinal, .. } => of("NoSuchOrdinal").for_sample(Some(*ordinal), None),
             StoreError::NoSuchAttribute { .. } => of("NoSuchName"),

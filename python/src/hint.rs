@@ -10,6 +10,7 @@ pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
         Remedy::CopyOrMount => "copy the data to a disk, or mount the store as a file system, and name that path",
         Remedy::AllowExternal => "allow_external=True allows it",
         Remedy::ListDamage => "grainstore.verify() lists everything that is damaged",
+        Remedy::OpenAgain => "grainstore.open() opens it again, as it is now",
         Remedy::RebuildIndex => "grainstore.rebuild_index() rebuilds the index from the segments",
         Remedy::AdoptAgain => "the index of adopted files is lost: adopt() with overwrite=True makes it again",
 

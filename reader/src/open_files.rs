@@ -1,8 +1,9 @@
 //! The open files of a dataset's segments, shared by everything that reads from them.
 //!
-//! A file is opened and checked when it is first needed. At most [`open_max`] stay open. If the dataset has no more
-//! segments than that, each has a slot and is found without a lock; otherwise the file opened first is dropped, and
-//! closes when the last request to it is done.
+//! A file is opened when it is first needed, and the file that is then read from is compared with the segment that the
+//! dataset was opened with. At most [`open_max`] stay open. If the dataset has no more segments than that, each has a
+//! slot and is found without a lock; otherwise the file opened first is dropped, and closes when the last request to it
+//! is done.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -10,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use grainstore_format::{shown_path, to_usize};
-use grainstore_store::Collection;
+use grainstore_store::{Collection, OpenedFile, StoreError};
 use rustix::process::{Resource, getrlimit};
 
 use crate::ReadError;
 use crate::batch_builder::IN_PLACE_LEN_MIN;
-use crate::engine::{IoMode, OpenFile};
+use crate::engine::{Buffer, FileError, IoMode, OpenFile, ReadRequest, read_now};
 use grainstore_host::ForkLock;
 
 /// A quarter of the usual limit of 1024 descriptors; requests in flight may hold as many again.
@@ -74,7 +75,7 @@ impl OpenFiles {
             return Ok(file);
         }
         // Without a lock, so that a slow file system does not block others. Two may open the same file; one is dropped.
-        let file = Arc::new(self.open(segment)?);
+        let file = self.open(segment)?;
         let dropped = self.open.put(segment, &file, self.open_max);
         for file in dropped.iter().chain([&file]) {
             self.note(file);
@@ -118,11 +119,27 @@ impl OpenFiles {
         self.caching.get().map(PathBuf::as_path)
     }
 
-    fn open(&self, segment: usize) -> Result<OpenFile, ReadError> {
+    fn open(&self, segment: usize) -> Result<Arc<OpenFile>, ReadError> {
         self.dataset.segment_file(segment)?;
         let file = OpenFile::open(self.dataset.segment_path(segment), self.opening.mode)
-            .map_err(|source| ReadError::CannotOpen { source })?;
-        Ok(if self.opening.dont_cache { file.with_dont_cache() } else { file })
+            .map_err(|source| self.cannot_open(segment, source))?;
+        let file = Arc::new(if self.opening.dont_cache { file.with_dont_cache() } else { file });
+        // The path may lead to another file than the one before. This one is read from.
+        let opened = OpenedFile { len: file.file_len(), fd: file.fd() };
+        self.dataset.check_opened_segment(segment, opened, |bytes, offset| read_exact(&file, bytes, offset))?;
+        Ok(file)
+    }
+
+    /// A file that was there when it was checked may be gone.
+    fn cannot_open(&self, segment: usize, source: FileError) -> ReadError {
+        match (&source, self.dataset.missing_segment_file(segment)) {
+            (FileError::Open { source: cause, .. }, changed @ StoreError::Changed { .. })
+                if cause.kind() == std::io::ErrorKind::NotFound =>
+            {
+                changed.into()
+            }
+            _ => ReadError::CannotOpen { source },
+        }
     }
 
     fn note(&self, file: &OpenFile) {
@@ -141,6 +158,16 @@ impl OpenFiles {
             });
         }
     }
+}
+
+/// Fills `bytes` from an offset of the file, as its samples are read: directly, through the page cache, or from the map.
+fn read_exact(file: &Arc<OpenFile>, bytes: &mut [u8], offset: u64) -> Result<(), ReadError> {
+    let buffer_len = file.buffer_len(offset, bytes.len());
+    let buffer = Buffer::try_with_capacity(buffer_len).ok_or(ReadError::NoMemory { len: buffer_len as u64 })?;
+    let request = ReadRequest { file: Arc::clone(file), offset, len: bytes.len(), buffer, token: 0 };
+    let filled = read_now(request).result.map_err(|failed| ReadError::CannotOpen { source: failed.error })?;
+    bytes.copy_from_slice(filled.bytes());
+    Ok(())
 }
 
 /// The most files that are kept open: fewer if the process may not open many.

@@ -10,7 +10,8 @@ use grainstore_format::{
 use crate::StoreError;
 use crate::dataset_cache::{CachedAttribute, CheckedEntries, LoadControl};
 use crate::index::Index;
-use crate::open::{OpenedParts, open};
+use crate::open::{OpenedParts, open, read_manifest};
+use crate::opened_segment::OpenedFile;
 use crate::options::OpenOptions;
 use crate::segment::{FileTime, Segment, modified_since};
 
@@ -143,16 +144,68 @@ impl Dataset {
     /// segment is checked once.
     ///
     /// # Errors
-    /// If not, or there is no such segment.
+    /// If not, or there is no such segment; `Changed` if the dataset no longer has this segment.
     pub fn segment_file(&self, segment: usize) -> Result<(), StoreError> {
-        let found = self.0.segments.get(segment).ok_or_else(|| {
-            let what = format!("no segment {segment}: the dataset has {}", self.0.segments.len());
-            StoreError::mismatch(&self.0.path, what)
-        })?;
-        if found.check_file(self.path())? == FileTime::Other {
+        let found = self.segment(segment)?.check_file(self.path());
+        if found.map_err(|error| self.changed_or(segment, error))? == FileTime::Other {
             self.0.modified.get_or_init(|| segment);
         }
         Ok(())
+    }
+
+    /// Checks that a file that was opened by the path of `segment`, after [`Dataset::segment_file`], is this segment:
+    /// that it has its length, and a native one its fingerprint. Meanwhile a writer may have deleted the segment and
+    /// given its name to another. `read` fills a buffer from an offset of the file; usually it is called once, for at
+    /// most 4096 bytes, and not at all for a file that was found right before.
+    ///
+    /// # Errors
+    /// If not, or there is no such segment; `Changed` if the dataset no longer has this segment; those of `read`.
+    pub fn check_opened_segment<E: From<StoreError>>(
+        &self,
+        segment: usize,
+        file: OpenedFile<'_>,
+        read: impl FnMut(&mut [u8], u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let checked = self.segment(segment)?.check_opened(file, read)?;
+        checked.map_err(|error| self.changed_or(segment, error).into())
+    }
+
+    /// The error of a segment whose file is not there: `Changed` if the dataset no longer has this segment.
+    pub fn missing_segment_file(&self, segment: usize) -> StoreError {
+        match self.segment(segment) {
+            Ok(found) => self.changed_or(segment, StoreError::NotFound { path: found.path().to_owned() }),
+            Err(error) => error,
+        }
+    }
+
+    /// The error of a segment's file, or that the dataset was changed since it was opened, where that explains it.
+    #[cold]
+    fn changed_or(&self, segment: usize, error: StoreError) -> StoreError {
+        let Some(file) = self.0.segments.get(segment) else { return error };
+        let is_possible = match (&error, &self.0.manifest) {
+            (StoreError::NotFound { .. }, None) => false,
+            (StoreError::NotFound { .. } | StoreError::Mismatch { .. }, _) => true,
+            (StoreError::Format { .. }, _) => !error.is_lack_of_memory(),
+            _ => false,
+        };
+        if !is_possible || !self.no_longer_has(segment) {
+            return error;
+        }
+        StoreError::Changed { path: file.path().to_owned(), what: error.without_path() }
+    }
+
+    /// Whether the dataset that is at the path now has no such segment. A lone segment is the dataset.
+    fn no_longer_has(&self, segment: usize) -> bool {
+        let Some(opened) = &self.0.manifest else { return true };
+        let Some(of_opened) = opened.segments().get(segment) else { return false };
+        read_manifest(self.path()).is_ok_and(|now| !now.segments().contains(of_opened))
+    }
+
+    fn segment(&self, segment: usize) -> Result<&Segment, StoreError> {
+        self.0.segments.get(segment).ok_or_else(|| {
+            let what = format!("no segment {segment}: the dataset has {}", self.0.segments.len());
+            StoreError::mismatch(&self.0.path, what)
+        })
     }
 
     /// Notices for the user about the files that [`Dataset::segment_file`] has checked, as sentences; usually none.

@@ -61,6 +61,14 @@ pub enum StoreError {
         /// Found and expected.
         what: String,
     },
+    /// A file of the dataset is another one now, or gone: the dataset was changed or replaced since it was opened.
+    #[error("{}: changed since the dataset was opened: {what}", shown_path(.path))]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// Found and expected.
+        what: String,
+    },
     /// The file of an external segment is where reading has not been allowed.
     #[error("{}: it would read {}, outside the dataset's parent directory", shown_path(.path), shown_path(.target))]
     Outside {
@@ -182,6 +190,7 @@ impl StoreError {
             }
             Self::Url(url) => Some(url.remedy()),
             Self::Unfinished { .. } => Some(Remedy::Resume),
+            Self::Changed { .. } => Some(Remedy::OpenAgain),
             Self::Outside { .. } => Some(Remedy::AllowExternal),
             Self::Sample { .. } => Some(Remedy::ListDamage),
             _ => None,
@@ -248,7 +257,7 @@ impl StoreError {
             Self::NotFound { .. } => "no such file or directory".to_owned(),
             Self::Io { source, .. } => source.to_string(),
             Self::Format { source, .. } => source.to_string(),
-            Self::Mismatch { what, .. } | Self::Sample { what, .. } => what.clone(),
+            Self::Mismatch { what, .. } | Self::Changed { what, .. } | Self::Sample { what, .. } => what.clone(),
             Self::NotADataset { why, .. } | Self::Unfinished { why, .. } => why.clone(),
             Self::Outside { target, .. } => {
                 format!("it would read {}, outside the dataset's parent directory", shown_path(target))

@@ -97,7 +97,8 @@ fn open_directory(path: &Path, options: &OpenOptions) -> Result<OpenedParts, Sto
     let segments = manifest.segments().iter().take(table.len()).enumerate().map(|(number, segment)| {
         allowed.check(path, segment)?;
         let data = ExternalData::of(&segment.kind, allowed);
-        Ok(Segment::new(path.join(&segment.path), data, segment.file_len, table.ordinals(number)))
+        let ordinals = table.ordinals(number);
+        Ok(Segment::new(path.join(&segment.path), data, segment.file_len, segment.fingerprint, ordinals))
     });
     Ok(OpenedParts {
         segments: segments.collect::<Result<_, StoreError>>()?,
@@ -118,8 +119,9 @@ fn open_lone(path: &Path, options: &OpenOptions) -> Result<OpenedParts, StoreErr
     check_lone(&index)?;
     let mut fingerprint = DatasetFingerprint::new();
     fingerprint.push(index.frame.fingerprint, index.sample_count());
+    let (len, own) = (index.frame.file.len(), index.frame.fingerprint);
     Ok(OpenedParts {
-        segments: vec![Segment::new(path.to_owned(), None, index.frame.file.len(), index.table.ordinals(0))],
+        segments: vec![Segment::new(path.to_owned(), None, len, own, index.table.ordinals(0))],
         external: vec![false],
         fingerprint: fingerprint.get(),
         table: index.table.clone(),

@@ -13,6 +13,7 @@ use grainstore_format::{
 
 use crate::StoreError;
 use crate::index::file::open_regular;
+use crate::opened_segment::{FileId, OpenedFile, fingerprint_of};
 
 /// Where the files of external segments may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +47,12 @@ pub struct Segment {
     path: PathBuf,
     data: Option<ExternalData>,
     file_len: u64,
+    /// That of its index.
+    fingerprint: Fingerprint,
     ordinals: Range<u64>,
     checked: OnceLock<FileTime>,
+    /// A file that is known to be this segment.
+    identified: OnceLock<FileId>,
 }
 
 impl AllowedPaths {
@@ -97,8 +102,15 @@ impl ExternalData {
 }
 
 impl Segment {
-    pub(crate) fn new(path: PathBuf, data: Option<ExternalData>, file_len: u64, ordinals: Range<u64>) -> Self {
-        Self { path, data, file_len, ordinals, checked: OnceLock::new() }
+    pub(crate) fn new(
+        path: PathBuf,
+        data: Option<ExternalData>,
+        file_len: u64,
+        fingerprint: Fingerprint,
+        ordinals: Range<u64>,
+    ) -> Self {
+        let (checked, identified) = (OnceLock::new(), OnceLock::new());
+        Self { path, data, file_len, fingerprint, ordinals, checked, identified }
     }
 
     /// The file with the samples.
@@ -129,6 +141,34 @@ impl Segment {
         let time = check_data_file(directory, &self.path, self.file_len, self.data.as_ref())?;
         Ok(*self.checked.get_or_init(|| time))
     }
+
+    /// Checks that an open file has the segment's length, and a native one its fingerprint. A file that was found right
+    /// before is known again without a read.
+    ///
+    /// The outer error is that of `read`.
+    pub(crate) fn check_opened<E>(
+        &self,
+        file: OpenedFile<'_>,
+        read: impl FnMut(&mut [u8], u64) -> Result<(), E>,
+    ) -> Result<Result<(), StoreError>, E> {
+        let has_len = check_len(&self.path, file.len, self.file_len);
+        let id = FileId::of(&file);
+        if has_len.is_err() || self.is_external() || id.is_some() && id.as_ref() == self.identified.get() {
+            return Ok(has_len);
+        }
+        Ok(fingerprint_of(&self.path, file.len, read)?.and_then(|found| self.identify(found, id)))
+    }
+
+    fn identify(&self, found: Fingerprint, id: Option<FileId>) -> Result<(), StoreError> {
+        if found != self.fingerprint {
+            let what = format!("its fingerprint is {found}, that of the dataset's segment is {}", self.fingerprint);
+            return Err(StoreError::mismatch(&self.path, what));
+        }
+        if let Some(id) = id {
+            self.identified.get_or_init(|| id);
+        }
+        Ok(())
+    }
 }
 
 /// Compares a data file with the manifest.
@@ -142,13 +182,18 @@ pub(crate) fn check_data_file(
         data.allowed.check_links(directory, path)?;
     }
     let (file, found_len) = open_regular(path)?;
-    if found_len != file_len {
-        return Err(StoreError::mismatch(path, format!("it has {found_len} bytes, the manifest has {file_len}")));
-    }
+    check_len(path, found_len, file_len)?;
     match data {
         Some(data) => data.check(path, &file, file_len),
         None => Ok(FileTime::Same),
     }
+}
+
+fn check_len(path: &Path, found: u64, expected: u64) -> Result<(), StoreError> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(StoreError::mismatch(path, format!("it has {found} bytes, the manifest has {expected}")))
 }
 
 impl ExternalData {

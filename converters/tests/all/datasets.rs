@@ -4,16 +4,19 @@
 
 use std::cell::Cell;
 use std::ffi::OsString;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use grainstore_converters::{
     ConvertError, ConvertOptions, ConvertSummary, Events, NoEvents, OnDuplicate, OnKept, Order, Progress, append,
     convert,
 };
-use grainstore_format::{Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Schema, UserMetadata};
+use grainstore_format::{
+    Attribute, AttributeType, AttributeValue, Field, FieldType, Metadata, Remedy, Schema, UserMetadata,
+};
 use grainstore_sources::dataset::{DatasetOptions, DatasetSource};
 use grainstore_sources::{SourceError, SourceOptions, WHOLE_LEN_MAX, open_source};
-use grainstore_writer::{Compression, DatasetWriter, Sample, StreamedSample, WriterOptions};
+use grainstore_writer::{AppendOptions, Compression, DatasetWriter, Removal, Sample, StreamedSample, WriterOptions};
 use serde_json::json;
 
 use crate::stored::{Shelf, Stored, files, in_order, keys, stored};
@@ -83,6 +86,30 @@ fn metadata(path: &Path) -> (Schema, serde_json::Value) {
 
 fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
+}
+
+/// FPR-3
+#[test]
+fn a_source_whose_last_segment_gave_its_name_to_another_is_refused() {
+    let shelf = Shelf::new();
+    let old = dataset(&shelf, "a", 200, &["cat", "dog"]);
+    let source = open(&[&old], &DatasetOptions::default()).unwrap();
+    let before = grainstore_store::Dataset::open(&old).unwrap();
+    let last = before.segments().last().unwrap();
+    let gone: Vec<u64> = last.ordinals().collect();
+    Removal::begin(&old).unwrap().remove(&gone, false, &mut |_| ControlFlow::Continue(())).unwrap();
+    let mut writer = DatasetWriter::append(&old, AppendOptions::default()).unwrap();
+    for number in gone {
+        let mut other = sample("a", u8::try_from(number).unwrap());
+        other.payload.iter_mut().for_each(|byte| *byte = !*byte);
+        writer.write(other).unwrap();
+    }
+    writer.finish().unwrap();
+    assert_eq!(std::fs::metadata(last.path()).unwrap().len(), last.file_len());
+    let error = convert(&source, &shelf.path("made"), &in_order(), &NoEvents).unwrap_err();
+    let file = last.path().display().to_string();
+    assert!(error.to_string().contains(&format!("{file}: changed since the dataset was opened")), "{error}");
+    assert_eq!(error.remedy(), Some(Remedy::OpenAgain));
 }
 
 #[test]

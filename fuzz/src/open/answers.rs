@@ -2,10 +2,11 @@
 
 use std::fs::File;
 use std::ops::Range;
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
 use grainstore_format::{AttributeValue, Header, MAX_LZ4_RAW_LEN};
-use grainstore_store::{Dataset, Encoding, Location, StoreError, check_and_decode};
+use grainstore_store::{Dataset, Encoding, Location, OpenedFile, StoreError, check_and_decode};
 
 /// What a fixture's sample is.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,9 +73,18 @@ fn ask_payload(
     if complaints.hear("segment_file", dataset.segment_file(location.segment)).is_none() {
         return;
     }
+    let file = File::open(segment.path()).expect("a segment that was checked is there");
+    let opened = OpenedFile { len: segment.file_len(), fd: Some(file.as_fd()) };
+    let read = |bytes: &mut [u8], offset| {
+        file.read_exact_at(bytes, offset).expect("it has the length that was checked");
+        Ok(())
+    };
+    let checked = dataset.check_opened_segment(location.segment, opened, read);
+    if complaints.hear("check_opened_segment", checked).is_none() {
+        return;
+    }
     let mut stored = vec![0; location.stored_len as usize];
-    let read = File::open(segment.path()).and_then(|file| file.read_exact_at(&mut stored, location.offset));
-    read.expect("a segment that was checked has the length that was checked");
+    file.read_exact_at(&mut stored, location.offset).expect("it has the length that was checked");
     let mut payload = Vec::new();
     let decoded = check_and_decode(location, &stored, &mut payload);
     let decoded = decoded.map_err(|error| dataset.payload_error(ordinal, location, &error));

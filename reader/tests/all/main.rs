@@ -26,6 +26,7 @@ mod external;
 mod gather_model;
 mod later_versions;
 mod mapped;
+mod replaced_segments;
 mod round_trip;
 mod sample_files;
 mod second_reader;

@@ -5,12 +5,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::iter::Peekable;
 use std::ops::Range;
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use grainstore_format::{AttributeValue, to_usize};
 use grainstore_host::open_regular;
-use grainstore_store::{Encoding, Location, StoreError, check_and_decode, check_stored};
+use grainstore_store::{Encoding, Location, OpenedFile, StoreError, check_and_decode, check_stored};
 use grainstore_writer::{Sample, StreamedSample};
 
 use super::ranges::Cut;
@@ -49,7 +50,13 @@ impl<'a> DatasetSamples<'a> {
         let segment = member.dataset.segments().iter().position(|segment| segment.path() == path).unwrap_or(usize::MAX);
         let unusable = |error: StoreError| bad_of(path, RecordLocation::default(), &error, Reach::Rest);
         member.dataset.segment_file(segment).map_err(unusable)?;
-        let (file, _) = open_regular(path).map_err(|error| Bad::file(path, &error))?;
+        let (file, len) = open_regular(path).map_err(|error| Bad::file(path, &error))?;
+        let opened = OpenedFile { len, fd: Some(file.as_fd()) };
+        let read = |bytes: &mut [u8], offset| {
+            let failed = |source| StoreError::Io { path: path.to_owned(), source };
+            file.read_exact_at(bytes, offset).map_err(failed)
+        };
+        member.dataset.check_opened_segment(segment, opened, read).map_err(unusable)?;
         let left = member.ordinals(ordinals).peekable();
         Ok(Self { member, path, left, file, layout, ready: VecDeque::new(), long: Box::new(io::empty()) })
     }

@@ -123,7 +123,7 @@ impl MemberDataset {
     }
 
     fn replaced(&self, how: String) -> StoreError {
-        StoreError::mismatch(&self.path, format!("it has been replaced since it was first opened: {how}"))
+        StoreError::Changed { path: self.path.clone(), what: how }
     }
 }
 

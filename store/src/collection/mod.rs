@@ -20,7 +20,7 @@ use grainstore_format::{AttributeValue, ChunkSize, Fingerprint, Schema, UserMeta
 pub use self::columns::{CollectionColumn, MergedCategories};
 use self::member::{MemberDataset, Sums};
 use self::several::Several;
-use crate::{Dataset, Location, OpenOptions, PayloadError, StoreError};
+use crate::{Dataset, Location, OpenOptions, OpenedFile, PayloadError, StoreError};
 
 mod agreement;
 mod columns;
@@ -166,7 +166,41 @@ impl Collection {
     pub fn segment_file(&self, segment: usize) -> Result<(), StoreError> {
         match &self.0 {
             OneOrSeveral::One(dataset) => dataset.segment_file(segment),
-            OneOrSeveral::Several(several) => several.segment_file(segment),
+            OneOrSeveral::Several(several) => {
+                let (member, segment) = several.dataset_of_segment(segment)?;
+                member.segment_file(segment)
+            }
+        }
+    }
+
+    /// Checks that an open file is a segment: [`Dataset::check_opened_segment`].
+    ///
+    /// # Errors
+    /// As [`Dataset::check_opened_segment`] and [`Collection::member`].
+    pub fn check_opened_segment<E: From<StoreError>>(
+        &self,
+        segment: usize,
+        file: OpenedFile<'_>,
+        read: impl FnMut(&mut [u8], u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match &self.0 {
+            OneOrSeveral::One(dataset) => dataset.check_opened_segment(segment, file, read),
+            OneOrSeveral::Several(several) => {
+                let (member, segment) = several.dataset_of_segment(segment)?;
+                member.check_opened_segment(segment, file, read)
+            }
+        }
+    }
+
+    /// The error of a segment whose file is not there: [`Dataset::missing_segment_file`], or why its member cannot be
+    /// opened.
+    pub fn missing_segment_file(&self, segment: usize) -> StoreError {
+        match &self.0 {
+            OneOrSeveral::One(dataset) => dataset.missing_segment_file(segment),
+            OneOrSeveral::Several(several) => match several.dataset_of_segment(segment) {
+                Ok((member, segment)) => member.missing_segment_file(segment),
+                Err(error) => error,
+            },
         }
     }
 

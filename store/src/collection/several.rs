@@ -187,9 +187,10 @@ impl Several {
         known.map_or_else(|| member.path(), |segment| segment.path())
     }
 
-    pub(super) fn segment_file(&self, segment: usize) -> Result<(), StoreError> {
+    /// The dataset that has a segment, and the segment's number in it.
+    pub(super) fn dataset_of_segment(&self, segment: usize) -> Result<(&Dataset, usize), StoreError> {
         if let Some((member, segment)) = self.segment(segment) {
-            return member.dataset()?.segment_file(segment);
+            return Ok((member.dataset()?, segment));
         }
         let what = format!("no segment {segment}: the datasets from this one on have {}", self.segment_count());
         Err(StoreError::mismatch(self.first_path(), what))

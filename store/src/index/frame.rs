@@ -12,7 +12,7 @@ use super::section::Section;
 use crate::open::other_version_of_header;
 use crate::{IndexMemory, StoreError};
 
-const MAX_DIRECTORY_LEN: u64 = 64 + 32 * MAX_SECTIONS as u64;
+pub(crate) const MAX_DIRECTORY_LEN: u64 = 64 + 32 * MAX_SECTIONS as u64;
 
 /// Footer and directory of an index file, and its sections, unread.
 #[derive(Debug)]

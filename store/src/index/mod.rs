@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 
 use grainstore_format::{FormatError, LongTable, Metadata, SectionKind, SectionRecord, SegmentTable};
 
-pub(crate) use self::frame::Frame;
+pub(crate) use self::frame::{Frame, MAX_DIRECTORY_LEN};
 use self::numbers::little_endian;
 use self::section::{Section, View};
 use crate::{IndexMemory, StoreError};

@@ -3,8 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop here")]
 #![allow(clippy::cast_possible_truncation, reason = "hosts of another width do not compile")]
 
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
 use grainstore_format::{Alignment, AttributeType, AttributeValue, Remedy};
-use grainstore_store::{Dataset, Encoding, OpenOptions, StoreError};
+use grainstore_store::{Dataset, Encoding, OpenOptions, OpenedFile, StoreError};
 
 use crate::common::{Built, DatasetModel, ModelSample, assert_reported, read, seen, use_all, verify};
 
@@ -255,6 +260,40 @@ fn a_missing_or_shorter_segment_is_named_when_it_is_used() {
     assert_reported(&built.path, "00001.seg: no such file");
     std::fs::write(&segment, "short").unwrap();
     assert!(dataset.segment_file(1).unwrap_err().to_string().contains("5 bytes, the manifest has"));
+}
+
+/// FPR-3
+#[test]
+fn a_file_is_compared_by_one_read_of_its_last_block_and_known_again_without_one() {
+    let built = DatasetModel::rich(&[4, 4]).write();
+    let dataset = Dataset::open(&built.path).unwrap();
+    let reads_of = |path: &Path, with_descriptor: bool| {
+        let file = File::open(path).unwrap();
+        let len = file.metadata().unwrap().len();
+        let mut reads = vec![];
+        let opened = OpenedFile { len, fd: with_descriptor.then(|| file.as_fd()) };
+        let checked: Result<(), StoreError> = dataset.check_opened_segment(1, opened, |bytes, offset| {
+            reads.push((len - offset, bytes.len()));
+            file.read_exact_at(bytes, offset).unwrap();
+            Ok(())
+        });
+        (checked, reads)
+    };
+    let segment = built.path.join("00001.seg");
+    for (with_descriptor, expected) in [(false, 1), (true, 1), (true, 0), (false, 1)] {
+        let (checked, reads) = reads_of(&segment, with_descriptor);
+        checked.unwrap();
+        assert_eq!(reads, vec![(4096, 4096); expected]);
+    }
+    // Another file by the same path: a copy is compared and right, other bytes are not.
+    let copy = built.path.join("copy");
+    std::fs::copy(&segment, &copy).unwrap();
+    std::fs::rename(&copy, &segment).unwrap();
+    let (checked, reads) = reads_of(&segment, true);
+    checked.unwrap();
+    assert_eq!(reads.len(), 1);
+    let (checked, _) = reads_of(&built.path.join("00000.seg"), true);
+    assert!(matches!(checked, Err(StoreError::Mismatch { .. })), "{checked:?}");
 }
 
 #[test]

@@ -190,7 +190,7 @@ fn a_member_that_was_replaced_before_it_was_needed_is_refused_by_name() {
     replace(&paths[1], &member("c", &[3], 4096));
     let found = Dataset::open(&paths[1]).unwrap().fingerprint();
     let expected = format!(
-        "{}: it has been replaced since it was first opened: its fingerprint is {found}, it was {was}",
+        "{}: changed since the dataset was opened: its fingerprint is {found}, it was {was}",
         paths[1].display()
     );
     assert_eq!(collection.locate(4).unwrap_err().to_string(), expected);
@@ -215,7 +215,7 @@ fn a_member_that_grew_is_read_as_it_was_and_one_that_shrank_is_refused() {
     replace(&paths[1], &old);
     let error = after.load().unwrap_err().to_string();
     let name = paths[1].display();
-    assert_eq!(error, format!("{name}: it has been replaced since it was first opened: it has fewer generations"));
+    assert_eq!(error, format!("{name}: changed since the dataset was opened: it has fewer generations"));
 }
 
 /// GEN-1

@@ -7,13 +7,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop here")]
 #![allow(clippy::cast_possible_truncation, reason = "hosts of another width do not compile")]
 
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use grainstore_format::{
     Alignment, Attribute, AttributeType, AttributeValue, ChunkSize, Field, FieldType, FileKind, Fingerprint, Geometry,
     IndexRef, Manifest, Schema, SegmentKind, SegmentRef, data_fingerprint, modified_ns, round_up,
 };
-use grainstore_store::{Damage, Dataset, StoreError, VerifyOptions, VerifyReport, check_and_decode};
+use grainstore_store::{Damage, Dataset, OpenedFile, StoreError, VerifyOptions, VerifyReport, check_and_decode};
 use tempfile::TempDir;
 
 mod index;
@@ -329,7 +331,11 @@ pub fn read(dataset: &Dataset, ordinal: u64) -> Result<SampleContents, StoreErro
     let path = dataset.segments()[location.segment].path();
     let mut stored = vec![0; location.stored_len as usize];
     let file = std::fs::File::open(path).unwrap();
-    std::os::unix::fs::FileExt::read_exact_at(&file, &mut stored, location.offset)
+    let opened = OpenedFile { len: file.metadata().unwrap().len(), fd: Some(file.as_fd()) };
+    dataset.check_opened_segment(location.segment, opened, |bytes, offset| {
+        file.read_exact_at(bytes, offset).map_err(|source| StoreError::Io { path: path.to_owned(), source })
+    })?;
+    file.read_exact_at(&mut stored, location.offset)
         .map_err(|error| dataset.damaged_sample(ordinal, location.segment, location.offset, error.to_string()))?;
     let mut payload = Vec::new();
     check_and_decode(&location, &stored, &mut payload)
