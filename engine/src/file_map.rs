@@ -10,6 +10,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use memmap2::{Advice, Mmap, MmapOptions};
 
+use super::map_guard::MapGuard;
+
 /// Fewer bytes than this are at most five pages: a call to announce them costs as much as to read them from memory.
 const WILL_NEED_LEN_MIN: usize = 16 << 10;
 
@@ -17,7 +19,14 @@ const WILL_NEED_LEN_MIN: usize = 16 << 10;
 #[derive(Debug)]
 pub(super) struct FileMap {
     /// `None` for no bytes: an empty map is not possible.
-    pages: Option<Mmap>,
+    pages: Option<GuardedPages>,
+}
+
+#[derive(Debug)]
+struct GuardedPages {
+    /// Dropped first: pages are guarded only while they are mapped.
+    guard: MapGuard,
+    pages: Mmap,
 }
 
 impl FileMap {
@@ -31,24 +40,27 @@ impl FileMap {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         // SAFETY: the map is shared and never written through. Segments do not change once they have their final
-        // name; the caller accepts (see `IoMode::Mapped`) that the file must be neither truncated nor written while it
-        // is mapped: truncation ends the process with SIGBUS, and changed bytes fail their checksum.
+        // name; the caller accepts (see `IoMode::Mapped`) that bytes of a file that somebody writes to change after they
+        // were checked. Pages that a truncated file has lost become zeros by the guard.
         let pages = unsafe { MmapOptions::new().len(len).map(file.as_raw_fd())? };
         // Only a hint: without it more is read than is needed.
         let _ = pages.advise(Advice::Random);
-        Ok(Self { pages: Some(pages) })
+        Ok(Self { pages: Some(GuardedPages { guard: MapGuard::new(&pages), pages }) })
     }
 
-    /// All bytes.
+    /// All bytes. Those of a page that cannot be read are zeros.
     pub(super) fn bytes(&self) -> &[u8] {
-        self.pages.as_deref().unwrap_or(&[])
+        self.pages.as_ref().map_or(&[], |guarded| {
+            guarded.guard.watch();
+            &guarded.pages
+        })
     }
 
     /// Asks the system to read those pages of a range that are not in memory, all at once; does not wait for them.
     pub(super) fn will_need(&self, range: Range<usize>) {
-        if let Some(pages) = self.pages.as_ref().filter(|_| range.len() >= WILL_NEED_LEN_MIN) {
+        if let Some(guarded) = self.pages.as_ref().filter(|_| range.len() >= WILL_NEED_LEN_MIN) {
             // Only a hint: without it, each page is read when it is touched.
-            let _ = pages.advise_range(Advice::WillNeed, range.start, range.len());
+            let _ = guarded.pages.advise_range(Advice::WillNeed, range.start, range.len());
         }
     }
 }

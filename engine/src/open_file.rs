@@ -28,9 +28,9 @@ pub enum IoMode {
     Direct,
     /// Through the page cache, exactly the wanted bytes.
     Buffered,
-    /// Mapped into memory: the bytes are lent from the page cache, and nothing is copied. If the file is truncated
-    /// while it is mapped, the process ends with `SIGBUS`; if it is written to, bytes change after they were checked.
-    /// So this is only for files that nobody changes.
+    /// Mapped into memory: the bytes are lent from the page cache, and nothing is copied. If the file is written to,
+    /// bytes change after they were checked, so this is only for files that nobody changes. If it is truncated, or its
+    /// device fails, the bytes that are lost are zeros; on systems other than Linux, the process ends with `SIGBUS`.
     Mapped,
 }
 
@@ -94,6 +94,9 @@ impl OpenFile {
         let file = file.map_err(|source| FileError::Open { path: path.into(), source })?;
         let opened = Self::from_reader(path, file, mode)?;
         opened.direct.store(now == IoMode::Direct, Ordering::Release);
+        if let Some(file) = opened.reader.fd() {
+            read_nothing_ahead(file);
+        }
         Ok(opened)
     }
 
@@ -115,11 +118,9 @@ impl OpenFile {
             IoMode::Direct | IoMode::Buffered => None,
         };
         let direct = AtomicBool::new(mode == IoMode::Direct);
-        // A map needs no file descriptor.
-        let reader: Box<dyn ReadAt> = if map.is_some() { Box::new(Closed(file_len)) } else { Box::new(reader) };
         Ok(Self {
             path,
-            reader,
+            reader: Box::new(reader),
             file_len,
             map,
             requested: mode,
@@ -135,9 +136,6 @@ impl OpenFile {
     pub fn with_dont_cache(mut self) -> Self {
         self.dont_cache_requested = true;
         self.dont_cache = AtomicBool::new(true);
-        if let Some(file) = self.reader.fd() {
-            read_nothing_ahead(file);
-        }
         self
     }
 
@@ -161,11 +159,15 @@ impl OpenFile {
     /// How the file is currently read.
     #[must_use]
     pub fn mode(&self) -> IoMode {
-        match self.map {
+        match &self.map {
             Some(_) => IoMode::Mapped,
-            None if self.direct.load(Ordering::Acquire) => IoMode::Direct,
-            None => IoMode::Buffered,
+            None => self.unmapped_mode(),
         }
+    }
+
+    /// How the file is read where mapped bytes do not do.
+    pub(super) fn unmapped_mode(&self) -> IoMode {
+        if self.direct.load(Ordering::Acquire) { IoMode::Direct } else { IoMode::Buffered }
     }
 
     /// Whether direct I/O was requested and refused, at opening or by a later read.
@@ -191,7 +193,8 @@ impl OpenFile {
         self.dont_cache.store(false, Ordering::Relaxed);
     }
 
-    /// Bytes of the mapped file; `None` if it is not mapped, or the range ends past the file.
+    /// Bytes of the mapped file; `None` if it is not mapped, or the range ends past the file. Bytes that
+    /// cannot be read are zeros.
     #[must_use]
     pub fn mapped(&self, range: Range<u64>) -> Option<&[u8]> {
         let bytes = usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?;
@@ -209,6 +212,12 @@ impl OpenFile {
     #[must_use]
     pub fn buffer_len(&self, offset: u64, len: usize) -> usize {
         self.mode().span(offset, len).len
+    }
+
+    /// The same for [`read_unmapped_now`](super::read_unmapped_now).
+    #[must_use]
+    pub fn unmapped_buffer_len(&self, offset: u64, len: usize) -> usize {
+        self.unmapped_mode().span(offset, len).len
     }
 
     /// The file descriptor, if there is one; for engines that pass it to the kernel themselves.
@@ -294,19 +303,6 @@ impl OpenFile {
     }
 }
 
-/// The reader of a file that was mapped and then closed: only its length is left.
-struct Closed(u64);
-
-impl ReadAt for Closed {
-    fn read_at(&self, _bytes: &mut [u8], _offset: u64) -> io::Result<usize> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    fn file_len(&self) -> io::Result<u64> {
-        Ok(self.0)
-    }
-}
-
 impl fmt::Debug for OpenFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OpenFile").field("path", &self.path).field("mode", &self.mode()).finish_non_exhaustive()
@@ -318,10 +314,10 @@ fn mapped(reader: &impl ReadAt, file_len: u64) -> io::Result<FileMap> {
     FileMap::new(file, file_len)
 }
 
-/// Switches read-ahead off: what it reads would stay in the page cache.
+/// Switches read-ahead off: who reads samples knows what is needed next, and reads far apart from each other.
 #[cfg(target_os = "linux")]
 fn read_nothing_ahead(file: BorrowedFd<'_>) {
-    // Only a hint: without it more is left in the page cache than necessary.
+    // Only a hint: without it more is read than necessary.
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random);
 }
 

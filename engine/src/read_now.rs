@@ -14,6 +14,13 @@ pub fn read_now(request: ReadRequest) -> Completion {
     finish_now(InFlightRead::begin(request), |_| {})
 }
 
+/// The same, but bytes of a mapped file are read, not lent: for callers that use bytes before they are checked. The
+/// buffer holds [`OpenFile::unmapped_buffer_len`] bytes or more.
+#[must_use]
+pub fn read_unmapped_now(request: ReadRequest) -> Completion {
+    finish_now(InFlightRead::begin_unmapped(request), |_| {})
+}
+
 /// Performs the remaining reads of a request. Calls `count` with the number of bytes of each read.
 pub(super) fn finish_now(begun: Result<InFlightRead, Completion>, count: impl FnMut(usize)) -> Completion {
     match begun {
@@ -35,6 +42,17 @@ pub fn append_now(file: &OpenFile, range: Range<u64>, out: &mut Vec<u8>) -> Resu
         file.will_need(range);
         out.extend_from_slice(bytes);
         return Ok(());
+    }
+    append_unmapped_now(file, range, out)
+}
+
+/// The same, but bytes of a mapped file are read with a system call, which reports why they cannot be read.
+///
+/// # Errors
+/// As [`append_now`].
+pub fn append_unmapped_now(file: &OpenFile, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), FileError> {
+    if range.end > file.file_len() {
+        return Err(file.end_of_file(range, file.file_len()));
     }
     match to_usize(range.end.saturating_sub(range.start)) {
         0 => Ok(()),

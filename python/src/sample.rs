@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use grainstore_format::to_usize;
-use grainstore_reader::IoChoice;
 use grainstore_store::Collection;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -98,7 +97,7 @@ pub(crate) fn read<'py>(py: Python<'py>, opened: &Opened, ordinal: u64) -> PyRes
     let collection = opened.reader.collection();
     let sample = SampleParts { collection, names: &opened.names, payloads: opened.how.payloads, ordinal };
     if let Some(name) = opened.only_bytes() {
-        if opened.how.options.io == IoChoice::Mapped
+        if opened.reader.is_mapped()
             && let Some(dict) = read_mapped(py, opened, &sample, name)?
         {
             return Ok(dict);
@@ -147,7 +146,7 @@ fn read_mapped<'py>(
     };
     // The payload is fetched from memory while everything else is created.
     let copy = |payload: &[u8]| Copied { sample: but_payload(), payload: PyBytes::new(py, payload) };
-    let copied = opened.reader.get_copied(sample.ordinal, AT_ONCE_LEN_MAX, copy).map_err(Raised::from)?;
+    let copied = opened.reader.get_copied(sample.ordinal, AT_ONCE_LEN_MAX, copy);
     let Some(Copied { sample, payload }) = copied else { return Ok(None) };
     let dict = sample?;
     dict.set_item(name.object(py), payload)?;

@@ -13,15 +13,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use grainstore_format::to_usize;
-use grainstore_store::{Collection, Encoding, Location};
+use grainstore_store::{Collection, Encoding, Location, PayloadError};
 
 use crate::ReadError;
 use crate::batch::{Batch, BatchMemory, SampleLists};
 use crate::batch_len::BatchLen;
 use crate::byte_range::ByteRange;
-use crate::check::Check;
+use crate::check::{self, Check, CheckTimes};
 use crate::engine::{BLOCK_LEN, Buffer, BufferPool, Filled};
 use crate::on_damage::SkippedSample;
+use crate::open_files::OpenFiles;
 use crate::plan::Positions;
 
 /// Raw samples of at least this many bytes are not copied if they are read alone.
@@ -204,6 +205,12 @@ impl BatchBuilder {
         checks
     }
 
+    /// Checks a sample that was refused again, by other stored bytes.
+    pub(crate) fn check_again(&mut self, sample: usize, stored: &[u8]) -> Result<(), PayloadError> {
+        let mut checks = self.checks(sample..sample + 1, |_, _| stored);
+        check::run(&mut checks, &mut CheckTimes::default()).pop().map_or(Ok(()), |(_, wrong)| Err(wrong))
+    }
+
     /// The batch, all of whose samples have arrived, except those at the indices of `skipped`.
     pub(crate) fn finish(
         self,
@@ -299,6 +306,24 @@ impl PayloadSlotState {
             Self::Filled(filled) => filled.into_buffer(),
             Self::Lent => Buffer::with_capacity(0),
         }
+    }
+}
+
+/// What is wrong with a sample of a batch whose check failed. Nothing, if a mapped page could not be read and the bytes
+/// that are read with a system call are right.
+pub(crate) fn judge(
+    builder: &mut BatchBuilder,
+    sample: usize,
+    wrong: &PayloadError,
+    (dataset, files): (&Collection, &OpenFiles),
+) -> Result<(), ReadError> {
+    let LocatedSample { ordinal, location } = builder.samples()[sample];
+    match files.reread(&location) {
+        None => Err(ReadError::damaged(dataset, ordinal, &location, wrong)),
+        Some(Err(error)) => Err(ReadError::unreadable(dataset, ordinal, error)),
+        Some(Ok(stored)) => builder
+            .check_again(sample, &stored)
+            .map_err(|wrong| ReadError::damaged(dataset, ordinal, &location, &wrong)),
     }
 }
 

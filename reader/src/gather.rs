@@ -12,7 +12,7 @@ use grainstore_store::{Collection, Location};
 
 use crate::ReadError;
 use crate::batch::Batch;
-use crate::batch_builder::{BatchBuilder, LocatedSample, is_in_place};
+use crate::batch_builder::{BatchBuilder, LocatedSample, is_in_place, judge};
 use crate::batch_len::check_lists;
 use crate::byte_range::ByteRange;
 use crate::check::{self, CheckTimes};
@@ -46,6 +46,7 @@ struct SharedRead {
 /// What the reads have brought so far.
 struct Arrivals<'a> {
     dataset: &'a Collection,
+    open_files: &'a OpenFiles,
     builder: &'a mut BatchBuilder,
     /// The first failure, by ordinal: the error is the same whatever the order in which reads arrive.
     failed: Option<(u64, ReadError)>,
@@ -79,7 +80,7 @@ impl Gather<'_> {
 
     /// Does all reads, a round at a time. If one fails, the others are still done.
     fn read(&self, engine: &mut dyn Engine, reads: &[SharedRead], builder: &mut BatchBuilder) -> Result<(), ReadError> {
-        let mut arrivals = Arrivals { dataset: self.dataset, builder, failed: None };
+        let mut arrivals = Arrivals { dataset: self.dataset, open_files: self.open_files, builder, failed: None };
         if let Some(memory) = arrivals.builder.memory() {
             engine.register(memory);
         }
@@ -191,9 +192,11 @@ impl Arrivals<'_> {
 
     fn check<'f>(&mut self, read: &SharedRead, stored: impl Fn(&Location) -> &'f [u8]) {
         let mut checks = self.builder.checks(read.wanted.clone(), |_, sample| stored(&sample.location));
-        for (index, error) in check::run(&mut checks, &mut CheckTimes::default()) {
-            let LocatedSample { ordinal, location } = self.builder.samples()[read.wanted.start + index];
-            self.note(ordinal, ReadError::damaged(self.dataset, ordinal, &location, &error));
+        for (index, wrong) in check::run(&mut checks, &mut CheckTimes::default()) {
+            let index = read.wanted.start + index;
+            if let Err(error) = judge(self.builder, index, &wrong, (self.dataset, self.open_files)) {
+                self.note(self.builder.samples()[index].ordinal, error);
+            }
         }
     }
 
@@ -305,7 +308,7 @@ mod tests {
         let (mode, choice, threads) = (IoMode::Buffered, EngineChoice::Pread, NonZeroUsize::MIN);
         let gather = Gather {
             dataset: &dataset,
-            open_files: &OpenFiles::new(dataset.clone(), Opening { mode, dont_cache: false }),
+            open_files: &OpenFiles::new(dataset.clone(), Opening { mode, dont_cache: false, must_map: false }),
             engines: &EnginePool::new(EngineSpec { mode, choice, threads, queue_len: 1 }).unwrap(),
             pool: &Arc::new(BufferPool::new(1 << 20)),
             timeout: &ReadTimeout::new(Duration::from_millis(20)),

@@ -10,8 +10,9 @@ use crate::engine::IoMode;
 /// The caller's choice how files of samples are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IoChoice {
-    /// Buffered if the dataset fits in half of the free memory or that is not known, else direct. Decided once, when the
-    /// reader is made; a file that refuses direct reads is read through the page cache.
+    /// Mapped if the files are in memory already, on a local file system; else buffered if they fit in half of the free
+    /// memory or that is not known, else direct. Decided once, when the reader is made; a file that refuses direct reads
+    /// is read through the page cache.
     #[default]
     Auto,
     /// Past the page cache.
@@ -20,12 +21,11 @@ pub enum IoChoice {
     Buffered,
     /// Straight from the page cache: segments are mapped into memory, which many processes share. The fastest choice if
     /// the dataset is in memory, a slow one if it is not: small samples are read one by one, when they are touched.
-    /// `Auto` never chooses it.
+    /// A segment that is truncated while it is mapped, or a device that fails, gives an error, as with the other choices.
+    /// A segment that is written to may yield bytes that fail no checksum.
     ///
-    /// **A segment that is truncated while it is mapped ends the process** by the signal `SIGBUS` when a page past its
-    /// new end is touched, and so does a device that cannot read a page; a segment that is written to may yield bytes
-    /// that fail no checksum. The same is true of the index, which is mapped and checked once when `Reader::open` opens
-    /// the dataset. Only for files that nobody truncates or changes; with the other choices both are errors.
+    /// Requested, it maps the index, too, which is checked once when `Reader::open` opens the dataset. **An index that is
+    /// truncated while it is mapped ends the process** by the signal `SIGBUS`. `Auto` never maps it.
     Mapped,
 }
 
@@ -47,11 +47,19 @@ pub struct ParseIoError {
 
 impl Io {
     /// What `choice` means for files of `data_len` bytes.
-    pub(crate) fn decide(choice: IoChoice, data_len: u64, memory: impl FnOnce() -> FreeMemory) -> Self {
+    pub(crate) fn decide(
+        choice: IoChoice,
+        data_len: u64,
+        memory: impl FnOnce() -> FreeMemory,
+        is_resident: impl FnOnce() -> bool,
+    ) -> Self {
         match choice {
             IoChoice::Direct => Self { mode: IoMode::Direct, why: "it was requested".into() },
             IoChoice::Buffered => Self { mode: IoMode::Buffered, why: "it was requested".into() },
             IoChoice::Mapped => Self { mode: IoMode::Mapped, why: "it was requested".into() },
+            IoChoice::Auto if is_resident() => {
+                Self { mode: IoMode::Mapped, why: "the segments are in memory, on a local file system".into() }
+            }
             IoChoice::Auto => Self::fitting(data_len, memory()),
         }
     }
@@ -103,7 +111,16 @@ mod tests {
     use super::*;
 
     fn auto(data_len: u64, available: u64, limit: Option<u64>) -> Io {
-        Io::decide(IoChoice::Auto, data_len, || FreeMemory { available: Some(available), limit })
+        Io::decide(IoChoice::Auto, data_len, || FreeMemory { available: Some(available), limit }, || false)
+    }
+
+    #[test]
+    fn auto_maps_what_is_in_memory() {
+        let io = Io::decide(IoChoice::Auto, 1 << 60, FreeMemory::default, || true);
+        assert_eq!(io.to_string(), "mapped: the segments are in memory, on a local file system");
+        for choice in [IoChoice::Direct, IoChoice::Buffered] {
+            assert_ne!(Io::decide(choice, 0, FreeMemory::default, || true).mode, IoMode::Mapped);
+        }
     }
 
     #[test]
@@ -122,13 +139,13 @@ mod tests {
     fn auto_respects_the_limit_of_the_control_group() {
         assert_eq!(auto(50, 1000, Some(99)).mode, IoMode::Direct);
         assert_eq!(auto(50, 1000, Some(100)).mode, IoMode::Buffered);
-        assert_eq!(Io::decide(IoChoice::Auto, 1 << 60, FreeMemory::default).mode, IoMode::Buffered);
+        assert_eq!(Io::decide(IoChoice::Auto, 1 << 60, FreeMemory::default, || false).mode, IoMode::Buffered);
     }
 
     #[test]
     fn a_choice_is_kept_and_every_name_is_read_back() {
-        assert_eq!(Io::decide(IoChoice::Direct, 0, FreeMemory::default).mode, IoMode::Direct);
-        assert_eq!(Io::decide(IoChoice::Mapped, 0, FreeMemory::default).to_string(), "mapped: it was requested");
+        assert_eq!(Io::decide(IoChoice::Direct, 0, FreeMemory::default, || false).mode, IoMode::Direct);
+        assert_eq!(Io::decide(IoChoice::Mapped, 0, FreeMemory::default, || false).to_string(), "mapped: it was requested");
         for name in ["auto", "direct", "buffered", "mapped"] {
             assert_eq!(name.parse::<IoChoice>().unwrap().to_string(), name);
         }

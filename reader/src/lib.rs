@@ -89,6 +89,7 @@ mod on_damage;
 mod open_files;
 mod read_timeout;
 mod reader;
+mod residency;
 mod sample;
 mod sample_file;
 mod single;

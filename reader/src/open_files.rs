@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use grainstore_format::{shown_path, to_usize};
-use grainstore_store::{Collection, OpenedFile, StoreError};
+use grainstore_store::{Collection, Location, OpenedFile, StoreError};
 use rustix::process::{Resource, getrlimit};
 
 use crate::ReadError;
 use crate::batch_builder::IN_PLACE_LEN_MIN;
-use crate::engine::{Buffer, FileError, IoMode, OpenFile, ReadRequest, read_now};
+use crate::engine::{Buffer, FileError, IoMode, OpenFile, ReadRequest, append_unmapped_now, read_now};
 use grainstore_host::ForkLock;
 
 /// A quarter of the usual limit of 1024 descriptors; requests in flight may hold as many again.
@@ -28,6 +28,8 @@ pub(crate) struct Opening {
     pub(crate) mode: IoMode,
     /// Whether buffered reads leave nothing in the page cache.
     pub(crate) dont_cache: bool,
+    /// Whether a file that cannot be mapped is an error. Otherwise it is buffered.
+    pub(crate) must_map: bool,
 }
 
 /// Opens the files of segments and keeps them open.
@@ -107,6 +109,15 @@ impl OpenFiles {
         }
     }
 
+    /// The stored bytes of a sample, read with a system call, if its file is mapped: what was lent and is wrong may be
+    /// zeros of a page that cannot be read.
+    pub(crate) fn reread(&self, location: &Location) -> Option<Result<Vec<u8>, FileError>> {
+        let file = self.if_open(location.segment).filter(|file| file.mode() == IoMode::Mapped)?;
+        let mut stored = Vec::new();
+        let range = location.offset..location.offset.saturating_add(location.stored_len);
+        Some(append_unmapped_now(&file, range, &mut stored).map(|()| stored))
+    }
+
     /// A file for which direct I/O was requested and refused, at opening or by a later read.
     pub(crate) fn refused(&self) -> Option<&Path> {
         self.open.each(|file| self.note(file));
@@ -121,8 +132,12 @@ impl OpenFiles {
 
     fn open(&self, segment: usize) -> Result<Arc<OpenFile>, ReadError> {
         self.dataset.segment_file(segment)?;
-        let file = OpenFile::open(self.dataset.segment_path(segment), self.opening.mode)
-            .map_err(|source| self.cannot_open(segment, source))?;
+        let path = self.dataset.segment_path(segment);
+        let file = match OpenFile::open(path, self.opening.mode) {
+            Err(FileError::Map { .. }) if !self.opening.must_map => OpenFile::open(path, IoMode::Buffered),
+            opened => opened,
+        };
+        let file = file.map_err(|source| self.cannot_open(segment, source))?;
         let file = Arc::new(if self.opening.dont_cache { file.with_dont_cache() } else { file });
         // The path may lead to another file than the one before. This one is read from.
         let opened = OpenedFile { len: file.file_len(), fd: file.fd() };

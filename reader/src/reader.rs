@@ -18,6 +18,7 @@ use crate::io::{Io, IoChoice};
 use crate::open_files::{OpenFiles, Opening};
 use crate::plan::Extents;
 use crate::read_timeout::ReadTimeout;
+use crate::residency::is_resident;
 use crate::sample_file::SampleFile;
 use crate::single::Single;
 use crate::stream::SampleStream;
@@ -136,8 +137,12 @@ impl Reader {
         if options.timeout.is_zero() {
             return Err(ReadError::NoTimeout);
         }
-        let io = Io::decide(options.io, dataset.segment_bytes(), FreeMemory::now);
-        let opening = Opening { mode: io.mode, dont_cache: options.dont_cache };
+        // What should be kept in memory of the reader's own, or nowhere, is not to be mapped.
+        let may_map = options.cache_bytes == 0 && !options.dont_cache;
+        let is_resident = || may_map && is_resident(&dataset);
+        let io = Io::decide(options.io, dataset.segment_bytes(), FreeMemory::now, is_resident);
+        let must_map = options.io == IoChoice::Mapped;
+        let opening = Opening { mode: io.mode, dont_cache: options.dont_cache, must_map };
         let open_files = Arc::new(OpenFiles::new(dataset.clone(), opening));
         if io.mode == IoMode::Direct {
             // Opened so that a refusal is known at once. Any other failure is reported by the call that needs the file.
@@ -179,6 +184,12 @@ impl Reader {
         }
     }
 
+    /// Whether segments are mapped: [`get_copied`](Self::get_copied) may have an answer then.
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        self.io.mode == IoMode::Mapped
+    }
+
     /// Notices for the user, as sentences; usually none. More may come while samples are read.
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
@@ -208,18 +219,15 @@ impl Reader {
     }
 
     /// Reads one sample of at most `len_max` bytes from a mapped file: `copy` makes a copy of its payload, which is
-    /// checked and returned. `None` if the sample is longer or compressed, its file is not mapped, or its entry is not
-    /// in memory or its file not open yet, as before the first [`get`](Self::get). This waits for nothing except pages
-    /// of the map.
-    ///
-    /// # Errors
-    /// If the copy is damaged.
+    /// checked and returned. `None` if the sample is longer or compressed, its file is not mapped, its entry is not in
+    /// memory or its file not open yet, as before the first [`get`](Self::get), or the copy is damaged. This waits for
+    /// nothing except pages of the map.
     pub fn get_copied<T: AsRef<[u8]>>(
         &self,
         ordinal: u64,
         len_max: u64,
         copy: impl FnOnce(&[u8]) -> T,
-    ) -> Result<Option<T>, ReadError> {
+    ) -> Option<T> {
         self.single().copied(ordinal, len_max, copy)
     }
 

@@ -16,8 +16,8 @@ use crc32fast::Hasher;
 use grainstore_format::to_usize;
 use grainstore_store::{Collection, Encoding, Location, PayloadError};
 
-use crate::engine::{BufferPool, Filled, OpenFile, ReadRequest, read_now};
-use crate::single::Single;
+use crate::engine::{BufferPool, Filled, OpenFile};
+use crate::single::{PartOf, Single, read_part};
 use crate::{ReadError, fields};
 
 /// Samples of at most this many bytes are read as a whole.
@@ -195,13 +195,8 @@ impl Parts {
     fn read(&self, range: Range<u64>) -> Result<Filled, ReadError> {
         let offset = self.location.offset.saturating_add(range.start);
         let len = to_usize(range.end - range.start);
-        let buffer_len = self.file.buffer_len(offset, len);
-        let buffer = self.pool.try_take(buffer_len).ok_or(ReadError::NoMemory { len: buffer_len as u64 })?;
-        let request = ReadRequest { file: Arc::clone(&self.file), offset, len, buffer, token: 0 };
-        read_now(request).result.map_err(|failed| {
-            self.pool.give(failed.buffer);
-            ReadError::unreadable(&self.dataset, self.ordinal, failed.error)
-        })
+        let Self { dataset, pool, file, ordinal, .. } = self;
+        read_part(&PartOf { dataset, pool, file, ordinal: *ordinal }, offset, len)
     }
 
     /// Adds a part to the checksum, as far as it continues what is in it.

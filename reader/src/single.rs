@@ -9,7 +9,9 @@ use std::sync::Arc;
 use grainstore_format::to_usize;
 use grainstore_store::{Collection, Encoding, Location, PayloadError, check_and_decode, check_stored};
 
-use crate::engine::{self, BufferPool, HUGE_LEN, IoMode, OpenFile, ReadRequest, append_now, prefetch, read_now};
+use crate::engine::{
+    self, BufferPool, Filled, HUGE_LEN, IoMode, OpenFile, ReadRequest, append_now, prefetch, read_now, read_unmapped_now,
+};
 use crate::open_files::OpenFiles;
 use crate::{ReadError, Sample};
 
@@ -35,11 +37,18 @@ impl Single<'_> {
     pub(crate) fn payload(&self, ordinal: u64, payload: &mut Vec<u8>) -> Result<(), ReadError> {
         let location = self.dataset.locate(ordinal)?;
         let file = self.open_files.borrowed(location.segment)?;
+        let file = file.as_ref();
         make_room(&location, payload)?;
-        let read = match (location.encoding, file.mode()) {
-            (Encoding::Raw, IoMode::Buffered | IoMode::Mapped) => read_straight(&file, &location, payload),
-            _ => self.read_by_buffer(&file, &location, payload)?,
+        let mut read = match (location.encoding, file.mode()) {
+            (Encoding::Raw, IoMode::Buffered | IoMode::Mapped) => read_straight(file, &location, payload),
+            _ => self.read_by_buffer(file, &location, payload)?,
         };
+        if matches!(read, Ok(Err(_)))
+            && let Some(stored) = self.open_files.reread(&location)
+        {
+            payload.clear();
+            read = stored.map(|stored| check_and_decode(&location, &stored, payload));
+        }
         match read {
             Ok(Ok(())) => Ok(()),
             Ok(Err(wrong)) => Err(ReadError::damaged(self.dataset, ordinal, &location, &wrong)),
@@ -48,25 +57,22 @@ impl Single<'_> {
     }
 
     /// A copy that `copy` makes of a mapped payload of at most `len_max` bytes; the copy is then checked. `None` if the
-    /// sample is longer, not raw or not mapped, or if its entry is not in memory yet.
+    /// sample is longer, not raw or not mapped, if its entry is not in memory yet, or if the copy is damaged.
     pub(crate) fn copied<T: AsRef<[u8]>>(
         &self,
         ordinal: u64,
         len_max: u64,
         copy: impl FnOnce(&[u8]) -> T,
-    ) -> Result<Option<T>, ReadError> {
+    ) -> Option<T> {
         let located = self.dataset.cached_location(ordinal).filter(|location| location.stored_len <= len_max);
-        let Some(location) = located else { return Ok(None) };
-        let Some(file) = self.open_files.if_open(location.segment) else { return Ok(None) };
+        let location = located?;
+        let file = self.open_files.if_open(location.segment)?;
         let range = location.offset..location.offset.saturating_add(location.stored_len);
-        let Some(mapped) = file.mapped(range) else { return Ok(None) };
+        let mapped = file.mapped(range)?;
         // `copy` may do something else first.
         prefetch(mapped);
         let copied = copy(mapped);
-        match check_stored(&location, copied.as_ref()) {
-            Ok(()) => Ok(Some(copied)),
-            Err(wrong) => Err(ReadError::damaged(self.dataset, ordinal, &location, &wrong)),
-        }
+        check_stored(&location, copied.as_ref()).is_ok().then_some(copied)
     }
 
     fn read_by_buffer(
@@ -96,6 +102,31 @@ impl Single<'_> {
             }
         })
     }
+}
+
+/// Reads a part of a sample, into a buffer of the pool: `len` bytes of its file. Its bytes are used before all of them
+/// are checked, so they are never lent by a map.
+pub(crate) fn read_part(
+    sample: &PartOf<'_>,
+    offset: u64,
+    len: usize,
+) -> Result<Filled, ReadError> {
+    let PartOf { dataset, pool, file, ordinal } = *sample;
+    let buffer_len = file.unmapped_buffer_len(offset, len);
+    let buffer = pool.try_take(buffer_len).ok_or(ReadError::NoMemory { len: buffer_len as u64 })?;
+    let request = ReadRequest { file: Arc::clone(file), offset, len, buffer, token: 0 };
+    read_unmapped_now(request).result.map_err(|failed| {
+        pool.give(failed.buffer);
+        ReadError::unreadable(dataset, ordinal, failed.error)
+    })
+}
+
+/// The sample that a part is of.
+pub(crate) struct PartOf<'a> {
+    pub(crate) dataset: &'a Collection,
+    pub(crate) pool: &'a BufferPool,
+    pub(crate) file: &'a Arc<OpenFile>,
+    pub(crate) ordinal: u64,
 }
 
 /// The outer error: the bytes could not be read. The inner error: they are damaged.

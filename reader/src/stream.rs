@@ -11,8 +11,8 @@ use grainstore_format::to_usize;
 use grainstore_store::{Collection, Encoding, Location, PayloadError};
 
 use crate::ReadError;
-use crate::engine::{BufferPool, Filled, OpenFile, ReadRequest, read_now};
-use crate::single::Single;
+use crate::engine::{BufferPool, Filled, OpenFile};
+use crate::single::{PartOf, Single, read_part};
 
 /// Bytes that are read at a time.
 const PART_LEN: u64 = 1 << 20;
@@ -104,13 +104,8 @@ impl PartReader<'_> {
         self.give_back();
         let offset = self.location.offset.saturating_add(self.read_len);
         let len = to_usize((self.location.stored_len - self.read_len).min(PART_LEN));
-        let buffer_len = self.file.buffer_len(offset, len);
-        let buffer = self.pool.try_take(buffer_len).ok_or(ReadError::NoMemory { len: buffer_len as u64 })?;
-        let request = ReadRequest { file: Arc::clone(&self.file), offset, len, buffer, token: 0 };
-        let filled = read_now(request).result.map_err(|failed| {
-            self.pool.give(failed.buffer);
-            ReadError::unreadable(self.dataset, self.ordinal, failed.error)
-        })?;
+        let Self { dataset, pool, file, ordinal, .. } = self;
+        let filled = read_part(&PartOf { dataset, pool, file, ordinal: *ordinal }, offset, len)?;
         self.hasher.update(filled.bytes());
         self.read_len += len as u64;
         self.part = Some(filled);

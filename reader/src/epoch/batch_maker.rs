@@ -20,7 +20,7 @@ use super::stats::EpochStats;
 use super::unit_number::UnitNumber;
 use crate::ReadError;
 use crate::batch::Batch;
-use crate::batch_builder::{EpochPlaces, LocatedSample};
+use crate::batch_builder::{EpochPlaces, LocatedSample, judge};
 use crate::check::{CheckTimes, Checkers};
 use crate::engine::{BLOCK_LEN, Filled};
 
@@ -158,7 +158,7 @@ impl BatchMaker {
             let group = start..start + self.group_len(&samples[start..]);
             start = group.end;
             self.wait_for_samples(group.clone(), &samples, &units, &mut visited)?;
-            self.check(group, &samples, &visited)?;
+            self.check(group, &visited)?;
             for arrived in visited.drain(..) {
                 self.pipeline.finish_sample(arrived)?;
             }
@@ -242,7 +242,7 @@ impl BatchMaker {
     }
 
     /// Verifies samples that have arrived, and copies or decodes them into the batch.
-    fn check(&mut self, group: Range<usize>, samples: &[LocatedSample], visited: &[Arrived]) -> Result<(), ReadError> {
+    fn check(&mut self, group: Range<usize>, visited: &[Arrived]) -> Result<(), ReadError> {
         let Pipeline { assembler, in_flight, .. } = &mut self.pipeline;
         let Some(batch) = assembler.current() else { return Err(ReadError::bug("no batch is under construction")) };
         let damage = &self.damage;
@@ -257,8 +257,9 @@ impl BatchMaker {
         self.done.checking += begin.elapsed();
         for (place, error) in failures {
             let index = start + place;
-            let LocatedSample { ordinal, location } = samples[index];
-            self.damage.note(index, ReadError::damaged(&self.dataset, ordinal, &location, &error))?;
+            if let Err(error) = judge(&mut batch.builder, index, &error, (&self.dataset, in_flight.files())) {
+                self.damage.note(index, error)?;
+            }
         }
         self.damage.forget_kept();
         Ok(())

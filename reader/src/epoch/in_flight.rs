@@ -22,6 +22,7 @@ use super::unit_number::UnitNumber;
 use crate::ReadError;
 use crate::byte_range::ByteRange;
 use crate::engine::{self, Buffer, Completion, Failed, Filled};
+use crate::open_files::OpenFiles;
 
 mod submit;
 
@@ -233,6 +234,10 @@ impl InFlight {
 
     pub(super) fn dataset(&self) -> &Collection {
         &self.reads.dataset
+    }
+
+    pub(super) fn files(&self) -> &OpenFiles {
+        &self.reads.files
     }
 
     /// Time spent handing reads to the engine.

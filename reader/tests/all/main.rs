@@ -10,6 +10,7 @@ mod corpus;
 mod second;
 
 mod collection;
+mod cut_files;
 mod damaged_samples;
 mod decoded_batches;
 mod epoch_cache;

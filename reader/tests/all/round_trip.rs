@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use grainstore_format::{Alignment, to_usize};
 use grainstore_reader::engine::IoMode;
 use grainstore_reader::plan::{Order, OrderChoice};
-use grainstore_reader::{EpochOptions, IoChoice, Reader};
+use grainstore_reader::{EpochOptions, IoChoice, Reader, ReaderOptions};
 use proptest::prelude::*;
 
 use crate::common::{self, Made, ORDERS, Random, Shape};
@@ -190,8 +190,15 @@ fn lanes_that_do_not_suit_the_dataset_are_refused() {
 fn the_choice_of_io_is_reported_with_its_reason() {
     let made = Shape::plain(4096, vec![10; 5]).write();
     let auto = made.reader(IoChoice::Auto).io();
-    assert_eq!(auto.mode, IoMode::Buffered);
-    assert!(auto.why.contains("bytes of segments fit in half of"), "{auto}");
+    assert_eq!(auto.to_string(), "mapped: the segments are in memory, on a local file system");
+    for options in [
+        ReaderOptions { dont_cache: true, ..ReaderOptions::default() },
+        ReaderOptions { cache_bytes: 1 << 20, ..ReaderOptions::default() },
+    ] {
+        let auto = Reader::open(made.path(), options).unwrap().io();
+        assert_eq!(auto.mode, IoMode::Buffered);
+        assert!(auto.why.contains("bytes of segments fit in half of"), "{auto}");
+    }
     assert_eq!(made.reader(IoChoice::Buffered).io().to_string(), "buffered: it was requested");
     let reader = made.reader(IoChoice::Direct);
     match reader.notices().as_slice() {

@@ -1,0 +1,73 @@
+//! Whether the files of samples are in memory already: some of their pages are asked for, without waiting for a device.
+
+use grainstore_format::to_usize;
+use grainstore_store::Collection;
+
+use crate::engine::{IoMode, OpenFile};
+
+/// Pages that are asked for, spread evenly.
+const PROBES: u64 = 128;
+/// Of these, how many may be missing: a file's last page may be, or one that the system has just given up.
+const MISSING_MAX: u64 = 2;
+
+/// Whether nearly all pages of the files are in the page cache of a local file system. It asks [`PROBES`] pages in all,
+/// and stops as soon as too many are missing: then this costs three reads that nobody waits for. (`mincore` would ask
+/// without reading, but answers only those who may write to the file.)
+pub(crate) fn is_resident(dataset: &Collection) -> bool {
+    let segments = dataset.segment_count() as u64;
+    if segments == 0 {
+        return false;
+    }
+    let mut missing = 0;
+    let mut open: Option<(u64, OpenFile)> = None;
+    for probe in 0..PROBES {
+        let segment = u128::from(probe) * u128::from(segments) / u128::from(PROBES);
+        let segment = segment as u64;
+        if open.as_ref().is_none_or(|(number, _)| *number != segment) {
+            let Some(file) = opened(dataset, to_usize(segment)) else { return false };
+            open = Some((segment, file));
+        }
+        let Some((_, file)) = &open else { return false };
+        // Where in the file: the golden ratio spreads any number of probes evenly.
+        let offset = u128::from(file.file_len()) * u128::from(probe.wrapping_mul(0x9E37_79B9_7F4A_7C15)) >> 64;
+        let is_there = file.read_cached_at(&mut [0], offset as u64).is_ok_and(|read| read.is_some_and(|len| len > 0));
+        missing += u64::from(!is_there);
+        if missing > MISSING_MAX {
+            return false;
+        }
+    }
+    true
+}
+
+/// The file of a segment, if it is on a local file system.
+fn opened(dataset: &Collection, segment: usize) -> Option<OpenFile> {
+    dataset.segment_file(segment).ok()?;
+    let file = OpenFile::open(dataset.segment_path(segment), IoMode::Buffered).ok()?;
+    is_local(&file).then_some(file)
+}
+
+/// Whether the file system keeps its pages on this machine: one over a network may lose them at any time, and take long
+/// to give them again.
+#[cfg(target_os = "linux")]
+fn is_local(file: &OpenFile) -> bool {
+    /// As `f_type` names them: ext2 to ext4, XFS, Btrfs, F2FS, ZFS, bcachefs, EROFS, SquashFS, overlayfs, tmpfs, ramfs.
+    const LOCAL: [u32; 11] = [
+        0x0000_EF53,
+        0x5846_5342,
+        0x9123_683E,
+        0xF2F5_2010,
+        0x2FC1_2FC1,
+        0xCA45_1A4E,
+        0xE0F5_E1E2,
+        0x7371_7368,
+        0x794C_7630,
+        0x0102_1994,
+        0x8584_58F6,
+    ];
+    file.fd().and_then(|fd| rustix::fs::fstatfs(fd).ok()).is_some_and(|stat| LOCAL.contains(&(stat.f_type as u32)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_local(_file: &OpenFile) -> bool {
+    false
+}
