@@ -89,7 +89,7 @@ pub use mapped_engine::MappedEngine;
 pub use open_file::{IoMode, OpenFile};
 pub use pread::PreadEngine;
 pub use read_at::ReadAt;
-pub use read_now::{append_now, append_unmapped_now, read_now, read_unmapped_now};
+pub use read_now::{append_unmapped_now, read_now, read_unmapped_now};
 pub use uring::{UringEngine, UringOptions, UringOwner};
 
 /// How long a dropped engine waits for reads that have begun.

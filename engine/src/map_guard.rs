@@ -184,8 +184,7 @@ fn is_replaced(address: usize) -> bool {
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: these pages are a part of a map of ours, which the interrupted thread is borrowing, so it stays mapped.
     // They are only ever read.
-    let mapped =
-        unsafe { libc::mmap(ptr::with_exposed_provenance_mut(start), len, libc::PROT_READ, flags, -1, 0) };
+    let mapped = unsafe { libc::mmap(ptr::with_exposed_provenance_mut(start), len, libc::PROT_READ, flags, -1, 0) };
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
     mapped != libc::MAP_FAILED

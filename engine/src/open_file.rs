@@ -201,6 +201,14 @@ impl OpenFile {
         self.map.as_ref()?.bytes().get(bytes)
     }
 
+    /// The same for bytes that are used at once, all of them: those that are not in memory are read together.
+    #[must_use]
+    pub fn mapped_soon(&self, range: Range<u64>) -> Option<&[u8]> {
+        let bytes = self.mapped(range.clone())?;
+        self.will_need(range);
+        Some(bytes)
+    }
+
     /// Asks the system to read mapped bytes ahead of their use, if they are long enough to be worth a call.
     pub(super) fn will_need(&self, range: Range<u64>) {
         if let (Some(map), Ok(start), Ok(end)) = (&self.map, range.start.try_into(), range.end.try_into()) {

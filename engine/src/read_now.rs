@@ -32,24 +32,11 @@ pub(super) fn finish_now(begun: Result<InFlightRead, Completion>, count: impl Fn
     }
 }
 
-/// Appends bytes of a buffered or mapped file to `out`, without a buffer in between. `out` is not reallocated if it has
-/// room for them.
-pub fn append_now(file: &OpenFile, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), FileError> {
-    if range.end > file.file_len() {
-        return Err(file.end_of_file(range, file.file_len()));
-    }
-    if let Some(bytes) = file.mapped(range.clone()) {
-        file.will_need(range);
-        out.extend_from_slice(bytes);
-        return Ok(());
-    }
-    append_unmapped_now(file, range, out)
-}
-
-/// The same, but bytes of a mapped file are read with a system call, which reports why they cannot be read.
+/// Appends bytes of a file that is not direct to `out`, without a buffer in between. `out` is not reallocated if it has
+/// room for them. Those of a mapped file are read with a system call, too, which reports why they cannot be read.
 ///
 /// # Errors
-/// As [`append_now`].
+/// If the bytes cannot be read, or the file ends before them.
 pub fn append_unmapped_now(file: &OpenFile, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), FileError> {
     if range.end > file.file_len() {
         return Err(file.end_of_file(range, file.file_len()));

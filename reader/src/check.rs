@@ -1,18 +1,19 @@
 //! Checks samples that have arrived: verifies their checksums, then copies or decodes them into the batch.
 //!
-//! Samples are checked in groups that are small enough to be still in the CPU's cache when they are copied. The samples
-//! after the group are prefetched, since samples of a batch are scattered over the memory of the window. If one thread
-//! cannot keep up with the device, several threads divide the samples; they share nothing except the list.
+//! Raw samples are copied and checked in one pass, and what is checked is the copy: a mapped file may change meanwhile.
+//! Compressed ones are checked in groups that are small enough to be still in the CPU's cache when they are decoded. The
+//! samples after them are prefetched, since samples of a batch are scattered over the memory of the window. If one
+//! thread cannot keep up with the device, several threads divide the samples; they share nothing except the list.
 
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
-use grainstore_store::{Location, PayloadError, check_stored, decode_into};
+use grainstore_store::{Encoding, Location, PayloadError, check_stored, copy_checked, decode_into};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::engine::{PREFETCH_LEN_MAX, prefetch};
 
-/// Bytes that are verified before they are copied.
+/// Bytes that are verified before they are decoded.
 const GROUP_LEN: usize = 16 << 10;
 
 /// A sample to be verified and, if `raw` is given, copied or decoded there.
@@ -22,10 +23,19 @@ pub(crate) struct Check<'a> {
     pub(crate) raw: Option<&'a mut [u8]>,
 }
 
+impl Check<'_> {
+    /// Whether the bytes are copied as they are stored.
+    fn is_copied(&self) -> bool {
+        self.raw.is_some() && self.location.encoding == Encoding::Raw
+    }
+}
+
 /// Time spent, added up over threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CheckTimes {
+    /// Verifying what is not copied, or decoded afterwards.
     pub(crate) verify: Duration,
+    /// Copying and verifying in one pass, and decoding.
     pub(crate) copy: Duration,
 }
 
@@ -40,20 +50,27 @@ pub(crate) fn run(checks: &mut [Check<'_>], times: &mut CheckTimes) -> Vec<Failu
         let end = group_end(checks, start);
         let begin = Instant::now();
         for index in start..end {
-            let Check { location, stored, .. } = &checks[index];
-            if let Some(later) = checks.get(index + prefetch_distance(stored.len())) {
-                prefetch(later.stored);
+            let check = &mut checks[index];
+            if check.is_copied() {
+                continue;
             }
-            if let Err(error) = check_stored(location, stored) {
+            if let Err(error) = check_stored(check.location, check.stored) {
                 failures.push((index, error));
-                checks[index].raw = None;
+                check.raw = None;
             }
         }
         let verified = Instant::now();
-        for (index, check) in checks.iter_mut().enumerate().take(end).skip(start) {
-            if let Some(raw) = &mut check.raw
-                && let Err(error) = decode_into(check.location, check.stored, raw)
-            {
+        for index in start..end {
+            if let Some(later) = checks.get(index + prefetch_distance(checks[index].stored.len())) {
+                prefetch(later.stored);
+            }
+            let is_copied = checks[index].is_copied();
+            let Check { location, stored, raw: Some(raw) } = &mut checks[index] else { continue };
+            let result = match is_copied {
+                true => copy_checked(location, stored, raw),
+                false => decode_into(location, stored, raw),
+            };
+            if let Err(error) = result {
                 failures.push((index, error));
             }
         }

@@ -145,7 +145,10 @@ mod tests {
     #[test]
     fn a_choice_is_kept_and_every_name_is_read_back() {
         assert_eq!(Io::decide(IoChoice::Direct, 0, FreeMemory::default, || false).mode, IoMode::Direct);
-        assert_eq!(Io::decide(IoChoice::Mapped, 0, FreeMemory::default, || false).to_string(), "mapped: it was requested");
+        assert_eq!(
+            Io::decide(IoChoice::Mapped, 0, FreeMemory::default, || false).to_string(),
+            "mapped: it was requested"
+        );
         for name in ["auto", "direct", "buffered", "mapped"] {
             assert_eq!(name.parse::<IoChoice>().unwrap().to_string(), name);
         }

@@ -222,12 +222,7 @@ impl Reader {
     /// checked and returned. `None` if the sample is longer or compressed, its file is not mapped, its entry is not in
     /// memory or its file not open yet, as before the first [`get`](Self::get), or the copy is damaged. This waits for
     /// nothing except pages of the map.
-    pub fn get_copied<T: AsRef<[u8]>>(
-        &self,
-        ordinal: u64,
-        len_max: u64,
-        copy: impl FnOnce(&[u8]) -> T,
-    ) -> Option<T> {
+    pub fn get_copied<T: AsRef<[u8]>>(&self, ordinal: u64, len_max: u64, copy: impl FnOnce(&[u8]) -> T) -> Option<T> {
         self.single().copied(ordinal, len_max, copy)
     }
 

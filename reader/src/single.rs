@@ -10,7 +10,8 @@ use grainstore_format::to_usize;
 use grainstore_store::{Collection, Encoding, Location, PayloadError, check_and_decode, check_stored};
 
 use crate::engine::{
-    self, BufferPool, Filled, HUGE_LEN, IoMode, OpenFile, ReadRequest, append_now, prefetch, read_now, read_unmapped_now,
+    self, BufferPool, Filled, HUGE_LEN, IoMode, OpenFile, ReadRequest, append_unmapped_now, prefetch, read_now,
+    read_unmapped_now,
 };
 use crate::open_files::OpenFiles;
 use crate::{ReadError, Sample};
@@ -106,11 +107,7 @@ impl Single<'_> {
 
 /// Reads a part of a sample, into a buffer of the pool: `len` bytes of its file. Its bytes are used before all of them
 /// are checked, so they are never lent by a map.
-pub(crate) fn read_part(
-    sample: &PartOf<'_>,
-    offset: u64,
-    len: usize,
-) -> Result<Filled, ReadError> {
+pub(crate) fn read_part(sample: &PartOf<'_>, offset: u64, len: usize) -> Result<Filled, ReadError> {
     let PartOf { dataset, pool, file, ordinal } = *sample;
     let buffer_len = file.unmapped_buffer_len(offset, len);
     let buffer = pool.try_take(buffer_len).ok_or(ReadError::NoMemory { len: buffer_len as u64 })?;
@@ -134,7 +131,10 @@ type ReadAndChecked = Result<Result<(), PayloadError>, engine::FileError>;
 
 fn read_straight(file: &OpenFile, location: &Location, payload: &mut Vec<u8>) -> ReadAndChecked {
     let range = location.offset..location.offset.saturating_add(location.stored_len);
-    append_now(file, range, payload)?;
+    if let Some(mapped) = file.mapped_soon(range.clone()) {
+        return Ok(check_and_decode(location, mapped, payload));
+    }
+    append_unmapped_now(file, range, payload)?;
     Ok(check_stored(location, payload))
 }
 

@@ -19,6 +19,8 @@
 mod chunk_rules;
 mod collection;
 mod columns;
+#[allow(unsafe_code, reason = "a copy by instructions that also check")]
+mod copy_crc;
 mod dataset;
 mod dataset_cache;
 mod entry_rules;
@@ -39,6 +41,7 @@ mod verify;
 
 pub use collection::{Collection, CollectionColumn, MergedCategories};
 pub use columns::Column;
+pub use copy_crc::copy_with_crc;
 pub use dataset::Dataset;
 pub use error::StoreError;
 pub use facts::Facts;
@@ -46,6 +49,6 @@ pub use keys::KeyScan;
 pub use location::{Encoding, Location};
 pub use opened_segment::OpenedFile;
 pub use options::{IndexMemory, OpenOptions};
-pub use payload::{PayloadError, check_and_decode, check_stored, decode_into};
+pub use payload::{PayloadError, check_and_decode, check_stored, copy_checked, decode_into};
 pub use segment::Segment;
 pub use verify::{Damage, DamageList, FieldCheck, FieldRule, VerifyOptions, VerifyReport, verify};

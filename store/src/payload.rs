@@ -2,6 +2,7 @@
 
 use grainstore_format::{MAX_LZ4_RAW_LEN, to_usize};
 
+use crate::copy_crc::{append_with_crc, copy_over_with_crc};
 use crate::location::{Encoding, Location};
 
 /// What is wrong with the stored bytes of a sample.
@@ -66,6 +67,24 @@ pub fn check_stored(location: &Location, stored: &[u8]) -> Result<(), PayloadErr
     if found == location.crc { Ok(()) } else { Err(wrong_crc(location, found)) }
 }
 
+/// Copies the stored bytes of a raw sample into `raw` and checks the copy, in one pass. On an error, all of `raw` is 0.
+///
+/// # Errors
+/// If the bytes or the buffer have another length, or the checksum is not that of the entry.
+pub fn copy_checked(location: &Location, stored: &[u8], raw: &mut [u8]) -> Result<(), PayloadError> {
+    let copied = check_stored_len(location, stored).and_then(|()| {
+        if raw.len() != stored.len() {
+            return Err(PayloadError::Room { found: raw.len() as u64, expected: location.raw_len() });
+        }
+        let found = copy_over_with_crc(stored, raw);
+        if found == location.crc { Ok(()) } else { Err(wrong_crc(location, found)) }
+    });
+    if copied.is_err() {
+        raw.fill(0);
+    }
+    copied
+}
+
 /// Writes the raw payload of a sample into `raw`, whose length is [`Location::raw_len`]. The checksum is not checked:
 /// call [`check_stored`] first. On an error, the contents of `raw` are unspecified.
 ///
@@ -88,11 +107,17 @@ pub fn decode_into(location: &Location, stored: &[u8], raw: &mut [u8]) -> Result
 /// # Errors
 /// If the checksum fails, or the LZ4 block is damaged or has another raw length.
 pub fn check_and_decode(location: &Location, stored: &[u8], out: &mut Vec<u8>) -> Result<(), PayloadError> {
-    check_stored(location, stored)?;
     let Encoding::Lz4 { raw_len } = location.encoding else {
-        out.extend_from_slice(stored);
-        return Ok(());
+        check_stored_len(location, stored)?;
+        let start = out.len();
+        let found = append_with_crc(stored, out);
+        if found == location.crc {
+            return Ok(());
+        }
+        out.truncate(start);
+        return Err(wrong_crc(location, found));
     };
+    check_stored(location, stored)?;
     // `locate` refuses longer ones; a location from elsewhere must not allocate more either.
     if raw_len > MAX_LZ4_RAW_LEN {
         return Err(PayloadError::RawLen { found: 0, expected: raw_len });

@@ -185,7 +185,8 @@ impl MixedDataset {
     ) -> Epoch {
         let dataset = Collection::from(self.dataset());
         let extents = Reader::new(dataset.clone(), ReaderOptions::default()).unwrap().extents().unwrap();
-        let open_files = Arc::new(OpenFiles::new(dataset.clone(), Opening { mode, dont_cache: false, must_map: false }));
+        let open_files =
+            Arc::new(OpenFiles::new(dataset.clone(), Opening { mode, dont_cache: false, must_map: false }));
         let threads = NonZeroUsize::MIN;
         let engines = EnginePool::new(EngineSpec { mode, choice: EngineChoice::Pread, threads, queue_len: 1 }).unwrap();
         let timeout = ReadTimeout::new(timeout);
