@@ -91,7 +91,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
             "if the device or the network is only slow, a longer `--timeout` waits for it; the system's log (`dmesg`) \
              shows whether a device fails"
         }
-        Remedy::ReadUnmapped => "`--io auto` reads without mapping files",
+        Remedy::ReadUnmapped => "`--io buffered` reads without mapping files",
         Remedy::UseAnyEngine => "`--engine auto` reads with threads instead",
         Remedy::UseOneRank => "the default of `--world` is 1: one rank that reads everything",
         Remedy::UseRankBelowWorld => "`--world` is the number of ranks, `--rank` counts them from 0",

@@ -30,8 +30,8 @@ struct Place {
     /// The first address; 0 while no map is here. It is set last and cleared first.
     start: AtomicUsize,
     end: AtomicUsize,
-    /// Places that were made before.
-    next: Option<&'static Place>,
+    /// The place that was made before.
+    next: AtomicPtr<Place>,
 }
 
 /// The place that was made last.
@@ -89,9 +89,12 @@ impl Place {
 }
 
 fn places() -> impl Iterator<Item = &'static Place> {
-    // SAFETY: null, or a place that `added_place` leaked; its fields are atomic, or never change.
-    let last = unsafe { PLACES.load(Ordering::Acquire).as_ref() };
-    std::iter::successors(last, |place| place.next)
+    std::iter::successors(place_at(&PLACES), |place| place_at(&place.next))
+}
+
+fn place_at(at: &AtomicPtr<Place>) -> Option<&'static Place> {
+    // SAFETY: null, or a place that `added_place` leaked; its fields are atomic.
+    unsafe { at.load(Ordering::Acquire).as_ref() }
 }
 
 fn free_place() -> Option<&'static Place> {
@@ -100,20 +103,18 @@ fn free_place() -> Option<&'static Place> {
 
 /// A new place in the list, which is taken.
 fn added_place() -> &'static Place {
-    let place = Box::leak(Box::new(Place {
+    let place: &'static Place = Box::leak(Box::new(Place {
         is_taken: AtomicBool::new(true),
         start: AtomicUsize::new(0),
         end: AtomicUsize::new(0),
-        next: None,
+        next: AtomicPtr::default(),
     }));
-    let place: *mut Place = place;
     let mut last = PLACES.load(Ordering::Acquire);
     loop {
-        // SAFETY: the place was leaked, and nobody else knows it yet; `last` is null or was leaked, too.
-        unsafe { (*place).next = last.as_ref() };
-        match PLACES.compare_exchange(last, place, Ordering::AcqRel, Ordering::Acquire) {
-            // SAFETY: it was leaked, and from now on nobody changes it except through its atomic fields.
-            Ok(_) => return unsafe { &*place },
+        place.next.store(last, Ordering::Relaxed);
+        let new = ptr::from_ref(place).cast_mut();
+        match PLACES.compare_exchange(last, new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return place,
             Err(now) => last = now,
         }
     }
@@ -162,11 +163,12 @@ extern "C" fn after_fork() {
 
 /// The handler.
 extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: the system calls the handler with valid information, and for a fault it has the address.
-    let (code, address) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
+    // SAFETY: the system calls the handler with valid information.
+    let known = unsafe { &*info };
     // Codes above 0 are the kernel's; others are of signals that a process sent.
-    let is_fault = code > 0;
-    if !(is_fault && is_replaced(address)) {
+    let is_fault = known.si_code > 0;
+    // SAFETY: what is known of a fault has the address.
+    if !(is_fault && is_replaced(unsafe { known.si_addr() }.addr())) {
         pass_on(signal, info, context, is_fault);
     }
 }
@@ -180,13 +182,15 @@ fn is_replaced(address: usize) -> bool {
     // To the end of the map, so that it is in two parts at most, and not in one for each page that fails.
     let len = range.end - start;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
-    // SAFETY: `errno` is a variable of this thread; what it interrupted must find it as it was.
-    let errno = unsafe { *libc::__errno_location() };
+    // SAFETY: it returns where the variable of this thread is.
+    let errno_at = unsafe { libc::__errno_location() };
+    // SAFETY: it is there as long as the thread. What was interrupted must find it as it was.
+    let errno = unsafe { *errno_at };
     // SAFETY: these pages are a part of a map of ours, which the interrupted thread is borrowing, so it stays mapped.
     // They are only ever read.
     let mapped = unsafe { libc::mmap(ptr::with_exposed_provenance_mut(start), len, libc::PROT_READ, flags, -1, 0) };
     // SAFETY: as above.
-    unsafe { *libc::__errno_location() = errno };
+    unsafe { *errno_at = errno };
     mapped != libc::MAP_FAILED
 }
 
@@ -219,11 +223,10 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void, is_f
 fn end_process(signal: c_int, is_fault: bool) {
     // SAFETY: `sigaction` is a C structure of numbers and pointers, for which zeros are valid: the default action.
     let default: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: it installs the default action. A fault happens again when this returns, another signal is sent again.
-    unsafe {
-        libc::sigaction(signal, &raw const default, ptr::null_mut());
-        if !is_fault {
-            libc::raise(signal);
-        }
+    // SAFETY: it installs the default action. A fault happens again when this returns.
+    unsafe { libc::sigaction(signal, &raw const default, ptr::null_mut()) };
+    if !is_fault {
+        // SAFETY: it sends a signal to this thread.
+        unsafe { libc::raise(signal) };
     }
 }

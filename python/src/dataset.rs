@@ -39,8 +39,8 @@ pub(crate) struct Dataset {
 
 /// Open the dataset at `paths`, or several that are read end to end as one collection.
 ///
-/// io: how files are read: "auto", "direct", "buffered" or "mapped" (fastest if the dataset is already in memory, but a
-/// file that is truncated meanwhile kills the process). engine: "auto", "uring" or "pread", which uses `threads`
+/// io: how files are read: "auto", "direct", "buffered" or "mapped" (with the index, too: a file whose index is cut off
+/// meanwhile kills the process; "auto" maps samples alone, if they are in memory already). engine: "auto", "uring" or "pread", which uses `threads`
 /// threads. payload: the type of byte fields in a sample: "bytes", or without a copy "memoryview" or "numpy". keys:
 /// whether samples also have an item "key".
 #[pyfunction]

@@ -19,7 +19,7 @@ pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
         Remedy::UseLargerWindow => "the default of window_bytes is 256 MiB; order=\"full\" needs none",
         Remedy::UseLargerQueue => "the default of queue_bytes is 8 MiB",
         Remedy::UseLongerTimeout => "a longer timeout_s waits for a slow device",
-        Remedy::ReadUnmapped => "io=\"auto\" reads without mapping files",
+        Remedy::ReadUnmapped => "io=\"buffered\" reads without mapping files",
         Remedy::UseAnyEngine => "engine=\"auto\" reads with threads instead",
         Remedy::UseOneRank => "world_size is the number of ranks, 1 or more",
         Remedy::UseRankBelowWorld => "world_size is the number of ranks, rank counts them from 0",

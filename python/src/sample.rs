@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use grainstore_format::to_usize;
+use grainstore_reader::MappedPayload;
 use grainstore_store::Collection;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -15,7 +16,7 @@ use crate::logging;
 use crate::opened::Opened;
 use crate::payloads::Payloads;
 use crate::schema::{FieldBytes, Name, Names, attribute_value};
-use crate::view::Bytes;
+use crate::view::{Bytes, bytes_filled};
 
 /// The parts of a sample except its payload.
 pub(crate) struct SampleParts<'a> {
@@ -97,8 +98,8 @@ pub(crate) fn read<'py>(py: Python<'py>, opened: &Opened, ordinal: u64) -> PyRes
     let collection = opened.reader.collection();
     let sample = SampleParts { collection, names: &opened.names, payloads: opened.how.payloads, ordinal };
     if let Some(name) = opened.only_bytes() {
-        if opened.reader.is_mapped()
-            && let Some(dict) = read_mapped(py, opened, &sample, name)?
+        if let Some(mapped) = opened.reader.mapped(ordinal)
+            && let Some(dict) = copied(py, &mapped, &sample, name)?
         {
             return Ok(dict);
         }
@@ -114,41 +115,27 @@ pub(crate) fn read<'py>(py: Python<'py>, opened: &Opened, ordinal: u64) -> PyRes
 
 /// Longest mapped payload that is copied without releasing Python's lock. Releasing the lock and taking it again would
 /// take a tenth of the time of a sample that is in memory, which is what mapped files are for.
-const AT_ONCE_LEN_MAX: u64 = 16 << 10;
+const AT_ONCE_LEN_MAX: usize = 16 << 10;
 
-/// A sample without its payload, and a copy of the payload that is still to be checked.
-struct Copied<'py> {
-    sample: PyResult<Bound<'py, PyDict>>,
-    payload: Bound<'py, PyBytes>,
-}
-
-impl AsRef<[u8]> for Copied<'_> {
-    fn as_ref(&self) -> &[u8] {
-        self.payload.as_bytes()
-    }
-}
-
-/// A mapped sample with one field that is not longer than that.
-fn read_mapped<'py>(
+/// A sample with one field, whose payload is mapped; `None` if it is damaged or cannot be read.
+fn copied<'py>(
     py: Python<'py>,
-    opened: &Opened,
+    mapped: &MappedPayload<'_>,
     sample: &SampleParts<'_>,
     name: &Name,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
-    let but_payload = || {
-        let dict = sample.begun(py)?;
-        if !sample.names.attributes.is_empty() {
-            // Its item comes before theirs in the dictionary.
-            dict.set_item(name.object(py), py.None())?;
-            sample.add_attributes(&dict)?;
-        }
-        Ok(dict)
-    };
     // The payload is fetched from memory while everything else is created.
-    let copy = |payload: &[u8]| Copied { sample: but_payload(), payload: PyBytes::new(py, payload) };
-    let copied = opened.reader.get_copied(sample.ordinal, AT_ONCE_LEN_MAX, copy);
-    let Some(Copied { sample, payload }) = copied else { return Ok(None) };
-    let dict = sample?;
+    mapped.prefetch();
+    let dict = sample.begun(py)?;
+    if !sample.names.attributes.is_empty() {
+        // Its item comes before theirs in the dictionary.
+        dict.set_item(name.object(py), py.None())?;
+        sample.add_attributes(&dict)?;
+    }
+    let payload = bytes_filled(py, to_usize(mapped.payload_len()), |room| {
+        if room.len() <= AT_ONCE_LEN_MAX { mapped.copy_to(room) } else { py.detach(|| mapped.copy_to(room)) }
+    })?;
+    let Some(payload) = payload else { return Ok(None) };
     dict.set_item(name.object(py), payload)?;
     Ok(Some(dict))
 }

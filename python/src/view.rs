@@ -1,12 +1,14 @@
 //! Memory that Python reads without a copy.
 
 use std::ffi::c_int;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::Arc;
+use std::{ptr, slice};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyMemoryView;
+use pyo3::types::{PyBytes, PyMemoryView};
 
 use crate::error::Raised;
 
@@ -19,6 +21,31 @@ pub(crate) trait Bytes: Send + Sync {
 impl Bytes for Vec<u8> {
     fn bytes(&self) -> &[u8] {
         self
+    }
+}
+
+/// `bytes` of a length that `fill` writes in place; `None` if it does not. It returns the memory that it was given, all
+/// of it written.
+pub(crate) fn bytes_filled<'py>(
+    py: Python<'py>,
+    len: usize,
+    fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> Option<&mut [u8]>,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let py_len = isize::try_from(len)?;
+    // SAFETY: without bytes to copy, Python makes an object with room for `len` of them, or returns null with an error.
+    let made = unsafe { ffi::PyBytes_FromStringAndSize(ptr::null(), py_len) };
+    // SAFETY: a new reference, or null with an error.
+    let object = unsafe { Bound::from_owned_ptr_or_err(py, made)? };
+    // SAFETY: the object is a `bytes`.
+    let bytes = unsafe { ffi::PyBytes_AsString(object.as_ptr()) };
+    // SAFETY: these are its `len` bytes. Nobody else has the object yet, so they may be written.
+    let room = unsafe { slice::from_raw_parts_mut(bytes.cast(), len) };
+    let start = room.as_ptr();
+    match fill(room) {
+        Some(filled) if ptr::eq(filled.as_ptr(), start.cast()) && filled.len() == len => {
+            Ok(Some(object.cast_into::<PyBytes>()?))
+        }
+        _ => Ok(None),
     }
 }
 

@@ -49,8 +49,7 @@ pub(crate) fn run(checks: &mut [Check<'_>], times: &mut CheckTimes) -> Vec<Failu
     while start < checks.len() {
         let end = group_end(checks, start);
         let begin = Instant::now();
-        for index in start..end {
-            let check = &mut checks[index];
+        for (index, check) in checks.iter_mut().enumerate().take(end).skip(start) {
             if check.is_copied() {
                 continue;
             }

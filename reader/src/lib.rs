@@ -110,5 +110,6 @@ pub use on_damage::{OnDamage, SkippedSample};
 pub use reader::{Reader, ReaderOptions};
 pub use sample::Sample;
 pub use sample_file::SampleFile;
+pub use single::MappedPayload;
 pub use state::{EpochState, StateError};
 pub use stream::SampleStream;

@@ -20,7 +20,7 @@ use crate::plan::Extents;
 use crate::read_timeout::ReadTimeout;
 use crate::residency::is_resident;
 use crate::sample_file::SampleFile;
-use crate::single::Single;
+use crate::single::{MappedPayload, Single};
 use crate::stream::SampleStream;
 use crate::{Batch, ReadError, Sample};
 use grainstore_host::{ForkLock, FreeMemory};
@@ -184,12 +184,6 @@ impl Reader {
         }
     }
 
-    /// Whether segments are mapped: [`get_copied`](Self::get_copied) may have an answer then.
-    #[must_use]
-    pub fn is_mapped(&self) -> bool {
-        self.io.mode == IoMode::Mapped
-    }
-
     /// Notices for the user, as sentences; usually none. More may come while samples are read.
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
@@ -218,12 +212,12 @@ impl Reader {
         self.single().payload(ordinal, payload)
     }
 
-    /// Reads one sample of at most `len_max` bytes from a mapped file: `copy` makes a copy of its payload, which is
-    /// checked and returned. `None` if the sample is longer or compressed, its file is not mapped, its entry is not in
-    /// memory or its file not open yet, as before the first [`get`](Self::get), or the copy is damaged. This waits for
-    /// nothing except pages of the map.
-    pub fn get_copied<T: AsRef<[u8]>>(&self, ordinal: u64, len_max: u64, copy: impl FnOnce(&[u8]) -> T) -> Option<T> {
-        self.single().copied(ordinal, len_max, copy)
+    /// The payload of one sample in its mapped file, to be copied to memory of the caller's. `None` if it is compressed
+    /// or not mapped, or if its entry is not in memory or its file not open yet, as before the first [`get`](Self::get):
+    /// this waits for nothing.
+    #[must_use]
+    pub fn mapped(&self, ordinal: u64) -> Option<MappedPayload<'_>> {
+        self.single().mapped(ordinal)
     }
 
     /// The payload of one sample as a stream, for a sample that is too large for memory. The last bytes are returned

@@ -21,16 +21,16 @@ pub(crate) fn is_resident(dataset: &Collection) -> bool {
     let mut missing = 0;
     let mut open: Option<(u64, OpenFile)> = None;
     for probe in 0..PROBES {
-        let segment = u128::from(probe) * u128::from(segments) / u128::from(PROBES);
-        let segment = segment as u64;
+        let segment = probe * segments / PROBES;
         if open.as_ref().is_none_or(|(number, _)| *number != segment) {
             let Some(file) = opened(dataset, to_usize(segment)) else { return false };
             open = Some((segment, file));
         }
         let Some((_, file)) = &open else { return false };
         // Where in the file: the golden ratio spreads any number of probes evenly.
-        let offset = u128::from(file.file_len()) * u128::from(probe.wrapping_mul(0x9E37_79B9_7F4A_7C15)) >> 64;
-        let is_there = file.read_cached_at(&mut [0], offset as u64).is_ok_and(|read| read.is_some_and(|len| len > 0));
+        let place = u128::from(probe.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let offset = u64::try_from((u128::from(file.file_len()) * place) >> 64).unwrap_or(0);
+        let is_there = file.read_cached_at(&mut [0], offset).is_ok_and(|read| read.is_some_and(|len| len > 0));
         missing += u64::from(!is_there);
         if missing > MISSING_MAX {
             return false;
@@ -51,7 +51,7 @@ fn opened(dataset: &Collection, segment: usize) -> Option<OpenFile> {
 #[cfg(target_os = "linux")]
 fn is_local(file: &OpenFile) -> bool {
     /// As `f_type` names them: ext2 to ext4, XFS, Btrfs, F2FS, ZFS, bcachefs, EROFS, SquashFS, overlayfs, tmpfs, ramfs.
-    const LOCAL: [u32; 11] = [
+    const LOCAL: [i128; 11] = [
         0x0000_EF53,
         0x5846_5342,
         0x9123_683E,
@@ -64,7 +64,7 @@ fn is_local(file: &OpenFile) -> bool {
         0x0102_1994,
         0x8584_58F6,
     ];
-    file.fd().and_then(|fd| rustix::fs::fstatfs(fd).ok()).is_some_and(|stat| LOCAL.contains(&(stat.f_type as u32)))
+    file.fd().and_then(|fd| rustix::fs::fstatfs(fd).ok()).is_some_and(|stat| LOCAL.contains(&i128::from(stat.f_type)))
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -4,10 +4,13 @@
 //! bytes are those that were checked, even if somebody writes to the file. Everything else passes through a buffer:
 //! blocks of a direct file, and LZ4, which is decoded from the buffer (or from the map, if there is one).
 
+use std::borrow::Cow;
+use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::sync::Arc;
 
 use grainstore_format::to_usize;
-use grainstore_store::{Collection, Encoding, Location, PayloadError, check_and_decode, check_stored};
+use grainstore_store::{Collection, Encoding, Location, PayloadError, check_and_decode, check_stored, copy_with_crc};
 
 use crate::engine::{
     self, BufferPool, Filled, HUGE_LEN, IoMode, OpenFile, ReadRequest, append_unmapped_now, prefetch, read_now,
@@ -26,7 +29,7 @@ pub(crate) struct Single<'a> {
     pub(crate) pool: &'a BufferPool,
 }
 
-impl Single<'_> {
+impl<'a> Single<'a> {
     /// The sample of an ordinal.
     pub(crate) fn sample(&self, ordinal: u64) -> Result<Sample, ReadError> {
         let mut payload = Vec::new();
@@ -57,23 +60,14 @@ impl Single<'_> {
         }
     }
 
-    /// A copy that `copy` makes of a mapped payload of at most `len_max` bytes; the copy is then checked. `None` if the
-    /// sample is longer, not raw or not mapped, if its entry is not in memory yet, or if the copy is damaged.
-    pub(crate) fn copied<T: AsRef<[u8]>>(
-        &self,
-        ordinal: u64,
-        len_max: u64,
-        copy: impl FnOnce(&[u8]) -> T,
-    ) -> Option<T> {
-        let located = self.dataset.cached_location(ordinal).filter(|location| location.stored_len <= len_max);
-        let location = located?;
+    /// The payload of an ordinal in its mapped file; `None` if it is compressed or not mapped, or if its entry is not in
+    /// memory or its file not open yet.
+    pub(crate) fn mapped(&self, ordinal: u64) -> Option<MappedPayload<'a>> {
+        let location = self.dataset.cached_location(ordinal).filter(|location| location.encoding == Encoding::Raw)?;
         let file = self.open_files.if_open(location.segment)?;
-        let range = location.offset..location.offset.saturating_add(location.stored_len);
-        let mapped = file.mapped(range)?;
-        // `copy` may do something else first.
-        prefetch(mapped);
-        let copied = copy(mapped);
-        check_stored(&location, copied.as_ref()).is_ok().then_some(copied)
+        let mapped = MappedPayload { file, location };
+        mapped.bytes()?;
+        Some(mapped)
     }
 
     fn read_by_buffer(
@@ -102,6 +96,42 @@ impl Single<'_> {
                 Err(failed.error)
             }
         })
+    }
+}
+
+/// A payload in a mapped file, which nobody has checked yet. [`Reader::mapped`](crate::Reader::mapped) makes it.
+#[derive(Debug)]
+pub struct MappedPayload<'a> {
+    file: Cow<'a, Arc<OpenFile>>,
+    location: Location,
+}
+
+impl MappedPayload<'_> {
+    /// Its length in bytes.
+    #[must_use]
+    pub fn payload_len(&self) -> u64 {
+        self.location.stored_len
+    }
+
+    /// Lets the processor fetch its first bytes while something else is done.
+    pub fn prefetch(&self) {
+        prefetch(self.bytes().unwrap_or_default());
+    }
+
+    /// Copies it to `out`, which is as long, and checks the copy; `None` if it is damaged or cannot be read:
+    /// [`Reader::get`](crate::Reader::get) tells why.
+    pub fn copy_to<'o>(&self, out: &'o mut [MaybeUninit<u8>]) -> Option<&'o mut [u8]> {
+        let bytes = self.file.mapped_soon(self.range()).filter(|bytes| bytes.len() == out.len())?;
+        let (copy, crc) = copy_with_crc(bytes, out);
+        (crc == self.location.crc).then_some(copy)
+    }
+
+    fn bytes(&self) -> Option<&[u8]> {
+        self.file.mapped(self.range())
+    }
+
+    fn range(&self) -> Range<u64> {
+        self.location.offset..self.location.offset.saturating_add(self.location.stored_len)
     }
 }
 

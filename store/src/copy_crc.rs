@@ -103,13 +103,15 @@ mod x86 {
     /// and not 0.
     #[target_feature(enable = "vpclmulqdq,avx2")]
     pub(super) unsafe fn fold_copy(from: *const u8, to: *mut u8, len: usize) -> [u8; FOLD_LEN] {
-        // SAFETY: 128 bytes from `at` on are within `len`, as both calls below have it.
-        let copied = |at: usize| unsafe {
-            let parts: [__m256i; 4] = array::from_fn(|i| _mm256_loadu_si256(from.add(at + PART_LEN * i).cast()));
-            for (i, part) in parts.iter().enumerate() {
-                _mm256_storeu_si256(to.add(at + PART_LEN * i).cast(), *part);
-            }
-            parts
+        let copied = |at: usize| -> [__m256i; 4] {
+            array::from_fn(|i| {
+                let at = at + PART_LEN * i;
+                // SAFETY: the 128 bytes from `at` on are within `len`, as both calls below have it, and so are these 32.
+                let part = unsafe { _mm256_loadu_si256(from.wrapping_add(at).cast()) };
+                // SAFETY: as above.
+                unsafe { _mm256_storeu_si256(to.wrapping_add(at).cast(), part) };
+                part
+            })
         };
         let by_fold = _mm256_set_epi64x(BY_FOLD.1, BY_FOLD.0, BY_FOLD.1, BY_FOLD.0);
         let mut state = copied(0);
@@ -125,9 +127,9 @@ mod x86 {
             }
         }
         let mut left = [0; FOLD_LEN];
-        for (i, part) in state.iter().enumerate() {
-            // SAFETY: 32 bytes of 128 from a multiple of 32 on.
-            unsafe { _mm256_storeu_si256(left.as_mut_ptr().add(PART_LEN * i).cast(), *part) };
+        for (out, part) in left.chunks_exact_mut(PART_LEN).zip(state) {
+            // SAFETY: it has 32 bytes.
+            unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), part) };
         }
         left
     }
@@ -141,7 +143,7 @@ mod tests {
 
     #[test]
     fn it_is_the_checksum_of_crc32fast_for_every_length_and_alignment() {
-        let bytes: Vec<u8> = (0..2000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        let bytes: Vec<u8> = (0..2000_u32).map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()[2]).collect();
         let mut out = vec![0; 2000];
         for start in 0..20 {
             for len in 0..1200 {

@@ -210,3 +210,14 @@ def test_numbers_of_16_bits_and_times_are_collated_with_their_values(tmp_path):
     ):
         assert {name: column.tolist() for name, column in batch.items()} == expected
         assert {name: column.dtype for name, column in batch.items()} == types
+
+
+def test_a_file_that_is_cut_short_is_an_error_of_the_worker_and_not_its_end(tmp_path):
+    path = write(tmp_path / "cut.grain")
+    with grainstore.open(path) as opened:
+        assert opened[0] and opened.stats()["io"] == "mapped"
+        os.truncate(path / "00000.seg", 8192)
+        # torch's workers handle the signal, too, from their start on.
+        loader = DataLoader(MapDataset(opened), batch_size=8, num_workers=2, multiprocessing_context="fork")
+        with pytest.raises(grainstore.Error, match="file ends at"):
+            list(loader)

@@ -62,8 +62,9 @@ pub(crate) struct EpochArgs {
     ///
     /// direct reads past the page cache, which suits a dataset larger than memory. buffered reads through it, so the
     /// next epoch may come from memory. mapped reads samples in place from the page cache: fastest if the whole dataset
-    /// is cached, slowest if it is not, and a file that is truncated meanwhile kills the command. auto is buffered if
-    /// the dataset fits in half of the free memory, otherwise direct.
+    /// is cached, slowest if it is not; it maps the index, too, and a file whose index is cut off meanwhile kills the
+    /// command. auto is mapped (without the index) if the dataset is cached already on a local file system, buffered if
+    /// it fits in half of the free memory, otherwise direct.
     #[arg(long, default_value_t, value_name = "IO")]
     io: IoChoice,
     /// Which engine reads: uring, pread or auto

@@ -124,7 +124,7 @@ fn a_file_that_cannot_be_mapped_is_an_error_with_a_hint() {
     let Some(run) = restricted("address-space=100000000", &fixture, "epoch", &["--io", "mapped"]) else { return };
     assert_eq!((run.status, run.stdout.as_str()), (2, ""), "{run:?}");
     assert!(run.stderr.contains("cannot map the file into memory"), "{}", run.stderr);
-    assert!(run.stderr.ends_with("\nhint: `--io auto` reads without mapping files\n"), "{}", run.stderr);
+    assert!(run.stderr.ends_with("\nhint: `--io buffered` reads without mapping files\n"), "{}", run.stderr);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::mem::MaybeUninit;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +12,7 @@ use grainstore_format::to_usize;
 use grainstore_reader::engine::{
     Buffer, Completion, Engine, Failed, Filled, IoMode, OpenFile, PreadEngine, ReadAt, ReadRequest, Wait, read_now,
 };
-use grainstore_reader::{IoChoice, ReadError};
+use grainstore_reader::{IoChoice, ReadError, Reader};
 
 use crate::common::{Made, Random, Shape};
 
@@ -193,7 +194,15 @@ fn a_segment_truncated_while_open_is_an_error_with_its_end_and_samples_before_it
     }
 }
 
-/// The memory is reused, whatever it held; a map gives short raw samples without waiting, and no other samples.
+/// A copy of a payload from its map.
+fn copied(reader: &Reader, ordinal: u64) -> Option<Vec<u8>> {
+    let mapped = reader.mapped(ordinal)?;
+    let mut out = vec![MaybeUninit::new(1); to_usize(mapped.payload_len())];
+    assert!(mapped.copy_to(&mut vec![MaybeUninit::new(1); out.len() + 1]).is_none(), "the length is another one");
+    mapped.copy_to(&mut out).map(|copy| copy.to_vec())
+}
+
+/// The memory is reused, whatever it held; a map gives raw samples without waiting, and no other samples.
 #[test]
 fn payloads_are_read_into_memory_of_the_callers_and_copied_out_of_a_map() {
     let made = Shape { lz4: true, ..Shape::plain(4096, (0..200).map(|i| i * 37).collect()) }.write();
@@ -203,13 +212,13 @@ fn payloads_are_read_into_memory_of_the_callers_and_copied_out_of_a_map() {
         for ordinal in (0..200).rev() {
             reader.get_into(ordinal, &mut payload).unwrap();
             assert!(payload == made.payload(ordinal), "sample {ordinal}, {io}");
-            let copied = reader.get_copied(ordinal, 4000, <[u8]>::to_vec);
+            let copied = copied(&reader, ordinal);
             assert!(copied.as_ref().is_none_or(|copied| *copied == payload), "sample {ordinal}, {io}");
             copied_count += u64::from(copied.is_some());
         }
         assert_eq!(copied_count > 0, io == IoChoice::Mapped, "{io}");
         assert!(reader.get_into(200, &mut payload).is_err());
-        let none = reader.get_copied(200, 4000, <[u8]>::to_vec);
+        let none = copied(&reader, 200);
         assert_eq!(none, None, "what is wrong is reported by the call that reads");
     }
 }
@@ -222,10 +231,10 @@ fn a_damaged_payload_is_not_copied_out_of_a_map() {
     bytes[4096 + 1500] ^= 1;
     std::fs::write(&path, bytes).unwrap();
     let reader = made.reader(IoChoice::Mapped);
-    assert_eq!(reader.get_copied(1, 4000, <[u8]>::to_vec), None, "the index was not read yet");
+    assert_eq!(copied(&reader, 1), None, "the index was not read yet");
     let whole = reader.get(0).unwrap();
-    assert_eq!(reader.get_copied(0, 4000, <[u8]>::to_vec), Some(whole.payload));
-    assert_eq!(reader.get_copied(1, 4000, <[u8]>::to_vec), None, "what is wrong is reported by the call that reads");
+    assert_eq!(copied(&reader, 0), Some(whole.payload));
+    assert_eq!(copied(&reader, 1), None, "what is wrong is reported by the call that reads");
     let error = reader.get(1).unwrap_err();
     assert!(error.to_string().contains("sample 1 (key"), "{error}");
 }
