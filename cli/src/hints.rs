@@ -259,7 +259,9 @@ mod tests {
     fn a_file_that_cannot_be_mapped_or_was_cut_short_is_answered() {
         let path: Arc<Path> = Path::new("a.seg").into();
         let source = engine::FileError::Map { path: Arc::clone(&path), source: ErrorKind::OutOfMemory.into() };
-        assert!(hint_of(&ReadError::CannotOpen { source }.into()).is_some_and(|hint| hint.starts_with("`--io auto`")));
+        assert!(
+            hint_of(&ReadError::CannotOpen { source }.into()).is_some_and(|hint| hint.starts_with("`--io buffered`"))
+        );
         let source = engine::FileError::EndOfFile { path, range: 0..9, file_len: 5 };
         let error = ReadError::Unreadable { ordinal: 1, key: None, source };
         assert!(hint_of(&error.into()).is_some_and(|hint| hint.contains("`grainstore verify`")));

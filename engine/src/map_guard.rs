@@ -123,7 +123,8 @@ fn added_place() -> &'static Place {
 fn page_len() -> usize {
     match PAGE_LEN.load(Ordering::Relaxed) {
         0 => {
-            let len = rustix::param::page_size();
+            // SAFETY: it reads a number that the system has.
+            let len = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
             PAGE_LEN.store(len, Ordering::Relaxed);
             len
         }

@@ -137,8 +137,8 @@ impl Reader {
         if options.timeout.is_zero() {
             return Err(ReadError::NoTimeout);
         }
-        // What should be kept in memory of the reader's own, or nowhere, is not to be mapped.
-        let may_map = options.cache_bytes == 0 && !options.dont_cache;
+        // What should be kept in memory of the reader's own, or nowhere, is not to be mapped, nor what an engine should read.
+        let may_map = options.cache_bytes == 0 && !options.dont_cache && options.engine == EngineChoice::Auto;
         let is_resident = || may_map && is_resident(&dataset);
         let io = Io::decide(options.io, dataset.segment_bytes(), FreeMemory::now, is_resident);
         let must_map = options.io == IoChoice::Mapped;

@@ -42,7 +42,7 @@ fn a_queue_of_no_bytes_is_refused() {
 #[test]
 fn where_io_uring_is_blocked_threads_read_and_a_warning_is_printed_once() {
     let fixture = Fixture::small();
-    let Some(run) = restricted("no-uring", &fixture, "epoch", &["--json"]) else { return };
+    let Some(run) = restricted("no-uring", &fixture, "epoch", &["--json", "--io", "buffered"]) else { return };
     assert_eq!(run.status, 0, "{run:?}");
     assert_eq!(document(&run)["engine"], json!("pread"));
     assert_eq!(run.stderr, format!("grainstore: {REFUSED}; reading with 16 threads instead\n"));

@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use grainstore_format::{Alignment, to_usize};
 use grainstore_reader::engine::IoMode;
 use grainstore_reader::plan::{Order, OrderChoice};
-use grainstore_reader::{EpochOptions, IoChoice, Reader, ReaderOptions};
+use grainstore_reader::{EngineChoice, EpochOptions, IoChoice, Reader, ReaderOptions};
 use proptest::prelude::*;
 
 use crate::common::{self, Made, ORDERS, Random, Shape};
@@ -194,6 +194,7 @@ fn the_choice_of_io_is_reported_with_its_reason() {
     for options in [
         ReaderOptions { dont_cache: true, ..ReaderOptions::default() },
         ReaderOptions { cache_bytes: 1 << 20, ..ReaderOptions::default() },
+        ReaderOptions { engine: EngineChoice::Pread, ..ReaderOptions::default() },
     ] {
         let auto = Reader::open(made.path(), options).unwrap().io();
         assert_eq!(auto.mode, IoMode::Buffered);
