@@ -51,6 +51,8 @@ impl SampleBytes {
 
     /// At most `len_max` bytes from the position on, fewer only at the end.
     fn read<'py>(&self, py: Python<'py>, len_max: u64) -> PyResult<Bound<'py, PyBytes>> {
+        // Before the read, as an exception from a handler would lose its bytes after it.
+        logging::deliver(py)?;
         let bytes = py.detach(|| -> Result<_, Raised> {
             let mut file = lock(&self.file)?;
             let mut bytes = zeroed(len_max.min(self.size.saturating_sub(file.position())))?;
@@ -58,8 +60,10 @@ impl SampleBytes {
             bytes.truncate(len);
             Ok(bytes)
         });
-        let bytes = logging::delivered(py, bytes)?;
-        Ok(PyBytes::new(py, &bytes))
+        match bytes {
+            Ok(bytes) => Ok(PyBytes::new(py, &bytes)),
+            Err(error) => logging::delivered(py, Err(error)),
+        }
     }
 
     fn tell(&self, py: Python<'_>) -> PyResult<u64> {

@@ -100,6 +100,34 @@ def test_an_exception_of_a_filter_is_raised_and_loses_no_batch(
         assert sum(len(batch) for batch in Loader(dataset, 100)) == 1000
 
 
+def test_an_exception_of_a_filter_is_raised_and_loses_no_bytes_of_a_file(
+    plain_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "grainstore")
+    logger = logging.getLogger("grainstore.store")
+
+    def refuse(record: logging.LogRecord) -> bool:
+        raise LookupError(record.getMessage())
+
+    with grainstore.open(plain_path) as dataset:
+        with dataset.open(0) as file:
+            whole = file.read()
+        buffer = bytearray(len(whole))
+        logger.addFilter(refuse)
+        try:
+            for read in (lambda file: file.read(3), lambda file: file.readinto(buffer)):
+                with dataset.open(0) as file:
+                    assert file.read(2) == whole[:2]
+                    # What it opens before it refuses is reported by the next call.
+                    with pytest.raises(grainstore.NoSuchName):
+                        grainstore.verify(plain_path, check_images=True, field="none of this name")
+                    with pytest.raises(LookupError, match="open path="):
+                        read(file)
+                    assert (file.tell(), file.read()) == (2, whole[2:])
+        finally:
+            logger.removeFilter(refuse)
+
+
 def test_nothing_is_printed_unless_logging_is_configured(plain_path: Path) -> None:
     script = """
         import logging, sys, grainstore
