@@ -46,7 +46,12 @@ def kept() -> Iterator[None]:
     finally:
         random.setstate(of_random)
         np.random.set_state(of_numpy)
-        if torch is not None:
+        if torch is None:
+            # Imported inside, and seeded for a sample since: what a fresh import gives, a seed that nobody chose.
+            torch = _torch()
+            if torch is not None:
+                torch.seed()
+        else:
             torch.set_state(of_torch)
 
 

@@ -1,6 +1,8 @@
 """Random transforms in grainstore.torch: draws depend on the seed, the epoch and the sample, and on nothing else."""
 
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -112,6 +114,34 @@ def test_the_loops_own_draws_are_undisturbed(dataset):
 
     wanted = own_draws(range(10))
     assert own_draws(IterableDataset(dataset, 40, transform=from_globals, num_threads=4)) == wanted
+
+
+IMPORTED_INSIDE = """
+import random, sys
+import numpy as np
+import grainstore
+
+def transform(sample):
+    import torch
+    return torch.rand((), dtype=torch.float64).item()
+
+assert "torch" not in sys.modules
+drawn = np.concatenate(list(grainstore.Loader(grainstore.open(sys.argv[1]), 50, seed=int(sys.argv[2]), transform=transform)))
+import torch
+print(len(set(drawn.tolist())), torch.initial_seed(), torch.rand((), dtype=torch.float64).item())
+"""
+
+
+def test_torch_imported_by_the_transform_leaves_the_loop_a_seed_of_its_own(path):
+    command = [sys.executable, "-c", IMPORTED_INSIDE, str(path), "5"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    count, seed, first = ended.stdout.split()
+    assert int(count) == COUNT
+    # PyTorch seeds itself by chance when it is imported.
+    of_samples = [_draw_seed(5, 0, label) >> 64 for label in range(COUNT)]
+    assert int(seed) not in of_samples
+    assert float(first) not in expected(5, 0).values()
 
 
 # Map-style datasets
