@@ -62,8 +62,22 @@ class _Stack:
             arrays = [np.asarray(value) for value in values]
             self._check(arrays, path, np.ndarray, "the shape", lambda array: array.shape)
             is_masked = any(isinstance(value, np.ma.MaskedArray) for value in values)
-            return np.ma.stack(values) if is_masked else np.stack(arrays)
+            return np.ma.stack(values) if is_masked else self._numbers(arrays, path)
         return values
+
+    def _numbers(self, arrays: list[np.ndarray[Any, Any]], path: str) -> np.ndarray[Any, Any]:
+        stacked = np.stack(arrays)
+        if stacked.dtype.kind != "f" or any(array.dtype.kind not in "biu" for array in arrays):
+            return stacked
+        # Some integers have a sign, and some are too large for one: NumPy would make floats, which do not hold them.
+        for place, array in enumerate(arrays):
+            if array.dtype.kind == "i" and (array < 0).any():
+                raise InvalidOption(
+                    f"what the transform returned cannot be stacked: result{path} has integers of uint64, and one below 0 for "
+                    f"sample {self._ordinals[place]}: {_REMEDY}",
+                    ordinal=self._ordinals[place],
+                )
+        return np.stack(arrays, dtype=np.uint64, casting="unsafe")
 
     def _check(
         self, values: list[Any], path: str, kinds: Any, what: str = "", form: Callable[[Any], Any] = lambda value: None

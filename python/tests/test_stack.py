@@ -63,6 +63,18 @@ def test_values_of_which_some_are_missing_stay_a_list(plain: grainstore.Dataset)
     assert batch == {"some": [None, 11, None, 13], "none": [None] * 4}
 
 
+def test_integers_too_large_for_a_sign_are_never_floats(plain: grainstore.Dataset) -> None:
+    def large(sample: dict[str, Any]) -> Any:
+        return sample["label"] if sample["label"] % 2 else 2**64 - 1 - sample["label"]
+
+    labels = plain.column("label")[10:14].tolist()
+    batch = batch_of(plain, large)
+    assert batch.dtype == np.uint64 and len(set(label % 2 for label in labels)) == 2
+    assert batch.tolist() == [large({"label": label}) for label in labels]
+    with pytest.raises(InvalidOption, match=r"result\['id'\] has integers of uint64, and one below 0 for sample 1[0-3]"):
+        batch_of(plain, lambda sample: {"id": large(sample) if sample["label"] % 2 == 0 else -1})
+
+
 def test_masks_are_kept(plain: grainstore.Dataset) -> None:
     batch = batch_of(plain, lambda sample: np.ma.masked_equal(np.arange(10, 12), sample["label"]))
     assert np.ma.getmaskarray(batch).tolist() == [[True, False], [False, True], [False, False], [False, False]]

@@ -184,6 +184,26 @@ def test_a_loader_in_a_data_loader_is_refused_with_the_remedy(dataset, batch_siz
         next(iter(DataLoader(grainstore.Loader(dataset, 8), batch_size=batch_size)))
 
 
+def test_uint64_numbers_are_collated_with_their_values(tmp_path):
+    ids = [0, 2**63 - 1, 2**63, 2**64 - 1]
+    with grainstore.Writer(tmp_path / "d.grain", {"data": "bytes", "id": "uint64"}, keyed=False) as writer:
+        writer.write_batch(data=[b"x"] * 4, id=ids)
+    with grainstore.open(tmp_path / "d.grain") as dataset:
+        for loader in (
+            DataLoader(MapDataset(dataset), 4),
+            DataLoader(IterableDataset(dataset, 4, order="sequential"), batch_size=None),
+            DataLoader(IterableDataset(dataset, order="sequential"), 4),
+        ):
+            (batch,) = loader
+            assert (batch["id"].dtype, batch["id"].tolist()) == (torch.uint64, ids)
+        (stacked,) = grainstore.Loader(dataset, 4, order="sequential", transform=lambda sample: sample["id"])
+        assert (stacked.dtype, stacked.tolist()) == (np.uint64, ids)
+        with pytest.raises(grainstore.InvalidOption, match=r"return torch\.tensor\(number, dtype=torch\.uint64\)"):
+            list(IterableDataset(dataset, 4, transform=lambda sample: sample["id"]))
+        tensors = IterableDataset(dataset, 4, order="sequential", transform=lambda s: torch.tensor(s["id"], dtype=torch.uint64))
+        assert [batch.tolist() for batch in tensors] == [ids]
+
+
 def test_numbers_of_16_bits_and_times_are_collated_with_their_values(tmp_path):
     schema = {"half": "float16", "brain": "bfloat16", "time": "timestamp", "vector": "float16[2]", "boxes": "bfloat16[2]"}
     ml_dtypes = pytest.importorskip("ml_dtypes")
@@ -202,11 +222,13 @@ def test_numbers_of_16_bits_and_times_are_collated_with_their_values(tmp_path):
     with grainstore.open(tmp_path / "d.grain") as dataset:
         (by_columns,) = DataLoader(IterableDataset(dataset, 4, order="sequential"), batch_size=None)
         (by_samples,) = DataLoader(MapDataset(dataset), 4)
+        (in_order,) = DataLoader(IterableDataset(dataset, order="sequential"), 4)
         assert dataset.filter("half >= 0.5 and brain < 0.75").ordinals.tolist() == [1, 2]
     for batch, types in (
         (by_columns, {"half": torch.float16, "brain": torch.bfloat16, **arrays}),
         # A number of a sample is Python's.
         (by_samples, {"half": torch.float64, "brain": torch.float64, **arrays}),
+        (in_order, {"half": torch.float64, "brain": torch.float64, **arrays}),
     ):
         assert {name: column.tolist() for name, column in batch.items()} == expected
         assert {name: column.dtype for name, column in batch.items()} == types

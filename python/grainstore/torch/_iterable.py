@@ -18,7 +18,7 @@ from grainstore._loader import check_functions, check_number, check_truth
 from grainstore._weights import weights_of
 from grainstore._world import rank_and_world_size
 from grainstore.torch._callers import dividing_caller, is_collated_by_torch
-from grainstore.torch._samples import CollateOwned, Source, TorchTransform, opened, owned
+from grainstore.torch._samples import CollateOwned, Source, TorchTransform, collatable, collated, opened
 from grainstore.torch._share import Reader
 from grainstore.torch._state import State, check_same, checked
 from grainstore.torch._tensors import tensors
@@ -276,7 +276,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     def _loader(self, reader: Reader, epoch: int, prefetch: int | None = None) -> Loader:
         transform, collate = self.transform, self.collate
         if self.batch_size is not None and transform is not None and collate is None:
-            collate = torch.utils.data.default_collate
+            collate = collated
         if transform is None and collate is not None:
             collate = CollateOwned(collate)
         return Loader(
@@ -345,13 +345,13 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     def _handed_out(self, loader: Loader, count: int) -> Iterator[Any]:
         """The first ``count`` items of the loader, in the form that the user gets. Then the loader reads no more."""
-        items = iter(loader)
+        items, schema = iter(loader), self.dataset.schema
         try:
             for item in islice(items, count):
                 if self.transform is not None or self.collate is not None:
                     yield item
                 else:
-                    yield owned(item) if self.batch_size is None else tensors(item)
+                    yield collatable(item, schema) if self.batch_size is None else tensors(item)
         finally:
             items.close()  # type: ignore[attr-defined]
 

@@ -21,8 +21,8 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         ``torch.Generator`` seeded by ``seed``, the epoch and the sample alone.
 
     ``DataLoader`` requests a whole batch at once, and its samples are read together. Slices are views. Arrays are
-    writable copies; without a ``transform``, those of ``bfloat16`` are tensors and times are nanoseconds, as PyTorch
-    collates neither. A value that a sample lacks is ``None``, which ``DataLoader`` refuses to collate: fill it in
+    writable copies; without a ``transform``, those of ``bfloat16`` and numbers of ``uint64`` are tensors and times
+    are nanoseconds, as PyTorch collates none of them. A value that a sample lacks is ``None``, which ``DataLoader`` refuses to collate: fill it in
     ``transform``.
 
     Call ``set_epoch`` before each epoch, and random transforms can be repeated with any number of workers and ranks, those

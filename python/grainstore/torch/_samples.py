@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.utils.data
 
 import grainstore
-from grainstore import Dataset, TransformFailed
+from grainstore import Dataset, InvalidOption, TransformFailed
 from grainstore._transforms import SampleTransform
 
 Sample = dict[str, Any]
@@ -34,14 +35,29 @@ def owned(sample: Sample) -> Sample:
 
 def collatable(sample: Sample, schema: Mapping[str, str]) -> Sample:
     """The sample as ``default_collate`` takes it, with values as in ``tensors``: of types that it does not know,
-    ``bfloat16`` arrays become tensors and times nanoseconds."""
+    ``bfloat16`` arrays become tensors, times nanoseconds, and ``uint64`` numbers, which need not fit ``int64``, tensors."""
     for name, value in owned(sample).items():
         kind = schema.get(name, "")
         if kind.startswith("bfloat16[") and isinstance(value, np.ndarray):
             sample[name] = torch.from_numpy(value.view(np.int16)).view(torch.bfloat16)
         elif kind == "timestamp" and value is not None:
             sample[name] = int(value.astype("datetime64[ns]").astype(np.int64))
+        elif kind == "uint64" and value is not None:
+            sample[name] = torch.tensor(value, dtype=torch.uint64)
     return sample
+
+
+def collated(samples: list[Any]) -> Any:
+    """What PyTorch's own collate function makes of samples."""
+    try:
+        return torch.utils.data.default_collate(samples)
+    except (OverflowError, RuntimeError, ValueError) as error:
+        if "Overflow when unpacking" not in str(error):
+            raise
+        raise InvalidOption(
+            "PyTorch collates integers to int64, and one is too large for that: let the transform return "
+            "torch.tensor(number, dtype=torch.uint64)"
+        ) from error
 
 
 class TorchTransform(SampleTransform):
