@@ -1,7 +1,7 @@
 //! The type of a cell, and the type of a column from those of its cells.
 //!
 //! ```text
-//! all true/false    attribute, bool        all integers    attribute, int64
+//! all true/false    attribute, bool        all integers    attribute, int64; uint64 where one is too large for that
 //! all numbers       attribute, float64     anything else   text, a field
 //! ```
 //!
@@ -15,6 +15,8 @@ pub(super) enum CellType {
     Truth,
     /// An integer of 64 bits with a sign.
     Whole,
+    /// An integer of 64 bits that fits only without a sign.
+    Unsigned,
     /// An integer that does not fit.
     Wide,
     Number,
@@ -35,7 +37,13 @@ impl CellType {
 
     /// The type of an integer, by its size.
     pub(super) fn of_integer(text: &str) -> Self {
-        if text.parse::<i64>().is_ok() { Self::Whole } else { Self::Wide }
+        if text.parse::<i64>().is_ok() {
+            Self::Whole
+        } else if text.parse::<u64>().is_ok() {
+            Self::Unsigned
+        } else {
+            Self::Wide
+        }
     }
 }
 
@@ -57,8 +65,24 @@ fn is_decimal(text: &str) -> bool {
 pub(super) enum ColumnType {
     Truth,
     Whole,
+    Unsigned,
     Number,
     Text,
+}
+
+/// An integer that does not fit the type of its column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unfit<'a> {
+    pub(super) line: Line,
+    pub(super) text: &'a str,
+    /// What the other cells are.
+    pub(super) kind: &'static str,
+}
+
+impl<'a> Unfit<'a> {
+    fn of((line, text): &'a (Line, String), kind: &'static str) -> Self {
+        Self { line: *line, text, kind }
+    }
 }
 
 /// Which types of cells a column has so far.
@@ -68,6 +92,10 @@ pub(super) struct Evidence {
     whole: bool,
     number: bool,
     text: bool,
+    /// Whether an integer has a sign.
+    sign: bool,
+    /// The line of the first integer that fits only without a sign, and the integer.
+    unsigned: Option<(Line, String)>,
     /// The line of the first integer that does not fit, and the integer.
     wide: Option<(Line, String)>,
 }
@@ -76,25 +104,31 @@ impl Evidence {
     pub(super) fn add(&mut self, cell_type: CellType, text: &str, line: Line) {
         match cell_type {
             CellType::Truth => self.truth = true,
-            CellType::Whole => self.whole = true,
+            CellType::Whole => {
+                self.whole = true;
+                self.sign |= text.starts_with('-');
+            }
             CellType::Number => self.number = true,
             CellType::Text => self.text = true,
-            CellType::Wide if self.wide.is_none() => self.wide = Some((line, text.to_owned())),
-            CellType::Wide => {}
+            CellType::Unsigned => _ = self.unsigned.get_or_insert_with(|| (line, text.to_owned())),
+            CellType::Wide => _ = self.wide.get_or_insert_with(|| (line, text.to_owned())),
         }
     }
 
     /// The type of the column; `None` where all cells were empty.
     ///
     /// # Errors
-    /// The line and the integer, where all are integers and one does not fit.
-    pub(super) fn kind(&self) -> Result<Option<ColumnType>, (Line, &str)> {
-        let numeric = self.whole || self.number || self.wide.is_some();
+    /// Where all are integers and one does not fit.
+    pub(super) fn kind(&self) -> Result<Option<ColumnType>, Unfit<'_>> {
+        let numeric = self.whole || self.number || self.unsigned.is_some() || self.wide.is_some();
         Ok(match self {
             _ if self.text || (self.truth && numeric) => Some(ColumnType::Text),
             _ if self.truth => Some(ColumnType::Truth),
             _ if self.number => Some(ColumnType::Number),
-            Self { wide: Some((line, text)), .. } => return Err((*line, text)),
+            Self { wide: Some(wide), unsigned: None, .. } => return Err(Unfit::of(wide, "an int64")),
+            Self { unsigned: Some(unsigned), sign: true, .. } => return Err(Unfit::of(unsigned, "an int64")),
+            Self { wide: Some(wide), .. } => return Err(Unfit::of(wide, "a uint64")),
+            _ if self.unsigned.is_some() => Some(ColumnType::Unsigned),
             _ if self.whole => Some(ColumnType::Whole),
             _ => None,
         })
@@ -110,7 +144,8 @@ mod tests {
         let cases = [
             (CellType::Truth, &["true", "False", "TRUE"][..]),
             (CellType::Whole, &["0", "-1", "9223372036854775807", "-9223372036854775808"]),
-            (CellType::Wide, &["9223372036854775808", "-9223372036854775809"]),
+            (CellType::Unsigned, &["9223372036854775808", "18446744073709551615"]),
+            (CellType::Wide, &["18446744073709551616", "-9223372036854775809"]),
             (CellType::Number, &["0.5", "-.5", "1e-3", "1E+30", "nan", "-inf", "-0.0"]),
             (
                 CellType::Text,
@@ -127,7 +162,7 @@ mod tests {
         let kind = |texts: &[&str]| {
             let mut evidence = Evidence::default();
             texts.iter().for_each(|text| evidence.add(CellType::of(text), text, Line { file: 0, number: 7 }));
-            evidence.kind().map_err(|(line, text)| (line.number, text.to_owned()))
+            evidence.kind().map_err(|unfit| (unfit.line.number, unfit.text.to_owned(), unfit.kind))
         };
         assert_eq!(kind(&[]), Ok(None));
         assert_eq!(kind(&["1", "-2"]), Ok(Some(ColumnType::Whole)));
@@ -135,7 +170,12 @@ mod tests {
         assert_eq!(kind(&["1", "true"]), Ok(Some(ColumnType::Text)));
         assert_eq!(kind(&["true", "false"]), Ok(Some(ColumnType::Truth)));
         assert_eq!(kind(&["1", "x"]), Ok(Some(ColumnType::Text)));
-        assert_eq!(kind(&["1", "18446744073709551615"]), Err((7, "18446744073709551615".into())));
+        assert_eq!(kind(&["1", "18446744073709551615"]), Ok(Some(ColumnType::Unsigned)));
+        let unfit = |text: &str, kind| Err((7, text.to_owned(), kind));
+        assert_eq!(kind(&["-1", "18446744073709551615"]), unfit("18446744073709551615", "an int64"));
+        assert_eq!(kind(&["18446744073709551615", "-0"]), unfit("18446744073709551615", "an int64"));
+        assert_eq!(kind(&["1", "18446744073709551616"]), unfit("18446744073709551616", "an int64"));
+        assert_eq!(kind(&["9223372036854775808", "18446744073709551616"]), unfit("18446744073709551616", "a uint64"));
         assert_eq!(kind(&["1.5", "18446744073709551615"]), Ok(Some(ColumnType::Number)));
     }
 }

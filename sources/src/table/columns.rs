@@ -44,6 +44,7 @@ impl ColumnUse {
             None => Self::Nothing,
             Some(ColumnType::Truth) => Self::Attribute(AttributeType::Bool),
             Some(ColumnType::Whole) => Self::Attribute(AttributeType::Int64),
+            Some(ColumnType::Unsigned) => Self::Attribute(AttributeType::Uint64),
             Some(ColumnType::Number) => Self::Attribute(AttributeType::Float64),
             Some(ColumnType::Text) if name == "label" => classes(rows, column).map_or(Self::Text, Self::Classes),
             Some(ColumnType::Text) => Self::Text,

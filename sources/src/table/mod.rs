@@ -112,13 +112,14 @@ impl Table {
                 table.columns.push(Column { name, values: ColumnUse::Plain });
                 continue;
             }
-            let kind = evidence.kind().map_err(|(line, text)| {
-                let text = quoted(text.as_bytes());
-                let name = quoted(name.as_bytes());
-                table.refused(
-                    line,
-                    format!("{text} of column {name} does not fit an int64, as the column's other cells do"),
-                )
+            let kind = evidence.kind().map_err(|unfit| {
+                let (text, name) = (quoted(unfit.text.as_bytes()), quoted(name.as_bytes()));
+                let why = format!(
+                    "{text} of column {name} does not fit {}, as the column's other cells do: the integers of a column are all \
+                     from -2^63 to 2^63-1, or all from 0 to 2^64-1",
+                    unfit.kind
+                );
+                table.refused(unfit.line, why)
             })?;
             let values = ColumnUse::of(&table.rows, number, &name, kind);
             table.columns.push(Column { name, values });

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use grainstore_format::AttributeValue::{Bool, Float64, Int};
+use grainstore_format::AttributeValue::{Bool, Float64, Int, Uint};
 use grainstore_format::{AttributeValue, Schema, to_usize};
 use grainstore_sources::folder::{FolderOptions, FolderSource};
 use grainstore_sources::{Layout, Source, SourceSample, WHOLE_LEN_MAX};
@@ -145,6 +145,16 @@ fn json_keeps_its_types_and_what_has_no_column_type_stays_json() {
 }
 
 #[test]
+fn integers_too_large_for_a_sign_have_none() {
+    let table = "path,id\na.jpg,18446744073709551615\nb.jpg,0\nsub/c.jpg,\n";
+    let place = LabelledFolder::of(&FILES, "x.csv", table.as_bytes());
+    let source = place.open().unwrap();
+    assert_eq!(schema(&source.description().metadata.schema), "id: uint64 | image: bytes");
+    let ids: Vec<_> = rows(&source).into_iter().map(|(_, attributes, _)| attributes).collect();
+    assert_eq!(ids, [[Some(Uint(u64::MAX))], [Some(Uint(0))], [None]]);
+}
+
+#[test]
 fn labels_that_are_names_are_numbered_and_replace_those_of_folders() {
     let table = "path,label\nx/1,dog\nx/2,\ny/3,cat\n";
     let place = LabelledFolder::of(&["x/1", "x/2", "y/3"], "x.csv", table.as_bytes());
@@ -193,7 +203,7 @@ fn a_table_that_does_not_match_is_refused_with_the_line() {
         ("x.csv", b"path,label\na.jpg,1,2\n", "line 2: 3 cells, 2 expected"),
         (
             "x.csv",
-            b"path,label\na.jpg,9223372036854775808\nb.jpg,1\nsub/c.jpg,1\n",
+            b"path,label\na.jpg,9223372036854775808\nb.jpg,-1\nsub/c.jpg,1\n",
             "line 2: \"9223372036854775808\" of column \"label\" does not fit an int64",
         ),
         ("x.csv", b"path,text\na.jpg,\"x\ny\"\nb.jpg,\xff\n", "line 4: \"\\xff\" is not UTF-8"),
