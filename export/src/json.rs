@@ -38,7 +38,7 @@ pub(crate) fn check(attributes: &[Attribute], sample: &Indexed) -> Result<(), Ex
             && value_of(value).is_none()
         {
             let name = escape_bytes(attribute.name.as_bytes());
-            return Err(sample.refused(format!("its \"{name}\" is {value:?}, JSON has finite numbers only")));
+            return Err(sample.refused(format!("its \"{name}\" is {value}, JSON has finite numbers only")));
         }
     }
     Ok(())

@@ -1,10 +1,11 @@
 //! Types and values of attributes. spec.md: ATR-1, ATR-3, CAT-2.
 
+use std::fmt;
 use std::sync::Arc;
 
 use half::{bf16, f16};
 
-use crate::Categories;
+use crate::{Categories, escape_bytes};
 
 /// The type of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -219,9 +220,44 @@ pub enum AttributeValue {
     Opaque(Arc<[u8]>),
 }
 
+/// For messages. Texts are quoted, with control characters escaped; the bytes of an unknown type are hexadecimal.
+impl fmt::Display for AttributeValue {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(value) => value.fmt(out),
+            Self::Int(value) => value.fmt(out),
+            Self::Uint(value) => value.fmt(out),
+            Self::Float16(value) => value.fmt(out),
+            Self::Bfloat16(value) => value.fmt(out),
+            Self::Float32(value) => value.fmt(out),
+            Self::Float64(value) => value.fmt(out),
+            Self::Timestamp(ns) => write!(out, "{ns} ns since 1970"),
+            Self::Category(text) => write!(out, "\"{}\"", escape_bytes(text.as_bytes())),
+            Self::Opaque(bytes) => bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}")),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_are_shown_without_the_names_of_our_types() {
+        let shown = [
+            (AttributeValue::Bool(true), "true"),
+            (AttributeValue::Int(-1), "-1"),
+            (AttributeValue::Float16(f16::NAN), "NaN"),
+            (AttributeValue::Bfloat16(bf16::INFINITY), "inf"),
+            (AttributeValue::Float32(0.1), "0.1"),
+            (AttributeValue::Timestamp(7), "7 ns since 1970"),
+            (AttributeValue::Category("a\n".into()), "\"a\\n\""),
+            (AttributeValue::Opaque([0, 0xab].into()), "00ab"),
+        ];
+        for (value, text) in shown {
+            assert_eq!(value.to_string(), text);
+        }
+    }
 
     /// ATR-1
     #[test]

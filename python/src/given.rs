@@ -182,10 +182,13 @@ fn append_array(
         let array = numpy.call_method1("asarray", (value,))?;
         let found = array.getattr("dtype")?;
         if !found.eq(&dtype)? {
-            let what = format!(
-                "{name}: expected an array of {}, found one of {found}: convert it with .astype",
-                element.name()
-            );
+            let kind = element.name();
+            let target = match element {
+                AttributeType::Bfloat16 => "ml_dtypes.bfloat16), of the package ml_dtypes".to_owned(),
+                _ => format!("\"{dtype}\")"),
+            };
+            let what =
+                format!("{name}: expected an array of {kind}, found one of {found}: convert it with .astype({target}");
             return Err(PyTypeError::new_err(what));
         }
         array

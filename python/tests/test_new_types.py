@@ -159,6 +159,8 @@ def test_bfloat16_arrays_are_bits_without_ml_dtypes(tmp_path: Path) -> None:
     bits = bfloat16_bits(np.arange(6)).reshape(2, 3)
     with grainstore.Writer(tmp_path / "d.grain", {"x": "bfloat16[2,3]"}, keyed=False) as writer:
         writer.write(x=bits.view(kind))
+        with pytest.raises(TypeError, match=r"convert it with \.astype\(ml_dtypes\.bfloat16\), of the package ml_dtypes"):
+            writer.write(x=np.zeros((2, 3), np.float32))
         if kind == np.dtype("<u2"):
             with pytest.raises(TypeError, match="ml_dtypes"):
                 writer.write(x=[[1, 2, 3], [4, 5, 6]])

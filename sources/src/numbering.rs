@@ -70,12 +70,11 @@ impl Numbering {
             AttributeValue::Uint(number) => usize::try_from(*number).ok(),
             AttributeValue::Bool(number) => Some(usize::from(*number)),
             _ if self.changes_nothing() => return Ok(()),
-            other => return Err(format!("its {} is {other:?}, and names have integers", self.name)),
+            other => return Err(format!("its {} is {other}, and names have integers", self.name)),
         };
         let new = number.and_then(|number| self.numbers.get(number)).copied();
-        let new = new.ok_or_else(|| {
-            format!("its {} is {}, and there are {} names", self.name, shown(value), self.numbers.len())
-        })?;
+        let new =
+            new.ok_or_else(|| format!("its {} is {}, and there are {} names", self.name, value, self.numbers.len()))?;
         *value = match value {
             AttributeValue::Uint(_) => AttributeValue::Uint(new.unsigned_abs()),
             AttributeValue::Bool(_) if new > 1 => {
@@ -89,14 +88,5 @@ impl Numbering {
 
     fn changes_nothing(&self) -> bool {
         (0..).zip(&self.numbers).all(|(old, &new)| old == new)
-    }
-}
-
-/// A whole number.
-fn shown(value: &AttributeValue) -> String {
-    match value {
-        AttributeValue::Int(number) => number.to_string(),
-        AttributeValue::Uint(number) => number.to_string(),
-        other => format!("{other:?}"),
     }
 }

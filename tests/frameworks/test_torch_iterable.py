@@ -1,5 +1,6 @@
 """grainstore.torch.IterableDataset with torch's own DataLoader: epochs in grainstore's order."""
 
+import re
 import sys
 import warnings
 
@@ -245,6 +246,18 @@ def test_what_a_transform_makes_is_collated_as_torch_does_by_default(dataset):
     assert next(iter(iterable)) == ["sample 0", "sample 1", "sample 2"]
     iterable = IterableDataset(dataset, 3, order="sequential", transform=label_only, collate=len)
     assert [*iterable][-2:] == [3, 2]
+
+
+def test_a_missing_bool_is_filled_with_neither_of_its_values(tmp_path):
+    with grainstore.Writer(tmp_path / "d.grain", {"data": "bytes", "flip": "bool"}, keyed=False) as writer:
+        for flip in (True, None, False):
+            writer.write(data=b"x", flip=flip)
+    with grainstore.open(tmp_path / "d.grain") as dataset:
+        with pytest.raises(grainstore.InvalidOption) as caught:
+            list(IterableDataset(dataset, 3))
+        transform = eval(re.search("lambda sample: .*?}", str(caught.value))[0])
+        (batch,) = IterableDataset(dataset, 3, order="sequential", transform=transform)
+    assert (batch["flip"].dtype, batch["flip"].tolist()) == (torch.int64, [1, -1, 0])
 
 
 def test_a_missing_number_is_never_in_a_tensor(gaps):

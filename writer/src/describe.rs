@@ -71,11 +71,7 @@ impl<'a> Described<'a> {
                     return Err(format!("attribute \"{}\" has {len} bytes, a category at most {most}", attribute.name));
                 }
                 Some(value) if !attribute.kind.accepts(value) => {
-                    return Err(format!(
-                        "attribute \"{}\" is {value:?}, not {}",
-                        attribute.name,
-                        attribute.kind.name()
-                    ));
+                    return Err(format!("attribute \"{}\" is {value}, not {}", attribute.name, attribute.kind.name()));
                 }
                 _ => {}
             }

@@ -136,7 +136,7 @@ fn numbers_that_json_does_not_have_are_refused() {
         options(vec![("n", AttributeType::Float64)], vec![("data", FieldType::Bytes)], UserMetadata::default());
     let sample = Sample { attributes: vec![Some(AttributeValue::Float64(f64::NAN))], ..Sample::new("a", b"".to_vec()) };
     let made = Made::of(options, [sample]);
-    let expected = "sample 0 (key \"a\"): its \"n\" is Float64(NaN), JSON has finite numbers only";
+    let expected = "sample 0 (key \"a\"): its \"n\" is NaN, JSON has finite numbers only";
     assert_eq!(made.refusal("out", Format::Folder), expected);
 }
 

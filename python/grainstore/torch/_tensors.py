@@ -46,6 +46,7 @@ def _column(batch: Batch, name: str, column: Any) -> Any:
 
 def _missing(batch: Batch, name: str, column: Any, mask: np.ndarray[Any, Any]) -> InvalidOption:
     ordinal = int(batch.ordinals[np.nonzero(mask)[0][0]])
+    present = f'sample["{name}"]'
     if column.ndim > 1:
         # A field of arrays, of which expressions know nothing.
         value = f'np.zeros({column.shape[1:]}, "{column.dtype}")'
@@ -53,10 +54,13 @@ def _missing(batch: Batch, name: str, column: Any, mask: np.ndarray[Any, Any]) -
     else:
         # Never a value that another sample may have: 0 is a class.
         value = str(np.iinfo(column.dtype).max) if column.dtype.kind == "u" else "-1"
+        if column.dtype.kind == "b":
+            # Neither of the two that a bool has.
+            present = f"int({present})"
         some = f'dataset.filter("{name} is present")'
     return InvalidOption(
         f'sample {ordinal} has no value of "{name}", and a tensor cannot represent that: fill it in a transform, such as '
-        f'lambda sample: {{**sample, "{name}": {value} if sample["{name}"] is None else sample["{name}"]}}, or read the '
+        f'lambda sample: {{**sample, "{name}": {value} if sample["{name}"] is None else {present}}}, or read the '
         f"samples that have one, {some}",
         ordinal=ordinal,
     )

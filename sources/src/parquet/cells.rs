@@ -115,7 +115,7 @@ impl Cell {
         if kind.accepts(&value) {
             return Ok(Some(value));
         }
-        Err(format!("{value:?} does not fit into {}", kind.name()))
+        Err(format!("{value} does not fit into {}", kind.name()))
     }
 
     /// The value of an attribute of categories.

@@ -61,6 +61,9 @@ impl ColumnKind {
                 _ => Err("a decimal number with digits after the point, which no type holds exactly"),
             };
         }
+        if matches!(logical, Some(LogicalType::Unknown)) {
+            return Err("of type null");
+        }
         match column.physical_type() {
             Type::BOOLEAN => Ok(Self::Number(AttributeType::Bool)),
             Type::INT32 | Type::INT64 => Ok(match utc_unit_ns(column) {

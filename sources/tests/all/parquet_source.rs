@@ -9,12 +9,16 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use grainstore_format::AttributeValue::{self, Bool, Float32, Float64, Int, Uint};
 use grainstore_format::{FieldType, Remedy, Schema, to_usize};
 use grainstore_sources::parquet::{ParquetOptions, ParquetSource, recognises};
 use grainstore_sources::{Bad, Chosen, Layout, Reach, Source, SourceError, SourceSample};
 use half::f16;
+use parquet::data_type::{ByteArray, ByteArrayType, Int32Type};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/parquet").join(name)
@@ -410,4 +414,36 @@ fn a_flipped_bit_in_any_byte_and_every_cut_is_an_error_or_other_rows_but_never_w
             assert!(open(std::slice::from_ref(&path), "").is_err(), "{name} cut at {len}");
         }
     }
+}
+
+/// A file of a column of bytes and one of type null, as pandas writes a column of `None`.
+fn file_with_nulls_only(path: &Path) {
+    let schema = "message t { required binary data; optional int32 nothing (UNKNOWN); }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let mut writer = SerializedFileWriter::new(fs::File::create(path).unwrap(), schema, Arc::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut data = group.next_column().unwrap().unwrap();
+    data.typed::<ByteArrayType>().write_batch(&[ByteArray::from("x"), ByteArray::from("y")], None, None).unwrap();
+    data.close().unwrap();
+    let mut nothing = group.next_column().unwrap().unwrap();
+    nothing.typed::<Int32Type>().write_batch(&[], Some(&[0, 0]), None).unwrap();
+    nothing.close().unwrap();
+    group.close().unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn a_column_of_nulls_alone_is_refused_or_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("nulls.parquet");
+    file_with_nulls_only(&path);
+    let open = |chosen| {
+        ParquetSource::open(std::slice::from_ref(&path), &ParquetOptions { chosen, ..ParquetOptions::default() })
+    };
+    let error = open(Chosen::default()).unwrap_err();
+    assert!(error.to_string().ends_with("column \"nothing\" is of type null, which a dataset cannot hold"), "{error}");
+    assert!(matches!(error.remedy(), Some(Remedy::MapColumns)), "{:?}", error.remedy());
+    let source = open(Chosen { exclude: vec!["nothing".into()], ..Chosen::default() }).unwrap();
+    assert_eq!(schema(&source.description().metadata.schema), "| data: bytes");
+    assert_eq!(all_rows(&source).len(), 2);
 }
