@@ -45,6 +45,8 @@ class Summary(TypedDict):
     duplicates: int
     content_duplicates: int
     content_duplicates_with_other_attributes: int
+    left_out_keys: int
+    left_out_files: int
     resumed_samples: int
     notes: list[str]
     warnings: list[str]

@@ -14,7 +14,7 @@ use grainstore_reader::Expression;
 use grainstore_sources::attributes::{AttributeTable, with_attributes};
 use grainstore_sources::folder::FolderLabels;
 use grainstore_sources::folder::listing::OnUnreadable;
-use grainstore_sources::{Description, From, Mapping, Remark, Skipped, Source, SourceOptions, open_source};
+use grainstore_sources::{Description, From, Mapping, NotPacked, Remark, Skipped, Source, SourceOptions, open_source};
 use grainstore_writer::{Compression, Summary, existing};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -172,6 +172,7 @@ struct ConversionResult {
     kind: String,
     notes: Vec<Remark>,
     warnings: Vec<Remark>,
+    not_packed: NotPacked,
 }
 
 /// Remarks of a source, with hints that name Python arguments.
@@ -185,10 +186,21 @@ fn text(remark: Remark) -> String {
 
 impl ConversionResult {
     fn of(source: &dyn Source, written: Summary, skipped: Vec<Skipped>) -> Self {
-        let Description { kind, notes, warnings, .. } = source.description().clone();
+        let Description { kind, notes, warnings, not_packed, .. } = source.description().clone();
         let kind = kind.to_owned();
         let same_content = SameContent::default();
-        Self { written, skipped, left_out: 0, duplicates: 0, same_content, resumed: 0, kind, notes, warnings }
+        Self {
+            written,
+            skipped,
+            left_out: 0,
+            duplicates: 0,
+            same_content,
+            resumed: 0,
+            kind,
+            notes,
+            warnings,
+            not_packed,
+        }
     }
 
     /// An append of a source without samples, which is no failure.
@@ -203,6 +215,7 @@ impl ConversionResult {
             kind: String::new(),
             notes: vec![Remark::from(why.to_string())],
             warnings: Vec::new(),
+            not_packed: NotPacked::default(),
         })
     }
 
@@ -221,6 +234,8 @@ impl ConversionResult {
         let SameContent { samples, with_other_attributes } = self.same_content;
         summary.set_item("content_duplicates", samples)?;
         summary.set_item("content_duplicates_with_other_attributes", with_other_attributes)?;
+        summary.set_item("left_out_keys", self.not_packed.keys)?;
+        summary.set_item("left_out_files", self.not_packed.files)?;
         summary.set_item("resumed_samples", self.resumed)?;
         summary.set_item("notes", texts(self.notes))?;
         summary.set_item("warnings", texts(self.warnings))?;

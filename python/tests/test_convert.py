@@ -392,3 +392,13 @@ def test_few_samples_of_many_are_read_in_pieces(tmp_path: Path) -> None:
     with grainstore.open(tmp_path / "a") as a, grainstore.open(tmp_path / "b") as b:
         expected = [sample["data"] for sample in a.filter("key_hash < 0.1")]
         assert [sample["data"] for sample in b] == expected and len(expected) > 400
+
+
+def test_files_that_are_no_shards_are_counted(folder: Path, tmp_path: Path) -> None:
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    convert(folder, tmp_path / "a.grain")
+    export(tmp_path / "a.grain", shards / "0.tar", to="tar")
+    (shards / "README.md").write_text("read me")
+    summary = convert(shards, tmp_path / "b.grain")
+    assert (summary["left_out_files"], summary["left_out_keys"], len(summary["warnings"])) == (1, 0, 1)

@@ -63,6 +63,7 @@ pub(crate) fn with_ignored(source: Box<dyn Source>, ignored: &[PathBuf]) -> Box<
     }
     let mut description = source.description().clone();
     let kind = description.kind;
+    description.not_packed.files += ignored.len() as u64;
     let names = names_of(&ignored.iter().collect::<Vec<_>>());
     description.warnings.push(format!("files among the shards that are not {kind} are NOT packed: {names}").into());
     Box::new(WithIgnored { source, description })

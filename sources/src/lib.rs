@@ -52,6 +52,6 @@ pub use open::{From, SourceOptions, open_source};
 pub use recognise::{Format, Recognised, recognise};
 pub use remark::Remark;
 pub use source::{
-    Bad, BlockBuilder, Blocks, Description, Layout, Reach, RecordLocation, SampleReader, Skipped, Source, SourceBlock,
-    SourcePart, SourceSample, WHOLE_LEN_MAX, stamp_of_parts,
+    Bad, BlockBuilder, Blocks, Description, Layout, NotPacked, Reach, RecordLocation, SampleReader, Skipped, Source,
+    SourceBlock, SourcePart, SourceSample, WHOLE_LEN_MAX, stamp_of_parts,
 };

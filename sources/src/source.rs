@@ -78,8 +78,19 @@ pub struct Description {
     pub notes: Vec<Remark>,
     /// Warnings for the user, such as links that were not followed; a sentence each.
     pub warnings: Vec<Remark>,
+    /// How much the warnings say is not packed.
+    pub not_packed: NotPacked,
     /// What was skipped before any sample was read, such as a folder that cannot be listed.
     pub skipped: Vec<Skipped>,
+}
+
+/// Numbers of what a source has beside its samples, and what no sample takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NotPacked {
+    /// Keys of a database.
+    pub keys: u64,
+    /// Files among shards that are none themselves.
+    pub files: u64,
 }
 
 impl Description {
@@ -98,6 +109,7 @@ impl Description {
             not_adoptable: None,
             notes: Vec::new(),
             warnings: Vec::new(),
+            not_packed: NotPacked::default(),
             skipped: Vec::new(),
         }
     }

@@ -31,14 +31,16 @@ impl Keys {
     }
 }
 
-/// Warnings about the keys that no sample takes. It reads all leaf pages. A fault ends the search: packing reports it.
-pub(super) fn left_out(file: &DataFile, tree: &Tree, patterns: &[Pattern]) -> Vec<Remark> {
+/// The number of the keys that no sample takes, and warnings about them. It reads all leaf pages. A fault ends the
+/// search: packing reports it.
+pub(super) fn left_out(file: &DataFile, tree: &Tree, patterns: &[Pattern]) -> (u64, Vec<Remark>) {
     let (mut unmatched, mut alone) = (Keys::default(), Keys::default());
     // What was found up to a fault is told.
     let _ = count(file, tree, patterns, (&mut unmatched, &mut alone));
+    let key_count = unmatched.count + alone.count;
     let unmatched = unmatched.remark(file, "match no pattern of the mapping");
     let alone = alone.remark(file, "have no key of the first pattern beside them");
-    unmatched.into_iter().chain(alone).collect()
+    (key_count, unmatched.into_iter().chain(alone).collect())
 }
 
 fn count(

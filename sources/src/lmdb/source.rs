@@ -16,8 +16,8 @@ use super::shape::LmdbShape;
 use super::split::{check_len, split};
 use super::tree::{Spot, Tree};
 use crate::{
-    Bad, BlockBuilder, Blocks, Description, Layout, Mapping, Reach, Remark, SampleReader, Source, SourceError,
-    SourcePart, stamp_of_parts,
+    Bad, BlockBuilder, Blocks, Description, Layout, Mapping, NotPacked, Reach, Remark, SampleReader, Source,
+    SourceError, SourcePart, stamp_of_parts,
 };
 
 /// Keys that are examined to infer what a database holds.
@@ -118,10 +118,14 @@ impl LmdbSource {
             parts.extend(vec![database.part(own.len() as u64); own.len()]);
             ranges.extend(own.into_iter().map(|range| (index, range)));
         }
-        let warnings = match shape.patterns() {
-            [] => Vec::new(),
-            patterns => databases.iter().flat_map(|one| left_out(&one.file, &one.tree, patterns)).collect(),
-        };
+        let (mut warnings, mut not_packed) = (Vec::new(), NotPacked::default());
+        if !shape.patterns().is_empty() {
+            for one in &databases {
+                let (key_count, remarks) = left_out(&one.file, &one.tree, shape.patterns());
+                not_packed.keys += key_count;
+                warnings.extend(remarks);
+            }
+        }
         let origins = databases.iter().map(|database| database.file.path().to_owned()).collect();
         let description = Description {
             // Several environments may share keys.
@@ -131,6 +135,7 @@ impl LmdbSource {
             not_adoptable: shape.not_adoptable().map(Remark::from),
             notes,
             warnings,
+            not_packed,
             ..Description::new("LMDB", origins, shape.metadata.clone(), parts)
         };
         Ok(Self { databases, shape, exclude: options.exclude.clone(), description, ranges })

@@ -2,7 +2,7 @@
 
 use grainstore_format::AttributeValue;
 use grainstore_sources::lmdb::{LmdbOptions, LmdbSource, recognises};
-use grainstore_sources::{Layout, Source};
+use grainstore_sources::{Layout, NotPacked, Source};
 
 use super::{LmdbFolder, all, check_blocks, check_in_place, fixture, keys_and_payloads, mapped, raw, stream};
 
@@ -124,6 +124,10 @@ fn keys_that_belong_together_become_one_sample() {
     let alone = "keys that have no key of the first pattern beside them are NOT packed: ";
     let found = warnings("label=label-*,image=image-*");
     assert_eq!(found, [format!("{alone}1, such as \"image-000000004\"")]);
+    for (map, keys) in [("image=image-*,label=label-*", 0), ("image=image-*", 4), ("label=label-*,image=image-*", 1)] {
+        let found = place.open(&mapped(map)).unwrap();
+        assert_eq!(found.description().not_packed, NotPacked { keys, files: 0 }, "{map}");
+    }
     assert!(place.refusal(&mapped("image=image-*,label=label")).starts_with("\"label\": expected a key with one *"));
 }
 
