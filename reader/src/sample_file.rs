@@ -132,14 +132,20 @@ impl SampleFile {
     /// Fills `out` from the position on, and returns the number of bytes, which is less only at the end.
     ///
     /// # Errors
-    /// If the bytes cannot be read, or the checksum is found to be wrong; every later read then fails as well, and the
-    /// bytes that came before must not be used.
+    /// If the bytes cannot be read, and the position stays where it was; or if the checksum is found to be wrong: every
+    /// later read then fails as well, and the bytes that came before must not be used.
     pub fn fill(&mut self, out: &mut [u8]) -> Result<usize, ReadError> {
+        let start = self.position;
         let mut filled_len = 0;
         while filled_len < out.len() {
-            match self.read_some(&mut out[filled_len..])? {
-                0 => break,
-                len => filled_len += len,
+            match self.read_some(&mut out[filled_len..]) {
+                Ok(0) => break,
+                Ok(len) => filled_len += len,
+                Err(error) => {
+                    // Nobody gets the bytes that came before it.
+                    self.position = start;
+                    return Err(error);
+                }
             }
         }
         Ok(filled_len)

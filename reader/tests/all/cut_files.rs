@@ -98,8 +98,25 @@ fn a_part_of_a_sample_is_never_the_zeros_of_what_is_gone() {
         file.set_position(3 << 20);
         let error = file.fill(&mut [1; 4096]).unwrap_err();
         assert!(matches!(error, ReadError::Unreadable { .. }), "{io}: {error}");
+        assert_eq!(file.position(), 3 << 20, "{io}");
         let error = stream.read_to_end(&mut Vec::new()).unwrap_err();
         assert!(error.to_string().contains("cannot be read"), "{io}: {error}");
+    }
+}
+
+#[test]
+fn a_read_that_fails_on_its_way_leaves_the_position_where_it_was() {
+    for io in WAYS {
+        let (made, reader) = opened(io, false, vec![100, 5 << 20]);
+        let mut file = reader.open_sample(1, None).unwrap().unwrap();
+        let segment = File::options().write(true).open(made.path().join("00000.seg")).unwrap();
+        segment.set_len(reader.collection().locate(1).unwrap().offset + (3 << 20)).unwrap();
+        file.set_position(1 << 20);
+        assert!(file.fill(&mut vec![1; 4 << 20]).is_err(), "{io}");
+        assert_eq!(file.position(), 1 << 20, "{io}");
+        let mut bytes = vec![1; 1 << 20];
+        assert_eq!(file.fill(&mut bytes).unwrap(), 1 << 20);
+        assert!(bytes == made.payload(1)[1 << 20..2 << 20], "{io}");
     }
 }
 
