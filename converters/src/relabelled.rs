@@ -5,16 +5,18 @@
 //! source    class_names = [ant, dog]         label 0, 1  ->  2, 1
 //! result    class_names = [cat, dog, ant]
 //! ```
-//! The numbers of a source without class names are taken for those of the dataset. A number without a name makes a bad
-//! sample. -1, which some datasets use for no label, is left unchanged. `split` and `split_names` are handled the same
-//! way.
+//! The numbers of a source without class names are taken for those of the dataset, but for a source of datasets, which
+//! could have names. A number without a name makes a bad sample. -1, which some datasets use for no label, is left
+//! unchanged. `split` and `split_names` are handled the same way, and any other attribute with `NAME_names`.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use grainstore_format::Metadata;
-use grainstore_sources::numbering::{NUMBERED, Numbering, merge_names, names_in};
-use grainstore_sources::{Bad, Blocks, Description, Layout, Reach, RecordLocation, SampleReader, Source, SourceSample};
+use grainstore_sources::numbering::{CLASS_NAMES, Numbering, merge_names, names_in, numbered};
+use grainstore_sources::{
+    Bad, Blocks, Description, Format, Layout, Reach, RecordLocation, SampleReader, Source, SourceSample,
+};
 use grainstore_writer::StreamedSample;
 use serde_json::Value;
 
@@ -34,20 +36,26 @@ impl<'a> Relabelled<'a> {
         let mut metadata =
             Metadata { schema: source.description().metadata.schema.clone(), user: dataset.user.clone() };
         let mut numberings = Vec::new();
-        for (name, list) in NUMBERED {
-            let is_named = |attribute: &grainstore_format::Attribute| attribute.name == name;
-            let Some(attribute) = metadata.schema.attributes().iter().position(is_named) else { continue };
-            let numbers = match (names_in(dataset, list)?, names_in(&source.description().metadata, list)?) {
+        let schema = metadata.schema.clone();
+        for (place, name, list) in numbered(&schema) {
+            let own = names_in(&source.description().metadata.user, &list)?;
+            let numbers = match (names_in(&dataset.user, &list)?, own) {
+                (Some(_), None) if source.description().kind == Format::Dataset.name() => {
+                    let why = "its own have, so it is unknown which numbers are the same";
+                    return Err(format!(
+                        "the new samples' numbers of \"{name}\" have no names ({list} of the user metadata), {why}"
+                    ));
+                }
                 (Some(mut all), new) => {
                     let numbers = match new {
                         Some(new) => merge_names(&mut all, new),
                         None => (0..).take(all.len()).collect(),
                     };
                     metadata.user =
-                        metadata.user.with_member(list, &Value::Array(all)).map_err(|error| error.to_string())?;
+                        metadata.user.with_member(&list, &Value::Array(all)).map_err(|error| error.to_string())?;
                     numbers
                 }
-                (None, Some(_)) if dataset.schema.attributes().iter().any(is_named) => {
+                (None, Some(_)) if dataset.schema.attribute(name).is_some() => {
                     let why = "those of the new samples have, so it is unknown which numbers are the same";
                     return Err(format!(
                         "its numbers of \"{name}\" have no names ({list} of the user metadata), {why}"
@@ -56,7 +64,20 @@ impl<'a> Relabelled<'a> {
                 // Either another schema, which the writer reports, or numbers without names in both.
                 (None, _) => continue,
             };
-            numberings.push(Numbering { name, attribute, numbers });
+            numberings.push(Numbering { name: name.to_owned(), attribute: place, numbers });
+        }
+        let members = [&dataset.user, &source.description().metadata.user];
+        let [theirs, new] = members.map(|user| names_in(user, CLASS_NAMES));
+        let (theirs, new) = (theirs?, new?);
+        if !numbered(&schema).iter().any(|(_, _, list)| list == CLASS_NAMES)
+            && theirs.is_some()
+            && new.is_some()
+            && theirs != new
+        {
+            return Err(format!(
+                "its {CLASS_NAMES} are not those of the new samples, and it is unknown whose numbers have them, as no \
+                 attribute is \"label\""
+            ));
         }
         let description = Description { metadata, ..source.description().clone() };
         Ok(Self { source, description, numberings })

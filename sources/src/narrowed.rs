@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use grainstore_format::{AttributeValue, Metadata, Schema, escape_bytes, to_usize};
 use grainstore_writer::{Sample, StreamedSample};
 
-use crate::numbering::NUMBERED;
+use crate::numbering::numbered;
 use crate::{
     Bad, Blocks, Chosen, Description, Layout, Reach, RecordLocation, SampleReader, Source, SourceError, SourceSample,
 };
@@ -56,10 +56,10 @@ pub(crate) fn narrowed(source: Box<dyn Source>, chosen: &Chosen) -> Result<Box<d
     let taken_fields: Vec<_> = fields.iter().map(|&number| schema.fields()[number].clone()).collect();
     let only_field = if let [field] = &taken_fields[..] { Some(field.name.clone()) } else { None };
     let mut user = description.metadata.user.clone();
-    for (name, list) in NUMBERED {
+    for (number, _, list) in numbered(schema) {
         // The names of numbers that are not taken say nothing.
-        if schema.attribute(name).is_some_and(|number| !attributes.contains(&number)) {
-            user = user.without_member(list)?;
+        if !attributes.contains(&number) {
+            user = user.without_member(&list)?;
         }
     }
     description.metadata = Metadata { schema: Schema::new(taken_attributes, taken_fields)?, user };

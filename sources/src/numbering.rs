@@ -1,4 +1,4 @@
-//! Numbers of an attribute that are indexes of names: `label` and `class_names`, `split` and `split_names`.
+//! Numbers of an attribute that are indexes of names: `label` and `class_names`, `split` and `split_names`, and so on.
 //!
 //! ```text
 //! first     class_names = [cat, dog]         label 0, 1
@@ -9,17 +9,40 @@
 
 use std::collections::HashMap;
 
-use grainstore_format::{AttributeValue, Metadata};
+use grainstore_format::{Attribute, AttributeType, AttributeValue, Schema, UserMetadata};
 use serde_json::Value;
 
-/// Attributes that are indexes of names, and the user metadata with the names.
-pub const NUMBERED: [(&str, &str); 2] = [("label", "class_names"), ("split", "split_names")];
+/// The attribute whose names have a member of their own.
+const LABEL: &str = "label";
+/// The member with the names of labels.
+pub const CLASS_NAMES: &str = "class_names";
+
+/// The member of the user metadata with the names of an attribute: `class_names` for `label`, `split_names` for `split`.
+#[must_use]
+pub fn names_of(attribute: &str) -> String {
+    if attribute == LABEL { CLASS_NAMES.into() } else { format!("{attribute}_names") }
+}
+
+/// The attributes whose values can be indexes of names: the place of each, its name, and the member with the names.
+#[must_use]
+pub fn numbered(schema: &Schema) -> Vec<(usize, &str, String)> {
+    use AttributeType::{Bfloat16, Float16, Float32, Float64, Opaque, Timestamp};
+    let can_have_names = |attribute: &Attribute| {
+        !matches!(attribute.kind, Float16 | Bfloat16 | Float32 | Float64 | Timestamp | Opaque(_))
+    };
+    // An attribute `class` beside a `label`: the names are the label's.
+    let has_label = schema.attribute(LABEL).is_some();
+    let is_of_label = |name: &str, list: &str| has_label && name != LABEL && list == CLASS_NAMES;
+    let attributes = schema.attributes().iter().enumerate().filter(|(_, attribute)| can_have_names(attribute));
+    let named = attributes.map(|(place, attribute)| (place, attribute.name.as_str(), names_of(&attribute.name)));
+    named.filter(|(_, name, list)| !is_of_label(name, list)).collect()
+}
 
 /// How the numbers of an attribute are changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Numbering {
     /// The attribute's name.
-    pub name: &'static str,
+    pub name: String,
     /// Its index among the attributes.
     pub attribute: usize,
     /// For each old number, the new one.
@@ -30,8 +53,8 @@ pub struct Numbering {
 ///
 /// # Errors
 /// Where they cannot be held.
-pub fn names_in(metadata: &Metadata, list: &str) -> Result<Option<Vec<Value>>, String> {
-    match metadata.user.member(list).map_err(|error| error.to_string())? {
+pub fn names_in(user: &UserMetadata, list: &str) -> Result<Option<Vec<Value>>, String> {
+    match user.member(list).map_err(|error| error.to_string())? {
         Some(Value::Array(names)) => Ok(Some(names)),
         _ => Ok(None),
     }

@@ -227,6 +227,76 @@ fn datasets_are_merged_and_their_classes_renumbered() {
     assert_eq!(second, stored(&other).into_iter().map(renumbered).collect::<Vec<_>>());
 }
 
+/// `class_names` are of `label`, and `NAME_names` of any other attribute.
+#[test]
+fn names_go_with_their_attribute_whatever_it_is_called() {
+    let shelf = Shelf::new();
+    let renamed = |path: &Path, map: &str, name: &str| {
+        let options = DatasetOptions { map: map.parse().unwrap(), ..DatasetOptions::default() };
+        let made = shelf.path(name);
+        repack(&[path], &options, &made).unwrap();
+        made
+    };
+    let one = dataset(&shelf, "a", 100, &["cat", "dog"]);
+    let other = dataset(&shelf, "b", 100, &["dog", "emu"]);
+    let one_renamed = renamed(&one, "target=label", "one");
+    let other_renamed = renamed(&other, "target=label", "other");
+    assert_eq!(metadata(&one_renamed).1["target_names"], json!(["cat", "dog"]));
+    assert_eq!(metadata(&one_renamed).1.get("class_names"), None);
+
+    let both = shelf.path("both");
+    repack(&[&one, &other], &DatasetOptions::default(), &both).unwrap();
+    let merged = shelf.path("merged");
+    repack(&[&one_renamed, &other_renamed], &DatasetOptions::default(), &merged).unwrap();
+    assert_eq!(metadata(&merged).1["target_names"], json!(["cat", "dog", "emu"]));
+    assert_eq!(stored(&merged), stored(&both));
+    append(&open(&[&other_renamed], &DatasetOptions::default()).unwrap(), &one_renamed, &in_order(), &NoEvents)
+        .unwrap();
+    assert_eq!((metadata(&one_renamed).1, stored(&one_renamed)), (metadata(&merged).1, stored(&both)));
+    let back = renamed(&merged, "label=target", "back");
+    assert_eq!((metadata(&back), stored(&back)), (metadata(&both), stored(&both)));
+
+    // `class` could have `class_names`, too.
+    let beside = renamed(&one, "class=good", "beside");
+    assert_eq!(metadata(&beside).1["class_names"], json!(["cat", "dog"]));
+    let other_beside = renamed(&other, "class=good", "other beside");
+    let merged = shelf.path("merged beside");
+    repack(&[&beside, &other_beside], &DatasetOptions::default(), &merged).unwrap();
+    assert_eq!(stored(&merged), stored(&both), "`good` is no number of a class");
+
+    let swapped = renamed(&one, "old=label,label=good", "swapped");
+    assert_eq!(metadata(&swapped).1["old_names"], json!(["cat", "dog"]));
+    assert_eq!(metadata(&swapped).1.get("class_names"), None, "they are not the names of what is label now");
+}
+
+#[test]
+fn names_of_an_unknown_attribute_and_numbers_without_names_are_refused() {
+    let shelf = Shelf::new();
+    let make = |name: &str, attribute: &'static str, user: serde_json::Value| {
+        let path = shelf.path(name);
+        let mut writer =
+            DatasetWriter::create(&path, options(schema(&[(attribute, AttributeType::Int8)], &["image"]), user))
+                .unwrap();
+        let attributes = vec![Some(AttributeValue::Int(1))];
+        let sample = Sample { key: name.as_bytes().to_vec(), attributes, payload: vec![1], fields: vec![Some(0..1)] };
+        writer.write(sample).unwrap();
+        writer.finish().unwrap();
+        path
+    };
+    let one = make("one", "target", json!({"class_names": ["cat", "dog"]}));
+    let other = make("other", "target", json!({"class_names": ["dog", "cat"]}));
+    let error = open(&[&one, &other], &DatasetOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("no attribute is \"label\""), "{error}");
+    let single = |path: &Path| open(&[path], &DatasetOptions::default()).unwrap();
+    let error = append(&single(&other), &one, &in_order(), &NoEvents).unwrap_err().to_string();
+    assert!(error.contains("no attribute is \"label\""), "{error}");
+    let named = make("named", "label", json!({"class_names": ["cat", "dog"]}));
+    let unnamed = make("unnamed", "label", json!({}));
+    let error = append(&single(&unnamed), &named, &in_order(), &NoEvents).unwrap_err().to_string();
+    assert!(error.contains("the new samples' numbers of \"label\" have no names"), "{error}");
+    assert_eq!(stored(&named).len(), 1);
+}
+
 #[test]
 fn datasets_that_disagree_are_refused_with_the_difference() {
     let shelf = Shelf::new();

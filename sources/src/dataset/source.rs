@@ -98,7 +98,7 @@ impl DatasetSource {
             return Err(SourceError::refused(has_not.path(), why));
         }
         check_subset(&datasets, options.subset.as_ref())?;
-        let merged = MergedUser::of(&datasets, &shapes)?;
+        let merged = MergedUser::of(&datasets, &shapes, &schema)?;
         let origins = datasets.iter().map(|dataset| dataset.path().to_owned()).collect();
         let mut members = Vec::with_capacity(datasets.len());
         for ((dataset, shape), numberings) in datasets.into_iter().zip(shapes).zip(merged.numberings) {

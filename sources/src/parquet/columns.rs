@@ -10,6 +10,7 @@ use super::declared::DeclaredTypes;
 use super::file::ParquetFile;
 use super::kind::{ColumnKind, time_unit};
 use super::lists::ListPath;
+use crate::numbering::names_of;
 use crate::{Chosen, Mapping, Remark, SourceError};
 
 /// Columns that are named in a message.
@@ -277,21 +278,15 @@ impl MappingBuilder<'_> {
         Ok(ColumnMapping { columns, attributes, fields, key, metadata, notes: self.notes, declared: self.declared })
     }
 
-    /// The class names in the file, as user metadata: `class_names` for `label` or for the only such column, else
-    /// `NAME_names`, such as `coarse_label_names`.
+    /// The class names in the file, as user metadata: `class_names` for `label`, else `NAME_names`, such as
+    /// `coarse_label_names`.
     fn class_names(&self) -> Map<String, Value> {
         let Some(features) = self.file.features() else { return Map::new() };
         let names = |leaf: usize| {
             let feature = features.get(&self.leaves[leaf].name)?;
             (feature.get("_type")? == "ClassLabel").then(|| feature.get("names").cloned())?
         };
-        let labels: Vec<(&String, Value)> =
-            self.targets.iter().filter_map(|(target, leaf)| Some((target, names(*leaf)?))).collect();
-        let only = labels.len() == 1;
-        let name = |target: &str| {
-            if only || target == "label" { "class_names".to_owned() } else { format!("{target}_names") }
-        };
-        labels.into_iter().map(|(target, names)| (name(target), names)).collect()
+        self.targets.iter().filter_map(|(target, leaf)| Some((names_of(target), names(*leaf)?))).collect()
     }
 
     fn not_taken(&self, name: &str, what: &str) -> SourceError {
