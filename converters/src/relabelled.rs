@@ -69,11 +69,10 @@ impl<'a> Relabelled<'a> {
         let members = [&dataset.user, &source.description().metadata.user];
         let [theirs, new] = members.map(|user| names_in(user, CLASS_NAMES));
         let (theirs, new) = (theirs?, new?);
-        if !numbered(&schema).iter().any(|(_, _, list)| list == CLASS_NAMES)
-            && theirs.is_some()
-            && new.is_some()
-            && theirs != new
-        {
+        let numbered = numbered(&schema);
+        // Where nothing is numbered, they name nothing.
+        let is_unknown = !numbered.is_empty() && !numbered.iter().any(|(_, _, list)| list == CLASS_NAMES);
+        if is_unknown && theirs.is_some() && new.is_some() && theirs != new {
             return Err(format!(
                 "its {CLASS_NAMES} are not those of the new samples, and it is unknown whose numbers have them, as no \
                  attribute is \"label\""

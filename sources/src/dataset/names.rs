@@ -75,7 +75,7 @@ impl MergedUser {
                 None => self.user = self.user.with_member(&name, &value).map_err(text)?,
                 Some(_) if lists.contains(&name) => {}
                 Some(known) if known == value => {}
-                Some(_) if name == CLASS_NAMES => {
+                Some(_) if name == CLASS_NAMES && !lists.is_empty() => {
                     return Err(format!(
                         "its {CLASS_NAMES} are not those of {}, and it is unknown whose numbers have them, as no attribute \
                          is \"label\": give the attribute this name",
