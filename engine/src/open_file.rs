@@ -94,9 +94,6 @@ impl OpenFile {
         let file = file.map_err(|source| FileError::Open { path: path.into(), source })?;
         let opened = Self::from_reader(path, file, mode)?;
         opened.direct.store(now == IoMode::Direct, Ordering::Release);
-        if let Some(file) = opened.reader.fd() {
-            read_nothing_ahead(file);
-        }
         Ok(opened)
     }
 
@@ -136,6 +133,9 @@ impl OpenFile {
     pub fn with_dont_cache(mut self) -> Self {
         self.dont_cache_requested = true;
         self.dont_cache = AtomicBool::new(true);
+        if let Some(file) = self.reader.fd() {
+            read_nothing_ahead(file);
+        }
         self
     }
 
@@ -322,10 +322,10 @@ fn mapped(reader: &impl ReadAt, file_len: u64) -> io::Result<FileMap> {
     FileMap::new(file, file_len)
 }
 
-/// Switches read-ahead off: who reads samples knows what is needed next, and reads far apart from each other.
+/// Switches read-ahead off: what it reads would stay in the page cache.
 #[cfg(target_os = "linux")]
 fn read_nothing_ahead(file: BorrowedFd<'_>) {
-    // Only a hint: without it more is read than necessary.
+    // Only a hint: without it more is left in the page cache than necessary.
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random);
 }
 
