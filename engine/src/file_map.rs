@@ -48,7 +48,7 @@ impl FileMap {
         Ok(Self { pages: Some(GuardedPages { guard: MapGuard::new(&pages), pages }) })
     }
 
-    /// All bytes. Those of a page that cannot be read are zeros.
+    /// All bytes. A page that cannot be read appears as zeros.
     pub(super) fn bytes(&self) -> &[u8] {
         self.pages.as_ref().map_or(&[], |guarded| {
             guarded.guard.watch();

@@ -28,19 +28,8 @@ impl InFlightRead {
     /// Begins a request. `Err` holds the completion of a request that needs no read: it wants no bytes, or mapped ones,
     /// or bytes past the end of the file.
     pub(super) fn begin(request: ReadRequest) -> Result<Self, Completion> {
-        let span = request.span();
-        Self::begin_span(request, span)
-    }
-
-    /// The same, but mapped bytes are read, too.
-    pub(super) fn begin_unmapped(request: ReadRequest) -> Result<Self, Completion> {
-        let span = request.span_in(request.file.unmapped_mode());
-        Self::begin_span(request, span)
-    }
-
-    fn begin_span(request: ReadRequest, span: Result<Span, FileError>) -> Result<Self, Completion> {
         let token = request.token;
-        let result = match span {
+        let result = match request.span() {
             _ if request.len == 0 => Ok(Filled::new(request.buffer, 0..0)),
             Ok(Span { mode: IoMode::Mapped, .. }) => Ok(lend(request)),
             Ok(span) => return Ok(Self { progress: ReadProgress::new(request.range(), span), request }),

@@ -32,8 +32,8 @@
 //!   continue.
 //! - For a file opened for direct I/O, the engine reads whole blocks of 4096 bytes and reports where in the buffer the
 //!   wanted bytes begin. It delivers all of them or an error, never fewer.
-//! - For a mapped file, the engine reads nothing and lends the bytes. Those that cannot be read are zeros: their checksum
-//!   shows it, and [`append_unmapped_now`] has the error.
+//! - For a mapped file, the engine reads nothing and lends the bytes. Zeros stand for bytes that cannot be read. The caller
+//!   notices by the checksum, and gets the error by reading the file unmapped.
 //! - Dropping an engine drains it: no read continues afterwards. If a device does not answer for [`DRAIN_MAX`], its
 //!   reads are abandoned, and the memory that they may still write to is leaked.
 //!
@@ -47,7 +47,7 @@
 //! | `lib.rs` | the [`Engine`] trait, requests, completions |
 //! | `buffer.rs`, `buffer_pool.rs`, `filled.rs` | the memory that reads fill: aligned, recycled, and what a read delivered |
 //! | `open_file.rs`, `read_at.rs`, `file_map.rs` | an open file: direct, buffered or mapped |
-//! | `map_guard.rs` | mapped pages that cannot be read: zeros instead of the end of the process |
+//! | `map_guard.rs` | what happens when a mapped page cannot be read |
 //! | `in_flight.rs`, `short_read.rs` | a request in flight; what a short, interrupted or refused read means |
 //! | `read_now.rs` | a read in the caller's thread, without an engine |
 //! | `mapped_engine.rs`, `pread.rs` | the engines for mapped files and for threads that call `pread` |
@@ -89,7 +89,7 @@ pub use mapped_engine::MappedEngine;
 pub use open_file::{IoMode, OpenFile};
 pub use pread::PreadEngine;
 pub use read_at::ReadAt;
-pub use read_now::{append_unmapped_now, read_now, read_unmapped_now};
+pub use read_now::{append_now, read_now};
 pub use uring::{UringEngine, UringOptions, UringOwner};
 
 /// How long a dropped engine waits for reads that have begun.
@@ -184,17 +184,12 @@ impl ReadRequest {
     /// # Errors
     /// If the wanted bytes end past the file, or the buffer is too small.
     pub fn span(&self) -> Result<Span, FileError> {
-        self.span_in(self.file.mode())
-    }
-
-    /// The span to read in a mode.
-    fn span_in(&self, mode: IoMode) -> Result<Span, FileError> {
         let file = &self.file;
         let end = self.offset.checked_add(self.len as u64).filter(|&end| end <= file.file_len());
         if end.is_none() {
             return Err(file.end_of_file(self.range(), file.file_len()));
         }
-        let span = mode.span(self.offset, self.len);
+        let span = file.mode().span(self.offset, self.len);
         if span.len > self.buffer.capacity() {
             return Err(FileError::BufferTooSmall {
                 path: file.shared_path(),

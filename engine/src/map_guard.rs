@@ -1,6 +1,6 @@
-//! Faults of mapped files: where a mapped page cannot be read, because somebody truncated the file or its device failed,
-//! the process gets `SIGBUS`, which ends it. Here the page becomes one of zeros instead. Whoever uses mapped bytes then finds that their checksum is wrong,
-//! and reads them with a system call, which reports what is wrong.
+//! Faults of mapped files. A mapped page may be impossible to read: somebody truncated the file, or its device failed. The
+//! process then gets `SIGBUS`, which ends it. The handler here maps zeros in place of the page instead. Whoever uses the
+//! bytes finds that their checksum is wrong, and reads them with a system call, which reports the cause.
 //!
 //! A handler of a signal may do little, so this one takes no lock and no memory: maps are in a list that only grows,
 //! whose places are used again.

@@ -115,9 +115,11 @@ impl OpenFile {
             IoMode::Direct | IoMode::Buffered => None,
         };
         let direct = AtomicBool::new(mode == IoMode::Direct);
+        // A map needs no file descriptor.
+        let reader: Box<dyn ReadAt> = if map.is_some() { Box::new(Closed(file_len)) } else { Box::new(reader) };
         Ok(Self {
             path,
-            reader: Box::new(reader),
+            reader,
             file_len,
             map,
             requested: mode,
@@ -159,15 +161,11 @@ impl OpenFile {
     /// How the file is currently read.
     #[must_use]
     pub fn mode(&self) -> IoMode {
-        match &self.map {
+        match self.map {
             Some(_) => IoMode::Mapped,
-            None => self.unmapped_mode(),
+            None if self.direct.load(Ordering::Acquire) => IoMode::Direct,
+            None => IoMode::Buffered,
         }
-    }
-
-    /// How the file is read where mapped bytes do not do.
-    pub(super) fn unmapped_mode(&self) -> IoMode {
-        if self.direct.load(Ordering::Acquire) { IoMode::Direct } else { IoMode::Buffered }
     }
 
     /// Whether direct I/O was requested and refused, at opening or by a later read.
@@ -193,8 +191,8 @@ impl OpenFile {
         self.dont_cache.store(false, Ordering::Relaxed);
     }
 
-    /// Bytes of the mapped file; `None` if it is not mapped, or the range ends past the file. Bytes that
-    /// cannot be read are zeros.
+    /// Bytes of the mapped file; `None` if it is not mapped, or the range ends past the file. A page
+    /// that cannot be read appears as zeros.
     #[must_use]
     pub fn mapped(&self, range: Range<u64>) -> Option<&[u8]> {
         let bytes = usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?;
@@ -220,12 +218,6 @@ impl OpenFile {
     #[must_use]
     pub fn buffer_len(&self, offset: u64, len: usize) -> usize {
         self.mode().span(offset, len).len
-    }
-
-    /// The same for [`read_unmapped_now`](super::read_unmapped_now).
-    #[must_use]
-    pub fn unmapped_buffer_len(&self, offset: u64, len: usize) -> usize {
-        self.unmapped_mode().span(offset, len).len
     }
 
     /// The file descriptor, if there is one; for engines that pass it to the kernel themselves.
@@ -308,6 +300,19 @@ impl OpenFile {
 
     pub(super) fn end_of_file(&self, range: Range<u64>, file_len: u64) -> FileError {
         FileError::EndOfFile { path: self.path.clone(), range, file_len }
+    }
+}
+
+/// The reader of a file that was mapped and then closed: only its length is left.
+struct Closed(u64);
+
+impl ReadAt for Closed {
+    fn read_at(&self, _bytes: &mut [u8], _offset: u64) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn file_len(&self) -> io::Result<u64> {
+        Ok(self.0)
     }
 }
 

@@ -14,13 +14,6 @@ pub fn read_now(request: ReadRequest) -> Completion {
     finish_now(InFlightRead::begin(request), |_| {})
 }
 
-/// The same, but bytes of a mapped file are read, not lent: for callers that use bytes before they are checked. The
-/// buffer holds [`OpenFile::unmapped_buffer_len`] bytes or more.
-#[must_use]
-pub fn read_unmapped_now(request: ReadRequest) -> Completion {
-    finish_now(InFlightRead::begin_unmapped(request), |_| {})
-}
-
 /// Performs the remaining reads of a request. Calls `count` with the number of bytes of each read.
 pub(super) fn finish_now(begun: Result<InFlightRead, Completion>, count: impl FnMut(usize)) -> Completion {
     match begun {
@@ -32,12 +25,12 @@ pub(super) fn finish_now(begun: Result<InFlightRead, Completion>, count: impl Fn
     }
 }
 
-/// Appends bytes of a file that is not direct to `out`, without a buffer in between. `out` is not reallocated if it has
-/// room for them. Those of a mapped file are read with a system call, too, which reports why they cannot be read.
+/// Appends bytes of a buffered file to `out`, without a buffer in between. `out` is not reallocated if it has room for
+/// them.
 ///
 /// # Errors
 /// If the bytes cannot be read, or the file ends before them.
-pub fn append_unmapped_now(file: &OpenFile, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), FileError> {
+pub fn append_now(file: &OpenFile, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), FileError> {
     if range.end > file.file_len() {
         return Err(file.end_of_file(range, file.file_len()));
     }

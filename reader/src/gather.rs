@@ -160,11 +160,16 @@ impl Gather<'_> {
     ) -> Result<(), ReadError> {
         let file = self.open_files.of(read.range.segment)?;
         let slot = builder.lend_slot(read.wanted.start);
-        let request = read.range.request(file, number as u64, |len| {
-            Ok(slot.unwrap_or_else(|| {
+        let request = read.range.request(file, number as u64, |len| match slot {
+            Some(slot) => Ok(slot),
+            // There is no staging memory for mapped files, and this one could not be mapped.
+            None if len > staging.capacity() => {
+                Buffer::try_with_capacity(len).ok_or(ReadError::NoMemory { len: len as u64 })
+            }
+            None => {
                 let rest = staging.split_off(len);
-                mem::replace(staging, rest)
-            }))
+                Ok(mem::replace(staging, rest))
+            }
         })?;
         Ok(engine.submit(request)?)
     }

@@ -16,7 +16,7 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::ReadError;
 use crate::batch_builder::IN_PLACE_LEN_MIN;
-use crate::engine::{Buffer, FileError, IoMode, OpenFile, ReadRequest, append_unmapped_now, read_now};
+use crate::engine::{Buffer, FileError, IoMode, OpenFile, ReadRequest, append_now, read_now};
 use grainstore_host::ForkLock;
 
 /// A quarter of the usual limit of 1024 descriptors; requests in flight may hold as many again.
@@ -28,7 +28,7 @@ pub(crate) struct Opening {
     pub(crate) mode: IoMode,
     /// Whether buffered reads leave nothing in the page cache.
     pub(crate) dont_cache: bool,
-    /// Whether a file that cannot be mapped is an error. Otherwise it is buffered.
+    /// Whether it is an error if a file cannot be mapped. If not, such a file is read through the page cache.
     pub(crate) must_map: bool,
 }
 
@@ -109,13 +109,26 @@ impl OpenFiles {
         }
     }
 
-    /// The stored bytes of a sample, read with a system call, if its file is mapped: what was lent and is wrong may be
-    /// zeros of a page that cannot be read.
+    /// The open file of a segment for bytes that are used before all of them are checked: mapped ones could be zeros in
+    /// place of a page that cannot be read, so such a file is opened once more.
+    pub(crate) fn unmapped(&self, segment: usize) -> Result<Arc<OpenFile>, ReadError> {
+        match self.opening.mode {
+            IoMode::Direct | IoMode::Buffered => self.of(segment),
+            IoMode::Mapped => self.open_as(segment, IoMode::Buffered),
+        }
+    }
+
+    /// The stored bytes of a sample, read with a system call; `None` if its file is not mapped. For mapped bytes whose
+    /// checksum is wrong: they may be zeros in place of a page that cannot be read.
     pub(crate) fn reread(&self, location: &Location) -> Option<Result<Vec<u8>, FileError>> {
-        let file = self.if_open(location.segment).filter(|file| file.mode() == IoMode::Mapped)?;
+        if self.opening.mode != IoMode::Mapped {
+            return None;
+        }
         let mut stored = Vec::new();
         let range = location.offset..location.offset.saturating_add(location.stored_len);
-        Some(append_unmapped_now(&file, range, &mut stored).map(|()| stored))
+        // Not compared with the dataset: the sample's checksum is, and the error is about these bytes.
+        let file = OpenFile::open(self.dataset.segment_path(location.segment), IoMode::Buffered);
+        Some(file.and_then(|file| append_now(&file, range, &mut stored)).map(|()| stored))
     }
 
     /// A file for which direct I/O was requested and refused, at opening or by a later read.
@@ -131,9 +144,13 @@ impl OpenFiles {
     }
 
     fn open(&self, segment: usize) -> Result<Arc<OpenFile>, ReadError> {
+        self.open_as(segment, self.opening.mode)
+    }
+
+    fn open_as(&self, segment: usize, mode: IoMode) -> Result<Arc<OpenFile>, ReadError> {
         self.dataset.segment_file(segment)?;
         let path = self.dataset.segment_path(segment);
-        let file = match OpenFile::open(path, self.opening.mode) {
+        let file = match OpenFile::open(path, mode) {
             Err(FileError::Map { .. }) if !self.opening.must_map => OpenFile::open(path, IoMode::Buffered),
             opened => opened,
         };

@@ -1,4 +1,5 @@
-//! Whether the files of samples are in memory already: some of their pages are asked for, without waiting for a device.
+//! Whether the files of samples are in memory already, and can be mapped: some of their pages are asked for, without
+//! waiting for a device.
 
 use grainstore_format::to_usize;
 use grainstore_store::Collection;
@@ -39,9 +40,10 @@ pub(crate) fn is_resident(dataset: &Collection) -> bool {
     true
 }
 
-/// The file of a segment, if it is on a local file system.
+/// The file of a segment, if it is on a local file system and can be mapped: a limit of the process's memory may forbid it.
 fn opened(dataset: &Collection, segment: usize) -> Option<OpenFile> {
     dataset.segment_file(segment).ok()?;
+    OpenFile::open(dataset.segment_path(segment), IoMode::Mapped).ok()?;
     let file = OpenFile::open(dataset.segment_path(segment), IoMode::Buffered).ok()?;
     is_local(&file).then_some(file)
 }

@@ -100,7 +100,7 @@ impl SampleFile {
             SampleBytes::Parts(Box::new(Parts {
                 dataset: dataset.clone(),
                 pool: Arc::clone(pool),
-                file: single.open_files.of(location.segment)?,
+                file: single.open_files.unmapped(location.segment)?,
                 ordinal,
                 location,
                 range,

@@ -13,8 +13,7 @@ use grainstore_format::to_usize;
 use grainstore_store::{Collection, Encoding, Location, PayloadError, check_and_decode, check_stored, copy_with_crc};
 
 use crate::engine::{
-    self, BufferPool, Filled, HUGE_LEN, IoMode, OpenFile, ReadRequest, append_unmapped_now, prefetch, read_now,
-    read_unmapped_now,
+    self, BufferPool, Filled, HUGE_LEN, IoMode, OpenFile, ReadRequest, append_now, prefetch, read_now,
 };
 use crate::open_files::OpenFiles;
 use crate::{ReadError, Sample};
@@ -135,14 +134,14 @@ impl MappedPayload<'_> {
     }
 }
 
-/// Reads a part of a sample, into a buffer of the pool: `len` bytes of its file. Its bytes are used before all of them
-/// are checked, so they are never lent by a map.
+/// Reads a part of a sample, into a buffer of the pool: `len` bytes of its file. They are used before all of the sample is
+/// checked, so the file must not be mapped: see [`OpenFiles::unmapped`].
 pub(crate) fn read_part(sample: &PartOf<'_>, offset: u64, len: usize) -> Result<Filled, ReadError> {
     let PartOf { dataset, pool, file, ordinal } = *sample;
-    let buffer_len = file.unmapped_buffer_len(offset, len);
+    let buffer_len = file.buffer_len(offset, len);
     let buffer = pool.try_take(buffer_len).ok_or(ReadError::NoMemory { len: buffer_len as u64 })?;
     let request = ReadRequest { file: Arc::clone(file), offset, len, buffer, token: 0 };
-    read_unmapped_now(request).result.map_err(|failed| {
+    read_now(request).result.map_err(|failed| {
         pool.give(failed.buffer);
         ReadError::unreadable(dataset, ordinal, failed.error)
     })
@@ -164,7 +163,7 @@ fn read_straight(file: &OpenFile, location: &Location, payload: &mut Vec<u8>) ->
     if let Some(mapped) = file.mapped_soon(range.clone()) {
         return Ok(check_and_decode(location, mapped, payload));
     }
-    append_unmapped_now(file, range, payload)?;
+    append_now(file, range, payload)?;
     Ok(check_stored(location, payload))
 }
 

@@ -51,7 +51,7 @@ impl<'a> SampleStream<'a> {
         Ok(Self(Payload::Parts(Box::new(PartReader {
             dataset: single.dataset,
             pool: single.pool,
-            file: single.open_files.of(location.segment)?,
+            file: single.open_files.unmapped(location.segment)?,
             ordinal,
             location,
             hasher: crc32fast::Hasher::new(),

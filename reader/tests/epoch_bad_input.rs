@@ -13,6 +13,7 @@ use std::process::Command;
 
 use common::{Made, ORDERS, Random, Shape};
 use grainstore_format::to_usize;
+use grainstore_reader::engine::IoMode;
 use grainstore_reader::plan::Order;
 use grainstore_reader::{EngineChoice, EpochOptions, IoChoice, ReadError, Reader, ReaderOptions};
 use grainstore_store::StoreError;
@@ -235,7 +236,7 @@ fn a_dataset_of_many_segments_is_read_with_few_open_files() {
 fn read_with_few_files() {
     let made = Shape { segment_size: 60_000, ..Shape::plain(4096, vec![5000; 1100]) }.write();
     limit(Resource::Nofile, 64);
-    for way in WAYS {
+    for way in WAYS.into_iter().chain([(IoChoice::Auto, EngineChoice::Auto), (IoChoice::Mapped, EngineChoice::Auto)]) {
         let reader = reader(&made, way);
         assert!(reader.collection().segment_count() >= 100);
         for order in ORDERS {
@@ -246,6 +247,38 @@ fn read_with_few_files() {
         }
         made.check(&reader.get_batch(&(0..1100).rev().collect::<Vec<_>>()).unwrap());
         (0..1100).step_by(7).for_each(|ordinal| assert!(reader.get(ordinal).unwrap().payload == made.payload(ordinal)));
+    }
+}
+
+#[test]
+fn a_default_that_cannot_map_files_reads_them() {
+    const NAME: &str = "a_default_that_cannot_map_files_reads_them";
+    const MARK: &str = "GRAINSTORE_TEST_LITTLE_ADDRESS_SPACE";
+    if env::var_os(MARK).is_some() {
+        return read_with_little_address_space();
+    }
+    in_a_process_of_its_own(NAME, MARK, &[]);
+}
+
+fn read_with_little_address_space() {
+    const SEGMENT_LEN: u64 = 400 << 20;
+    let shape = Shape { segment_size: SEGMENT_LEN, ..Shape::plain(1 << 20, vec![2 << 20; 250]) };
+    let made = shape.write();
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let used_kib = status.lines().find_map(|line| line.strip_prefix("VmSize:")?.trim().strip_suffix(" kB")).unwrap();
+    let used = used_kib.trim().parse::<u64>().unwrap() << 10;
+    // Room for one of the segments and some memory, then for none.
+    for (room, mode) in [(SEGMENT_LEN + (200 << 20), IoMode::Mapped), (SEGMENT_LEN / 2, IoMode::Buffered)] {
+        limit(Resource::As, used + room);
+        let reader = Reader::open(made.path(), ReaderOptions::default()).unwrap();
+        assert_eq!((reader.io().mode, reader.collection().segment_count()), (mode, 2));
+        for ordinal in [0, 249, 100] {
+            assert!(reader.get(ordinal).unwrap().payload == made.payload(ordinal));
+        }
+        made.check(&reader.get_batch(&[249, 0, 248]).unwrap());
+        let options = EpochOptions { window_len: 8 << 20, ..options(Order::Full, 2) };
+        let batches = reader.epoch(&options).unwrap().map(Result::unwrap).inspect(|batch| made.check(batch));
+        assert_eq!(batches.map(|batch| batch.len()).sum::<usize>(), 250);
     }
 }
 
