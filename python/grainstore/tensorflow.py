@@ -40,7 +40,8 @@ def dataset(
     """A ``tf.data.Dataset`` with the elements of the loader; each iteration of it is the loader's next epoch.
 
     An element is a dictionary with a tensor for each field and attribute: fields of bytes, texts and keys are
-    ``tf.string``, array fields have their type and shape, attributes are scalars. Times are ``tf.int64`` (nanoseconds since
+    ``tf.string``, array fields have their type and shape, attributes are scalars. Pictures that the loader decodes
+    (``decode``) are ``tf.uint8`` of the shape of ``grainstore.Image``. Times are ``tf.int64`` (nanoseconds since
     1970), categories are codes. Arrays of any length (``float32[]``) and attributes of types that only a later version
     knows have no tensor: omit them with ``columns``, or convert them in a ``transform``.
 
@@ -93,7 +94,7 @@ def dataset(
     if unit is not None:
         made = made.unbatch()
     # Skipped samples would be missing from the count.
-    known = whole and not (loader.batch_size is None and loader._on_damage == "skip")
+    known = whole and not (loader.batch_size is None and _skips(loader))
     return made.apply(tf.data.experimental.assert_cardinality(len(loader))) if known else made
 
 
@@ -105,7 +106,9 @@ class _Columns:
             raise TypeError(f"columns is a sequence of names, not the one name {names!r}")
         # A batch without samples reads nothing, and has all columns with their types and shapes.
         empty = loader.dataset.get_batch([])
-        full = loader._tail != "short" and loader._on_damage == "raise"
+        if loader.decode is not None:
+            empty = loader.decode._decode(empty, 0, 0, 1)
+        full = loader._tail != "short" and not _skips(loader)
         length = loader.batch_size if full else None
         self.signature: dict[str, Any] = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
@@ -186,6 +189,11 @@ class _Columns:
             f"column {name!r}: {int(missing.sum())} of {len(missing)} samples lack a value, and TensorFlow has no missing "
             f"values: give a replacement, fill={{{name!r}: ...}}, or omit the column with columns=[...]"
         )
+
+
+def _skips(loader: Loader) -> bool:
+    """Whether samples may be left out of the loader's batches."""
+    return loader._on_damage == "skip" or (loader.decode is not None and loader.decode._skips)
 
 
 def _times_as_numbers(column: Any) -> Any:

@@ -185,6 +185,12 @@ impl Image {
         Ok(())
     }
 
+    /// Whether pictures that do not decode are left out.
+    #[getter]
+    fn _skips(&self) -> bool {
+        self.skips
+    }
+
     /// The batch, with its pictures as one array.
     fn _decode(&self, py: Python<'_>, batch: &Batch, seed: u64, epoch: u64, num_threads: usize) -> PyResult<Batch> {
         let field = self.field_of(batch.names())?;

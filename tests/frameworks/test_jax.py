@@ -1,5 +1,6 @@
 """Grain and JAX read what grainstore holds: as a source of Grain's, and in grainstore's own epochs."""
 
+import io
 import json
 import pathlib
 import re
@@ -9,6 +10,7 @@ import sys
 import grain
 import jax
 import numpy as np
+import PIL.Image
 import pytest
 from absl import flags
 
@@ -211,6 +213,22 @@ def test_a_missing_number_is_refused_and_never_a_zero(tmp_path):
             list(grainstore.jax.IterDataset(grainstore.Loader(view, 10)))
     whole = dataset.select(~np.ma.getmaskarray(dataset.column("label")))
     assert len(whole) == 9
+
+
+@pytest.mark.parametrize("batch_size", [4, None])
+def test_pictures_that_the_loader_decodes_are_arrays_of_pixels(tmp_path, batch_size):
+    with grainstore.Writer(tmp_path / "pictures.grain", {"image": "bytes", "label": "int64"}, keyed=False) as writer:
+        for number in range(8):
+            file = io.BytesIO()
+            PIL.Image.new("RGB", (20, 24), (10 * number,) * 3).save(file, "PNG")
+            writer.write(image=file.getvalue(), label=number)
+    loader = grainstore.Loader(grainstore.open(tmp_path / "pictures.grain"), batch_size, decode=grainstore.Image(16))
+    elements = list(grainstore.jax.IterDataset(loader))
+    assert sorted(label for element in elements for label in np.atleast_1d(element["label"])) == list(range(8))
+    for element in elements:
+        assert type(element["image"]) is np.ndarray and element["image"].dtype == np.uint8
+        assert element["image"].shape == ((4, 16, 16, 3) if batch_size else (16, 16, 3))
+        assert (element["image"].reshape(-1, 768) == 10 * np.atleast_1d(element["label"])[:, None]).all()
 
 
 def test_invalid_options_are_reported_at_once(dataset):

@@ -161,6 +161,42 @@ def test_jpegs_are_decoded_by_tensorflow(tmp_path):
     assert sorted(int(image[0, 0, 0]) for image in made) == [10 * number for number in range(20)]
 
 
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """Picture i is all of colour 10 * i; one that does not decode follows the eight."""
+    path = tmp_path_factory.mktemp("tensorflow") / "pictures.grain"
+    with grainstore.Writer(path, {"image": "bytes", "label": "int64"}, keyed=False) as writer:
+        for number in range(8):
+            writer.write(image=tf.io.encode_png(np.full((20, 24, 3), 10 * number, np.uint8)).numpy(), label=number)
+        writer.write(image=b"no picture", label=8)
+    return grainstore.open(path)
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize(("batch_size", "tail", "dimensions"), [(4, "drop", (4,)), (3, None, (None,)), (None, None, ())])
+def test_pictures_that_the_loader_decodes_are_tensors_of_pixels(pictures, batch_size, tail, dimensions, layout):
+    image = grainstore.Image((12, 16), layout=layout)
+    loader = grainstore.Loader(pictures[:8], batch_size, seed=1, tail=tail, decode=image)
+    made = grainstore.tensorflow.dataset(loader)
+    shape = (12, 16, 3) if layout == "NHWC" else (3, 12, 16)
+    assert made.element_spec["image"] == tf.TensorSpec((*dimensions, *shape), tf.uint8)
+    elements = list(made.as_numpy_iterator())
+    assert sorted(labels(elements)) == list(range(8))
+    for element in elements:
+        colours = 10 * np.atleast_1d(element["label"])[:, None, None, None]
+        assert element["image"].dtype == np.uint8
+        assert (element["image"].reshape(-1, *shape) == colours).all()
+
+
+@pytest.mark.parametrize(("batch_size", "tail", "dimensions"), [(3, "drop", (None,)), (None, None, ())])
+def test_pictures_that_are_skipped_promise_no_full_batch_and_no_count(pictures, batch_size, tail, dimensions):
+    image = grainstore.Image(8, on_error="skip")
+    made = grainstore.tensorflow.dataset(grainstore.Loader(pictures, batch_size, tail=tail, decode=image))
+    assert made.element_spec["image"] == tf.TensorSpec((*dimensions, 8, 8, 3), tf.uint8)
+    assert made.cardinality().numpy() == (3 if batch_size else tf.data.UNKNOWN_CARDINALITY)
+    assert sorted(labels(made)) == list(range(8))
+
+
 def test_only_the_columns_that_are_wanted_come(dataset):
     made = grainstore.tensorflow.dataset(grainstore.Loader(dataset, 32), columns=("label", "x"))
     assert list(made.element_spec) == ["label", "x"]
@@ -308,7 +344,7 @@ def test_without_tensorflow_the_import_names_what_to_install():
 def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python/tensorflow.md").read_text(), re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     page = {}
     for block in blocks:
         exec(compile(block, "tensorflow.md", "exec"), page)
