@@ -291,7 +291,8 @@ def refused(one, both):
             epoch(one, "a subset of no samples (PLN-9)", subset="ordinal < 0"),
             several("key-1-lengths.seg", "one with keys and one without (PLN-8)"),
             several("fil-2-lone-segment.seg", "other attributes (PLN-8)"), several("fld-1-columns.seg", "other fields (PLN-8)"),
-            {"members": [MANY, "valid/pln-8-other-classes.seg"], "about": "other class_names (PLN-8)", "order": "full"}]
+            {"members": [MANY, "valid/pln-8-other-classes.seg"], "about": "other class_names (PLN-8)", "order": "full"},
+            {"members": ["valid/sub-8-names.seg", "valid/pln-8-other-names.seg"], "about": "other names of numbers (PLN-8)", "order": "full"}]
 
 
 def vectors():

@@ -259,6 +259,13 @@ def for_orders():
        shape=Shape(log2=13, attributes=kinds, user=shape.user))
     ok(segment_case, "pln-8-other-classes.seg", "PLN-8", "a dataset of other class_names, which cannot be read with pln-2-extents.grain as one",
        found[:2], shape=Shape(attributes=kinds, user='{"class_names":["cat","dog"]}'))
+    kinds = (("class", "int8"), ("fine", "uint32"), ("day", "timestamp"), ("label", "bool"), ("width", "int64"))
+    for path, about, names in (("sub-8-names.seg", "numbers of an attribute other than label that have names", '"ant","größe","ant",1'),
+                               ("pln-8-other-names.seg", "the same with other names, which cannot be read with it as one", '"ant","bee"')):
+        user = '{"class_names":["cat"],"day_names":["monday"],"fine_names":[%s],"label_names":["no"],"width_names":"wide"}' % names
+        ok(segment_case, path, "SUB-8 PLN-8", about,
+           [Sample(b"%d" % i, b"%d" % i, attributes={"class": 0, "fine": i, "day": 0, "label": i % 2 == 0, "width": i}) for i in range(6)],
+           shape=Shape(attributes=kinds, user=user))
     ok(segment_case, "pln-6-large.seg", "PLN-6", "a mean of more than 64 KiB a sample", [Sample(b"a" * 65000), Sample(b"b" * 66072)])
 
 

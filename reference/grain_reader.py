@@ -721,9 +721,26 @@ def opaque_widths(dataset):
             for i, column in enumerate(dataset.schema["attributes"])]
 
 
-def class_names(dataset):
-    """The names of the classes that `label` numbers, as any JSON value."""
-    return member(dataset.user, "class_names")
+def names_member(dataset, attribute):
+    """SUB-8: the member of the user's metadata that has the names of an integer attribute's numbers."""
+    name = "class_names" if attribute == "label" else attribute + "_names"
+    types = {column["name"]: column["type"] for column in dataset.schema["attributes"]}
+    labelled = "label" in types and attribute != "label" and name == "class_names"
+    return name if types[attribute] in ATTRIBUTE_TYPES and "int" in types[attribute] and not labelled else None
+
+
+def names_of(dataset, attribute):
+    """SUB-8: the names of an attribute's numbers; None where they have none."""
+    name = names_member(dataset, attribute)
+    names = name and member(dataset.user, name)
+    return names if isinstance(names, list) else None
+
+
+def all_names(dataset):
+    """PLN-8: the names of all attributes by their members, and `class_names` as any JSON value."""
+    found = {names_member(dataset, column["name"]): names_of(dataset, column["name"])
+             for column in dataset.schema["attributes"]}
+    return {**found, "class_names": member(dataset.user, "class_names")}
 
 
 # ---- samples: what one dataset and several as one have in common ------------------------------------------------
@@ -1013,8 +1030,10 @@ class Several(Samples):
                 raise NotPossible(f"{first.path} and {member.path} differ in their attributes, fields or having keys.")
             if opaque_widths(member) != opaque_widths(first):
                 raise NotPossible(f"{first.path} and {member.path} differ in the width of an attribute of unknown type.")
-            if class_names(member) != class_names(self):
-                raise NotPossible(f"{first.path} and {member.path} differ in their class_names.")
+            mine, theirs = all_names(self), all_names(member)
+            for name in mine:
+                if mine[name] != theirs[name]:
+                    raise NotPossible(f"{first.path} and {member.path} differ in their {name}.")
         self.starts = [0, *itertools.accumulate(map(len, members))]
         self.n, self.chunk_size = self.starts[-1], max(member.chunk_size for member in members)
         chained = f"{0:016x}"
@@ -1482,7 +1501,7 @@ class Expression:
         return lambda sample: holds(found(sample)) != negated
 
     def search(self, token, found, holds):
-        """SUB-8: whether the key, the category, or the label's class name starts with or contains a string."""
+        """SUB-8: whether the key, the category, or the name of a number starts with or contains a string."""
         part, name = self.expect("string").text, token.text
         if token[:2] == ("word", "key"):
             return lambda sample: holds(found(sample), part)
@@ -1492,8 +1511,8 @@ class Expression:
             self.refuse(token, "no text is there")
         if types[name] == "category":
             return lambda sample: holds(found(sample).encode("utf-8", "surrogateescape"), part)
-        known = class_names(self.dataset)
-        if name != "label" or types[name] not in ATTRIBUTE_TYPES or "int" not in types[name] or not isinstance(known, list):
+        known = names_of(self.dataset, name)
+        if known is None:
             self.refuse(token, "no text is there")
         places = {i for i, text in enumerate(known)
                   if isinstance(text, str) and holds(text.encode("utf-8", "replace"), part)}
@@ -1518,7 +1537,7 @@ class Expression:
         return lambda found: low <= found < high
 
     def equal(self, value):
-        """The places of a class name are a set."""
+        """The numbers of a name are a set."""
         return lambda found: found in value if isinstance(value, set) else found == value
 
     def value(self, fits, kind=None):
@@ -1560,8 +1579,8 @@ class Expression:
             return name, found, exact
         if types[name] not in ATTRIBUTE_TYPES:
             return name, found, {}
-        if name == "label" and isinstance(class_names(self.dataset), list):
-            return name, found, {**exact, "string": lambda text: self.places(token, text)}
+        if names_of(self.dataset, name) is not None:
+            return name, found, {**exact, "string": lambda text: self.places(token, name, text)}
         return name, found, exact
 
     def fraction(self, token, text):
@@ -1575,11 +1594,11 @@ class Expression:
         text = text.decode("utf-8", "surrogateescape")
         return text if text in known else self.refuse(token, f"there is no category {text!a}, only {known[:10]!a}")
 
-    def places(self, token, text):
-        """SUB-8: where a class name is used."""
-        classes = enumerate(class_names(self.dataset))
-        found = {i for i, known in classes if isinstance(known, str) and known.encode("utf-8", "replace") == text}
-        return found or self.refuse(token, f"there is no class {text!r}")
+    def places(self, token, name, text):
+        """SUB-8: the numbers that have a name."""
+        names = enumerate(names_of(self.dataset, name))
+        found = {i for i, known in names if isinstance(known, str) and known.encode("utf-8", "replace") == text}
+        return found or self.refuse(token, f"there is no {text!r} among the names of {name}")
 
 
 

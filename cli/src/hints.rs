@@ -100,7 +100,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::ListSamples => {
             "`grainstore ls` lists the ordinal, key and attributes of every sample, which `--subset` chooses by"
         }
-        Remedy::ListClassNames => "`grainstore inspect --json` lists all class names",
+        Remedy::ListNames => "`grainstore inspect --json` lists all names, in the user metadata",
         Remedy::ListAttributes => "`grainstore inspect` lists the attributes and their types",
         Remedy::SelectByField => {
             "only attributes can be compared: store what you choose by as one; in Python, `select(ordinals)` takes any samples"
@@ -297,7 +297,7 @@ mod tests {
             remedy,
         };
         let hint = |remedy| hint_of(&unfit(remedy).into()).unwrap();
-        assert!(hint(Remedy::ListClassNames).starts_with("`grainstore inspect --json`"));
+        assert!(hint(Remedy::ListNames).starts_with("`grainstore inspect --json`"));
         assert!(hint(Remedy::ListAttributes).starts_with("`grainstore inspect` "));
     }
 

@@ -49,7 +49,7 @@ struct AttributeStats {
 #[derive(Serialize)]
 struct ValueCount {
     value: Value,
-    /// The name of the class, where the value is a label.
+    /// The name of the value, where it is a number that has one: for a label, that of the class.
     #[serde(skip_serializing_if = "Option::is_none")]
     class: Option<String>,
     samples: u64,
@@ -68,16 +68,19 @@ struct FieldStats {
 }
 
 impl Stats {
-    /// Reads all attributes, and all ranges of fields.
+    /// Reads all attributes, and all ranges of fields; `names` gives those of an attribute's numbers.
     ///
     /// # Errors
     /// If the index is damaged, or there is no memory for the values of an attribute.
-    pub(crate) fn of(dataset: &Dataset, class_names: Option<&[Value]>) -> anyhow::Result<Self> {
+    pub(crate) fn of(
+        dataset: &Dataset,
+        names: impl Fn(&str) -> anyhow::Result<Option<Vec<Value>>>,
+    ) -> anyhow::Result<Self> {
         let schema = dataset.schema();
         let mut attributes = Vec::new();
         for attribute in schema.attributes() {
-            let names = class_names.filter(|_| attribute.name == "label");
-            attributes.push(attribute_stats(dataset, &attribute.name, &attribute.kind, names)?);
+            let names = names(&attribute.name)?;
+            attributes.push(attribute_stats(dataset, &attribute.name, &attribute.kind, names.as_deref())?);
         }
         Ok(Self { attributes, fields: field_stats(dataset)? })
     }
@@ -134,7 +137,7 @@ fn attribute_stats(
     dataset: &Dataset,
     name: &str,
     kind: &AttributeType,
-    class_names: Option<&[Value]>,
+    names: Option<&[Value]>,
 ) -> anyhow::Result<AttributeStats> {
     let column = dataset.column(name)?;
     let mut ranks = Vec::new();
@@ -160,7 +163,7 @@ fn attribute_stats(
         }
         AttributeType::Opaque(_) => None,
         _ => runs(&ranks).map(|runs| {
-            let class = |rank| class_of(class_names?, &unrank(kind, rank)?);
+            let class = |rank| name_of(names?, &unrank(kind, rank)?);
             sorted(runs.into_iter().map(|(rank, samples)| (value(rank), class(rank), samples)).collect())
         }),
     };
@@ -245,13 +248,13 @@ fn sorted(mut counts: Vec<(Value, Option<String>, u64)>) -> Vec<ValueCount> {
     counts.into_iter().map(|(value, class, samples)| ValueCount { value, class, samples }).collect()
 }
 
-fn class_of(names: &[Value], value: &AttributeValue) -> Option<String> {
-    let label = match value {
-        AttributeValue::Int(label) => usize::try_from(*label).ok()?,
-        AttributeValue::Uint(label) => usize::try_from(*label).ok()?,
+fn name_of(names: &[Value], value: &AttributeValue) -> Option<String> {
+    let number = match value {
+        AttributeValue::Int(number) => usize::try_from(*number).ok()?,
+        AttributeValue::Uint(number) => usize::try_from(*number).ok()?,
         _ => return None,
     };
-    Some(escape_bytes(names.get(label)?.as_str()?.as_bytes()))
+    Some(escape_bytes(names.get(number)?.as_str()?.as_bytes()))
 }
 
 fn is_ordered(kind: &AttributeType) -> bool {

@@ -12,8 +12,8 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::Metadata;
-use grainstore_sources::numbering::{CLASS_NAMES, Numbering, merge_names, names_in, numbered};
+use grainstore_format::{CLASS_NAMES, Metadata};
+use grainstore_sources::numbering::{Numbering, merge_names, names_in, numbered};
 use grainstore_sources::{
     Bad, Blocks, Description, Format, Layout, Reach, RecordLocation, SampleReader, Source, SourceSample,
 };

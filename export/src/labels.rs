@@ -1,12 +1,8 @@
 //! Checks whether the names of folders hold all that the attributes do: class `k` of `class_names` is the first part of
 //! the keys whose label is `k`. If so, packing the folder again restores the labels without a list of attributes.
 
-use std::path::{Path, PathBuf};
-
 use grainstore_format::{AttributeValue, escape_bytes};
 use grainstore_reader::ReadError;
-use grainstore_store::StoreError;
-use serde_json::Value;
 
 use crate::ExportError;
 use crate::index_pass::Indexed;
@@ -22,7 +18,7 @@ pub(crate) struct LabelsByFolder {
 impl LabelsByFolder {
     pub(crate) fn new(job: &ExportJob<'_>) -> Result<Self, ExportError> {
         let schema = job.collection().schema();
-        let class_names = class_names(job)?.unwrap_or_default(); // without names, no label has a folder
+        let class_names = names(job, "label")?.unwrap_or_default(); // without names, no label has a folder
         let is_only_label = matches!(schema.attributes(), [only] if only.name == "label");
         // Folders are numbered by their names.
         let is_sorted = class_names.is_sorted_by(|one, next| one < next);
@@ -52,19 +48,13 @@ impl LabelsByFolder {
     }
 }
 
-/// The names of the classes, if the dataset has them in its metadata: other values name no class.
+/// The names of an attribute's numbers, if the dataset has them in its metadata: other values name nothing.
 ///
 /// # Errors
 /// If they are there and cannot be held.
-pub(crate) fn class_names(job: &ExportJob<'_>) -> Result<Option<Vec<String>>, ExportError> {
-    let names = job.collection().user_metadata().member("class_names");
-    let names = names.map_err(|source| ReadError::Store(StoreError::Format { path: first_path(job), source }))?;
-    let Some(Value::Array(names)) = names else { return Ok(None) };
-    Ok(names.iter().map(|name| name.as_str().map(str::to_owned)).collect())
-}
-
-fn first_path(job: &ExportJob<'_>) -> PathBuf {
-    job.collection().paths().next().map(Path::to_path_buf).unwrap_or_default()
+pub(crate) fn names(job: &ExportJob<'_>, attribute: &str) -> Result<Option<Vec<String>>, ExportError> {
+    let names = job.collection().names(attribute).map_err(ReadError::Store)?;
+    Ok(names.and_then(|names| names.iter().map(|name| name.as_str().map(str::to_owned)).collect()))
 }
 
 /// A folder's name as it appears in `class_names`.

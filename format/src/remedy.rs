@@ -50,8 +50,8 @@ pub enum Remedy {
     UseTailWithoutPadding,
     /// List the samples, to choose a subset of them.
     ListSamples,
-    /// List the names of classes.
-    ListClassNames,
+    /// List the names of an attribute's numbers.
+    ListNames,
     /// List the attributes and their types.
     ListAttributes,
     /// Choose samples by a field: read it, select by ordinals; or store it as an attribute.

@@ -1,6 +1,7 @@
 //! The user's own metadata: any JSON object, kept as text and parsed only when it is asked for. spec.md: MET-3.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -73,6 +74,16 @@ impl UserMetadata {
         }
         check_room(len).map_err(FormatError::no_memory(WHAT))?;
         serde_json::from_str(value.get()).map(Some).map_err(|error| unheld(error.to_string()))
+    }
+
+    /// Which of these members there are. It parses no value.
+    ///
+    /// # Errors
+    /// If the text cannot be parsed.
+    pub fn present<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Vec<&'n str>, FormatError> {
+        let members = self.members().map_err(|error| FormatError::Invalid(error.to_string()))?;
+        let members: HashSet<_> = members.into_iter().map(|(name, _)| text_of(name)).collect();
+        Ok(names.into_iter().filter(|name| members.contains(*name)).collect())
     }
 
     /// The metadata with this member set to `value`; all other members keep their text, names included.

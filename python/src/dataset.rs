@@ -349,10 +349,18 @@ impl Dataset {
     }
 
     /// The categories of an attribute, in the order of their codes: `categories(name)[code]` is the text of a code of
-    /// `column(name)`.
+    /// `column(name)`. Of an integer attribute, the names of its numbers: `class_names` of the metadata for `label`,
+    /// `NAME_names` for any other.
     fn categories<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
         let opened = self.shared.get()?;
-        let categories = py.detach(|| opened.reader.collection().categories(name)).map_err(Raised::from)?;
+        let collection = opened.reader.collection();
+        if let Some(names) = py.detach(|| collection.names(name)).map_err(Raised::from)? {
+            let texts: Option<Vec<&str>> = names.iter().map(|name| name.as_str()).collect();
+            let member = collection.schema().names_member(name).unwrap_or_default();
+            let no_texts = || Raised::new("NoSuchName", format!("not all of metadata[{member:?}] are texts"));
+            return PyList::new(py, texts.ok_or_else(no_texts)?);
+        }
+        let categories = py.detach(|| collection.categories(name)).map_err(Raised::from)?;
         PyList::new(py, categories.iter())
     }
 

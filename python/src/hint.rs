@@ -26,7 +26,7 @@ pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
         Remedy::UseDefaultLanes => "without lanes, their number follows from window_bytes",
         Remedy::UseTailWithoutPadding => "tail=\"short\" and tail=\"drop\" repeat nothing",
         Remedy::ListSamples => "keys() and column() give what filter() chooses by",
-        Remedy::ListClassNames => "metadata[\"class_names\"] has all class names",
+        Remedy::ListNames => "categories() lists all names of an attribute's numbers",
         Remedy::ListAttributes => "schema has the attributes and their types",
         Remedy::SelectByField => "select(ordinals) takes samples that you chose by what you read",
         Remedy::UseKeyHashFraction => "\"key_hash < 0.9\" is nine tenths of the samples",

@@ -143,6 +143,25 @@ def test_a_filter_compares_names_of_classes_and_keys(tmp_path: Any) -> None:
         assert sorted([*parts[0].ordinals, *parts[1].ordinals]) == list(range(10))
 
 
+def test_a_filter_compares_names_of_any_numbers(tmp_path: Any) -> None:
+    schema = {"image": "bytes", "fine_label": "int16", "width": "int16"}
+    names = ["ant", "bee", "cow"]
+    with grainstore.Writer(tmp_path / "d.grain", schema, keyed=False, metadata={"fine_label_names": names}) as writer:
+        for number in range(9):
+            writer.write(image=b"", fine_label=number % 3, width=number)
+    with grainstore.open(tmp_path / "d.grain") as ds:
+        assert ds.filter("fine_label in ('bee', 'cow')").ordinals.tolist() == [1, 2, 4, 5, 7, 8]
+        assert ds.categories("fine_label") == names
+        bees = ds[1:].filter("fine_label == 'bee'")
+        assert [bees.categories("fine_label")[number] for number in bees.column("fine_label")] == ["bee"] * 3
+        with pytest.raises(grainstore.Error, match=r'no "dog" .* \(there are: ant, bee, cow\); categories\(\) lists'):
+            ds.filter("fine_label == 'dog'")
+        with pytest.raises(grainstore.Error, match='no list "width_names"'):
+            ds.filter("width == 'ant'")
+        with pytest.raises(grainstore.Error, match="not category"):
+            ds.categories("width")
+
+
 def test_a_view_finds_the_keys_of_its_own_samples_alone(ds: grainstore.Dataset) -> None:
     for view in (ds[10:20], ds.select(range(10, 20)), ds.filter("label >= 10 and label < 20"), ds[19:9:-1]):
         assert made.key(12) in view

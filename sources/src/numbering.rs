@@ -12,17 +12,6 @@ use std::collections::HashMap;
 use grainstore_format::{Attribute, AttributeType, AttributeValue, Schema, UserMetadata};
 use serde_json::Value;
 
-/// The attribute whose names have a member of their own.
-const LABEL: &str = "label";
-/// The member with the names of labels.
-pub const CLASS_NAMES: &str = "class_names";
-
-/// The member of the user metadata with the names of an attribute: `class_names` for `label`, `split_names` for `split`.
-#[must_use]
-pub fn names_of(attribute: &str) -> String {
-    if attribute == LABEL { CLASS_NAMES.into() } else { format!("{attribute}_names") }
-}
-
 /// The attributes whose values can be indexes of names: the place of each, its name, and the member with the names.
 #[must_use]
 pub fn numbered(schema: &Schema) -> Vec<(usize, &str, String)> {
@@ -30,12 +19,14 @@ pub fn numbered(schema: &Schema) -> Vec<(usize, &str, String)> {
     let can_have_names = |attribute: &Attribute| {
         !matches!(attribute.kind, Float16 | Bfloat16 | Float32 | Float64 | Timestamp | Opaque(_))
     };
-    // An attribute `class` beside a `label`: the names are the label's.
-    let has_label = schema.attribute(LABEL).is_some();
-    let is_of_label = |name: &str, list: &str| has_label && name != LABEL && list == CLASS_NAMES;
-    let attributes = schema.attributes().iter().enumerate().filter(|(_, attribute)| can_have_names(attribute));
-    let named = attributes.map(|(place, attribute)| (place, attribute.name.as_str(), names_of(&attribute.name)));
-    named.filter(|(_, name, list)| !is_of_label(name, list)).collect()
+    let mut numbered = Vec::new();
+    for (place, attribute) in schema.attributes().iter().enumerate().filter(|(_, attribute)| can_have_names(attribute))
+    {
+        if let Some(list) = schema.names_member(&attribute.name) {
+            numbered.push((place, attribute.name.as_str(), list));
+        }
+    }
+    numbered
 }
 
 /// How the numbers of an attribute are changed.

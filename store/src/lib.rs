@@ -31,6 +31,7 @@ mod keys;
 mod load;
 mod locate;
 mod location;
+mod names;
 mod open;
 mod opened_segment;
 mod options;

@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
 use grainstore_format::{Alignment, AttributeType, FormatError, Schema, UserMetadata, escape_bytes, shown_path};
-use grainstore_store::{Dataset, Facts};
+use grainstore_store::{Dataset, Facts, StoreError};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -121,7 +120,7 @@ impl InspectArgs {
             alignment: facts.alignment.to_string(),
             attributes: attributes(dataset)?,
             fields: fields(dataset.schema()),
-            classes: class_names(dataset)?.map(|names| names.len() as u64),
+            classes: names(dataset, "label")?.map(|names| names.len() as u64),
             user_metadata: dataset.user_metadata(),
             generations: facts.generations,
             fingerprint: facts.fingerprint.to_string(),
@@ -148,7 +147,7 @@ impl InspectArgs {
         if !self.stats {
             return Ok(None);
         }
-        Stats::of(dataset, class_names(dataset)?.as_deref()).map(Some)
+        Stats::of(dataset, |attribute| names(dataset, attribute)).map(Some)
     }
 }
 
@@ -183,7 +182,13 @@ fn rows(dataset: &Dataset, facts: &Facts) -> anyhow::Result<Vec<(&'static str, S
             rows.push(("categories", format!("{name} {}: {names}", categories.len())));
         }
     }
-    rows.extend(class_names(dataset)?.map(|names| ("classes", first_of(&names))));
+    for attribute in dataset.schema().attributes() {
+        let Some(names) = names(dataset, &attribute.name)? else { continue };
+        rows.push(match attribute.name.as_str() {
+            "label" => ("classes", first_of(&names)),
+            other => ("names", format!("{} {}", escape_bytes(other.as_bytes()), first_of(&names))),
+        });
+    }
     rows.push(("generations", facts.generations.to_string()));
     rows.push(("fingerprint", facts.fingerprint.to_string()));
     Ok(rows)
@@ -252,20 +257,19 @@ fn listed(items: &[Item<'_>]) -> String {
     if items.is_empty() { "none".to_owned() } else { items.join(", ") }
 }
 
-/// The names of the classes, by label; `None` if the dataset has none, or more of them than can be held: the metadata is
-/// printed as text.
-fn class_names(dataset: &Dataset) -> anyhow::Result<Option<Vec<Value>>> {
-    match dataset.user_metadata().member("class_names") {
-        Ok(Some(Value::Array(names))) => Ok(Some(names)),
-        Ok(_) | Err(FormatError::UnheldMember { .. }) => Ok(None),
-        Err(error) => Err(error).with_context(|| shown_path(dataset.path())),
+/// The names of an attribute's numbers; `None` if it has none, or more of them than can be held: the metadata is printed
+/// as text.
+fn names(dataset: &Dataset, attribute: &str) -> anyhow::Result<Option<Vec<Value>>> {
+    match dataset.names(attribute) {
+        Err(StoreError::Format { source: FormatError::UnheldMember { .. }, .. }) => Ok(None),
+        names => Ok(names?),
     }
 }
 
-/// The number of names, and the first few with their labels.
+/// The number of names, and the first few with their numbers.
 fn first_of(names: &[Value]) -> String {
     let text = |name: &Value| escape_bytes(name.as_str().unwrap_or("?").as_bytes());
-    let shown = names.iter().enumerate().map(|(label, name)| format!("{label} {}", text(name)));
+    let shown = names.iter().enumerate().map(|(number, name)| format!("{number} {}", text(name)));
     format!("{}: {}", names.len(), some_of(shown, names.len() as u64))
 }
 

@@ -1,9 +1,11 @@
 //! Looking into a dataset: `inspect` and `ls`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use grainstore_format::{Attribute, AttributeType, AttributeValue, Metadata, Schema};
+use grainstore_writer::Sample;
 use serde_json::{Value, json};
 
-use crate::common::{Fixture, WILD_KEY, without_values};
+use crate::common::{Fixture, WILD_KEY, small_options, small_samples, without_values};
 
 #[test]
 fn inspect_prints_what_there_is() {
@@ -182,4 +184,24 @@ fn inspect_has_statistics_of_attributes_and_fields() {
     );
     assert!(text.contains("  caption str: 4 present, 1 missing; 9 to 9 bytes, median 9\n"), "{text}");
     assert!(fixture.json("inspect", [""; 0]).1.get("stats").is_none());
+}
+
+#[test]
+fn numbers_of_any_attribute_have_names() {
+    let mut options = small_options();
+    let attribute = Attribute { name: "split".into(), kind: AttributeType::Uint8 };
+    let schema = Schema::new(vec![attribute], options.metadata.schema.fields().to_vec()).unwrap();
+    let user = options.metadata.user.with_member("split_names", &json!(["train", "val"])).unwrap();
+    options.metadata = Metadata { schema, user };
+    let sample =
+        |(number, sample): (u64, Sample)| Sample { attributes: vec![Some(AttributeValue::Uint(number % 2))], ..sample };
+    let fixture = Fixture::write(options, (0..).zip(small_samples()).map(sample));
+    let run = fixture.run("inspect", ["--stats"]);
+    assert!(run.stdout.contains("\n  names        split 2: 0 train, 1 val\n"), "{}", run.stdout);
+    assert!(run.stdout.contains("2 different (0 train: 3, 1 val: 2)"), "{}", run.stdout);
+    let run = fixture.run("ls", ["--columns", "ordinal", "--subset", "split == 'val'"]);
+    assert_eq!((run.stdout.as_str(), run.status), ("1\n3\n", 0));
+    let run = fixture.run("ls", ["--subset", "split == 'test'"]);
+    assert!(run.stderr.contains("no \"test\" among the 2 split_names (there are: train, val)\n"), "{}", run.stderr);
+    assert!(run.stderr.contains("hint: `grainstore inspect --json` lists all names"), "{}", run.stderr);
 }

@@ -2,9 +2,10 @@
 //!
 //! Fields are stored uncompressed, because pictures do not shrink, unless they are text; the other columns use Snappy.
 //! A row group holds about 64 MiB of payload. The file's metadata holds what Parquet has no type for: under
-//! `grainstore` the schema and the dataset's own metadata, under `huggingface` the names of the classes for the
-//! `datasets` library.
+//! `grainstore` the schema and the dataset's own metadata, under `huggingface` the names of numbers for the `datasets`
+//! library.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use grainstore_host::SteadyFile;
@@ -43,8 +44,11 @@ impl Parquet {
             is_utf8 &= sample.key.as_deref().is_none_or(|key| std::str::from_utf8(key).is_ok());
             sample.check_len(VALUE_LEN_MAX, "a value in Parquet")
         })?;
-        let class_names = labels::class_names(job)?;
-        Ok(Self { schema: FileSchema::of(job, class_names.as_deref(), is_utf8).map_err(library_error(job.out))? })
+        let mut names = BTreeMap::new();
+        for attribute in schema.attributes() {
+            names.extend(labels::names(job, &attribute.name)?.map(|names| (attribute.name.clone(), names)));
+        }
+        Ok(Self { schema: FileSchema::of(job, &names, is_utf8).map_err(library_error(job.out))? })
     }
 }
 

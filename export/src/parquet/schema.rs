@@ -1,5 +1,6 @@
 //! The columns of a Parquet file, how they are stored, and its metadata.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ::parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical};
@@ -11,6 +12,9 @@ use grainstore_format::{Attribute, AttributeType, Field, FieldType, Schema};
 use serde_json::{Map, Value, json};
 
 use crate::job::ExportJob;
+
+/// The names of numbers, by attribute.
+pub(super) type Names = BTreeMap<String, Vec<String>>;
 
 /// The keys' column.
 pub(super) const KEY: &str = "key";
@@ -24,8 +28,8 @@ pub(super) struct FileSchema {
 }
 
 impl FileSchema {
-    /// `is_utf8`: whether all keys are UTF-8.
-    pub(super) fn of(job: &ExportJob<'_>, class_names: Option<&[String]>, is_utf8: bool) -> Result<Self> {
+    /// `names`: those of numbers, by attribute. `is_utf8`: whether all keys are UTF-8.
+    pub(super) fn of(job: &ExportJob<'_>, names: &Names, is_utf8: bool) -> Result<Self> {
         let schema = job.collection().schema().clone();
         let is_keyed = job.collection().is_keyed();
         let mut columns = Vec::new();
@@ -39,7 +43,7 @@ impl FileSchema {
             columns.push(bytes_column(&field.name, field.kind == FieldType::Str, Repetition::OPTIONAL)?);
         }
         let root = Arc::new(Type::group_type_builder("schema").with_fields(columns).build()?);
-        let properties = Arc::new(properties(job, &schema, class_names, is_utf8));
+        let properties = Arc::new(properties(job, &schema, names, is_utf8));
         Ok(Self { root, properties, schema, is_keyed })
     }
 }
@@ -74,9 +78,9 @@ fn attribute_column(attribute: &Attribute) -> Result<TypePtr> {
     builder.with_logical_type(logical).build().map(Arc::new)
 }
 
-fn properties(job: &ExportJob<'_>, schema: &Schema, class_names: Option<&[String]>, is_utf8: bool) -> WriterProperties {
+fn properties(job: &ExportJob<'_>, schema: &Schema, names: &Names, is_utf8: bool) -> WriterProperties {
     let metadata = vec![KeyValue::new("grainstore".to_owned(), ours(job, schema))];
-    let theirs = huggingface(job, schema, class_names, is_utf8)
+    let theirs = huggingface(job, schema, names, is_utf8)
         .map(|value| KeyValue::new("huggingface".to_owned(), value.to_string()));
     let mut builder = WriterProperties::builder()
         .set_created_by("grainstore".to_owned())
@@ -107,22 +111,24 @@ fn ours(job: &ExportJob<'_>, schema: &Schema) -> String {
     )
 }
 
-/// The types of all columns, if the label is a class and the classes have names.
-fn huggingface(job: &ExportJob<'_>, schema: &Schema, class_names: Option<&[String]>, is_utf8: bool) -> Option<Value> {
-    schema.attribute("label")?;
-    let names = class_names?;
+/// The types of all columns, if numbers of some attribute have names.
+fn huggingface(job: &ExportJob<'_>, schema: &Schema, names: &Names, is_utf8: bool) -> Option<Value> {
+    if names.is_empty() {
+        return None;
+    }
     let key = |is_text| value_type(if is_text { "string" } else { "binary" });
     let mut features = Map::new();
     if job.collection().is_keyed() {
         features.insert(KEY.to_owned(), key(is_utf8));
     }
     for attribute in schema.attributes() {
-        let class_label = || json!({ "_type": "ClassLabel", "names": names });
         let feature = match &attribute.kind {
+            _ if names.contains_key(&attribute.name) => {
+                json!({ "_type": "ClassLabel", "names": names.get(&attribute.name) })
+            }
             AttributeType::Category => key(true),
             AttributeType::Opaque(_) => key(false),
             AttributeType::Timestamp => value_type("timestamp[ns, tz=UTC]"),
-            _ if attribute.name == "label" => class_label(),
             AttributeType::Bfloat16 => value_type(AttributeType::Float32.name()),
             kind => value_type(kind.name()),
         };

@@ -145,6 +145,23 @@ fn parquet_keeps_exact_types_and_what_it_has_no_type_for_in_its_metadata() {
 }
 
 #[test]
+fn parquet_keeps_the_names_of_any_numbers() {
+    let attributes = vec![("split", AttributeType::Uint8), ("label", AttributeType::Int64)];
+    let user = UserMetadata::default().with_member("split_names", &json!(["train", "val"])).unwrap();
+    let made = Made::of(
+        options(attributes, vec![("data", FieldType::Bytes)], user),
+        [Sample { attributes: vec![Some(AttributeValue::Uint(1)), None], ..Sample::new("a", b"x".to_vec()) }],
+    );
+    made.export("out.parquet", Format::Parquet).unwrap();
+    let reader = SerializedFileReader::new(File::open(made.out("out.parquet")).unwrap()).unwrap();
+    let pairs = reader.metadata().file_metadata().key_value_metadata().unwrap();
+    let theirs = pairs.iter().find(|pair| pair.key == "huggingface").unwrap().value.as_ref().unwrap();
+    let features = &serde_json::from_str::<Value>(theirs).unwrap()["info"]["features"];
+    assert_eq!(features["split"], json!({ "_type": "ClassLabel", "names": ["train", "val"] }));
+    assert_eq!(features["label"], json!({ "_type": "Value", "dtype": "int64" }));
+}
+
+#[test]
 fn parquet_keeps_the_ends_of_every_type() {
     let (half, brain) = (nearest_float16(0.1), nearest_bfloat16(0.1));
     let kinds = [

@@ -12,12 +12,9 @@ use grainstore_store::Dataset;
 use super::SelectError;
 use super::floats::{FloatItem, FloatSet};
 use super::integers::{Base, IntegerSet};
+use super::names::{NumberNames, matching};
 use super::number::{IntegerCut, Number};
 use super::tree::{Comparison, Condition, ListItem, Literal, Name, Node, Pattern, Predicate};
-
-/// The attribute whose values are classes, and the names of them in the user metadata.
-const CLASS_ATTRIBUTE: &str = "label";
-const CLASS_NAMES: &str = "class_names";
 
 /// An expression in the terms of one dataset.
 #[derive(Debug)]
@@ -74,9 +71,9 @@ struct Compiler<'a> {
 }
 
 /// Why a test does not fit the dataset.
-struct Misfit {
-    what: String,
-    remedy: Remedy,
+pub(super) struct Misfit {
+    pub(super) what: String,
+    pub(super) remedy: Remedy,
 }
 
 impl From<String> for Misfit {
@@ -120,7 +117,10 @@ impl Compiler<'_> {
                 };
                 Ok(Leaf::Integers(self.index(&attribute), codes))
             }
-            _ => self.leaf(&test.name, &test.predicate).map_err(|misfit| self.unfit(test, misfit)),
+            _ => {
+                let names = NumberNames::of(test, self.dataset)?;
+                self.leaf(&test.name, &test.predicate, &names).map_err(|misfit| self.unfit(test, misfit))
+            }
         }?;
         let negated = match test.predicate {
             Predicate::Among { negated, .. } | Predicate::Present { negated } => negated,
@@ -159,21 +159,21 @@ impl Compiler<'_> {
     }
 
     /// The set of a test, before it is negated.
-    fn leaf(&mut self, name: &Name, predicate: &Predicate) -> Result<Leaf, Misfit> {
-        let no_classes = |_: &[u8]| Err("compared with a string, expected a number".into());
+    fn leaf(&mut self, name: &Name, predicate: &Predicate, names: &NumberNames) -> Result<Leaf, Misfit> {
+        let no_names = |text: &[u8]| NumberNames::default().numbers(text);
         match name {
-            Name::Attribute(name) => self.attribute(name, predicate),
-            Name::Ordinal => integers(predicate, Base::Zero, Number::cut, no_classes).map(Leaf::Ordinal),
+            Name::Attribute(name) => self.attribute(name, predicate, names),
+            Name::Ordinal => integers(predicate, Base::Zero, Number::cut, no_names).map(Leaf::Ordinal),
             Name::Key | Name::KeyHash if !self.dataset.is_keyed() => Err("the dataset has no keys".into()),
             Name::KeyHash => {
                 check_fractions(predicate)?;
-                integers(predicate, Base::Zero, Number::cut_of_fraction, no_classes).map(Leaf::KeyHash)
+                integers(predicate, Base::Zero, Number::cut_of_fraction, no_names).map(Leaf::KeyHash)
             }
             Name::Key => Ok(keys(predicate)?),
         }
     }
 
-    fn attribute(&mut self, name: &str, predicate: &Predicate) -> Result<Leaf, Misfit> {
+    fn attribute(&mut self, name: &str, predicate: &Predicate, names: &NumberNames) -> Result<Leaf, Misfit> {
         let schema = self.dataset.schema();
         let attribute = schema.attributes().iter().find(|attribute| attribute.name == name);
         let attribute = attribute.ok_or_else(|| no_such_attribute(schema, name))?;
@@ -220,12 +220,9 @@ impl Compiler<'_> {
             }
         };
         if let Predicate::Match(pattern) = predicate {
-            let names = class_names(self.dataset, name).map_err(|_| Misfit::from(NO_TEXT))?;
-            let names = names.iter().map(|name| name.as_deref().map(str::as_bytes));
-            return Ok(Leaf::Integers(index, matching(names, pattern, base)));
+            return names.matching(pattern, base).map(|set| Leaf::Integers(index, set));
         }
-        let classes = |text: &[u8]| classes(self.dataset, name, text);
-        integers(predicate, base, Number::cut, classes).map(|set| Leaf::Integers(index, set))
+        integers(predicate, base, Number::cut, |text| names.numbers(text)).map(|set| Leaf::Integers(index, set))
     }
 
     fn index(&mut self, name: &str) -> usize {
@@ -312,39 +309,6 @@ fn on_side(side: Comparison, cut: IntegerCut) -> RangeInclusive<i128> {
     }
 }
 
-/// The names of the classes; an item that is no string names none.
-fn class_names(dataset: &Dataset, attribute: &str) -> Result<Vec<Option<String>>, Misfit> {
-    let user = dataset.user_metadata();
-    let names = if attribute == CLASS_ATTRIBUTE { user.member(CLASS_NAMES) } else { Ok(None) };
-    let names = names.map_err(|error| error.to_string())?;
-    let names = names.as_ref().and_then(|names| names.as_array());
-    let names = names.map(|names| names.iter().map(|name| name.as_str().map(str::to_owned)).collect());
-    names.ok_or_else(|| {
-        "compared with a string, expected a number: only label can have names, if there are class_names".into()
-    })
-}
-
-/// The places of the texts that match.
-fn matching<'t>(texts: impl Iterator<Item = Option<&'t [u8]>>, pattern: &Pattern, base: Base) -> IntegerSet {
-    let found = (0_i128..).zip(texts).filter(|(_, text)| text.is_some_and(|text| pattern.holds(text)));
-    IntegerSet::new(&found.map(|(place, _)| place..=place).collect::<Vec<_>>(), base)
-}
-
-/// The labels of the classes of this name.
-fn classes(dataset: &Dataset, attribute: &str, name: &[u8]) -> Result<Vec<i128>, Misfit> {
-    let names = class_names(dataset, attribute)?;
-    let labels: Vec<i128> = (0..)
-        .zip(&names)
-        .filter(|(_, class)| class.as_deref().map(str::as_bytes) == Some(name))
-        .map(|(label, _)| label)
-        .collect();
-    if labels.is_empty() {
-        let what = format!("no class \"{}\" among the {} class_names", escape_bytes(name), names.len());
-        return Err(Misfit { what, remedy: Remedy::ListClassNames });
-    }
-    Ok(labels)
-}
-
 fn bools(predicate: &Predicate) -> Result<IntegerSet, String> {
     let wrong = || "a bool is compared by ==, != or in, and with true or false".to_owned();
     let Predicate::Among { items, .. } = predicate else {
@@ -380,7 +344,7 @@ fn float_item(item: &ListItem, nearest: impl Fn(&Number) -> f64) -> Result<Float
 }
 
 /// Why a value is not searched.
-const NO_TEXT: &str = "`starts with` and `contains` search keys, categories and the class names of label";
+pub(super) const NO_TEXT: &str = "`starts with` and `contains` search keys, categories and names of numbers";
 
 /// The tests of a category.
 const CATEGORY_TESTS: &str = "a category is compared by ==, !=, in, starts with or contains, and with strings";

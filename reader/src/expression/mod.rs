@@ -30,6 +30,7 @@ mod error;
 mod evaluate;
 mod floats;
 mod integers;
+mod names;
 mod number;
 mod parse;
 mod token;
@@ -45,8 +46,8 @@ use self::tree::{Name, Node};
 /// Longest text of an expression, in bytes.
 const MAX_LEN: usize = 1 << 16;
 
-/// Categories that an error shows.
-const SHOWN_CATEGORIES: usize = 10;
+/// Categories, or names of numbers, that an error shows.
+const SHOWN_NAMES: usize = 10;
 
 /// The most levels of parentheses and `not`: they are parsed and evaluated by recursion.
 const MAX_DEPTH: usize = 100;
@@ -141,8 +142,8 @@ fn check_categories<'a>(
     for UnknownCategory { attribute, column, text } in &compiled.unknown {
         let known = categories(attribute)?;
         if std::str::from_utf8(text).ok().and_then(|text| known.code_of(text)).is_none() {
-            let names: Vec<String> = known.iter().take(SHOWN_CATEGORIES).map(str::to_owned).collect();
-            let more = if known.len() > SHOWN_CATEGORIES { ", ..." } else { "" };
+            let names: Vec<String> = known.iter().take(SHOWN_NAMES).map(str::to_owned).collect();
+            let more = if known.len() > SHOWN_NAMES { ", ..." } else { "" };
             let there_are = shown_names(&names);
             return Err(SelectError::Unfit {
                 path: path.to_owned(),

@@ -6,13 +6,13 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use grainstore_format::{Alignment, AttributeType, AttributeValue, to_usize};
+use grainstore_format::{Alignment, AttributeType, AttributeValue, UserMetadata, to_usize};
 use grainstore_reader::plan::{Mixing, Order, OrderChoice};
 use grainstore_reader::{EpochOptions, Expression, IoChoice, Reader, ReaderOptions, Subset};
 use grainstore_store::Collection;
 use serde_json::{Value, json};
 
-use crate::columns::{Columns, Row, columns};
+use crate::columns::{Columns, Row, columns, columns_with, with_names};
 use crate::common::Random;
 use crate::second::{Packed, Python, Question, Recipe};
 
@@ -110,6 +110,43 @@ fn both_readers_refuse_datasets_whose_labels_mean_other_classes() {
     let answer = Python::start().ask(&question("plan", &paths).option("--order", "full"));
     assert_eq!(answer.status, 2);
     assert!(answer.stderr.contains("class_names"), "{}", answer.stderr);
+}
+
+/// PLN-8
+#[test]
+fn both_readers_refuse_datasets_whose_numbers_have_other_names() {
+    let attributes = [("split", AttributeType::Int8), ("label", AttributeType::Int8), ("seen", AttributeType::Bool)];
+    let rows: [Row; 1] = [(b"a".to_vec(), vec![None, None, None])];
+    let made = |number: usize| {
+        let user = UserMetadata::default();
+        let user = match number {
+            0 => with_names(user, "split_names", &["train", "val"]),
+            1 => with_names(user, "split_names", &["val", "train"]),
+            2 => with_names(with_names(user, "seen_names", &["no"]), "split_names", &["train", "val"]),
+            3 => user,
+            _ => user.with_member("split_names", &"train, val".into()).unwrap(),
+        };
+        columns_with(&attributes, user, &rows)
+    };
+    let members: Vec<Columns> = (0..5).map(made).collect();
+    let mut python = Python::start();
+    let unlike = "split_names: name 0 is \"train\" in the first, ";
+    for (pair, expected) in [
+        ([0, 1], Some(format!("{unlike}\"val\" in the second"))),
+        ([0, 2], None), // only integers have names
+        ([0, 3], Some(format!("{unlike}missing in the second"))),
+        ([3, 4], None), // only lists are names
+    ] {
+        let paths = pair.map(|member: usize| members[member].dataset.path().to_owned());
+        let error = Collection::open(&paths, &Default::default()).err().map(|error| error.to_string());
+        match (&error, &expected) {
+            (Some(error), Some(expected)) => assert!(error.ends_with(expected), "{error}"),
+            (error, expected) => assert_eq!((error, expected), (&None, &None), "{pair:?}"),
+        }
+        let answer = python.ask(&question("plan", &paths).option("--order", "full"));
+        assert_eq!(answer.status, if expected.is_some() { 2 } else { 0 }, "{}", answer.stderr);
+        assert!(expected.is_none() || answer.stderr.contains("split_names"), "{}", answer.stderr);
+    }
 }
 
 /// Labels 0 to 4; some samples have none.

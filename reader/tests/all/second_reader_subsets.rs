@@ -5,11 +5,11 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use grainstore_format::{AttributeType, AttributeValue, to_usize};
+use grainstore_format::{AttributeType, AttributeValue, UserMetadata, to_usize};
 use grainstore_reader::Expression;
 use half::{bf16, f16};
 
-use crate::columns::{Columns, Row, columns};
+use crate::columns::{Columns, Row, columns_with, with_names};
 use crate::common::Random;
 use crate::second::{Python, Question};
 
@@ -32,7 +32,9 @@ fn dataset() -> Columns {
         ("time", AttributeType::Timestamp),
         ("split", AttributeType::Category),
     ];
-    columns(&attributes, &["cat", "dog", "größe", "cat"], &(0..ROW_COUNT).map(row).collect::<Vec<_>>())
+    let user = with_names(UserMetadata::default(), "class_names", &["cat", "dog", "größe", "cat"]);
+    let user = with_names(with_names(user, "is_names", &["dog", "", "cat"]), "ratio_names", &["cat"]);
+    columns_with(&attributes, user, &(0..ROW_COUNT).map(row).collect::<Vec<_>>())
 }
 
 fn row(ordinal: i64) -> Row {
@@ -125,7 +127,7 @@ fn any_test(random: &mut Random) -> String {
     let name = one_of(&NAMES, random);
     let value = match (name, random.below(8)) {
         (_, 0) => any_value(random),
-        ("key" | "split", _) => one_of(&STRINGS, random),
+        ("key" | "split", _) | ("label" | "\"is\"", 1..5) => one_of(&STRINGS, random),
         ("flag", _) => one_of(&["true", "False"], random),
         ("key_hash", _) => one_of(&FRACTIONS, random),
         _ => one_of(&NUMBERS, random),
@@ -133,7 +135,7 @@ fn any_test(random: &mut Random) -> String {
     match random.below(6) {
         0 => format!("{name} is {}", one_of(&["missing", "Present"], random)),
         1 => {
-            let name = if random.below(4) == 0 { name } else { one_of(&["key", "split", "label"], random) };
+            let name = if random.below(4) == 0 { name } else { one_of(&["key", "split", "label", "\"is\""], random) };
             let relation = one_of(&["starts with", "CONTAINS"], random);
             format!("{name} {relation} {}", one_of(&[&STRINGS[..], &["'n'", "'t'", "'\\xc3'"]].concat(), random))
         }

@@ -1,11 +1,11 @@
 //! Which texts are expressions, what they mean by examples, and the errors of invalid ones.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-use grainstore_format::{AttributeType, AttributeValue};
+use grainstore_format::{AttributeType, AttributeValue, UserMetadata};
 use grainstore_reader::{Expression, Subset};
 use xxhash_rust::xxh64::xxh64;
 
-use crate::columns::{Columns, Row, columns};
+use crate::columns::{Columns, Row, columns, columns_with, with_names};
 
 fn written(text: &str) -> String {
     text.parse::<Expression>().unwrap_or_else(|error| panic!("{text}: {error}")).to_string()
@@ -201,6 +201,39 @@ fn labels_have_names_and_keys_are_strings() {
     assert!(chosen(&ten, "label contains 'cow'").is_empty());
 }
 
+/// SUB-8
+#[test]
+fn numbers_of_any_attribute_have_names() {
+    let attributes = ["split", "fine_label", "label", "class"].map(|name| (name, AttributeType::Uint8));
+    let attributes = [&attributes[..], &[("seen", AttributeType::Timestamp)]].concat();
+    let row = |ordinal: u64| -> Row {
+        let values =
+            [ordinal % 3, ordinal % 4, ordinal % 2, ordinal % 2].map(|value| Some(AttributeValue::Uint(value)));
+        (vec![], [&values[..], &[Some(AttributeValue::Timestamp(0))]].concat())
+    };
+    let user = with_names(UserMetadata::default(), "split_names", &["train", "val", "test"]);
+    let user = with_names(user, "fine_label_names", &["ant", "bee", "ant", "bird"]);
+    let user = with_names(with_names(user, "class_names", &["cat", "dog"]), "seen_names", &["day"]);
+    let many = columns_with(&attributes, user, &(0..10).map(row).collect::<Vec<_>>());
+    assert_eq!(chosen(&many, "split == 'val'"), [1, 4, 7]);
+    assert_eq!(chosen(&many, "split not in 'val', 'test'"), [0, 3, 6, 9]);
+    assert_eq!(chosen(&many, "fine_label in ('ant', 'bird') and label = 'cat'"), [0, 2, 4, 6, 8]);
+    assert_eq!(chosen(&many, "fine_label starts with 'b' and split contains 't'"), [3, 5, 9]);
+    assert_eq!(
+        unfit(&many, "split = 'dev'"),
+        "split at column 1: no \"dev\" among the 3 split_names (there are: train, val, test)"
+    );
+    assert!(unfit(&many, "class = 'cat'").ends_with("expected a number"), "class_names are the label's");
+    assert!(unfit(&many, "seen = 'day'").ends_with("expected nanoseconds since 1970"));
+
+    let numbers: Vec<String> = (0..12).map(|number| number.to_string()).collect();
+    let numbers: Vec<&str> = numbers.iter().map(String::as_str).collect();
+    let user = with_names(UserMetadata::default(), "class_names", &numbers);
+    let alone = columns_with(&[("class", AttributeType::Int8)], user, &[(vec![], vec![Some(AttributeValue::Int(7))])]);
+    assert_eq!(chosen(&alone, "class = '7'"), [0]);
+    assert!(unfit(&alone, "class = 'x'").ends_with("12 class_names (there are: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ...)"));
+}
+
 /// SUB-9
 #[test]
 fn the_hash_of_the_key_splits_samples_in_two() {
@@ -254,10 +287,10 @@ fn unknown_names_are_reported_before_anything_is_read() {
             "key in 'a', 3",
             "key at column 1: a key is compared by ==, !=, in, starts with or contains, and with strings",
         ),
-        ("label = 'three'", "label at column 1: no class \"three\" among the 4 class_names"),
+        ("label = 'three'", "label at column 1: no \"three\" among the 4 class_names (there are: zero, one, two, one)"),
         (
             "width = 'one'",
-            "width at column 1: compared with a string, expected a number: only label can have names, if there are class_names",
+            "width at column 1: compared with a string, expected a number: the metadata have no list \"width_names\" with names of its numbers",
         ),
         ("key_hash < 90", "key_hash at column 1: compared with 90, expected a number from 0 to 1"),
         ("key_hash in 0.5, 0.7..1.01", "key_hash at column 1: compared with 1.01, expected a number from 0 to 1"),
@@ -265,11 +298,11 @@ fn unknown_names_are_reported_before_anything_is_read() {
         ("key_hash = true", "key_hash at column 1: compared with a bool, expected a number"),
         (
             "width contains '1'",
-            "width at column 1: `starts with` and `contains` search keys, categories and the class names of label",
+            "width at column 1: `starts with` and `contains` search keys, categories and names of numbers",
         ),
         (
             "ordinal starts with '1'",
-            "ordinal at column 1: `starts with` and `contains` search keys, categories and the class names of label",
+            "ordinal at column 1: `starts with` and `contains` search keys, categories and names of numbers",
         ),
         ("ordinal = 'one'", "ordinal at column 1: compared with a string, expected a number"),
         ("label < 0 and wdth > 3", "wdth at column 15: no such attribute (there are: label, width, half, flag)"),
@@ -279,7 +312,7 @@ fn unknown_names_are_reported_before_anything_is_read() {
     let bare = columns(&[("label", AttributeType::Uint8)], &[], &[(vec![], vec![Some(AttributeValue::Uint(1))])]);
     assert_eq!(unfit(&bare, "key_hash < 0.5"), "key_hash at column 1: the dataset has no keys");
     assert_eq!(unfit(&bare, "label > 3 or key = 'a'"), "key at column 14: the dataset has no keys");
-    assert!(unfit(&bare, "label = 'one'").contains("if there are class_names"));
+    assert!(unfit(&bare, "label = 'one'").contains("the metadata have no list \"class_names\""));
     let none = columns(&[], &[], &[(vec![], vec![])]);
     assert_eq!(unfit(&none, "label = 1"), "label at column 1: no such attribute (the dataset has none)");
     assert_eq!(chosen(&none, "ordinal < 3"), [0]);

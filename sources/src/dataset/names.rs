@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use grainstore_format::{Schema, UserMetadata, escape_bytes, shown_path};
+use grainstore_format::{CLASS_NAMES, Schema, UserMetadata, escape_bytes, names_member, shown_path};
 use grainstore_store::Dataset;
 use serde_json::{Map, Value};
 
 use super::shape::Shape;
-use crate::numbering::{CLASS_NAMES, Numbering, merge_names, names_in, names_of, numbered};
+use crate::numbering::{Numbering, merge_names, names_in, numbered};
 use crate::{Remark, SourceError};
 
 /// The user metadata of all datasets together.
@@ -112,7 +112,7 @@ fn taken_user(dataset: &Dataset, shape: &Shape, schema: &Schema) -> Result<UserM
         // Only lists are names; anything else may be the user's own.
         if let Some(names) = names_in(&user, &list)? {
             user = user.without_member(&list).map_err(text)?;
-            lists.extend(name.map(|name| (names_of(name), Value::Array(names))));
+            lists.extend(name.map(|name| (names_member(name), Value::Array(names))));
         }
     }
     for (list, names) in lists {

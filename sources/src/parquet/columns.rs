@@ -1,7 +1,8 @@
 //! Which columns of a file are read, and what they become: the key, attributes or fields.
 
 use grainstore_format::{
-    Attribute, AttributeType, Field, FieldType, Metadata, Remedy, Schema, Shape, UserMetadata, escape_bytes, shown_path,
+    Attribute, AttributeType, Field, FieldType, Metadata, Remedy, Schema, Shape, UserMetadata, escape_bytes,
+    names_member, shown_path,
 };
 use parquet::schema::types::ColumnDescriptor;
 use serde_json::{Map, Value};
@@ -10,7 +11,6 @@ use super::declared::DeclaredTypes;
 use super::file::ParquetFile;
 use super::kind::{ColumnKind, time_unit};
 use super::lists::ListPath;
-use crate::numbering::names_of;
 use crate::{Chosen, Mapping, Remark, SourceError};
 
 /// Columns that are named in a message.
@@ -286,7 +286,7 @@ impl MappingBuilder<'_> {
             let feature = features.get(&self.leaves[leaf].name)?;
             (feature.get("_type")? == "ClassLabel").then(|| feature.get("names").cloned())?
         };
-        self.targets.iter().filter_map(|(target, leaf)| Some((names_of(target), names(*leaf)?))).collect()
+        self.targets.iter().filter_map(|(target, leaf)| Some((names_member(target), names(*leaf)?))).collect()
     }
 
     fn not_taken(&self, name: &str, what: &str) -> SourceError {

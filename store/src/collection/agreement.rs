@@ -1,10 +1,12 @@
-//! What the datasets of a collection must have in common: attributes, fields, whether there are keys, and the meaning
-//! of labels.
+//! What the datasets of a collection must have in common: attributes, fields, whether there are keys, and the names of
+//! numbers.
 //! order.md: PLN-8.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use grainstore_format::{Attribute, AttributeType, FormatError, Schema, escape_bytes};
+use grainstore_format::{Attribute, AttributeType, CLASS_NAMES, Schema, UserMetadata, escape_bytes};
+use serde_json::Value;
 
 use crate::columns::item_of;
 use crate::{Dataset, StoreError};
@@ -15,18 +17,20 @@ pub(super) struct Agreement {
     pub(super) schema: Schema,
     pub(super) is_keyed: bool,
     attributes: Vec<String>,
-    /// The names of the classes that labels number, if the dataset has them.
-    class_names: Option<serde_json::Value>,
+    /// The first dataset's, from which its names of numbers are.
+    pub(super) user: UserMetadata,
+    names: BTreeMap<String, Value>,
 }
-
-/// The member of the user's metadata that lists the names of the classes.
-const CLASS_NAMES: &str = "class_names";
 
 impl Agreement {
     pub(super) fn of(dataset: &Dataset) -> Result<Self, StoreError> {
-        let class_names = class_names(dataset)?;
-        let attributes = attributes(dataset)?;
-        Ok(Self { schema: dataset.schema().clone(), is_keyed: dataset.is_keyed(), attributes, class_names })
+        Ok(Self {
+            schema: dataset.schema().clone(),
+            is_keyed: dataset.is_keyed(),
+            attributes: attributes(dataset)?,
+            names: dataset.all_names()?,
+            user: dataset.user_metadata().clone(),
+        })
     }
 
     /// Refuses a dataset that differs from the first one, which is at `first`.
@@ -40,7 +44,7 @@ impl Agreement {
         let second = dataset.schema();
         let attributes = attributes(dataset)?;
         if first == second && self.attributes == attributes && self.is_keyed == dataset.is_keyed() {
-            return self.difference_of_classes(dataset);
+            return self.difference_of_names(dataset);
         }
         let keyed = || {
             let (first, second) = if self.is_keyed { ("keys", "none") } else { ("no keys", "some") };
@@ -51,31 +55,29 @@ impl Agreement {
             .or_else(keyed))
     }
 
-    /// A label must mean the same class in all members.
-    fn difference_of_classes(&self, dataset: &Dataset) -> Result<Option<String>, StoreError> {
-        let first = self.class_names.as_ref();
-        let second = class_names(dataset)?;
-        let second = second.as_ref();
-        if first == second {
+    /// A number must mean the same in all members.
+    fn difference_of_names(&self, dataset: &Dataset) -> Result<Option<String>, StoreError> {
+        if self.user == *dataset.user_metadata() {
             return Ok(None);
         }
-        let names = |value: Option<&serde_json::Value>| -> Vec<String> {
-            let names = value.and_then(|value| value.as_array()).into_iter().flatten();
-            names.map(class_name).collect()
+        let first = &self.names;
+        let second = dataset.all_names()?;
+        let Some(member) = first.keys().chain(second.keys()).find(|member| first.get(*member) != second.get(*member))
+        else {
+            return Ok(None);
         };
-        Ok(first_difference("class", &names(first), &names(second))
-            .or_else(|| Some(format!("{CLASS_NAMES} are not the same in both"))))
+        let what = if member == CLASS_NAMES { "class".to_owned() } else { format!("{member}: name") };
+        let names = |names: &BTreeMap<String, Value>| -> Vec<String> {
+            names.get(member).and_then(Value::as_array).into_iter().flatten().map(shown_name).collect()
+        };
+        let shown = escape_bytes(member.as_bytes());
+        Ok(first_difference(&escape_bytes(what.as_bytes()), &names(first), &names(&second))
+            .or_else(|| Some(format!("{shown} are not the same in both"))))
     }
 }
 
-/// The names of the classes, which must be held to be compared.
-fn class_names(dataset: &Dataset) -> Result<Option<serde_json::Value>, StoreError> {
-    let format = |source: FormatError| StoreError::Format { path: dataset.path().to_owned(), source };
-    dataset.user_metadata().member(CLASS_NAMES).map_err(format)
-}
-
-/// A class name between quotes; any other JSON value as it is.
-fn class_name(name: &serde_json::Value) -> String {
+/// A name between quotes; any other JSON value as it is.
+fn shown_name(name: &Value) -> String {
     match name.as_str() {
         Some(name) => format!("\"{}\"", escape_bytes(name.as_bytes())),
         None => escape_bytes(name.to_string().as_bytes()),

@@ -116,11 +116,11 @@ impl Collection {
         }
     }
 
-    /// The user's own metadata of the first member, such as `class_names`. That of the others is not compared.
+    /// The user's own metadata of the first member, such as `class_names`. Of the others, only the names of numbers are compared.
     pub fn user_metadata(&self) -> &UserMetadata {
         match &self.0 {
             OneOrSeveral::One(dataset) => dataset.user_metadata(),
-            OneOrSeveral::Several(several) => &several.user_metadata,
+            OneOrSeveral::Several(several) => &several.agreement.user,
         }
     }
 

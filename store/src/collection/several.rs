@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use grainstore_format::{AttributeValue, Categories, ChunkSize, DatasetFingerprint, Fingerprint, UserMetadata};
+use grainstore_format::{AttributeValue, Categories, ChunkSize, DatasetFingerprint, Fingerprint};
 
 use super::agreement::Agreement;
 use super::member::{MemberDataset, Sums};
@@ -24,7 +24,6 @@ pub(super) struct Several {
     pub(super) segment_bytes: u64,
     pub(super) has_field_columns: bool,
     pub(super) agreement: Agreement,
-    pub(super) user_metadata: UserMetadata,
     /// For each attribute, the categories of all members and each member's codes in them, once they are merged.
     merged_categories: Vec<OnceLock<(Categories, Vec<Vec<u32>>)>>,
 }
@@ -72,7 +71,6 @@ impl Several {
             segment_bytes: 0,
             has_field_columns: false,
             agreement: Agreement::of(&dataset)?,
-            user_metadata: dataset.user_metadata().clone(),
             merged_categories: dataset.schema().attributes().iter().map(|_| OnceLock::new()).collect(),
         };
         several.append((dataset, member))?;

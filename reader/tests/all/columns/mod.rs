@@ -15,16 +15,25 @@ pub struct Columns {
 /// One sample: its key, and a value for each attribute.
 pub type Row = (Vec<u8>, Vec<Option<AttributeValue>>);
 
-/// A dataset of these attributes; it has keys if the first row has one.
+/// A dataset of these attributes, `label` with the names of classes if there are any; it has keys if the first row has
+/// one.
 pub fn columns(attributes: &[(&str, AttributeType)], classes: &[&str], rows: &[Row]) -> Columns {
+    let user = UserMetadata::default();
+    let user = if classes.is_empty() { user } else { with_names(user, "class_names", classes) };
+    columns_with(attributes, user, rows)
+}
+
+/// The metadata with names of numbers.
+pub fn with_names(user: UserMetadata, member: &str, names: &[&str]) -> UserMetadata {
+    user.with_member(member, &names.to_vec().into()).unwrap()
+}
+
+/// The same with any metadata.
+pub fn columns_with(attributes: &[(&str, AttributeType)], user: UserMetadata, rows: &[Row]) -> Columns {
     let folder = tempfile::tempdir().unwrap();
     let attribute = |(name, kind): &(&str, AttributeType)| Attribute { name: (*name).to_owned(), kind: kind.clone() };
     let fields = vec![Field { name: "data".into(), kind: FieldType::Bytes }];
     let schema = Schema::new(attributes.iter().map(attribute).collect(), fields).unwrap();
-    let mut user = UserMetadata::default();
-    if !classes.is_empty() {
-        user = user.with_member("class_names", &classes.to_vec().into()).unwrap();
-    }
     let keyed = rows.first().is_some_and(|row| !row.0.is_empty());
     let options = WriterOptions { keyed, ..WriterOptions::with_metadata(Metadata { schema, user }) };
     let path = folder.path().join("columns.grain");
