@@ -200,7 +200,9 @@ def convert(
     place, with the same key unless it sets another, or ``None`` to leave it out. It runs in ``workers`` processes, by
     default one for each core, and may depend on the sample alone: then the dataset has the same bytes for any number of
     workers, and ``resume`` works. The types of what it returns are those of the first samples, or ``schema``;
-    ``metadata`` replaces the source's. An exception in it stops the conversion with ``TransformFailed``, which names the
+    ``metadata`` replaces the source's. Without it the names of numbers (``class_names`` of ``label``, ``NAME_names`` of
+    ``NAME``) are those of the source: a number without a name is refused, and a warning says if numbers were changed. If
+    they mean other classes, give ``metadata={"class_names": [...]}``. An exception in it stops the conversion with ``TransformFailed``, which names the
     sample and its file; with ``skip_bad`` the sample is skipped and listed. With ``dedupe``, and with ``on_duplicate``
     other than ``"error"``, the function runs twice for a sample: what it returns is compared.
     """
@@ -254,6 +256,7 @@ def append(
     jobs: int | None = None,
     transform: Function | None = None,
     workers: int | None = None,
+    metadata: Mapping[str, Any] | None = None,
     allow_external: bool = False,
     progress: OnProgress | None = None,
 ) -> Summary:
@@ -262,15 +265,16 @@ def append(
     ``dedupe`` also skips samples whose content the dataset holds. Only stored samples with the length and checksum of a new
     one are read for that; if the dataset is compressed, those with its length.
 
-    ``transform`` and ``workers`` are as in ``convert``; what the function returns has the types of the dataset.
+    ``transform``, ``workers`` and ``metadata`` are as in ``convert``; what the function returns has the types of the
+    dataset. Of ``metadata`` only the names of numbers are used: new ones follow those of the dataset.
     """
     pack = _pack(order, seed, limit, skip_bad, on_duplicate, dedupe, compress, segment_bytes, jobs)
     source = _source(
         format, map, raw, database, values, labels, no_labels, only, exclude, subset, allow_external, attributes, attributes_key
     )
     return _run(
-        _transformed(transform, workers, None, None),
-        None,
+        _transformed(transform, workers, None, metadata),
+        metadata,
         lambda transform: _core._append(sources, destination, source, pack, transform=transform, progress=progress),
     )
 

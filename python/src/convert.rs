@@ -336,21 +336,26 @@ fn packed(
     job: &BackgroundJob,
     pack: impl FnOnce(&dyn Source, &dyn Events) -> Result<ConvertSummary, ConvertError>,
 ) -> PyResult<ConversionResult> {
+    let mut warnings = Vec::new();
     let summary = match transform {
         None => pack(source, &ConvertEvents { job, map: None }).map_err(Raised::from)?,
         Some(transform) => {
             let map = PythonMap::begin(transform, source, expected, job)?;
             let summary = pack(&map.mapped(source), &ConvertEvents { job, map: Some(&map) });
+            warnings.extend(map.warnings());
             // The library reports that it was stopped; this is why.
             summary.map_err(|error| map.failure().unwrap_or_else(|| Raised::from(error).into()))?
         }
     };
+    let made = ConversionResult::of(source, summary.written, summary.skipped);
+    warnings.splice(0..0, made.warnings);
     Ok(ConversionResult {
         left_out: summary.left_out_count,
         duplicates: summary.duplicate_count,
         same_content: summary.same_content,
         resumed: summary.resumed_count,
-        ..ConversionResult::of(source, summary.written, summary.skipped)
+        warnings,
+        ..made
     })
 }
 

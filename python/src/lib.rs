@@ -18,6 +18,7 @@ mod export;
 mod fork;
 mod given;
 mod hint;
+mod kept_names;
 mod key;
 mod keys;
 mod logging;

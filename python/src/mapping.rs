@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyList};
 
 use crate::error::Raised;
+use crate::kept_names::KeptNames;
 use crate::key;
 use crate::payloads::Payloads;
 use crate::progress::BackgroundJob;
@@ -45,6 +46,7 @@ pub(crate) struct PythonMap<'a> {
     made: Names,
     is_keyed: bool,
     metadata: Metadata,
+    names: KeptNames,
     growth: u64,
     /// Why the workers can no longer be used.
     fatal: Mutex<Option<PyErr>>,
@@ -69,7 +71,7 @@ impl<'a> PythonMap<'a> {
         let given = Names::of(&description.metadata.schema, false);
         let is_keyed = description.is_keyed;
         let first = first_samples(source)?;
-        let (metadata, growth) = Python::attach(|py| -> PyResult<_> {
+        let (types, user, growth) = Python::attach(|py| -> PyResult<_> {
             let samples = PyList::empty(py);
             for sample in first {
                 samples.append(to_dict(py, &given, is_keyed, sample)?)?;
@@ -81,16 +83,21 @@ impl<'a> PythonMap<'a> {
                 transform.workers.bind(py).call_method1("begin", (samples, given.types(py)?, expected, stopped))?;
             let (types, growth): (Bound<'_, PyDict>, u64) = asked.extract()?;
             let user = transform.metadata.as_ref().map(|user| user_metadata(user.bind(py))).transpose()?;
-            let user = user.unwrap_or_else(|| description.metadata.user.clone());
-            Ok((Metadata { schema: schema_of(&types)?, user }, growth))
+            Ok((schema_of(&types)?, user, growth))
         })?;
+        let (names, metadata) = KeptNames::of(&description.metadata, types, user).map_err(Raised::option)?;
         let made = Names::of(&metadata.schema, false);
         let fatal = Mutex::default();
-        Ok(Self { workers: &transform.workers, job, given, made, is_keyed, metadata, growth, fatal })
+        Ok(Self { workers: &transform.workers, job, given, made, is_keyed, metadata, names, growth, fatal })
     }
 
     pub(crate) fn mapped<'s>(&'s self, source: &'s dyn Source) -> Mapped<'s> {
         Mapped::new(source, self.metadata.clone(), self, self.growth)
+    }
+
+    /// What is to be known of the results.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = Remark> {
+        self.names.warnings().map(Remark::from)
     }
 
     /// Whether the conversion cannot go on.
@@ -113,6 +120,7 @@ impl<'a> PythonMap<'a> {
 
     /// The result for a sample; `None` where the conversion was stopped meanwhile.
     fn ask(&self, py: Python<'_>, sample: Sample) -> PyResult<Option<Answer>> {
+        let before = self.names.before(&sample.attributes);
         let sample = to_dict(py, &self.given, self.is_keyed, sample)?;
         let workers = self.workers.bind(py);
         let worker = loop {
@@ -134,7 +142,10 @@ impl<'a> PythonMap<'a> {
             workers.call_method1("receive", (&worker, &sample))?.extract()?;
         Ok(Some(match kind.as_str() {
             "made" => match sample_of(&self.made, self.is_keyed, py, result.cast::<PyDict>()?) {
-                Ok(sample) => Answer::Made(sample),
+                Ok(sample) => match self.names.check(&before, &sample.attributes) {
+                    Ok(()) => Answer::Made(sample),
+                    Err(why) => Answer::Failed(format!("the transform gave {why}")),
+                },
                 Err(error) => Answer::Failed(format!("the transform gave {}", error.value(py))),
             },
             "failed" => Answer::Failed(result.extract()?),

@@ -64,6 +64,34 @@ def forgets_at_fifty(sample: dict[str, Any]) -> dict[str, Any]:
     return {"label": "fifty" if number_of(sample) == 50 else 1, "data": sample["data"]}
 
 
+def relabelled(sample: dict[str, Any]) -> dict[str, Any]:
+    return {"data": sample["data"], "label": 1 - sample["label"]}
+
+
+def numbered(sample: dict[str, Any]) -> dict[str, Any]:
+    return {"data": sample["data"], "label": number_of(sample)}
+
+
+def negative_at_seven(sample: dict[str, Any]) -> dict[str, Any]:
+    return {"data": sample["data"], "label": -2 if number_of(sample) == 7 else sample["label"]}
+
+
+def without_label_of_odd(sample: dict[str, Any]) -> dict[str, Any]:
+    return {"data": sample["data"], "label": -1 if number_of(sample) % 2 else sample["label"]}
+
+
+def without_label(sample: dict[str, Any]) -> dict[str, Any]:
+    return {"data": sample["data"], "size": len(sample["data"])}
+
+
+def halves(sample: dict[str, Any]) -> dict[str, Any]:
+    return {"data": sample["data"], "half": number_of(sample) // 30, "label": sample["label"]}
+
+
+def rekeyed_halves(sample: dict[str, Any]) -> dict[str, Any]:
+    return {**halves(sample), "key": f"again/{number_of(sample)}"}
+
+
 def returns_a_number(sample: dict[str, Any]) -> Any:
     return number_of(sample)
 
@@ -225,3 +253,62 @@ def test_spawned_workers_import_the_function(folder: Path, tmp_path: Path) -> No
     lines = done.stdout.splitlines()
     assert lines[0] == str(COUNT)
     assert "define it at the top of a module" in lines[1]
+
+
+def test_names_of_numbers_stay_where_the_function_does_not_touch_them(folder: Path, tmp_path: Path) -> None:
+    for function in (doubled, without_label_of_odd):
+        summary = convert(folder, tmp_path / "d.grain", transform=function, workers=1, overwrite=True)
+        assert summary["warnings"] == []
+        assert grainstore.open(tmp_path / "d.grain").metadata == {"class_names": ["cat", "dog"]}
+
+
+def test_changed_numbers_under_the_names_of_the_source_cause_a_warning(folder: Path, tmp_path: Path) -> None:
+    summary = convert(folder, tmp_path / "d.grain", transform=relabelled, workers=1)
+    (warning,) = summary["warnings"]
+    assert 'the transform changed numbers of "label"' in warning
+    assert 'metadata={"class_names": [...]}' in warning
+    names = {"class_names": ["dog", "cat"]}
+    summary = convert(folder, tmp_path / "own.grain", transform=relabelled, workers=1, metadata=names)
+    assert summary["warnings"] == []
+    with grainstore.open(tmp_path / "own.grain", keys=True) as ds:
+        assert all(ds.metadata["class_names"][sample["label"]] == sample["key"][:3] for sample in ds)
+
+
+def test_numbers_without_a_name_are_refused_and_name_the_sample(folder: Path, tmp_path: Path) -> None:
+    wanted = r'"(cat|dog)/(\d\d).bin": the transform gave label \2, and there are 2 names .*metadata=\{"class_names"'
+    with pytest.raises(grainstore.ConvertFailed, match=wanted):
+        convert(folder, tmp_path / "d.grain", transform=numbered, workers=1)
+    with pytest.raises(grainstore.ConvertFailed, match=r"dog/07.bin.*label -2, and there are 2 names"):
+        convert(folder, tmp_path / "d.grain", transform=negative_at_seven, workers=1)
+    summary = convert(folder, tmp_path / "d.grain", transform=negative_at_seven, workers=1, skip_bad=True)
+    assert summary["samples"] == COUNT - 1 and "label -2" in summary["skipped"][0][1]
+    names = [f"class {number}" for number in range(COUNT)]
+    convert(folder, tmp_path / "all.grain", transform=numbered, workers=1, metadata={"class_names": names})
+    assert grainstore.open(tmp_path / "all.grain").metadata["class_names"] == names
+    with pytest.raises(grainstore.ConvertFailed, match="there are 59 names"):
+        convert(folder, tmp_path / "few.grain", transform=numbered, workers=1, metadata={"class_names": names[:-1]})
+
+
+def test_names_of_numbers_that_the_function_does_not_make_are_left_out(folder: Path, tmp_path: Path) -> None:
+    convert(folder, tmp_path / "d.grain", transform=without_label, workers=1)
+    assert grainstore.open(tmp_path / "d.grain").metadata == {}
+
+
+def test_other_attributes_get_names_by_their_own_member(folder: Path, tmp_path: Path) -> None:
+    metadata = {"class_names": ["cat", "dog"], "half_names": ["first", "second"]}
+    convert(folder, tmp_path / "d.grain", transform=halves, workers=1, metadata=metadata)
+    assert grainstore.open(tmp_path / "d.grain").metadata == metadata
+    metadata["half_names"].pop()
+    with pytest.raises(grainstore.ConvertFailed, match='half 1, and there are 1 names .*"half_names"'):
+        convert(folder, tmp_path / "few.grain", transform=halves, workers=1, metadata=metadata)
+
+
+def test_append_gives_the_numbers_of_a_function_their_own_names(folder: Path, tmp_path: Path) -> None:
+    convert(folder, tmp_path / "d.grain", transform=halves, workers=1, metadata={"class_names": ["cat", "dog"]})
+    again = tmp_path / "again"
+    folder.rename(again)
+    names = {"class_names": ["wolf", "cat"]}
+    grainstore.append([again], tmp_path / "d.grain", transform=rekeyed_halves, workers=1, metadata=names)
+    with grainstore.open(tmp_path / "d.grain") as ds:
+        assert ds.metadata["class_names"] == ["cat", "dog", "wolf"]
+        assert sorted(set(ds.column("label")[COUNT:].tolist())) == [0, 2]
