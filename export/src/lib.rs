@@ -36,6 +36,7 @@ mod example;
 mod export;
 mod fetch;
 mod folder;
+mod grouping;
 mod index_pass;
 mod job;
 mod json;

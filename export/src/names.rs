@@ -23,7 +23,8 @@ const DIGITS_MIN: usize = 9;
 pub(crate) enum Style {
     /// Files. One field: the key; without keys, `000000000.bin`.
     Folder,
-    /// Members of a tar. One field: the key if its last part has a dot, where WebDataset expects the field to begin.
+    /// Members of a tar. One field: the key if its last part has a dot, where WebDataset expects the field to begin. With
+    /// several, the key ends at that dot.
     Tar,
 }
 
@@ -64,14 +65,15 @@ impl Naming {
             (Style::Folder, 1) if self.is_keyed => stem.to_vec(),
             (Style::Folder, 1) => [stem, b".bin"].concat(),
             (Style::Tar, 1) if self.is_keyed && last_part(stem).contains(&b'.') => stem.to_vec(),
+            (Style::Tar, _) => self.extra(stem, suffix),
             _ => [stem, suffix.as_bytes()].concat(),
         }
     }
 
-    /// The name of a file of a sample that does not belong to a field.
+    /// The name of a member of a sample that does not belong to a field. Readers take what follows the first dot for the
+    /// suffix, so there is none before it.
     pub(crate) fn extra(&self, stem: &[u8], suffix: &str) -> Vec<u8> {
-        let stem = if self.suffixes.len() == 1 && self.is_keyed { before_first_dot(stem) } else { stem };
-        [stem, suffix.as_bytes()].concat()
+        [before_first_dot(stem), suffix.as_bytes()].concat()
     }
 
     /// The keys that would have a file with this name.

@@ -12,8 +12,9 @@ use grainstore_host::SteadyFile;
 
 use crate::ExportError;
 use crate::fetch::ExportedSample;
+use crate::grouping::Grouping;
 use crate::job::ExportJob;
-use crate::names::{NameCheck, Naming, Style, before_first_dot, last_part};
+use crate::names::{NameCheck, Naming, Style};
 use crate::shards::{ShardWriter, Sharded};
 use crate::{index_pass, json};
 
@@ -36,14 +37,6 @@ pub(crate) struct Tar {
     notes: Vec<String>,
 }
 
-/// Finds out how WebDataset would group the members into samples.
-#[derive(Default)]
-struct Grouping {
-    before: Vec<u8>,
-    merged: (u64, Option<u64>),
-    hidden: (u64, Option<u64>),
-}
-
 impl Tar {
     /// Checks all selected samples.
     pub(crate) fn plan(job: &ExportJob<'_>) -> Result<Self, ExportError> {
@@ -64,17 +57,14 @@ impl Tar {
         }
         let extras = tar.extras();
         let mut names = NameCheck::new(job, &tar.naming);
-        let mut grouping = Grouping::default();
+        let mut grouping = Grouping::new(job, schema.fields().len() + extras.len());
         index_pass::each(job, |sample| {
             names.look(&sample, &extras)?;
             let stem = tar.naming.stem(sample.ordinal, sample.key.as_deref());
-            if grouping.look(sample.ordinal, &tar.naming.file(&stem, 0)) && schema.fields().len() > 1 {
-                let why = "WebDataset ends a name at the first dot, so this sample and the one before it would be one";
-                return Err(ExportError::BadName { ordinal: sample.ordinal, key: stem, why: why.into() });
-            }
+            grouping.look(&sample, &tar.naming.file(&stem, 0))?;
             json::check(schema.attributes(), &sample)
         })?;
-        tar.notes = grouping.notes();
+        tar.notes = grouping.finish()?;
         Ok(tar)
     }
 
@@ -186,36 +176,4 @@ fn header(name: &[u8], len: u64, kind: EntryType) -> Header {
 fn pad(out: &mut dyn Write, len: u64) -> io::Result<()> {
     let rest = len.next_multiple_of(BLOCK_LEN as u64) - len;
     out.write_all(&ZEROS[..grainstore_format::to_usize(rest)])
-}
-
-impl Grouping {
-    /// Looks at the first member of a sample. Returns whether WebDataset would merge it with the sample before.
-    fn look(&mut self, ordinal: u64, member: &[u8]) -> bool {
-        if last_part(member).first() == Some(&b'.') {
-            count(&mut self.hidden, ordinal);
-        }
-        let name = before_first_dot(member);
-        let is_merged = name == self.before;
-        if is_merged {
-            count(&mut self.merged, ordinal);
-        }
-        self.before.clear();
-        self.before.extend_from_slice(name);
-        is_merged
-    }
-
-    fn notes(&self) -> Vec<String> {
-        let note = |(count, first): (u64, Option<u64>), what: &str| {
-            first.map(|first| format!("{what}: {count} in all, the first is sample {first}"))
-        };
-        let merged = "WebDataset ends a sample's name at the first dot of its last part, and takes samples that follow \
-                      each other with the same name for one";
-        let hidden = "WebDataset does not see members whose last part begins with a dot";
-        note(self.merged, merged).into_iter().chain(note(self.hidden, hidden)).collect()
-    }
-}
-
-fn count(found: &mut (u64, Option<u64>), ordinal: u64) {
-    found.0 += 1;
-    found.1.get_or_insert(ordinal);
 }

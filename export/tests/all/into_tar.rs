@@ -79,14 +79,62 @@ fn shards_are_cut_by_payload_and_are_the_same_for_any_number_of_threads() {
     assert_eq!(*names[1], format!("shards-00001-of-{:05}.tar", names.len()));
 }
 
-#[test]
-fn samples_of_several_fields_that_webdataset_would_merge_are_refused() {
+/// Samples of two fields and a label.
+fn pairs(keys: &[&str]) -> Made {
     let fields = vec![("image", FieldType::Bytes), ("caption", FieldType::Bytes)];
+    let sample = |(number, key): (usize, &&str)| Sample {
+        fields: vec![Some(0..1), Some(1..2)],
+        attributes: vec![Some(AttributeValue::Int(i64::try_from(number).unwrap()))],
+        ..Sample::new(key.as_bytes(), b"xy".to_vec())
+    };
+    let options = options(vec![("label", AttributeType::Int8)], fields, UserMetadata::default());
+    Made::of(options, keys.iter().enumerate().map(sample))
+}
+
+#[test]
+fn keys_of_samples_of_several_fields_end_at_the_dot_where_readers_begin_the_fields_name() {
+    let made = pairs(&["d.x/a.jpg", "b", "d.x/c.old.jpg"]);
+    let notes = made.export("out.tar", Format::Tar).unwrap().notes;
+    let member = |name: &str, bytes: &[u8]| (name.as_bytes().to_vec(), bytes.to_vec());
+    let expected = [("d.x/a", b"0"), ("b", b"1"), ("d.x/c", b"2")].map(|(stem, label)| {
+        let named = |suffix: &str| format!("{stem}.{suffix}");
+        [member(&named("image"), b"x"), member(&named("caption"), b"y"), member(&named("cls"), label)]
+    });
+    assert_eq!(members(&made.out("out.tar")), expected.concat());
+    assert_eq!(notes.len(), 1);
+    assert!(notes[0].ends_with("what follows is left out: 2 in all, the first is sample 0"), "{notes:?}");
+}
+
+#[test]
+fn samples_whose_members_would_have_the_same_names_are_refused() {
+    for (keys, why) in [
+        (
+            ["frame.1", "b", "frame.2"],
+            "sample 2 (key \"frame.2\"): names in an archive end at the first dot, so its files and those of sample 0 would both be \"frame\"",
+        ),
+        (["a.jpg", "b", "a"], "sample 0 (key \"a.jpg\"): its file \"a.image\" is also that of sample 2 (key \"a\")"),
+    ] {
+        assert_eq!(pairs(&keys).refusal("out.tar", Format::Tar), why);
+    }
     let sample =
-        |key: &str| Sample { fields: vec![Some(0..1), Some(1..2)], ..Sample::new(key.as_bytes(), b"xy".to_vec()) };
-    let made = Made::of(options(vec![], fields, UserMetadata::default()), ["frame.1", "frame.2"].map(sample));
-    let why = made.refusal("out.tar", Format::Tar);
-    assert!(why.contains("sample 1") && why.contains("this sample and the one before it would be one"), "{why}");
+        |key: &str| Sample { attributes: vec![Some(AttributeValue::Int(1))], ..Sample::new(key, b"1".to_vec()) };
+    for (keys, why) in [
+        (
+            ["a.jpg", "b.jpg", "a.png"],
+            "sample 2 (key \"a.png\"): names in an archive end at the first dot, so its files and those of sample 0 would both be \"a\"",
+        ),
+        (
+            ["a.jpg", "b.jpg", "a"],
+            "sample 0 (key \"a.jpg\"): names in an archive end at the first dot, so its files and those of sample 2 would both be \"a\"",
+        ),
+    ] {
+        let options =
+            options(vec![("label", AttributeType::Int8)], vec![("data", FieldType::Bytes)], UserMetadata::default());
+        let made = Made::of(options, keys.map(sample));
+        assert_eq!(made.refusal("out.tar", Format::Tar), why);
+        // Without the other one nothing is in the way.
+        made.export_some("part.tar", Format::Tar, &[0, 1]).unwrap();
+    }
 }
 
 #[test]
