@@ -92,8 +92,16 @@ impl Columns {
     /// # Errors
     /// If the index cannot be read, or is damaged.
     pub fn new(collection: &Collection, rows: Rows) -> Result<Self, ColumnError> {
+        Self::of_some(collection, rows, |_| true)
+    }
+
+    /// The keys, and the attributes for whose names `takes` is true.
+    ///
+    /// # Errors
+    /// As in [`Self::new`].
+    pub fn of_some(collection: &Collection, rows: Rows, takes: impl Fn(&str) -> bool) -> Result<Self, ColumnError> {
         let mut attributes = Vec::new();
-        for attribute in collection.schema().attributes() {
+        for attribute in collection.schema().attributes().iter().filter(|attribute| takes(&attribute.name)) {
             let column = collection.column(&attribute.name)?;
             let width = column.parts().first().map_or(1, |(_, part)| part.width);
             let conversion = match attribute.kind {

@@ -21,7 +21,8 @@ impl From<ColumnError> for Raised {
 
 fn columns(dataset: &Dataset, rows: Rows) -> Result<Columns, Raised> {
     let opened = dataset.shared.get()?;
-    Ok(Columns::new(opened.reader.collection(), rows)?)
+    let is_shown = |name: &str| dataset.names.attributes().any(|(_, (shown, _))| shown.text() == name);
+    Ok(Columns::of_some(opened.reader.collection(), rows, is_shown)?)
 }
 
 /// The rows of a dataset or a view.

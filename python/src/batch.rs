@@ -34,10 +34,9 @@ pub(crate) struct BatchParts {
 }
 
 impl BatchParts {
-    pub(crate) fn of(opened: &Opened) -> Self {
+    pub(crate) fn of(opened: &Opened, names: &Arc<Names>) -> Self {
         let collection = opened.reader.collection().clone();
-        let names = Arc::clone(&opened.names);
-        Self { collection, names, payloads: opened.how.payloads }
+        Self { collection, names: Arc::clone(names), payloads: opened.how.payloads }
     }
 }
 
@@ -72,8 +71,8 @@ impl Bytes for BatchBlock {
 }
 
 impl Batch {
-    pub(crate) fn new(batch: grainstore_reader::Batch, opened: &Opened) -> Self {
-        Self::of(batch, BatchParts::of(opened))
+    pub(crate) fn new(batch: grainstore_reader::Batch, opened: &Opened, names: &Arc<Names>) -> Self {
+        Self::of(batch, BatchParts::of(opened, names))
     }
 
     pub(crate) fn of(batch: grainstore_reader::Batch, parts: BatchParts) -> Self {

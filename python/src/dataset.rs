@@ -25,7 +25,7 @@ use crate::opened::{How, Numbers, Opened, SharedReader};
 use crate::sample;
 use crate::sample_file::SampleBytes;
 use crate::samples::Samples;
-use crate::schema::ColumnRef;
+use crate::schema::{ColumnRef, Names};
 use crate::selection::{Selection, Slice};
 use crate::view::{Bytes, Memory};
 use crate::weights::Weights;
@@ -35,6 +35,8 @@ use crate::weights::Weights;
 pub(crate) struct Dataset {
     pub(crate) shared: Arc<SharedReader>,
     pub(crate) selection: Selection,
+    /// Those of the dataset, or what a view of some columns shows of them.
+    pub(crate) names: Arc<Names>,
 }
 
 /// Open the dataset at `paths`, or several that are read end to end as one collection.
@@ -67,16 +69,18 @@ pub(crate) fn open(
     logging::listen(py)?;
     let opened = logging::delivered(py, py.detach(|| Opened::open(how)))?;
     let selection = Selection::Range(0..opened.reader.collection().sample_count());
-    Ok(Dataset { shared: SharedReader::new(opened), selection })
+    let names = Arc::clone(&opened.names);
+    Ok(Dataset { shared: SharedReader::new(opened), selection, names })
 }
 
 /// Open what another process had open: called by pickle.
 #[pyfunction]
-#[pyo3(name = "_reopen", signature = (arguments, fingerprint, selection))]
+#[pyo3(name = "_reopen", signature = (arguments, fingerprint, selection, columns))]
 pub(crate) fn reopen(
     arguments: &Bound<'_, PyDict>,
     fingerprint: &str,
     selection: (String, Vec<u8>),
+    columns: Vec<String>,
 ) -> PyResult<Dataset> {
     let py = arguments.py();
     let dataset = py.import("grainstore._core")?.call_method("open", (), Some(arguments))?;
@@ -90,7 +94,8 @@ pub(crate) fn reopen(
         return Err(Raised::new("Error", what).at(path).into());
     }
     let sample_count = opened.reader.collection().sample_count();
-    Ok(Dataset { shared: Arc::clone(&dataset.shared), selection: unpacked(sample_count, selection)? })
+    let names = Arc::new(opened.names.narrowed(&columns)?);
+    Ok(Dataset { shared: Arc::clone(&dataset.shared), selection: unpacked(sample_count, selection)?, names })
 }
 
 /// A selection as a name and bytes, for pickle.
@@ -146,13 +151,13 @@ impl Bytes for ColumnBytes {
 }
 
 /// The error for an unknown key, which may be the name of a column.
-fn unknown_key(opened: &Opened, key: &[u8]) -> Raised {
+fn unknown_key(opened: &Opened, names: &Names, key: &[u8]) -> Raised {
     let unknown = if opened.reader.collection().is_keyed() {
         Raised::no_such_key(key)
     } else {
         Raised::new("NoSuchKey", "the samples of this dataset have no keys")
     };
-    match std::str::from_utf8(key).ok().and_then(|name| opened.names.find(name).ok()) {
+    match std::str::from_utf8(key).ok().and_then(|name| names.find(name).ok()) {
         None | Some(ColumnRef::Key) => unknown,
         Some(ColumnRef::Attribute(_)) => unknown.hinting("it is an attribute: column() gives its values"),
         Some(ColumnRef::Field(_)) => unknown.hinting("it is a field: a sample has it, as in ds[0][name]"),
@@ -165,13 +170,13 @@ fn is_key(item: &Bound<'_, PyAny>) -> bool {
 
 impl Dataset {
     fn view(&self, selection: Selection) -> Self {
-        Self { shared: Arc::clone(&self.shared), selection }
+        Self { shared: Arc::clone(&self.shared), selection, names: Arc::clone(&self.names) }
     }
 
     fn sample_of<'py>(&self, number: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let opened = self.shared.get()?;
         let ordinal = self.selection.ordinal(integer(number, self.selection.len())?)?;
-        Ok(sample::read(number.py(), &opened, ordinal)?.into_any())
+        Ok(sample::read(number.py(), &opened, &self.names, ordinal)?.into_any())
     }
 
     fn ordinals_of(&self, given: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
@@ -187,13 +192,13 @@ impl Dataset {
         let key_bytes = key::from_python(key)?;
         let keyed = opened.reader.collection().is_keyed();
         let found = if keyed { self.find_here(key.py(), &key_bytes)? } else { None };
-        Ok(found.ok_or_else(|| unknown_key(opened, &key_bytes))?)
+        Ok(found.ok_or_else(|| unknown_key(opened, &self.names, &key_bytes))?)
     }
 
     fn batch_of(&self, py: Python<'_>, ordinals: &[u64]) -> PyResult<Batch> {
         let opened = self.shared.get()?;
         let batch = logging::delivered(py, py.detach(|| opened.reader.get_batch(ordinals)).map_err(Raised::from))?;
-        Ok(Batch::new(batch, &opened))
+        Ok(Batch::new(batch, &opened, &self.names))
     }
 
     fn json<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
@@ -224,7 +229,7 @@ impl Dataset {
         }
         if is_key(item) {
             let opened = self.shared.get()?;
-            return Ok(sample::read(py, &opened, self.ordinal_of_key(item, &opened)?)?.into_any());
+            return Ok(sample::read(py, &opened, &self.names, self.ordinal_of_key(item, &opened)?)?.into_any());
         }
         if item.hasattr("__index__")? {
             return self.sample_of(item);
@@ -245,7 +250,7 @@ impl Dataset {
         } else {
             self.selection.ordinal(integer(item, self.selection.len())?)?
         };
-        let file = py.detach(|| SampleBytes::open(&opened, ordinal, field))?;
+        let file = py.detach(|| SampleBytes::open(&opened, &self.names, ordinal, field))?;
         let name = format!("sample {ordinal}");
         py.import("grainstore._sample_file")?.getattr("SampleFile")?.call1((file, name))
     }
@@ -258,7 +263,7 @@ impl Dataset {
 
     fn __iter__(&self) -> PyResult<Samples> {
         self.shared.get()?;
-        Ok(Samples::new(Arc::clone(&self.shared), self.selection.clone()))
+        Ok(Samples::new(Arc::clone(&self.shared), self.selection.clone(), Arc::clone(&self.names)))
     }
 
     /// Whether a sample has this key.
@@ -293,6 +298,23 @@ impl Dataset {
         Ok(self.view(Selection::List(self.ordinals_of(indices)?.into())))
     }
 
+    /// A view whose samples have only these columns, by their names in `schema`, and "key" if the dataset was opened with
+    /// keys. `filter` and `open` know the others all the same.
+    fn select_columns(&self, names: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.shared.get()?;
+        if is_key(names) {
+            return Err(PyTypeError::new_err(format!(
+                "select_columns takes names, [...], not the one name {}",
+                shown(names)
+            )));
+        }
+        let wanted = names.try_iter()?.map(|name| name?.extract()).collect::<PyResult<Vec<String>>>()?;
+        if wanted.is_empty() {
+            return Err(Raised::option("select_columns: no column is named, expected one or more").into());
+        }
+        Ok(Self { names: Arc::new(self.names.narrowed(&wanted)?), ..self.view(self.selection.clone()) })
+    }
+
     /// A view of the samples that match an expression such as "label == 3 and width >= 64", or of those that are true in
     /// a mask with a truth value for each sample, such as `ds.column("label") == 3`. Masked values are not true.
     fn filter(&self, py: Python<'_>, expression: &Bound<'_, PyAny>) -> PyResult<Self> {
@@ -318,12 +340,12 @@ impl Dataset {
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let opened = self.shared.get()?;
         let collection = opened.reader.collection();
-        let kind = opened.names.attributes.iter().find(|(known, _)| known.text() == name).map(|(_, kind)| kind);
-        let known = || opened.names.attributes.iter().map(|(name, _)| name.text()).collect::<Vec<_>>().join(", ");
+        let kind = self.names.attributes().find(|(_, (known, _))| known.text() == name).map(|(_, (_, kind))| kind);
+        let known = || self.names.attributes().map(|(_, (name, _))| name.text()).collect::<Vec<_>>().join(", ");
         let kind = kind.ok_or_else(|| {
             let shown = grainstore_format::escape_bytes(name.as_bytes());
             let unknown = Raised::new("NoSuchName", format!("no attribute \"{shown}\" (there are: {})", known()));
-            match opened.names.find(name) {
+            match self.names.find(name) {
                 Ok(ColumnRef::Field(_)) => unknown.hinting("it is a field: samples have it, and batches"),
                 _ => unknown,
             }
@@ -397,7 +419,8 @@ impl Dataset {
     /// Names and types of fields and attributes, in the form that `Writer` takes.
     #[getter]
     fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.shared.get()?.names.types(py)
+        self.shared.get()?;
+        self.names.types(py)
     }
 
     /// The metadata stored with the dataset, such as class_names.
@@ -485,6 +508,7 @@ impl Dataset {
             on_damage,
             state,
             followed,
+            names: &self.names,
             weights: weights.map(|weights| weights.get().shared()),
         };
         logging::listen(py)?;
@@ -528,7 +552,8 @@ impl Dataset {
         let arguments = opened.how.arguments(py, opened.generation().or(opened.how.options.generation))?;
         let (kind, bytes) = packed(&self.selection)?;
         let selection = (kind, PyBytes::new(py, &bytes));
-        let all = (arguments, opened.fingerprint().to_string(), selection).into_pyobject(py)?;
+        let columns: Vec<&str> = self.names.all().map(|(name, _)| name.text()).collect();
+        let all = (arguments, opened.fingerprint().to_string(), selection, columns).into_pyobject(py)?;
         Ok((py.import("grainstore._core")?.getattr("_reopen")?, all))
     }
 
@@ -538,7 +563,7 @@ impl Dataset {
         let path = opened.how.paths.iter().map(shown_path).collect::<Vec<_>>().join(", ");
         let len = self.selection.len();
         let of = if len == all { String::new() } else { format!(" of {all}") };
-        let names: Vec<String> = opened.names.all().map(|(name, _)| name.text().to_owned()).collect();
+        let names: Vec<&str> = self.names.all().map(|(name, _)| name.text()).collect();
         format!("<grainstore.Dataset {path}: {len}{of} samples of {}>", names.join(", "))
     }
 }

@@ -15,6 +15,7 @@ use crate::error::Raised;
 use crate::fork::{lock, release};
 use crate::logging;
 use crate::opened::Opened;
+use crate::schema::Names;
 use crate::selection::Selection;
 
 /// How long to wait before Python may check whether the user wants to stop.
@@ -35,6 +36,7 @@ pub(crate) struct EpochArguments<'a> {
     pub(crate) on_damage: &'a str,
     pub(crate) state: Option<&'a str>,
     pub(crate) followed: bool,
+    pub(crate) names: &'a Arc<Names>,
     pub(crate) weights: Option<Arc<grainstore_reader::Weights>>,
 }
 
@@ -71,13 +73,13 @@ impl EpochArguments<'_> {
     /// The plan of an epoch, which reads no data and has no batches.
     pub(crate) fn plan(&self, opened: Arc<Opened>, selection: &Selection) -> Result<Epoch, Raised> {
         let plan = opened.reader.plan(&self.options(&opened, selection)?)?;
-        Ok(Epoch { parts: BatchParts::of(&opened), plan, epoch: ForkLock::new(None) })
+        Ok(Epoch { parts: BatchParts::of(&opened, self.names), plan, epoch: ForkLock::new(None) })
     }
 
     pub(crate) fn begin(&self, opened: Arc<Opened>, selection: &Selection) -> Result<Epoch, Raised> {
         let epoch = opened.reader.epoch(&self.options(&opened, selection)?)?;
         let plan = epoch.epoch_plan().clone();
-        Ok(Epoch { parts: BatchParts::of(&opened), plan, epoch: ForkLock::new(Some(epoch)) })
+        Ok(Epoch { parts: BatchParts::of(&opened, self.names), plan, epoch: ForkLock::new(Some(epoch)) })
     }
 }
 

@@ -54,8 +54,10 @@ fn one_of<T: Copy>(name: &str, given: &str, known: &[(&str, T)]) -> Result<T, Ra
 impl Image {
     /// The number of the field that holds the pictures.
     fn field_of(&self, names: &Names) -> Result<usize, Raised> {
-        let fields: Vec<_> = names.fields.iter().map(|(name, kind)| (name.text(), kind)).collect();
-        field_of(&fields, self.field.as_deref()).map_err(|error| raised("Image", &error))
+        let fields: Vec<_> = names.fields().map(|(_, (name, kind))| (name.text(), kind)).collect();
+        let found = field_of(&fields, self.field.as_deref()).map_err(|error| raised("Image", &error))?;
+        let place = names.fields().nth(found).map(|(place, _)| place);
+        place.ok_or_else(|| Raised::bug("a field of pictures is none of the batch's"))
     }
 }
 

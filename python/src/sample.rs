@@ -38,14 +38,15 @@ impl SampleParts<'_> {
     /// The dictionary.
     pub(crate) fn to_dict<'py>(&self, py: Python<'py>, payload: &PayloadView<'_>) -> PyResult<Bound<'py, PyDict>> {
         let sample = self.begun(py)?;
-        for (field, range) in self.names.fields.iter().zip(payload.fields) {
-            let value = match range {
-                None => py.None().into_bound(py),
-                Some(range) => {
-                    let range = payload.start + to_usize(range.start)..payload.start + to_usize(range.end);
-                    FieldBytes { owner: &payload.owner, range }.value(py, field, self.payloads)?
-                }
-            };
+        for (place, field) in self.names.fields() {
+            let value =
+                match payload.fields.get(place).ok_or_else(|| Raised::bug("a sample lacks a field of the schema"))? {
+                    None => py.None().into_bound(py),
+                    Some(range) => {
+                        let range = payload.start + to_usize(range.start)..payload.start + to_usize(range.end);
+                        FieldBytes { owner: &payload.owner, range }.value(py, field, self.payloads)?
+                    }
+                };
             sample.set_item(field.0.object(py), value)?;
         }
         self.add_attributes(&sample)?;
@@ -64,7 +65,7 @@ impl SampleParts<'_> {
 
     fn add_attributes(&self, sample: &Bound<'_, PyDict>) -> PyResult<()> {
         let py = sample.py();
-        for (place, (name, _)) in self.names.attributes.iter().enumerate() {
+        for (place, (name, _)) in self.names.attributes() {
             let Some(value) = self.collection.cached_attribute(place, self.ordinal) else {
                 return self.add_read_attributes(sample);
             };
@@ -78,7 +79,8 @@ impl SampleParts<'_> {
     fn add_read_attributes(&self, sample: &Bound<'_, PyDict>) -> PyResult<()> {
         let py = sample.py();
         let values = py.detach(|| self.collection.attributes(self.ordinal)).map_err(Raised::from)?;
-        for ((name, _), value) in self.names.attributes.iter().zip(values) {
+        for (place, (name, _)) in self.names.attributes() {
+            let value = values.get(place).cloned().flatten();
             sample.set_item(name.object(py), attribute_value(py, value)?)?;
         }
         Ok(())
@@ -93,10 +95,15 @@ thread_local! {
 /// Maximum bytes that are kept for the next payload.
 const SCRATCH_LEN_MAX: usize = 256 << 10;
 
-/// Reads a sample and makes its dictionary.
-pub(crate) fn read<'py>(py: Python<'py>, opened: &Opened, ordinal: u64) -> PyResult<Bound<'py, PyDict>> {
+/// Reads a sample and makes its dictionary, with the columns of `names`.
+pub(crate) fn read<'py>(py: Python<'py>, opened: &Opened, names: &Names, ordinal: u64) -> PyResult<Bound<'py, PyDict>> {
     let collection = opened.reader.collection();
-    let sample = SampleParts { collection, names: &opened.names, payloads: opened.how.payloads, ordinal };
+    let sample = SampleParts { collection, names, payloads: opened.how.payloads, ordinal };
+    if !names.has_fields() {
+        let dict = sample.begun(py)?;
+        sample.add_attributes(&dict)?;
+        return Ok(dict);
+    }
     if let Some(name) = opened.only_bytes() {
         if let Some(mapped) = opened.reader.mapped(ordinal)
             && let Some(dict) = copied(py, &mapped, &sample, name)?

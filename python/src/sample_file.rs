@@ -12,6 +12,7 @@ use crate::error::Raised;
 use crate::fork::lock;
 use crate::logging;
 use crate::opened::Opened;
+use crate::schema::Names;
 
 /// The bytes of a sample or of one of its fields, and a position in them that all threads share.
 #[pyclass(frozen, module = "grainstore._core", name = "_SampleBytes")]
@@ -21,14 +22,15 @@ pub(crate) struct SampleBytes {
 }
 
 impl SampleBytes {
-    /// Those of a field; of the only one if none is named.
-    pub(crate) fn open(opened: &Opened, ordinal: u64, field: Option<&str>) -> Result<Self, Raised> {
-        let fields = &opened.names.fields;
+    /// Those of a field; of the only one of `names` if none is named.
+    pub(crate) fn open(opened: &Opened, names: &Names, ordinal: u64, field: Option<&str>) -> Result<Self, Raised> {
+        let fields: Vec<&str> = names.fields().map(|(_, (name, _))| name.text()).collect();
         let field = match (field, &fields[..]) {
             (Some(field), _) => field,
-            (None, [(only, _)]) => only.text(),
+            (None, [only]) => only,
+            (None, []) => return Err(Raised::option("the columns of this view are no fields: name one by field=")),
             (None, _) => {
-                let known = fields.iter().map(|(name, _)| name.text()).collect::<Vec<_>>().join(", ");
+                let known = fields.join(", ");
                 return Err(Raised::option(format!("a sample has several fields ({known}): name one by field=")));
             }
         };

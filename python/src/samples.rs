@@ -11,6 +11,7 @@ use crate::error::Raised;
 use crate::fork::lock;
 use crate::logging;
 use crate::opened::SharedReader;
+use crate::schema::Names;
 use crate::selection::Selection;
 
 /// Maximum number of samples, and of bytes, that are read together.
@@ -22,6 +23,7 @@ const LEN_MAX: u64 = 16 << 20;
 pub(crate) struct Samples {
     shared: Arc<SharedReader>,
     selection: Selection,
+    names: Arc<Names>,
     at: ForkLock<At>,
 }
 
@@ -32,8 +34,8 @@ struct At {
 }
 
 impl Samples {
-    pub(crate) fn new(shared: Arc<SharedReader>, selection: Selection) -> Self {
-        Self { shared, selection, at: ForkLock::new(At { next: 0, batch: None }) }
+    pub(crate) fn new(shared: Arc<SharedReader>, selection: Selection, names: Arc<Names>) -> Self {
+        Self { shared, selection, names, at: ForkLock::new(At { next: 0, batch: None }) }
     }
 
     /// Reads the next samples; `None` at the end.
@@ -54,7 +56,7 @@ impl Samples {
         if ordinals.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Batch::new(opened.reader.get_batch(&ordinals)?, &opened)))
+        Ok(Some(Batch::new(opened.reader.get_batch(&ordinals)?, &opened, &self.names)))
     }
 }
 

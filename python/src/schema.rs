@@ -39,6 +39,9 @@ pub(crate) struct Names {
     pub(crate) fields: Vec<(Name, FieldType)>,
     /// Whether samples have an item with their key.
     pub(crate) key: Option<Name>,
+    /// The places of those attributes and fields that samples and batches have; all but in a view of some columns.
+    shown_attributes: Vec<usize>,
+    shown_fields: Vec<usize>,
 }
 
 /// The kind of column that a name refers to, with its number.
@@ -51,17 +54,52 @@ pub(crate) enum ColumnRef {
 
 impl Names {
     pub(crate) fn of(schema: &Schema, keys: bool) -> Self {
-        let attributes = schema.attributes().iter().map(|one| (Name::new(&one.name), one.kind.clone())).collect();
-        let fields = schema.fields().iter().map(|one| (Name::new(&one.name), one.kind.clone())).collect();
-        Self { attributes, fields, key: keys.then(|| Name::new("key")) }
+        let attributes: Vec<_> =
+            schema.attributes().iter().map(|one| (Name::new(&one.name), one.kind.clone())).collect();
+        let fields: Vec<_> = schema.fields().iter().map(|one| (Name::new(&one.name), one.kind.clone())).collect();
+        let (shown_attributes, shown_fields) = ((0..attributes.len()).collect(), (0..fields.len()).collect());
+        Self { attributes, fields, key: keys.then(|| Name::new("key")), shown_attributes, shown_fields }
     }
 
-    /// Key, fields and attributes, in this order.
+    /// The same names, of which only some are shown: those of `wanted`, in the order that they have here.
+    pub(crate) fn narrowed(&self, wanted: &[String]) -> Result<Self, Raised> {
+        for name in wanted {
+            self.find(name)?;
+        }
+        let is_wanted = |name: &Name| wanted.iter().any(|wanted| wanted == name.text());
+        let renewed = |name: &Name| Name::new(name.text());
+        Ok(Self {
+            attributes: self.attributes.iter().map(|(name, kind)| (renewed(name), kind.clone())).collect(),
+            fields: self.fields.iter().map(|(name, kind)| (renewed(name), kind.clone())).collect(),
+            key: self.key.as_ref().filter(|name| is_wanted(name)).map(renewed),
+            shown_attributes: self
+                .attributes()
+                .filter(|(_, (name, _))| is_wanted(name))
+                .map(|(place, _)| place)
+                .collect(),
+            shown_fields: self.fields().filter(|(_, (name, _))| is_wanted(name)).map(|(place, _)| place).collect(),
+        })
+    }
+
+    /// The attributes that are shown, with their places in the schema.
+    pub(crate) fn attributes(&self) -> impl Iterator<Item = (usize, &(Name, AttributeType))> {
+        self.shown_attributes.iter().filter_map(|&place| Some((place, self.attributes.get(place)?)))
+    }
+
+    /// The fields that are shown, with their places in the schema.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (usize, &(Name, FieldType))> {
+        self.shown_fields.iter().filter_map(|&place| Some((place, self.fields.get(place)?)))
+    }
+
+    pub(crate) fn has_fields(&self) -> bool {
+        !self.shown_fields.is_empty()
+    }
+
+    /// Key, fields and attributes that are shown, in this order.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&Name, ColumnRef)> {
         let key = self.key.iter().map(|name| (name, ColumnRef::Key));
-        let fields = self.fields.iter().enumerate().map(|(number, (name, _))| (name, ColumnRef::Field(number)));
-        let attributes = self.attributes.iter().enumerate();
-        key.chain(fields).chain(attributes.map(|(number, (name, _))| (name, ColumnRef::Attribute(number))))
+        let fields = self.fields().map(|(place, (name, _))| (name, ColumnRef::Field(place)));
+        key.chain(fields).chain(self.attributes().map(|(place, (name, _))| (name, ColumnRef::Attribute(place))))
     }
 
     pub(crate) fn find(&self, name: &str) -> Result<ColumnRef, Raised> {
@@ -76,10 +114,10 @@ impl Names {
     /// Names and types, in the form that `Writer` takes.
     pub(crate) fn types<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let types = PyDict::new(py);
-        for (name, kind) in &self.fields {
+        for (_, (name, kind)) in self.fields() {
             types.set_item(name.object(py), kind.name())?;
         }
-        for (name, kind) in &self.attributes {
+        for (_, (name, kind)) in self.attributes() {
             types.set_item(name.object(py), kind.name())?;
         }
         Ok(types)

@@ -95,6 +95,12 @@ def test_a_table_has_the_keys_and_attributes_with_their_types(ds):
     assert table["level"].null_count == sum(number % 13 == 1 for number in range(COUNT))
 
 
+def test_a_view_of_some_columns_has_the_keys_and_these(ds):
+    table = pyarrow.table(ds[:10].select_columns(["level", "label"]))
+    assert table.to_pylist() == [{name: row[name] for name in ("key", "label", "level")} for row in expected(range(10))]
+    assert pyarrow.schema(ds.select_columns(["level", "label"])).names == ["key", "label", "level"]
+
+
 def test_views_give_their_rows(ds):
     views = {
         "slice": (ds[17:64], range(17, 64)),

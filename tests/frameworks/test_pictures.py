@@ -257,3 +257,17 @@ def test_verify_lists_the_pictures_that_do_not_decode(tmp_path):
         grainstore.verify(tmp_path / "d.grain", check_images=True, field="picture")
     with pytest.raises(grainstore.InvalidOption, match="check_images=True"):
         grainstore.verify(tmp_path / "d.grain", field="image")
+
+
+def test_pictures_are_decoded_of_the_columns_that_are_there(tmp_path):
+    with grainstore.Writer(tmp_path / "d.grain", {"mask": "bytes", "photo": "bytes", "label": "int64"}, keyed=False) as writer:
+        for number in range(4):
+            photo = encoded(PIL.Image.new("RGB", (8, 8), (number, number, number)), "PNG")
+            writer.write(mask=b"no picture", photo=photo, label=number)
+    ds = grainstore.open(tmp_path / "d.grain")
+    for batch in grainstore.Loader(ds.select_columns(["photo", "label"]), 2, decode=Image(4)):
+        assert list(batch) == ["photo", "label"]
+        assert batch["photo"].shape == (2, 4, 4, 3)
+        assert (batch["photo"][:, 0, 0, 0] == batch["label"]).all()
+    with pytest.raises(grainstore.NoSuchName, match="photo"):
+        grainstore.Loader(ds.select_columns(["mask"]), decode=Image(4, field="photo"))

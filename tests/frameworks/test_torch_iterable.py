@@ -238,6 +238,21 @@ def test_a_batch_has_tensors_of_the_datasets_types(dataset, workers):
     assert dataset[0]["label"] == 0
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_view_of_some_columns_has_these_in_both_datasets(dataset, workers):
+    view = dataset.select_columns(["vector", "label"])
+    for data, options in [
+        (IterableDataset(view, 20), {"batch_size": None}),
+        (IterableDataset(view), {"batch_size": 20}),
+        (MapDataset(view), {"batch_size": 20}),
+        (MapDataset(view, transform=lambda sample: sample), {"batch_size": 20}),
+    ]:
+        batches = list(DataLoader(data, num_workers=workers, **options))
+        assert all(list(batch) == ["vector", "label"] for batch in batches)
+        assert sorted(labels_of(batches)) == list(range(COUNT))
+        assert all((batch["vector"][:, 0] == batch["label"]).all() for batch in batches)
+
+
 def test_what_a_transform_makes_is_collated_as_torch_does_by_default(dataset):
     iterable = IterableDataset(dataset, 3, order="sequential", transform=lambda s: (torch.tensor(s["vector"]), s["label"]))
     vectors, labels = next(iter(iterable))

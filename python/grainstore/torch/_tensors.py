@@ -35,8 +35,7 @@ def _column(batch: Batch, name: str, column: Any) -> Any:
         if own.dtype.kind == "V":
             raise InvalidOption(
                 f'column "{name}" is of a type that this version of grainstore does not know, and a tensor cannot hold its '
-                f'bytes: omit or convert it in a transform, such as lambda sample: {{**sample, "{name}": None}} with a '
-                f"collate of your own, or upgrade grainstore"
+                "bytes: omit it, dataset.select_columns([...]), convert it in a transform, or upgrade grainstore"
             )
         return torch.from_numpy(own)
     if isinstance(column, Buffers):
