@@ -7,7 +7,7 @@ use std::error::Error;
 use std::fmt;
 
 use grainstore_export::ExportError;
-use grainstore_format::{FormatError, Remedy, SourceSetting};
+use grainstore_format::{FormatError, Remedy, SourceSetting, shown_path};
 use grainstore_reader::engine::EngineError;
 use grainstore_reader::{ReadError, SelectError, StateError};
 use grainstore_store::StoreError;
@@ -167,6 +167,9 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
             return format!("`--map NAME={extension},...` names the extensions to take and ignores others");
         }
         Remedy::PackWithoutLabels => "move them elsewhere, or pack all files without labels by --no-labels",
+        Remedy::ReadTable(table) => {
+            return format!("--labels {} reads it, --no-labels leaves it out", shown_path(table));
+        }
         Remedy::MapDocuments => "`--map json=json,...` keeps the documents as they are",
         Remedy::ExcludeColumn(name) => return format!("--exclude {name} leaves the column out"),
         Remedy::MapColumns => {

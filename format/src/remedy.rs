@@ -5,6 +5,7 @@
 //! exhaustive on purpose: a front end that has no words for a remedy does not compile.
 
 use std::fmt;
+use std::path::PathBuf;
 
 /// What the caller can do, as a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,6 +136,8 @@ pub enum Remedy {
     MapExtension(String),
     /// Move files that are at another level than the others, or pack without labels.
     PackWithoutLabels,
+    /// Read this table about the files, or leave it out.
+    ReadTable(PathBuf),
     /// Map the documents to a field, to keep them as they are.
     MapDocuments,
     /// Leave out this column.

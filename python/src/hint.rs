@@ -1,6 +1,6 @@
 //! The hint for an error, a warning or a note, in terms of Python arguments and functions.
 
-use grainstore_format::{EpochSetting, Remedy, SourceSetting};
+use grainstore_format::{EpochSetting, Remedy, SourceSetting, shown_path};
 
 /// A sentence that names arguments and functions; `None` if the message itself is sufficient.
 pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
@@ -80,6 +80,9 @@ pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
             return Some(format!("map=\"NAME={extension},...\" names the extensions to take and ignores others"));
         }
         Remedy::PackWithoutLabels => "move them elsewhere, or pack all files without labels: no_labels=True",
+        Remedy::ReadTable(table) => {
+            return Some(format!("labels=\"{}\" reads it, no_labels=True leaves it out", shown_path(table)));
+        }
         Remedy::MapDocuments => "map=\"json=json,...\" keeps the documents as they are",
         Remedy::ExcludeColumn(name) => return Some(format!("exclude={name:?} leaves the column out")),
         Remedy::MapColumns => {

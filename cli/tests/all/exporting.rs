@@ -191,6 +191,20 @@ fn an_older_generation_and_a_part_without_what_was_taken_down_can_be_exported() 
 }
 
 #[test]
+fn a_folder_whose_labels_are_in_a_table_is_packed_with_them_or_not_at_all() {
+    let place = Place::new();
+    place.put("one/cat/1.jpg", "c");
+    place.put("one/dog/2.jpg", "d");
+    place.run_ok("convert one d");
+    place.run_ok("export d out --to folder --subset label!=0");
+    let error = place.error_of("convert out e");
+    assert!(error.contains("out/attributes.jsonl: it is a table about the other files in its folder"), "{error}");
+    assert!(error.contains("\nhint: --labels out/attributes.jsonl reads it, --no-labels leaves it out"), "{error}");
+    place.run_ok("convert out e --labels out/attributes.jsonl");
+    assert_eq!(place.run_ok("ls e --columns key,label").stdout, "dog/2.jpg\t1\n");
+}
+
+#[test]
 fn the_name_of_the_output_says_the_format() {
     let place = Place::new();
     place.dataset("d", numbered(5, 10));

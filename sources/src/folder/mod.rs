@@ -8,6 +8,7 @@
 //! column of text. Several folders become one dataset: keys begin with the folder's name, and the attribute `split` is
 //! the number of the folder.
 
+mod known;
 mod labels;
 pub mod listing;
 mod roots;

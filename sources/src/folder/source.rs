@@ -6,20 +6,21 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::{Remedy, escape_bytes};
+use grainstore_format::{Remedy, escape_bytes, shown_path};
 use grainstore_host::{open_regular, read_whole};
 use grainstore_writer::{Sample, StreamedSample};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use xxhash_rust::xxh64::Xxh64;
 
+use super::known::{refuse_saved, tables_out_of};
 use super::labels::Labels;
 use super::listing::{Listing, OnUnreadable, ScanOptions};
 use super::roots::{Roots, remove_from};
 use super::shape::FolderShape;
 use crate::source::file_stamp;
 use crate::{
-    Bad, Blocks, Description, Layout, Reach, RecordLocation, Remark, SampleReader, Skipped, Source, SourceError,
-    SourcePart, SourceSample, WHOLE_LEN_MAX,
+    Bad, Blocks, Description, Layout, NotPacked, Reach, RecordLocation, Remark, SampleReader, Skipped, Source,
+    SourceError, SourcePart, SourceSample, WHOLE_LEN_MAX,
 };
 
 /// Default number of threads that list folders. They wait for the device most of the time, so their number does not
@@ -79,11 +80,16 @@ impl FolderSource {
             return Err(SourceError::Refused { path: PathBuf::new(), why: "no folder was named".into() });
         }
         let mut listings = scan_all(roots, options)?;
-        if let Some(labels) = &options.labels {
-            for listing in &mut listings {
-                remove_from(listing, labels)?;
+        refuse_saved(&listings)?;
+        let tables = match &options.labels {
+            Some(labels) => {
+                for listing in &mut listings {
+                    remove_from(listing, labels)?;
+                }
+                Vec::new()
             }
-        }
+            None => tables_out_of(&mut listings, options.folder_labels)?,
+        };
         let roots = Roots::of(listings)?;
         let labels = options.labels.as_deref().map(Labels::read).transpose()?;
         if labels.is_none() && options.folder_labels == FolderLabels::Found {
@@ -103,7 +109,8 @@ impl FolderSource {
             is_listed: true,
             not_adoptable: Some(Remark::new("every file would be a segment of its own", Remedy::Convert)),
             notes: notes(&roots, &shape, options.folder_labels),
-            warnings: links_warning(&roots).into_iter().collect(),
+            warnings: links_warning(&roots).into_iter().chain(tables_warning(&tables)).collect(),
+            not_packed: NotPacked { files: tables.len() as u64, ..NotPacked::default() },
             skipped: roots.listings().iter().flat_map(Listing::unreadable).map(skipped).collect(),
             ..Description::new("folder", origins, shape.metadata().clone(), parts)
         };
@@ -187,6 +194,11 @@ fn links_warning(roots: &Roots) -> Option<Remark> {
     let links: u64 = roots.listings().iter().map(Listing::skipped_dir_links).sum();
     let ending = if links == 1 { "" } else { "s" };
     (links > 0).then(|| format!("{links} link{ending} to folders NOT packed: only links to files are followed").into())
+}
+
+fn tables_warning(tables: &[PathBuf]) -> Option<Remark> {
+    let names: Vec<String> = tables.iter().map(PathBuf::as_path).map(shown_path).collect();
+    (!names.is_empty()).then(|| format!("tables about the other files are NOT packed: {}", names.join(", ")).into())
 }
 
 fn scan_all(roots: &[PathBuf], options: &FolderOptions) -> Result<Vec<Listing>, SourceError> {

@@ -246,6 +246,11 @@ impl FirstSamples {
         let slots = value_slots(has_label, &attributes);
         let attributes: Vec<_> = has_label.then(|| label("label")).into_iter().chain(attributes).collect();
         let mut notes = vec![format!("members of one stem are a sample; fields: {}", listed(&fields)).into()];
+        if has(b"cls") && !self.are_labels {
+            notes.push(
+                "members .cls are not whole numbers, so they are a field, and there is no attribute label".into(),
+            );
+        }
         notes.extend(self.class_note());
         if fields.len() > 1 && self.has_one_each(&fields) {
             return self.one_of_shape(&fields, attributes, slots, notes);

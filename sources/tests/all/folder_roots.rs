@@ -97,6 +97,39 @@ fn files_beside_and_below_the_class_folders_are_named() {
 }
 
 #[test]
+fn a_table_about_the_other_files_is_never_packed_as_one_of_them() {
+    for (name, head) in [
+        ("attributes.jsonl", "{\"path\":\"1.jpg\",\"label\":3}\n"),
+        ("metadata.jsonl", "{\"file_name\": \"1.jpg\", \"label\": 3}\n"),
+        ("metadata.csv", "file_name,label\n1.jpg,3\n"),
+    ] {
+        let place = place(&["all/1.jpg"]);
+        let table = place.path().join("all").join(name);
+        fs::write(&table, head).unwrap();
+        let error = open(place.path(), &["all"], None).unwrap_err();
+        assert_eq!(error.remedy(), Some(Remedy::ReadTable(table.clone())));
+        assert_eq!(rows(&open(place.path(), &["all"], table.to_str()).unwrap()), [row("1.jpg", &[3], "all/1.jpg")]);
+        let options = FolderOptions { folder_labels: FolderLabels::Ignored, ..FolderOptions::default() };
+        let source = FolderSource::open_all(&[place.path().join("all")], &options).unwrap();
+        assert_eq!(rows(&source), [row("1.jpg", &[], "all/1.jpg")]);
+        assert_eq!((source.description().warnings.len(), source.description().not_packed.files), (1, 1));
+        // Any other file of the name is a sample.
+        fs::write(&table, "a,b\n1,2\n").unwrap();
+        assert_eq!(open(place.path(), &["all"], None).unwrap().listing().len(), 2);
+    }
+}
+
+#[test]
+fn what_save_to_disk_wrote_is_refused() {
+    for files in [&["s/state.json", "s/dataset_info.json", "s/data-00000-of-00001.arrow"][..], &["s/dataset_dict.json"]]
+    {
+        let error = open(place(files).path(), &["s"], None).unwrap_err().to_string();
+        assert!(error.contains("save_to_disk") && error.contains("to_parquet"), "{error}");
+    }
+    assert!(open(place(&["s/state.json", "s/1.jpg"]).path(), &["s"], None).is_ok());
+}
+
+#[test]
 fn junk_takes_no_labels_away_and_is_counted() {
     let junk = [".DS_Store", "cat/.DS_Store", "cat/._1.jpg", "cat/Thumbs.db", "@eaDir/cat/1.jpg", "dog/desktop.ini"];
     let mut files = vec!["cat/1.jpg", "dog/1.jpg", "dog/.hidden.jpg"];

@@ -72,7 +72,11 @@ fn scalars_of_documents_are_attributes_and_the_rest_keeps_the_document() {
 
 #[test]
 fn labels_that_are_not_integers_and_lone_documents_are_fields() {
-    assert_eq!(schema_of(&[("1.cls", b"cat"), ("1.jpg", b"x")]), pair(&[], &["cls", "jpg"]));
+    let named = archive(&[("1.cls", b"cat"), ("1.jpg", b"x")]);
+    let source = open(&named, &TarOptions::default()).1;
+    assert_eq!(schema(&source), pair(&[], &["cls", "jpg"]));
+    let notes: Vec<_> = source.description().notes.iter().map(ToString::to_string).collect();
+    assert!(notes.iter().any(|note| note.contains("members .cls are not whole numbers")), "{notes:?}");
     assert_eq!(schema_of(&[("1.cls", b"1"), ("2.cls", b"2")]), pair(&[], &["cls"]));
     assert_eq!(schema_of(&[("1.json", b"{\"a\":1}")]), pair(&["a:int64"], &["json"]));
     assert_eq!(
