@@ -198,6 +198,7 @@ fn flag(setting: SourceSetting) -> &'static str {
         SourceSetting::Values => "--values",
         SourceSetting::Labels => "--labels",
         SourceSetting::NoLabels => "--no-labels",
+        SourceSetting::Categories => "--categories",
         SourceSetting::Subset => "--subset",
     }
 }

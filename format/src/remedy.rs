@@ -188,6 +188,8 @@ pub enum SourceSetting {
     Labels,
     /// Whether labels are left out.
     NoLabels,
+    /// Columns of text that become categories.
+    Categories,
     /// A condition that samples meet.
     Subset,
 }

@@ -84,6 +84,7 @@ def _source(
     no_labels: bool,
     only: Iterable[str] = (),
     exclude: Iterable[str] = (),
+    categories: Iterable[str] = (),
     subset: str | None = None,
     allow_external: bool = False,
     attributes: Path | None = None,
@@ -101,6 +102,7 @@ def _source(
         "no_labels": no_labels,
         "only": _names(only),
         "exclude": _names(exclude),
+        "categories": _names(categories),
         "subset": subset,
         "allow_external": allow_external,
         "attributes": attributes,
@@ -152,6 +154,7 @@ def convert(
     no_labels: bool = False,
     only: Iterable[str] = (),
     exclude: Iterable[str] = (),
+    categories: Iterable[str] = (),
     subset: str | None = None,
     attributes: Path | None = None,
     attributes_key: str = "key",
@@ -185,6 +188,9 @@ def convert(
     extensions, attributes and fields, by their names in the source or in the dataset. The key stays unless ``exclude``
     names its column.
 
+    ``categories`` names columns of text in Parquet files that become attributes of type ``category``; other texts are
+    fields, except those that the file keeps in a dictionary.
+
     ``attributes`` is a CSV, TSV, JSON Lines or Parquet table with the samples' keys in its column ``attributes_key``; its
     other columns become attributes, texts as categories. A sample without a row has missing values; the summary's notes
     count these samples, and rows without a sample.
@@ -208,7 +214,20 @@ def convert(
     """
     pack = _pack(order, seed, limit, skip_bad, on_duplicate, dedupe, compress, segment_bytes, jobs)
     source = _source(
-        format, map, raw, database, values, labels, no_labels, only, exclude, subset, allow_external, attributes, attributes_key
+        format,
+        map,
+        raw,
+        database,
+        values,
+        labels,
+        no_labels,
+        only,
+        exclude,
+        categories,
+        subset,
+        allow_external,
+        attributes,
+        attributes_key,
     )
     return _run(
         _transformed(transform, workers, schema, metadata),
@@ -242,6 +261,7 @@ def append(
     no_labels: bool = False,
     only: Iterable[str] = (),
     exclude: Iterable[str] = (),
+    categories: Iterable[str] = (),
     subset: str | None = None,
     attributes: Path | None = None,
     attributes_key: str = "key",
@@ -270,7 +290,20 @@ def append(
     """
     pack = _pack(order, seed, limit, skip_bad, on_duplicate, dedupe, compress, segment_bytes, jobs)
     source = _source(
-        format, map, raw, database, values, labels, no_labels, only, exclude, subset, allow_external, attributes, attributes_key
+        format,
+        map,
+        raw,
+        database,
+        values,
+        labels,
+        no_labels,
+        only,
+        exclude,
+        categories,
+        subset,
+        allow_external,
+        attributes,
+        attributes_key,
     )
     return _run(
         _transformed(transform, workers, None, metadata),

@@ -125,6 +125,7 @@ fn source_argument(setting: SourceSetting) -> &'static str {
         SourceSetting::Values => "values",
         SourceSetting::Labels => "labels",
         SourceSetting::NoLabels => "no_labels",
+        SourceSetting::Categories => "categories",
         SourceSetting::Subset => "subset",
     }
 }

@@ -402,3 +402,20 @@ def test_files_that_are_no_shards_are_counted(folder: Path, tmp_path: Path) -> N
     (shards / "README.md").write_text("read me")
     summary = convert(shards, tmp_path / "b.grain")
     assert (summary["left_out_files"], summary["left_out_keys"], len(summary["warnings"])) == (1, 0, 1)
+
+
+def test_columns_of_text_become_categories_by_name(tmp_path: Path) -> None:
+    with grainstore.Writer(tmp_path / "a", {"data": "bytes", "split": "str"}, keyed=True) as writer:
+        for number in range(4):
+            writer.write(key=f"{number}", data=b"x", split="val" if number % 2 else "train")
+    grainstore.export(tmp_path / "a", tmp_path / "a.parquet", to="parquet")
+    grainstore.convert(tmp_path / "a.parquet", tmp_path / "b")
+    grainstore.convert(tmp_path / "a.parquet", tmp_path / "c", categories="split")
+    with grainstore.open(tmp_path / "b") as ds:
+        assert ds.schema["split"] == "str"
+    with grainstore.open(tmp_path / "c") as ds:
+        assert ds.schema["split"] == "category"
+        assert sorted(ds.filter("split == 'val'").keys()) == ["1", "3"]
+    grainstore.append(tmp_path / "a.parquet", tmp_path / "c", categories=["split"], on_duplicate="first")
+    with pytest.raises(grainstore.Error, match="only texts become categories"):
+        grainstore.convert(tmp_path / "a.parquet", tmp_path / "x", categories=["data"])

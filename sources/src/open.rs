@@ -82,6 +82,8 @@ pub struct SourceOptions {
     pub only: Vec<String>,
     /// Dataset: the attributes and fields to leave out.
     pub exclude: Vec<String>,
+    /// Parquet: columns of text that become attributes of type `category`.
+    pub categories: Vec<String>,
     /// Dataset: takes only samples that meet it.
     pub subset: Option<Expression>,
     /// Dataset: whether an adopted one may read files outside its parent directory.
@@ -130,7 +132,10 @@ fn open_recognised(found: &Recognised, options: &SourceOptions) -> Result<Box<dy
         Format::Folder => narrowed(Box::new(FolderSource::open_all(paths, &options.for_folder())?), &chosen)?,
         Format::TfRecord => Box::new(TfRecordSource::open(paths, &TfRecordOptions { map, chosen, raw: options.raw })?),
         Format::Tar => Box::new(TarSource::open(paths, &TarOptions { map, chosen })?),
-        Format::Parquet => Box::new(ParquetSource::open(paths, &ParquetOptions { map, chosen })?),
+        Format::Parquet => {
+            let categories = options.categories.clone();
+            Box::new(ParquetSource::open(paths, &ParquetOptions { map, chosen, categories })?)
+        }
         Format::List => Box::new(ListSource::open_chosen(paths, &chosen)?),
         Format::Dataset => Box::new(DatasetSource::open(paths, &options.for_dataset())?),
         Format::Lmdb => {
@@ -164,11 +169,12 @@ fn from_stdin(options: &SourceOptions) -> Result<Box<dyn Source>, SourceError> {
 impl SourceOptions {
     /// All options that affect the samples, as text.
     pub fn words(&self) -> String {
-        let Self { map, raw, database, values, labels, folder_labels, only, exclude, subset, .. } = self;
+        let Self { map, raw, database, values, labels, folder_labels, only, exclude, categories, subset, .. } = self;
         let table = labels.as_ref().map(|path| file_stamp(path));
         let table = format!("labels {labels:?} {table:?}, {folder_labels:?}");
         let subset = subset.as_ref().map_or("all".to_owned(), ToString::to_string);
-        let chosen = format!("only {only:?}, exclude {exclude:?}, subset {subset}");
+        let categories = if categories.is_empty() { String::new() } else { format!(", categories {categories:?}") };
+        let chosen = format!("only {only:?}, exclude {exclude:?}{categories}, subset {subset}");
         format!("map {map:?}, raw {raw}, database {database:?}, values {values:?}, {table}, {chosen}")
     }
 
@@ -197,7 +203,7 @@ impl SourceOptions {
 
     /// Refuses a setting that does not apply to the format.
     fn check(&self, format: Format, path: &Path) -> Result<(), SourceError> {
-        use SourceSetting::{Database, KeepWhole, Labels, Map, NoLabels, Subset, Values};
+        use SourceSetting::{Categories, Database, KeepWhole, Labels, Map, NoLabels, Subset, Values};
         let no_labels = self.folder_labels == FolderLabels::Ignored;
         let is_dataset = format == Format::Dataset;
         let settings = [
@@ -206,6 +212,12 @@ impl SourceOptions {
             (Values, self.values != LmdbValues::Auto, format == Format::Lmdb, "only LMDB has kinds of values"),
             (Labels, self.labels.is_some(), format == Format::Folder, "only folders take a table of labels"),
             (NoLabels, no_labels, format == Format::Folder, "only folders have labels in their names"),
+            (
+                Categories,
+                !self.categories.is_empty(),
+                format == Format::Parquet,
+                "only Parquet's texts become categories by name",
+            ),
             (Subset, self.subset.is_some(), is_dataset, "only samples of datasets are chosen by a condition"),
             (Map, !self.map.is_empty(), format != Format::Folder, "the files of a folder have no names to map"),
             (Map, !self.map.is_empty(), format != Format::List, "the columns of a list have names already"),

@@ -64,6 +64,10 @@ pub(crate) struct SourceArgs {
     /// All but these, as for --only; where a feature or column is the key, naming it makes samples without keys
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Source")]
     exclude: Vec<String>,
+    /// Parquet: these columns of text, comma-separated, become attributes of type `category`; others are fields, except
+    /// those that the file keeps in a dictionary
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Source")]
+    categories: Vec<String>,
     /// Folder: a CSV, TSV or JSON Lines table with one row per file; its first column, or the one called `path`, is the
     /// path below SRC, numbers become attributes, text becomes fields
     #[arg(long, value_name = "FILE", help_heading = "Source")]
@@ -103,6 +107,7 @@ impl SourceArgs {
             folder_labels: if self.no_labels { FolderLabels::Ignored } else { FolderLabels::Found },
             only: self.only.clone(),
             exclude: self.exclude.clone(),
+            categories: self.categories.clone(),
             subset: self.subset.clone(),
             allow_external,
             on_unreadable: if skip_bad { OnUnreadable::Skip } else { OnUnreadable::Stop },

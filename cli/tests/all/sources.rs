@@ -178,6 +178,10 @@ fn flags_that_mean_nothing_for_the_source_are_refused() {
             "a.tar: it is tar, and only TFRecord records can be kept whole\nhint: leave out --raw\n",
         ),
         (
+            "convert a.tar --categories split x",
+            "a.tar: it is tar, and only Parquet's texts become categories by name\nhint: leave out --categories\n",
+        ),
+        (
             "convert a.tar --database b x",
             "a.tar: it is tar, and only LMDB has named databases\nhint: leave out --database\n",
         ),

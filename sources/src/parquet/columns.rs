@@ -2,7 +2,7 @@
 
 use grainstore_format::{
     Attribute, AttributeType, Field, FieldType, Metadata, Remedy, Schema, Shape, UserMetadata, escape_bytes,
-    names_member, shown_path,
+    names_member, shown_names, shown_path,
 };
 use parquet::schema::types::ColumnDescriptor;
 use serde_json::{Map, Value};
@@ -11,7 +11,8 @@ use super::declared::DeclaredTypes;
 use super::file::ParquetFile;
 use super::kind::{ColumnKind, time_unit};
 use super::lists::ListPath;
-use crate::{Chosen, Mapping, Remark, SourceError};
+use super::source::ParquetOptions;
+use crate::{Chosen, Remark, SourceError};
 
 /// Columns that are named in a message.
 const NAMES_SHOWN: usize = 20;
@@ -61,6 +62,8 @@ struct MappingBuilder<'a> {
     /// (name in the dataset, leaf)
     targets: Vec<(String, usize)>,
     key: Option<usize>,
+    /// Whether the user wants some texts as categories.
+    has_categories: bool,
     notes: Vec<Remark>,
     declared: DeclaredTypes,
 }
@@ -72,10 +75,10 @@ impl ColumnMapping {
     /// Where a column is missing or cannot be stored, or there is no field.
     pub(super) fn new(
         file: &ParquetFile,
-        mapping: &Mapping,
-        chosen: &Chosen,
+        options: &ParquetOptions,
         first_rows: &impl FirstRows,
     ) -> Result<Self, SourceError> {
+        let mapping = &options.map;
         let declared = file.declared();
         let leaf = |(path, column): (ListPath, &ColumnDescriptor)| Leaf {
             kind: ColumnKind::of(column, path.listed_level).map(|kind| declared.kind(&path.name, kind)),
@@ -83,7 +86,8 @@ impl ColumnMapping {
             name: path.name,
         };
         let leaves = file.named_leaves().map(leaf).collect();
-        let mut builder = MappingBuilder { file, leaves, targets: Vec::new(), key: None, notes: Vec::new(), declared };
+        let (targets, key, has_categories, notes) = (Vec::new(), None, false, Vec::new());
+        let mut builder = MappingBuilder { file, leaves, targets, key, has_categories, notes, declared };
         match mapping.key() {
             Some(name) => builder.key = Some(builder.find(name)?),
             None if mapping.is_empty() => builder.choose_key(first_rows),
@@ -97,7 +101,8 @@ impl ColumnMapping {
                 builder.targets.push((target.clone(), leaf));
             }
         }
-        builder.choose(chosen)?;
+        builder.choose(&options.chosen)?;
+        options.categories.iter().try_for_each(|name| builder.take_category(name))?;
         builder.finish(first_rows)
     }
 
@@ -166,6 +171,26 @@ impl MappingBuilder<'_> {
         (members.len() == 2 && kinds == (&Ok(ColumnKind::Bytes), &Ok(ColumnKind::Text))).then_some((bytes, path))
     }
 
+    /// Makes a category of a column of text.
+    fn take_category(&mut self, name: &str) -> Result<(), SourceError> {
+        let is_text = |leaf: usize| matches!(self.leaves[leaf].kind, Ok(ColumnKind::Text | ColumnKind::Category));
+        let named = |(target, leaf): &&(String, usize)| target == name || self.leaves[*leaf].name == name;
+        let Some(leaf) = self.targets.iter().find(named).map(|(_, leaf)| *leaf) else {
+            let texts = self.targets.iter().filter(|(_, leaf)| is_text(*leaf)).map(|(target, _)| target.clone());
+            let texts = shown_names(&texts.collect::<Vec<_>>());
+            return Err(self.refused(format!("no column {} is taken; its columns of text are: {texts}", quoted(name))));
+        };
+        if !is_text(leaf) {
+            let kind = self.leaves[leaf].kind.as_ref().map_or_else(|what| *what, ColumnKind::name);
+            let why = format!("column {} is {kind}, and only texts become categories", quoted(name));
+            return Err(self.refused(why));
+        }
+        self.has_categories = true;
+        self.leaves[leaf].kind = Ok(ColumnKind::Category);
+        self.declared.take_category(&self.leaves[leaf].name);
+        Ok(())
+    }
+
     /// Leaves out what the user wants left out; the name of a struct stands for its members. The key stays unless it is
     /// named itself.
     fn choose(&mut self, chosen: &Chosen) -> Result<(), SourceError> {
@@ -227,11 +252,11 @@ impl MappingBuilder<'_> {
             fields.push(Field { name, kind: kind.clone() });
             field_columns.push((column, kind));
         };
-        // A dataset has a field: categories are texts where nothing else could be one.
+        // A dataset has a field: what the file keeps as categories are texts where nothing else could be one.
         let is_field = |column: &usize| {
             !matches!(columns[*column].kind, ColumnKind::Number(_) | ColumnKind::Time { .. } | ColumnKind::Category)
         };
-        let has_fields = numbers.iter().any(is_field);
+        let has_fields = numbers.iter().any(is_field) || self.has_categories;
         for ((target, leaf), column) in self.targets.iter().zip(numbers) {
             let name = target.clone();
             let column_kind = &columns[column].kind;
@@ -268,7 +293,9 @@ impl MappingBuilder<'_> {
             return Err(self.refused(format!("column {} is {}, which cannot be a key", quoted(name), kind.name())));
         }
         if fields.is_empty() {
-            return Err(self.refused("no column of bytes, text or lists among those taken; a dataset needs a field"));
+            let besides = if self.has_categories { " besides the categories" } else { "" };
+            let why = format!("no column of bytes, text or lists among those taken{besides}; a dataset needs a field");
+            return Err(self.refused(why));
         }
         let user = self.declared.user.clone().unwrap_or_else(|| self.class_names());
         let user = UserMetadata::new(&user)?;

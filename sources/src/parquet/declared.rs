@@ -35,6 +35,11 @@ impl DeclaredTypes {
         declared
     }
 
+    /// Declares a column of text to be a category.
+    pub(super) fn take_category(&mut self, name: &str) {
+        self.kinds.insert(name.to_owned(), ColumnKind::Category);
+    }
+
     /// What a column of this name becomes, that would be `found` without a declaration.
     pub(super) fn kind(&self, name: &str, found: ColumnKind) -> ColumnKind {
         match (&found, self.kinds.get(name)) {

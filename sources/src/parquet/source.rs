@@ -27,6 +27,8 @@ pub struct ParquetOptions {
     pub map: Mapping,
     /// Which columns, by their names or those that they get, are taken; the name of a struct stands for its members.
     pub chosen: Chosen,
+    /// Columns of text that become attributes of type `category`, by their names or those that they get.
+    pub categories: Vec<String>,
 }
 
 /// Parquet files as a source: a row is a sample, a row group is a part.
@@ -65,8 +67,8 @@ impl ParquetSource {
         let Some(first) = opened.first() else {
             return Err(SourceError::Refused { path: PathBuf::new(), why: "no file was named".into() });
         };
-        let ParquetOptions { map, chosen } = options;
-        let mapping = ColumnMapping::new(first, map, chosen, &Looked { files: &opened })?;
+        let ParquetOptions { map, chosen, .. } = options;
+        let mapping = ColumnMapping::new(first, options, &Looked { files: &opened })?;
         // Without a choice, what only another file has would be left out.
         let is_taken = |name: &str| map.targets().is_empty() && is_chosen(chosen, name, name);
         let leaves = opened

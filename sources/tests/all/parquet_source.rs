@@ -256,6 +256,58 @@ fn texts_that_arrow_keeps_in_a_dictionary_are_categories() {
     assert_eq!(read(&only, 0).0[2].fields, [Some("größe".as_bytes().to_vec())]);
 }
 
+/// A file of plain texts, without what Arrow declares: `split` and `note`, a number, and bytes unless there are none.
+fn file_of_texts(path: &Path, splits: &[&str]) {
+    let schema = "message t { required int32 number; required binary split (STRING); required binary note (STRING); \
+                  required binary data; }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let mut writer = SerializedFileWriter::new(fs::File::create(path).unwrap(), schema, Arc::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut number = group.next_column().unwrap().unwrap();
+    number.typed::<Int32Type>().write_batch(&vec![7; splits.len()], None, None).unwrap();
+    number.close().unwrap();
+    for _ in 0..3 {
+        let texts: Vec<ByteArray> = splits.iter().map(|text| ByteArray::from(*text)).collect();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<ByteArrayType>().write_batch(&texts, None, None).unwrap();
+        column.close().unwrap();
+    }
+    group.close().unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn columns_of_text_become_categories_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["a.parquet", "b.parquet"].map(|name| folder.path().join(name));
+    file_of_texts(&paths[0], &["train", "val"]);
+    file_of_texts(&paths[1], &["größe"]);
+    let open = |map: &str, names: &[&str]| {
+        let map = if map.is_empty() { Default::default() } else { map.parse().unwrap() };
+        let categories = names.iter().map(|name| (*name).to_owned()).collect();
+        ParquetSource::open(&paths, &ParquetOptions { map, categories, ..ParquetOptions::default() })
+    };
+    let schema_of = |source: &ParquetSource| schema(&source.description().metadata.schema);
+    assert_eq!(schema_of(&open("", &[]).unwrap()), "number: int32 | split: str note: str data: bytes");
+    let source = open("", &["split"]).unwrap();
+    assert_eq!(schema_of(&source), "number: int32 split: category | note: str data: bytes");
+    let found: Vec<_> = all_rows(&source).into_iter().map(|row| row.attributes[1].clone()).collect();
+    assert_eq!(found, ["train", "val", "größe"].map(|text| Some(AttributeValue::Category(text.into()))));
+    for name in ["subset", "split"] {
+        assert_eq!(schema_of(&open("subset=split,data", &[name]).unwrap()), "subset: category | data: bytes");
+    }
+    for (map, name, why) in [
+        ("", "number", "column \"number\" is int32, and only texts become categories"),
+        ("", "data", "column \"data\" is bytes, and only texts become categories"),
+        ("", "splat", "no column \"splat\" is taken; its columns of text are: split, note"),
+        ("data,note", "split", "no column \"split\" is taken; its columns of text are: note"),
+        ("split,number", "split", "among those taken besides the categories; a dataset needs a field"),
+    ] {
+        let error = open(map, &[name]).unwrap_err().to_string();
+        assert!(error.ends_with(why), "{error}");
+    }
+}
+
 #[test]
 fn a_null_inside_a_list_is_a_bad_row_and_the_next_one_is_read() {
     let (rows, bads) = read(&open_fixture("holes.parquet", ""), 0);
