@@ -214,7 +214,7 @@ pub struct SourceBlock {
     pub sample_count: u32,
 }
 
-/// Gathers samples into blocks: about 1 MiB of neighbours, or one sample of 64 KiB or more.
+/// Gathers samples into blocks: about 1 MiB of neighbours and 4,096 samples at most, or one sample of 64 KiB or more.
 #[derive(Debug, Default)]
 pub struct BlockBuilder {
     blocks: Vec<SourceBlock>,
@@ -288,7 +288,7 @@ pub(crate) fn file_stamp(path: &Path) -> u64 {
 impl SourceBlock {
     /// Whether a [`BlockBuilder`] adds a sample of `len` bytes to this block, and does not begin another.
     pub(crate) fn takes(&self, len: u64) -> bool {
-        let full = self.len >= BlockBuilder::RUN_LEN || self.sample_count == u32::MAX;
+        let full = self.len >= BlockBuilder::RUN_LEN || self.sample_count >= BlockBuilder::RUN_COUNT_MAX;
         let alone = self.sample_count == 1 && self.len >= BlockBuilder::ALONE_LEN;
         !(full || alone || len >= BlockBuilder::ALONE_LEN)
     }
@@ -297,6 +297,9 @@ impl SourceBlock {
 impl BlockBuilder {
     /// Bytes at which a block is full.
     pub const RUN_LEN: u64 = 1 << 20;
+    /// Samples at which a block is full, however short they are: in memory, each takes a few hundred bytes besides its
+    /// payload.
+    pub const RUN_COUNT_MAX: u32 = 4096;
     /// Bytes from which a sample is a block of its own.
     pub const ALONE_LEN: u64 = 64 << 10;
 

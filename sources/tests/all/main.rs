@@ -6,6 +6,7 @@ mod tar_support;
 mod tfrecord;
 
 mod attribute_tables;
+mod blocks;
 mod choices;
 mod folder_labels;
 mod folder_listing;
