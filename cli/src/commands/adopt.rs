@@ -69,6 +69,8 @@ struct AdoptDocument<'a> {
     fingerprint: String,
     skipped: usize,
     skipped_samples: Vec<Value>,
+    left_out_keys: u64,
+    left_out_files: u64,
     notes: Vec<String>,
     warnings: Vec<String>,
     elapsed_s: f64,
@@ -121,19 +123,22 @@ impl AdoptArgs {
     ) -> anyhow::Result<()> {
         let written = &summary.written;
         let elapsed_s = elapsed.as_secs_f64();
+        let described = source.description();
         let destination = self.paths.split()?.1;
         if self.json {
             return printer.json(&AdoptDocument {
                 path: shown_path(destination),
-                source: source.description().kind,
+                source: described.kind,
                 samples: written.samples,
                 files: written.segments,
                 payload_bytes: written.payload_bytes,
                 fingerprint: written.fingerprint.to_string(),
                 skipped: summary.skipped.len(),
                 skipped_samples: left_out::listed(&summary.skipped),
-                notes: left_out::texts(&source.description().notes),
-                warnings: left_out::texts(&source.description().warnings),
+                left_out_keys: described.not_packed.keys,
+                left_out_files: described.not_packed.files,
+                notes: left_out::texts(&described.notes),
+                warnings: left_out::texts(&described.warnings),
                 elapsed_s,
                 mb_per_s: written.payload_bytes as f64 / 1e6 / elapsed_s.max(1e-9),
             });

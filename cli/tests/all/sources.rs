@@ -68,7 +68,12 @@ fn patterns_ranges_and_folders_stand_for_shards() {
     let warning = "grainstore: files among the shards that are not TFRecord are NOT packed: README.md\n";
     assert!(run.stderr.contains(warning), "{run:?}");
     assert!(place.files("d0") == place.files("d"));
-    for (work, files) in [("convert shards counted", 1), ("convert shards/t-* none", 0), ("append shards d", 1)] {
+    for (work, files) in [
+        ("convert shards counted", 1),
+        ("convert shards/t-* none", 0),
+        ("append shards d", 1),
+        ("adopt shards shards.grain --raw", 1),
+    ] {
         let document = place.json(work);
         assert_eq!((&document["left_out_files"], &document["left_out_keys"]), (&files.into(), &0.into()), "{work}");
     }
