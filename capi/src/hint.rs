@@ -26,6 +26,10 @@ pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
         Remedy::UseOtherState => "without a state the epoch starts over",
         Remedy::ResumeWithoutSubset => "it resumes with subset = NULL",
         Remedy::ResumeWithSameSubset => "it resumes with the subset that it was started with",
+        Remedy::OpenGeneration(generation) => {
+            let number = generation.saturating_add(1);
+            return Some(format!("generation = {number} in the options of grainstore_open resumes it"));
+        }
         Remedy::ResumeWith { setting, value } => return Some(format!("{} resumes it", option(*setting, value))),
         // The others are of packing and exporting, or say nothing that the message does not.
         _ => return None,

@@ -120,6 +120,9 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
                 "this command draws nothing by weights: `grainstore.Loader` with the same weights resumes it; {START_OVER}"
             );
         }
+        Remedy::OpenGeneration(generation) => {
+            return format!("in Python, `grainstore.open(path, generation={generation})` resumes it; {START_OVER}");
+        }
         Remedy::ResumeWith { setting, value } => {
             return format!("`--{setting} {value}` resumes the epoch; {START_OVER}");
         }

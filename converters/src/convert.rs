@@ -195,7 +195,7 @@ fn stamp_of(source: &dyn Source, options: &ConvertOptions) -> String {
     let ConvertOptions { order, limit, on_duplicate, skip_same_content, source_words, .. } = options;
     let kind = source.description().kind;
     let data = source.stamp();
-    let source = format!("source: {kind}, names and lengths and times {data:016x}, {source_words}");
+    let source = format!("source: {kind}, names and lengths and times {data:016x}; {source_words}");
     let order = match order {
         Order::Shuffled { seed } => format!("order: shuffled by seed {seed}"),
         Order::Source => "order: that of the source".to_owned(),

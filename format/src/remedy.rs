@@ -72,6 +72,8 @@ pub enum Remedy {
     ResumeWithoutWeights,
     /// Resume the epoch with the weights and the number of draws that it was started with.
     ResumeWithSameWeights,
+    /// Open this generation of the dataset, counted from 0: it resumes the epoch.
+    OpenGeneration(usize),
     /// Resume the epoch with the value that it was started with.
     ResumeWith {
         /// The setting that differs.

@@ -211,7 +211,15 @@ class Loader:
         """Resume from a state of the same dataset, view, seed and order: the next pass begins with the very next sample."""
         if not isinstance(state, dict):
             raise InvalidState(f"a state is the result of state_dict, not {type(state).__name__}")
-        epoch = state.get("epoch")
+        if "loader" in state or "_snapshot" in state or "_num_yielded" in state:
+            raise InvalidState(
+                "this is the state of a grainstore.torch.IterableDataset or of a StatefulDataLoader, which resumes it: a "
+                "Loader takes what its own state_dict returned"
+            )
+        if "epoch" not in state:
+            members = ", ".join(map(str, state)) or "nothing"
+            raise InvalidState(f"a state is the result of state_dict, and this dictionary is none: it has {members}")
+        epoch = state["epoch"]
         if not isinstance(epoch, int) or isinstance(epoch, bool) or not 0 <= epoch < _END:
             raise InvalidState(f'a state is the result of state_dict; this has the "epoch" {epoch!r}')
         before, self._epoch = self._epoch, epoch

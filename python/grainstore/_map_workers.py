@@ -242,6 +242,8 @@ def _plain(result: Any, key: Any) -> Sample:
 def _plain_value(value: Any) -> Any:
     if isinstance(value, (bytearray, memoryview)):
         return bytes(value)
+    if isinstance(value, (np.str_, np.bytes_)):
+        return value.item()
     if isinstance(value, (np.ndarray, np.generic)) or value is None:
         return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
     if isinstance(value, (list, tuple)) or hasattr(value, "__array__"):
@@ -269,8 +271,19 @@ _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "ui
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
+# What an array or a number of NumPy has that a dataset stores: by the letters of NumPy's kinds.
+_STORED = "biufMV"
+
+
 def _type_of(name: str, values: Sequence[Any], given: str | None) -> str:
     kinds = {type(value) for value in values}
+    for value in values:
+        if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind not in _STORED:
+            what = {"U": "texts", "S": "bytes", "O": "Python objects", "c": "complex numbers"}.get(value.dtype.kind, "")
+            raise InvalidOption(
+                f'the transform gives "{name}" an array of {what or value.dtype}, and arrays are of numbers: give numbers, or '
+                "one text or bytes, such as json.dumps(...)"
+            )
     if kinds == {bytes}:
         return "bytes"
     if kinds == {str}:
@@ -291,4 +304,9 @@ def _type_of(name: str, values: Sequence[Any], given: str | None) -> str:
         if len({shape[1:] for shape in shapes}) == 1 and len({len(shape) for shape in shapes}) == 1:
             return f"{element}[{''.join(f',{size}' for size in values[0].shape[1:])}]"
     found = ", ".join(sorted({type(value).__name__ for value in values}))
+    if kinds & {dict, set, frozenset, tuple, complex} or not kinds <= {bytes, str, bool, int, float, np.ndarray}:
+        raise InvalidOption(
+            f'the transform gives "{name}" values of type {found}, and a dataset has bytes, texts, numbers and arrays: give '
+            "one of these, such as json.dumps(...)"
+        )
     raise InvalidOption(f'the transform gives "{name}" values that have no type in common ({found}): give schema=')

@@ -325,8 +325,8 @@ fn add_coverage(
 /// What must be the same for a conversion to resume.
 fn words_of(source: &SourceOptions, transform: Option<&TransformArguments>) -> String {
     match transform {
-        Some(transform) => format!("{}, {}", source.words(), transform.words),
-        None => source.words(),
+        Some(transform) => format!("{}; {}", source.words(), transform.words),
+        None => format!("{}; transform: none", source.words()),
     }
 }
 

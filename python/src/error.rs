@@ -261,9 +261,10 @@ impl From<WriteError> for Raised {
             WriteError::NotCopied { path, ordinal, key, .. } => {
                 of("DamagedSample").for_sample(Some(*ordinal), Some(key.clone())).at(path)
             }
-            WriteError::DuplicateKey { key, second, .. } => {
-                of("InvalidSample").for_sample(Some(*second), Some(key.clone()))
-            }
+            // A `Writer` has no arguments for it, as `convert` has.
+            WriteError::DuplicateKey { key, second, .. } => Self::of_error("InvalidSample", &error, None)
+                .hinting("give every sample a key of its own, or write them without keys, keyed=False")
+                .for_sample(Some(*second), Some(key.clone())),
             _ => of("WriteFailed"),
         }
     }
@@ -305,6 +306,10 @@ impl From<ConvertError> for Raised {
             ConvertError::DestinationInsideSource { destination, .. } => of(destination),
             ConvertError::SourceInsideDestination { origin, .. } => of(origin),
             _ => match error {
+                ConvertError::Write(WriteError::DuplicateKey { ref key, second, .. }) => {
+                    let key = Some(key.clone());
+                    Self::of_error("InvalidSample", &error, error.remedy()).for_sample(Some(second), key)
+                }
                 ConvertError::Write(error) => error.into(),
                 ConvertError::Store(error) => error.into(),
                 error => Self::of_error("ConvertFailed", &error, error.remedy()),

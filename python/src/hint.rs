@@ -39,6 +39,9 @@ pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
         Remedy::ResumeWithSameWeights => {
             "a loader with the weights= and num_samples= that it was started with resumes it"
         }
+        Remedy::OpenGeneration(generation) => {
+            return Some(format!("a loader of grainstore.open(path, generation={generation}) resumes it"));
+        }
         Remedy::ResumeWith { setting, value } => return Some(format!("{} resumes it", argument(*setting, value))),
 
         Remedy::Resume => {

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -153,8 +154,17 @@ def test_a_conversion_that_failed_resumes_to_the_same_bytes(
         convert(folder, tmp_path / "pieces", transform=fails_while_the_flag_is_up, **options)
     flag.unlink()
     # Another function makes other samples.
-    with pytest.raises(grainstore.Error, match="cannot be resumed: it was started with"):
+    with pytest.raises(grainstore.Error, match='cannot be resumed: it was started with "transform: .*now "transform: .*first'):
         convert(folder, tmp_path / "pieces", transform=first_bytes, resume=True, **options)
+    # What differs is named, in plain words, and nothing else is.
+    same: dict[str, Any] = {"transform": fails_while_the_flag_is_up, "resume": True, **options}
+    other: list[tuple[dict[str, Any], str]] = [
+        ({"exclude": ["label"]}, 'it was started with "exclude: none", now "exclude: label"'),
+        ({"no_labels": True}, 'it was started with "names of folders: labels", now "names of folders: no labels"'),
+    ]
+    for option, message in other:
+        with pytest.raises(grainstore.Error, match=message):
+            convert(folder, tmp_path / "pieces", **same, **option)
     summary = convert(folder, tmp_path / "pieces", transform=fails_while_the_flag_is_up, resume=True, **options)
     assert 0 < summary["resumed_samples"] < summary["samples"] == COUNT // 2
     assert summary["left_out"] == COUNT // 2
@@ -312,3 +322,43 @@ def test_append_gives_the_numbers_of_a_function_their_own_names(folder: Path, tm
     with grainstore.open(tmp_path / "d.grain") as ds:
         assert ds.metadata["class_names"] == ["cat", "dog", "wolf"]
         assert sorted(set(ds.column("label")[COUNT:].tolist())) == [0, 2]
+
+
+def values_of(name: str) -> Any:
+    values = {
+        "texts": np.array(["a", "b"]),
+        "list of texts": ["a", "b"],
+        "complex": np.zeros(2, complex),
+        "dictionary": {"a": 1},
+        "set": {1, 2},
+    }
+    return values[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("texts", 'gives "v" an array of texts, and arrays are of numbers'),
+        ("list of texts", 'gives "v" an array of texts, and arrays are of numbers'),
+        ("complex", 'gives "v" an array of complex numbers'),
+        ("dictionary", 'gives "v" values of type dict, and a dataset has bytes, texts, numbers and arrays'),
+        ("set", 'gives "v" values of type set'),
+    ],
+)
+def test_a_value_that_no_dataset_holds_is_refused_by_what_it_is(folder: Path, tmp_path: Path, name: str, message: str) -> None:
+    with pytest.raises(grainstore.InvalidOption, match=message):
+        convert(folder, tmp_path / "d.grain", transform=partial(with_value, name), workers=1)
+
+
+def with_value(name: str, sample: dict[str, Any]) -> dict[str, Any]:
+    return {"data": sample["data"], "v": values_of(name)}
+
+
+def with_text_of_numpy(sample: dict[str, Any]) -> dict[str, Any]:
+    return {"data": np.bytes_(b"x"), "text": np.str_("é")}
+
+
+def test_texts_of_numpy_are_texts(folder: Path, tmp_path: Path) -> None:
+    convert(folder, tmp_path / "d.grain", transform=with_text_of_numpy, workers=1)
+    with grainstore.open(tmp_path / "d.grain") as ds:
+        assert ds.schema == {"data": "bytes", "text": "str"} and ds[0] == {"data": b"x", "text": "é"}

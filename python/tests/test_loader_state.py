@@ -212,3 +212,27 @@ def test_garbage_is_no_state(plain: grainstore.Dataset, change: dict[str, Any]) 
 def test_what_is_no_dictionary_of_a_loader_is_no_state(plain: grainstore.Dataset, state: Any) -> None:
     with pytest.raises(grainstore.InvalidState, match="state"):
         Loader(plain, 10).load_state_dict(state)
+
+
+def test_a_state_of_before_an_append_names_the_generation_that_resumes_it(tmp_path: Path) -> None:
+    made.write_plain(tmp_path / "d.grain", 40)
+    made.write_plain(tmp_path / "more.grain", 10)
+    loader = Loader(grainstore.open(tmp_path / "d.grain"), 8, seed=1)
+    seen = [label for batch in run(loader, 2) for label in batch]
+    state = loader.state_dict()
+    grainstore.append(tmp_path / "more.grain", tmp_path / "d.grain")
+    remedy = r"generation 0 of the dataset, generation 1 is open; .*grainstore.open\(path, generation=0\) resumes it"
+    with pytest.raises(grainstore.InvalidState, match=remedy):
+        Loader(grainstore.open(tmp_path / "d.grain"), 8, seed=1).load_state_dict(state)
+    again = Loader(grainstore.open(tmp_path / "d.grain", generation=0), 8, seed=1)
+    assert sorted(seen + resumed([again], state)) == list(range(40))
+
+
+def test_a_dictionary_that_is_no_state_of_a_loader_is_refused_by_what_it_is(plain: grainstore.Dataset) -> None:
+    loader = Loader(plain, 8)
+    of_torch = {"num_workers": 0, "world_size": 1, "batch_size": 8, "loader": loader.state_dict()}
+    for state in (of_torch, {"_snapshot": {}}, {"_num_yielded": 3}):
+        with pytest.raises(grainstore.InvalidState, match="the state of a grainstore.torch.IterableDataset or of a Stateful"):
+            loader.load_state_dict(state)
+    with pytest.raises(grainstore.InvalidState, match="this dictionary is none: it has model, optimizer"):
+        loader.load_state_dict({"model": 1, "optimizer": 2})

@@ -358,3 +358,12 @@ def test_a_nested_schema_is_refused_with_what_to_do(path: Path) -> None:
             Writer(path, {"image": "bytes", "label": kind})  # type: ignore[dict-item]
     with pytest.raises(TypeError, match="names are text, not int"):
         Writer(path, {3: "bytes"})  # type: ignore[dict-item]
+
+
+def test_a_key_that_comes_twice_names_what_a_writer_can_do(tmp_path: Path) -> None:
+    with pytest.raises(grainstore.InvalidSample, match='duplicate key "a": .*keyed=False') as raised:
+        with grainstore.Writer(tmp_path / "d.grain", {"data": "bytes"}) as writer:
+            writer.write(key="a", data=b"1")
+            writer.write(key="a", data=b"2")
+    assert "on_duplicate" not in str(raised.value)
+    assert (raised.value.ordinal, raised.value.key) == (1, b"a")

@@ -1,5 +1,6 @@
 //! `--map key=image/filename,image=image/encoded`: which of the source's names become which of the dataset's.
 
+use std::fmt;
 use std::str::FromStr;
 
 /// Names in the dataset and the corresponding names in the source, in the given order.
@@ -28,6 +29,19 @@ impl Mapping {
     /// (name in the dataset, name in the source) of each field and attribute, without the key.
     pub fn targets(&self) -> &[(String, String)] {
         &self.targets
+    }
+}
+
+/// As it is parsed: `key=source,NAME=SOURCE`.
+impl fmt::Display for Mapping {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = self.key.iter().map(|source| ("key", source));
+        let targets = self.targets.iter().map(|(target, source)| (target.as_str(), source));
+        for (number, (target, source)) in key.chain(targets).enumerate() {
+            let comma = if number > 0 { "," } else { "" };
+            write!(out, "{comma}{target}={source}")?;
+        }
+        Ok(())
     }
 }
 

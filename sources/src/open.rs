@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use grainstore_format::{Remedy, SourceSetting, UnknownName, choice_of};
+use grainstore_format::{Remedy, SourceSetting, UnknownName, choice_of, shown_path};
 use grainstore_reader::Expression;
 
 use crate::dataset::{DatasetOptions, DatasetSource};
@@ -167,15 +167,31 @@ fn from_stdin(options: &SourceOptions) -> Result<Box<dyn Source>, SourceError> {
 }
 
 impl SourceOptions {
-    /// All options that affect the samples, as text.
+    /// All options that affect the samples, as text: parts that are separated by "; ", as many for all options.
     pub fn words(&self) -> String {
         let Self { map, raw, database, values, labels, folder_labels, only, exclude, categories, subset, .. } = self;
-        let table = labels.as_ref().map(|path| file_stamp(path));
-        let table = format!("labels {labels:?} {table:?}, {folder_labels:?}");
-        let subset = subset.as_ref().map_or("all".to_owned(), ToString::to_string);
-        let categories = if categories.is_empty() { String::new() } else { format!(", categories {categories:?}") };
-        let chosen = format!("only {only:?}, exclude {exclude:?}{categories}, subset {subset}");
-        format!("map {map:?}, raw {raw}, database {database:?}, values {values:?}, {table}, {chosen}")
+        let none = || "none".to_owned();
+        let listed = |names: &[String]| if names.is_empty() { none() } else { names.join(", ") };
+        let map = if map.is_empty() { none() } else { map.to_string() };
+        let records = if *raw { "kept whole" } else { "decoded" };
+        let database = database.clone().unwrap_or_else(none);
+        let values = match values {
+            LmdbValues::Auto => "auto",
+            LmdbValues::Raw => "raw",
+            LmdbValues::Datum => "datum",
+        };
+        let labels =
+            labels.as_ref().map_or_else(none, |path| format!("{} ({:016x})", shown_path(path), file_stamp(path)));
+        let folders = match folder_labels {
+            FolderLabels::Found => "labels",
+            FolderLabels::Ignored => "no labels",
+        };
+        let (only, exclude, categories) = (listed(only), listed(exclude), listed(categories));
+        let subset = subset.as_ref().map_or_else(none, ToString::to_string);
+        format!(
+            "map: {map}; records: {records}; database: {database}; values: {values}; table of labels: {labels}; \
+             names of folders: {folders}; only: {only}; exclude: {exclude}; categories: {categories}; subset: {subset}"
+        )
     }
 
     fn chosen(&self) -> Chosen {

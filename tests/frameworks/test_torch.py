@@ -243,3 +243,35 @@ def test_a_file_that_is_cut_short_is_an_error_of_the_worker_and_not_its_end(tmp_
         loader = DataLoader(MapDataset(opened), batch_size=8, num_workers=2, multiprocessing_context="fork")
         with pytest.raises(grainstore.Error, match="file ends at"):
             list(loader)
+
+
+def some_missing(tmp_path):
+    with grainstore.Writer(tmp_path / "d.grain", {"data": "bytes", "age": "int32"}) as writer:
+        for number in range(6):
+            writer.write(key=str(number), data=b"x", age=None if number == 4 else number)
+    return grainstore.open(tmp_path / "d.grain")
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_value_that_a_sample_lacks_is_named_where_torch_would_collate_it(tmp_path, workers):
+    dataset = some_missing(tmp_path)
+    missing = 'sample 4 has no value of "age", and PyTorch cannot collate None'
+    with pytest.raises(grainstore.InvalidOption, match=missing):
+        read(DataLoader(MapDataset(dataset), batch_size=3, num_workers=workers))
+    with pytest.raises(grainstore.InvalidOption, match=missing):
+        read(DataLoader(torch.utils.data.Subset(MapDataset(dataset), [5, 4]), batch_size=2, num_workers=workers))
+    present = DataLoader(MapDataset(dataset.filter("age is present")), batch_size=3, num_workers=workers)
+    assert [age for batch in present for age in batch["age"].tolist()] == [0, 1, 2, 3, 5]
+    assert len(read(DataLoader(MapDataset(dataset.select_columns(["data"])), batch_size=3, num_workers=workers))) == 2
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_collate_function_of_ones_own_gets_none(tmp_path, workers):
+    mapped = MapDataset(some_missing(tmp_path))
+    assert mapped[4]["age"] is None
+    batches = DataLoader(mapped, batch_size=3, num_workers=workers, collate_fn=ages)
+    assert list(batches) == [[0, 1, 2], [3, None, 5]]
+
+
+def ages(samples):
+    return [sample["age"] for sample in samples]

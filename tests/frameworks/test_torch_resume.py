@@ -287,3 +287,9 @@ def test_a_state_of_something_else_is_refused(path, tmp_path):
         with pytest.raises(grainstore.InvalidState):
             iterable.load_state_dict(wrong)
     assert sorted(labels_of(iterable)) == list(range(COUNT))
+
+
+def test_the_state_of_a_loader_is_refused_by_name(tmp_path):
+    dataset = grainstore.open(write(tmp_path / "d.grain"))
+    with pytest.raises(grainstore.InvalidState, match="this is the state of a grainstore.Loader, which resumes it"):
+        IterableDataset(dataset, 8).load_state_dict(grainstore.Loader(dataset, 8).state_dict())

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Literal
 
+import torch.utils.data
+
 Division = Literal["dispatched", "filtered"]
 
 # Classes that divide a dataset's items: one process reads all and sends each process its part, or all processes read all
@@ -36,6 +38,14 @@ def is_collated_by_torch(dataset: object) -> bool:
     for local in _frames("torch.utils.data._utils.fetch"):
         if local.get("dataset") is dataset:
             return bool(local.get("auto_collation", False))
+    return False
+
+
+def is_collated_by_default() -> bool:
+    """Whether torch's ``DataLoader`` makes a batch, with its own function, of what is read now."""
+    for local in _frames("torch.utils.data._utils.fetch"):
+        fetcher = local.get("self")
+        return bool(getattr(fetcher, "auto_collation", False)) and fetcher.collate_fn is torch.utils.data.default_collate
     return False
 
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import torch.utils.data
 
+from grainstore import InvalidOption
 from grainstore._loader import check_functions
+from grainstore.torch._callers import is_collated_by_default
 from grainstore.torch._sample_draws import SampleDraws
-from grainstore.torch._samples import Sample, Source, collatable, failed, opened
+from grainstore.torch._samples import Sample, Source, collatable, failed, opened, ordinal_of
 
 
 class MapDataset(torch.utils.data.Dataset[Any]):
@@ -22,8 +24,8 @@ class MapDataset(torch.utils.data.Dataset[Any]):
 
     ``DataLoader`` requests a whole batch at once, and its samples are read together. Slices are views. Arrays are
     writable copies; without a ``transform``, those of ``bfloat16`` and numbers of ``uint64`` are tensors and times
-    are nanoseconds, as PyTorch collates none of them. A value that a sample lacks is ``None``, which ``DataLoader`` refuses to collate: fill it in
-    ``transform``.
+    are nanoseconds, as PyTorch collates none of them. A value that a sample lacks is ``None``, which ``DataLoader`` cannot collate
+    by itself: that raises ``grainstore.InvalidOption``, which names sample and column. Fill it in ``transform``.
 
     Call ``set_epoch`` before each epoch, and random transforms can be repeated with any number of workers and ranks, those
     too that draw from the generators of ``random``, ``numpy.random`` or PyTorch. Without it these draw as in any other
@@ -57,10 +59,25 @@ class MapDataset(torch.utils.data.Dataset[Any]):
     def __repr__(self) -> str:
         return f"<grainstore.torch.MapDataset of {self.dataset!r}>"
 
+    def _check_collatable(self, indices: Sequence[Any], samples: list[Sample]) -> None:
+        """Name the value that a sample lacks, where torch's own collate function would refuse it without a name."""
+        for index, sample in zip(indices, samples, strict=True):
+            for name, value in sample.items():
+                if value is None and is_collated_by_default():
+                    ordinal = ordinal_of(self.dataset, index)
+                    raise InvalidOption(
+                        f'sample {ordinal} has no value of "{name}", and PyTorch cannot collate None: fill it in a '
+                        "transform, leave the column out with dataset.select_columns([...]), or read the samples that have "
+                        f'all values, such as dataset.filter("{name} is present") for an attribute',
+                        ordinal=ordinal,
+                    )
+
     def _made(self, indices: Sequence[Any], read: Callable[[], list[Sample]]) -> list[Any]:
         if self.transform is None:
             schema = self.dataset.schema
-            return [collatable(sample, schema) for sample in read()]
+            samples = [collatable(sample, schema) for sample in read()]
+            self._check_collatable(indices, samples)
+            return samples
         transform = self._draws.transform(self.transform)
 
         def one(index: Any, sample: Sample, draw_seed: int) -> Any:

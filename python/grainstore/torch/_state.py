@@ -22,6 +22,11 @@ def checked(state: object) -> State:
         return _joined(state)
     if "_num_yielded" in state:
         return checked(state.get("dataset_state"))
+    if "grainstore_state" in state:
+        raise InvalidState(
+            "this is the state of a grainstore.Loader, which resumes it: an IterableDataset takes what its own state_dict, or "
+            "that of a StatefulDataLoader, returned"
+        )
     if not isinstance(state.get("loader"), dict):
         raise InvalidState("a state is the result of state_dict, a dictionary with num_workers, world_size and loader")
     return state

@@ -92,7 +92,7 @@ impl StateError {
             Self::OfOtherWeights { found: None, .. } => Remedy::ResumeWithoutWeights,
             Self::OfOtherWeights { .. } => Remedy::ResumeWithSameWeights,
             Self::OfOtherEpoch { setting, found, .. } => Remedy::ResumeWith { setting: *setting, value: found.clone() },
-            Self::OfGeneration { .. } => return None,
+            Self::OfGeneration { found, .. } => Remedy::OpenGeneration(*found),
         })
     }
 }
