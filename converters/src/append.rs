@@ -9,12 +9,14 @@ use grainstore_writer::{AppendOptions, DatasetWriter, Summary, existing};
 use crate::convert::{Packing, pack};
 use crate::duplicates::Drops;
 use crate::feed::PackingOrder;
+use crate::fitted::Fitted;
 use crate::relabelled::Relabelled;
 use crate::{ConvertError, ConvertOptions, ConvertSummary, Events, OnDuplicate, check_destination};
 
 /// Adds all samples of `source` to `dataset`. Chunk size, alignment and hash seed are the dataset's; all else is in
 /// `options`. New class names are added after those of the dataset, and labels are renumbered to match; a label without
-/// a name makes a bad sample. `split` and `split_names` are handled the same way.
+/// a name makes a bad sample. `split` and `split_names` are handled the same way. Whole numbers get
+/// the type that their attribute has in the dataset; one that it cannot hold exactly makes a bad sample.
 ///
 /// # Errors
 /// Where the source has another schema, where a key is in the dataset already ([`OnDuplicate::First`] skips such
@@ -38,7 +40,8 @@ pub fn append(
         let (has, has_not) = if present.keyed { ("its", "the new") } else { ("the new", "its") };
         return Err(refused(format!("{has} samples have keys, {has_not} samples have none")));
     }
-    let relabelled = Relabelled::new(source, &present.metadata).map_err(refused)?;
+    let fitted = Fitted::new(source, &present.metadata.schema)?;
+    let relabelled = Relabelled::new(&fitted, &present.metadata).map_err(refused)?;
     // Before keys are compared: this refuses another schema and locks out other writers, who could add keys.
     let writer = DatasetWriter::append(dataset, for_writer(&relabelled, options))?;
     if existing(dataset)? != present {

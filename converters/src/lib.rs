@@ -34,6 +34,7 @@ mod duplicates;
 mod error;
 mod events;
 mod feed;
+mod fitted;
 mod mapped;
 mod options;
 mod ordered_queue;
