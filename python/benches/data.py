@@ -1,16 +1,11 @@
-"""The samples that are measured, the same for every library: made from a seed, written once, kept between runs.
-
-A sample is its ordinal, 8 bytes little-endian, and then noise that nothing compresses. So every epoch shows by itself
-which samples came, and in which order.
-"""
+"""The samples of ``benches/compare`` as datasets, written once and kept between runs, and checks of what is read."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,70 +13,17 @@ import numpy.typing as npt
 
 import grainstore
 
+# Behind this folder, which has a report of its own.
+sys.path.append(str(Path(__file__).parents[2] / "benches/compare"))
+from samples import BATCH_SIZE, CIFAR, IMAGENET, TINY, Shape, in_batches
+
+__all__ = ["BATCH_SIZE", "CIFAR", "IMAGENET", "TINY", "Shape", "in_batches"]
+
 _SEED = 7
-# Bytes of noise that are made together.
-_NOISE_BYTES = 1 << 20
 # Samples whose contents are compared before anything is measured.
 _COMPARED = 64
 
-BATCH_SIZE = 256
 CHUNK_BYTES = 256 << 10
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Samples of one size: every length of ``shortest`` to ``longest`` bytes is equally likely."""
-
-    name: str
-    samples: int
-    shortest: int
-    longest: int
-
-    def shrunk(self, samples: int | None) -> Shape:
-        """The same with a limit on the number of samples."""
-        return self if samples is None else replace(self, samples=min(samples, self.samples))
-
-    @property
-    def label(self) -> str:
-        """What its files are called after."""
-        return f"{self.name}-{self.samples}"
-
-    @property
-    def _block(self) -> int:
-        """Samples whose noise is made together."""
-        return max(1, _NOISE_BYTES // self.longest)
-
-    @cached_property
-    def lengths(self) -> npt.NDArray[np.int64]:
-        """Bytes of each sample."""
-        return np.random.default_rng([_SEED, 0]).integers(self.shortest, self.longest + 1, self.samples)
-
-    @property
-    def payload_bytes(self) -> int:
-        return int(self.lengths.sum())
-
-    def __iter__(self) -> Iterator[bytes]:
-        """All samples in their order."""
-        for first in range(0, self.samples, self._block):
-            yield from self._samples_of_block(first)
-
-    def sample(self, ordinal: int) -> bytes:
-        first = ordinal - ordinal % self._block
-        return self._samples_of_block(first)[ordinal - first]
-
-    def _samples_of_block(self, first: int) -> list[bytes]:
-        lengths = self.lengths[first : first + self._block].tolist()
-        noise = np.random.Generator(np.random.SFC64([_SEED, 1, first])).bytes(sum(lengths))
-        samples, start = [], 0
-        for ordinal, length in enumerate(lengths, first):
-            samples.append(ordinal.to_bytes(8, "little") + noise[start + 8 : start + length])
-            start += length
-        return samples
-
-
-TINY = Shape("512B", 2_000_000, 512, 512)
-CIFAR = Shape("3KB", 400_000, 3_073, 3_073)
-IMAGENET = Shape("110KB", 40_000, 40_000, 180_000)
 
 
 def folder() -> Path:
@@ -107,17 +49,6 @@ def kept(name: str, write: Callable[[Path], None]) -> Path:
         partial.rename(path)
         os.sync()
     return path
-
-
-def in_batches(samples: Iterable[bytes], size: int) -> Iterator[list[bytes]]:
-    batch: list[bytes] = []
-    for sample in samples:
-        batch.append(sample)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
 
 
 def dataset(shape: Shape, *, labelled: bool = False) -> Path:
@@ -172,32 +103,3 @@ def check_epoch(shape: Shape, samples: Iterable[bytes]) -> npt.NDArray[np.int64]
     if count != shape.samples or not np.array_equal(np.sort(ordinals), np.arange(shape.samples)):
         raise SystemExit(f"{shape.label}: {count} samples came, expected each of {shape.samples} once")
     return ordinals
-
-
-@dataclass(frozen=True)
-class Mixing:
-    """How well an epoch is shuffled; a uniform shuffle has 1.0 in both.
-
-    displacement: how far samples are from where they were written, on average.
-    neighbours: pairs of samples in a batch that were written within the same chunk's length.
-    """
-
-    displacement: float
-    neighbours: float
-
-    @classmethod
-    def of(cls, shape: Shape, ordinals: npt.NDArray[np.int64]) -> Mixing:
-        count = len(ordinals)
-        displacement = float(np.abs(ordinals - np.arange(count)).mean()) / (count / 3)
-        chunk = max(1, CHUNK_BYTES * shape.samples // shape.payload_bytes)
-        batches = ordinals[: count - count % BATCH_SIZE].reshape(-1, BATCH_SIZE) // chunk
-        in_order = np.sort(batches, axis=1)
-        # Pairs of equal chunks: each sample with those before it in its chunk.
-        pairs = 0
-        for distance in range(1, BATCH_SIZE):
-            equal = int((in_order[:, distance:] == in_order[:, :-distance]).sum())
-            if equal == 0:
-                break
-            pairs += equal
-        expected = len(batches) * BATCH_SIZE * (BATCH_SIZE - 1) / 2 * (min(chunk, count) - 1) / max(1, count - 1)
-        return cls(displacement, pairs / expected if expected else 1.0)

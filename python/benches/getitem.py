@@ -1,6 +1,6 @@
 """Claim: ``ds[i]`` of a sample of 3 KB takes 1.25 microseconds or less: warm, by default, random ``i``.
 
-Beside it what a reader of Bagz takes for ``reader[i]`` of the same samples, which gives the bytes alone.
+``benches/compare`` measures it beside others.
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import bagz
 import numpy as np
 from data import CIFAR, compare, dataset, label_of
-from peer_formats import bagz_file, open_bagz
 from report import AtMost, Report, Row, say
 from timing import Spread, arguments, interleaved, isolated, make_warm
 
@@ -31,11 +29,6 @@ def grainstore_us(path: Path, round_number: int) -> float:
         return mean_us(ds, round_number)
 
 
-def bagz_us(path: Path, round_number: int) -> float:
-    make_warm(path)
-    return mean_us(open_bagz(path), round_number)
-
-
 def mean_us(samples: Any, round_number: int) -> float:
     """Microseconds that ``samples[i]`` takes; each was read once before, so pages are mapped."""
     count = len(samples)
@@ -50,30 +43,23 @@ def mean_us(samples: Any, round_number: int) -> float:
 
 def main() -> None:
     options = arguments(__doc__).parse_args()
-    report = Report("getitem", judged=options.samples is None, packages=("bagz",))
+    report = Report("getitem", judged=options.samples is None)
     shape = CIFAR.shrunk(options.samples)
-    plain, labelled, bag = dataset(shape), dataset(shape, labelled=True), bagz_file(shape)
+    plain, labelled = dataset(shape), dataset(shape, labelled=True)
     with grainstore.open(plain) as ds:
         compare(shape, lambda ordinal: ds[ordinal]["image"])
     with grainstore.open(labelled) as ds:
         compare(shape, lambda ordinal: ds[ordinal]["image"])
         if ds[shape.samples - 1]["label"] != label_of(shape.samples - 1):
             raise SystemExit(f"{labelled}: the last label is another one than was written")
-    reader: bagz.Reader = open_bagz(bag)
-    compare(shape, reader.__getitem__)
     cases: dict[str, Callable[[int], float]] = {
         "one field": lambda number: isolated(grainstore_us, plain, number),
         "one field and a label": lambda number: isolated(grainstore_us, labelled, number),
-        "bagz": lambda number: isolated(bagz_us, bag, number),
     }
     results = interleaved(options.rounds, {name: case for name, case in cases.items() if options.only in name}, say)
     for name, times in results.items():
-        target = None if name == "bagz" else AtMost(1.25)
-        report.add(Row(shape.name, f"{name}, us a sample", Spread.of(times), target))
-    for name in ("one field", "one field and a label"):
-        if {name, "bagz"} <= results.keys():
-            report.add(Row(shape.name, f"{name} / bagz", Spread.ratio(results[name], results["bagz"])))
-    report.note("warm, one thread, the loop itself counted; grainstore gives a dictionary, Bagz bytes")
+        report.add(Row(shape.name, f"{name}, us a sample", Spread.of(times), AtMost(1.25)))
+    report.note("warm, one thread, the loop itself counted")
     report.finish(options.json)
 
 

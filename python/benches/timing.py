@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
 import statistics
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-# Where root empties all caches of the machine.
-_DROP_CACHES = Path("/proc/sys/vm/drop_caches")
+# Behind this folder, which has a report of its own.
+sys.path.append(str(Path(__file__).parents[2] / "benches/compare"))
+from caches import COLD_TEXT, Cold, make_cold, make_warm
 
-Cold = Literal["drop_caches", "fadvise"]
-
-# How a report describes the way reads were made cold.
-COLD_TEXT: dict[Cold, str] = {
-    "drop_caches": "cold: all caches of the machine were emptied before each measurement",
-    "fadvise": "cold: the files were taken out of the page cache before each measurement (root could empty all caches, "
-    "those of directories and inodes too)",
-}
+__all__ = ["COLD_TEXT", "Cold", "make_cold", "make_warm"]
 
 
 def arguments(description: str | None) -> argparse.ArgumentParser:
@@ -49,37 +43,6 @@ def isolated(function: Callable[..., Any], *values: Any) -> Any:
 def _start_processes_as_usual() -> None:
     # A process that was spawned spawns others by default: workers would import everything again while the clock runs.
     multiprocessing.set_start_method(None, force=True)
-
-
-def files_of(path: Path) -> Iterable[Path]:
-    """The files at ``path``: itself, or all below it."""
-    if path.is_file():
-        return [path]
-    return (Path(folder, name) for folder, _, names in os.walk(path) for name in names)
-
-
-def make_cold(path: Path) -> Cold:
-    """Empty the caches as far as this user may; at least of the files at ``path``. Returns which it was."""
-    # A page that is not yet written cannot be dropped.
-    os.sync()
-    try:
-        _DROP_CACHES.write_text("3")
-        return "drop_caches"
-    except OSError:
-        for file in files_of(path):
-            descriptor = os.open(file, os.O_RDONLY)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            os.close(descriptor)
-        return "fadvise"
-
-
-def make_warm(path: Path) -> None:
-    """Read the files at ``path`` once, so that the page cache holds what fits."""
-    block = bytearray(1 << 20)
-    for file in files_of(path):
-        with file.open("rb", buffering=0) as opened:
-            while opened.readinto(block):
-                pass
 
 
 @dataclass(frozen=True)

@@ -50,5 +50,5 @@ def test_the_blocks_of_the_readme_run_one_after_the_other(tmp_path: Path, monkey
 
 def test_the_chart_of_the_readme_is_drawn_from_its_data(tmp_path: Path) -> None:
     drawn = tmp_path / "speed.svg"
-    subprocess.run([sys.executable, ROOT / "benches/chart.py", ROOT / "docs/speed.json", drawn], check=True)
+    subprocess.run([sys.executable, ROOT / "benches/compare/chart.py", ROOT / "docs/speed.json", drawn], check=True)
     assert drawn.read_text() == (ROOT / "docs/speed.svg").read_text()

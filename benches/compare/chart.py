@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Draws the chart of the README: one shuffled epoch, by grainstore and from plain files.
+"""Draws bars: the chart of the README, one shuffled epoch by grainstore and from plain files, and those of a comparison.
 
-    python3 benches/chart.py docs/speed.json docs/speed.svg
+    python3 benches/compare/chart.py docs/speed.json docs/speed.svg
 
 To replace the data by a report of `grainstore demo --json`, which has one group of bars for each folder of files:
 
     grainstore demo --json > report.json
-    python3 benches/chart.py --demo report.json --origin "MACHINE, DISK, DATE" docs/speed.json docs/speed.svg
+    python3 benches/compare/chart.py --demo report.json --origin "MACHINE, DISK, DATE" docs/speed.json docs/speed.svg
 
 It needs nothing but the standard library. The chart has no background, and its text follows the page's colour scheme.
 """
@@ -19,7 +19,9 @@ from html import escape
 from pathlib import Path
 
 LEFT, WIDTH, BAR, GAP = 150, 430, 18, 26
-COLOURS = {"grainstore": "#3b82d6", "files, 16 threads": "#9a9a9a", "files, one by one": "#c4c4c4"}
+OURS, THREADS, OTHERS = "#3b82d6", "#9a9a9a", "#c4c4c4"
+# Of a letter, about.
+LETTER = 7
 STYLE = "text { fill: #333 } .group { font-weight: bold } @media (prefers-color-scheme: dark) { text { fill: #ccc } }"
 
 
@@ -36,25 +38,27 @@ def text(x: float, y: float, words: str, more: str = "") -> str:
     return f'<text x="{x}" y="{y}"{more}>{escape(words)}</text>'
 
 
-def draw(data: dict) -> str:
-    """The chart as SVG."""
-    longest = max(rate for group in data["groups"] for rate in group["rates"].values())
+def draw(heading: str, title: str, origin: str, groups: list[dict]) -> str:
+    """Groups of bars, each of a name and a rate, as SVG. Bars of all groups have one scale."""
+    longest = max(rate for group in groups for rate in group["rates"].values())
+    names = [name for group in groups for name in group["rates"]]
+    left = max(LEFT, LETTER * max(map(len, names)) + 8)
     lines, y = [], 24
-    lines.append(text(0, y - 8, "One shuffled epoch, caches cold, MB/s (longer is faster)"))
-    for group in data["groups"]:
+    lines.append(text(0, y - 8, heading))
+    for group in groups:
         y += GAP
         lines.append(text(0, y - 8, group["name"], ' class="group"'))
         for name, rate in group["rates"].items():
             width = max(1.0, WIDTH * rate / longest)
-            lines.append(text(LEFT - 8, y + 13, name, ' text-anchor="end"'))
-            lines.append(f'<rect x="{LEFT}" y="{y}" width="{width:.1f}" height="{BAR - 3}" fill="{COLOURS[name]}"/>')
-            lines.append(text(round(LEFT + width + 6, 1), y + 13, f"{rate:,.0f}"))
+            colour = OURS if name.startswith("grainstore") else THREADS if "16 threads" in name else OTHERS
+            lines.append(text(left - 8, y + 13, name, ' text-anchor="end"'))
+            lines.append(f'<rect x="{left}" y="{y}" width="{width:.1f}" height="{BAR - 3}" fill="{colour}"/>')
+            lines.append(text(round(left + width + 6, 1), y + 13, f"{rate:,.0f}"))
             y += BAR
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 {y + 8}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + WIDTH + 60} {y + 8}" role="img" '
         'font-family="sans-serif" font-size="13">\n'
-        "<title>One shuffled epoch in MB/s: grainstore, and the same files in the same order</title>\n"
-        f"<desc>{escape(data['origin'])}</desc>\n<style>{STYLE}</style>\n"
+        f"<title>{escape(title)}</title>\n<desc>{escape(origin)}</desc>\n<style>{STYLE}</style>\n"
     )
     return head + "\n".join(lines) + "\n</svg>\n"
 
@@ -73,7 +77,9 @@ def main() -> None:
         data["origin"] = arguments.origin
         data["groups"] = [group_of(folder) for folder in json.loads(arguments.demo.read_text())["folders"]]
         arguments.data.write_text(json.dumps(data, indent=2) + "\n")
-    arguments.chart.write_text(draw(data))
+    heading = "One shuffled epoch, caches cold, MB/s (longer is faster)"
+    title = "One shuffled epoch in MB/s: grainstore, and the same files in the same order"
+    arguments.chart.write_text(draw(heading, title, data["origin"], data["groups"]))
 
 
 if __name__ == "__main__":
