@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
+from grainstore import _core
 from grainstore._core import Batch, Dataset, Image
 from grainstore._division import Division, nothing_left, tail_of
 from grainstore._errors import Forked, InvalidOption, InvalidState
@@ -25,6 +26,9 @@ from grainstore._world import rank_and_world_size
 
 Sample = dict[str, Any]
 State = dict[str, Any]
+Path = str | os.PathLike[str]
+# An open dataset or a view of one; or the argument of grainstore.open.
+Source = Dataset | Path | Iterable[Path]
 
 _logger = logging.getLogger("grainstore")
 
@@ -41,6 +45,7 @@ _UNIT = 256
 class Loader:
     """An iterable of batches: each pass over it is an epoch, in a fresh order that ``seed`` and the epoch's number decide.
 
+    dataset: a result of ``grainstore.open``, a view of it, or a path (or several) to be opened.
     batch_size: samples per batch of this rank; ``None`` returns samples one by one, each a dictionary.
     order: ``"auto"`` (by the mean size of a sample; or the order of a loaded state), ``"full"``, ``"chunked"`` or
         ``"sequential"``.
@@ -76,7 +81,7 @@ class Loader:
 
     def __init__(
         self,
-        dataset: Dataset,
+        dataset: Source,
         batch_size: int | None = 256,
         *,
         order: Literal["auto", "full", "chunked", "sequential"] = "auto",
@@ -99,8 +104,7 @@ class Loader:
         num_samples: int | None = None,
         prefetch_next_epoch: bool | None = None,
     ) -> None:
-        if not isinstance(dataset, Dataset):
-            raise TypeError(f"dataset is the result of grainstore.open, not {type(dataset).__name__}")
+        dataset = opened(dataset)
         if batch_size is None and collate is not None:
             raise InvalidOption("collate makes a batch of samples, and batch_size=None gives them one by one")
         check_functions(transform, collate)
@@ -397,6 +401,15 @@ class _Pass:
     def _after(self, batches: int) -> State:
         state: State = json.loads(self.epoch.state_after(batches))
         return state
+
+
+def opened(source: Source) -> Dataset:
+    """The dataset, opened if it is not open yet."""
+    if isinstance(source, Dataset):
+        return source
+    if isinstance(source, Iterable) or hasattr(source, "__fspath__"):
+        return _core.open(source)
+    raise TypeError(f"dataset is the result of grainstore.open, or a path, not {type(source).__name__}")
 
 
 def check_functions(transform: object, collate: object = None) -> None:

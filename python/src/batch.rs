@@ -6,8 +6,9 @@ use std::sync::{Arc, OnceLock};
 use grainstore_format::memory::reserve;
 use grainstore_format::{AttributeType, Categories, FieldType, to_usize};
 use grainstore_store::Collection;
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString};
+use pyo3::types::{PyByteArray, PyDict, PyList, PyString};
 
 use crate::argument::place;
 use crate::buffers::Buffers;
@@ -234,8 +235,7 @@ impl Inner {
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut all = vec![spans.len() as u64];
         all.extend_from_slice(shape);
-        let rows = py.detach(|| self.rows(spans, field))?;
-        let array = numpy::array_of(py, rows, dtype)?;
+        let array = numpy::own_array(&self.rows(py, spans, field)?, dtype)?;
         if spans.iter().all(Option::is_some) {
             return array.call_method1("reshape", (all,));
         }
@@ -246,25 +246,38 @@ impl Inner {
     }
 
     /// The bytes of the arrays that are present.
-    fn rows(&self, spans: &[Option<Range<usize>>], (name, kind): (&Name, &FieldType)) -> Result<Vec<u8>, Raised> {
+    fn rows<'py>(
+        &self,
+        py: Python<'py>,
+        spans: &[Option<Range<usize>>],
+        (name, kind): (&Name, &FieldType),
+    ) -> PyResult<Bound<'py, PyByteArray>> {
         let count = spans.iter().flatten().count();
         let mut len = Some(0_usize);
         for span in spans.iter().flatten() {
             array_dimensions(name, kind, span.len())?;
             len = len.and_then(|len| len.checked_add(span.len()));
         }
-        let mut rows = Vec::new();
-        len.filter(|&len| rows.try_reserve_exact(len).is_ok())
-            .ok_or_else(|| Raised::new("OutOfMemory", format!("no memory for {count} arrays of {}", kind.name())))?;
-        for span in spans.iter().flatten() {
-            rows.extend_from_slice(self.bytes(span.clone())?);
-        }
-        Ok(rows)
+        let no_memory = || Raised::new("OutOfMemory", format!("no memory for {count} arrays of {}", kind.name()));
+        let len = len.ok_or_else(no_memory)?;
+        let fill = |mut rows: &mut [u8]| -> Result<(), Raised> {
+            for span in spans.iter().flatten() {
+                let bytes = self.bytes(span.clone())?;
+                let (row, rest) = rows
+                    .split_at_mut_checked(bytes.len())
+                    .ok_or_else(|| Raised::bug("arrays are longer than their sum"))?;
+                row.copy_from_slice(bytes);
+                rows = rest;
+            }
+            Ok(())
+        };
+        PyByteArray::new_with(py, len, |rows| Ok(py.detach(|| fill(rows))?))
+            .map_err(|error| if error.is_instance_of::<PyMemoryError>(py) { no_memory().into() } else { error })
     }
 
     fn attribute<'py>(&self, py: Python<'py>, number: usize) -> PyResult<Bound<'py, PyAny>> {
         let Some((name, kind)) = self.names.attributes.get(number) else { return Err(self.none_such().into()) };
-        py.detach(|| gather(&self.collection, name.text(), self.batch.ordinals()))?.into_array(py, kind)
+        py.detach(|| gather(&self.collection, name.text(), self.batch.ordinals()))?.into_own_array(py, kind)
     }
 
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -300,13 +313,23 @@ pub(crate) struct Gathered {
 }
 
 impl Gathered {
-    /// An array; a masked one if samples may lack the attribute.
+    /// A read-only array; a masked one if samples may lack the attribute.
     pub(crate) fn into_array<'py>(self, py: Python<'py>, kind: &AttributeType) -> PyResult<Bound<'py, PyAny>> {
         let values = numpy::array_of(py, self.values, &Dtype::of(kind, self.width))?;
-        match self.valid {
-            None => Ok(values),
-            Some(valid) => numpy::masked(py, values, valid),
-        }
+        masked(py, values, self.valid)
+    }
+
+    /// The same, but writable.
+    fn into_own_array<'py>(self, py: Python<'py>, kind: &AttributeType) -> PyResult<Bound<'py, PyAny>> {
+        let values = numpy::own_array(&PyByteArray::new(py, &self.values), &Dtype::of(kind, self.width))?;
+        masked(py, values, self.valid)
+    }
+}
+
+fn masked<'py>(py: Python<'py>, values: Bound<'py, PyAny>, valid: Option<Vec<u8>>) -> PyResult<Bound<'py, PyAny>> {
+    match valid {
+        None => Ok(values),
+        Some(valid) => numpy::masked(py, values, valid),
     }
 }
 

@@ -47,6 +47,11 @@ pub(crate) fn export<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let opened = dataset.get().shared.get()?;
     let selection = &dataset.get().selection;
+    if dataset.get().names.all().count() < opened.names.all().count() {
+        let what = "the view leaves columns out, and an export has all: export the dataset without select_columns, or pack it \
+                    with convert(..., only=[...]) first";
+        return Err(Raised::option(what).into());
+    }
     let options = ExportOptions {
         shard_len: shard_bytes.unwrap_or(ExportOptions::DEFAULT_SHARD_LEN),
         jobs: jobs_of(jobs)?,

@@ -6,7 +6,7 @@ use grainstore_format::AttributeType;
 use pyo3::exceptions::{PyImportError, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyString;
+use pyo3::types::{PyByteArray, PyString};
 
 use crate::error::Raised;
 use crate::view::Memory;
@@ -97,13 +97,30 @@ pub(crate) fn datetime64(py: Python<'_>, ns: i64) -> PyResult<Bound<'_, PyAny>> 
 
 /// A read-only array of one dimension over memory, without a copy.
 pub(crate) fn array<'py>(py: Python<'py>, memory: Memory, dtype: &Dtype) -> PyResult<Bound<'py, PyAny>> {
-    static FROMBUFFER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    static EMPTY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     if memory.bytes().is_empty() {
-        // An empty buffer, which `frombuffer` refuses.
-        return function(py, &EMPTY, "empty")?.call1((0, dtype.object(py)?));
+        return empty(py, dtype);
     }
-    function(py, &FROMBUFFER, "frombuffer")?.call1((memory, dtype.object(py)?))
+    from_buffer(Bound::new(py, memory)?.as_any(), dtype)
+}
+
+/// A writable array of one dimension over memory that nothing else uses: PyTorch warns of all others.
+pub(crate) fn own_array<'py>(bytes: &Bound<'py, PyByteArray>, dtype: &Dtype) -> PyResult<Bound<'py, PyAny>> {
+    if bytes.is_empty() {
+        return empty(bytes.py(), dtype);
+    }
+    from_buffer(bytes.as_any(), dtype)
+}
+
+fn from_buffer<'py>(buffer: &Bound<'py, PyAny>, dtype: &Dtype) -> PyResult<Bound<'py, PyAny>> {
+    static FROMBUFFER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = buffer.py();
+    function(py, &FROMBUFFER, "frombuffer")?.call1((buffer, dtype.object(py)?))
+}
+
+/// `frombuffer` refuses an empty buffer.
+fn empty<'py>(py: Python<'py>, dtype: &Dtype) -> PyResult<Bound<'py, PyAny>> {
+    static EMPTY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    function(py, &EMPTY, "empty")?.call1((0, dtype.object(py)?))
 }
 
 /// A read-only array of values.

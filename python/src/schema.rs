@@ -6,7 +6,7 @@ use std::sync::Arc;
 use grainstore_format::{AttributeType, AttributeValue, FieldType, Schema};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyString};
 
 use crate::error::Raised;
 use crate::numpy::{self, Dtype};
@@ -174,11 +174,14 @@ impl FieldBytes<'_> {
             (FieldType::Str, _) => Ok(text(py, name, self.bytes()?)?.into_any()),
             (FieldType::Array { element, .. }, payloads) => {
                 let dimensions = array_dimensions(name, kind, self.range.len())?;
-                let memory = match payloads {
-                    Payloads::Bytes => Memory::whole(Arc::new(self.bytes()?.to_vec())),
-                    Payloads::MemoryView | Payloads::Numpy => self.memory()?,
-                };
-                numpy::shaped(py, memory, &Dtype::of_element(element), &dimensions)
+                let dtype = Dtype::of_element(element);
+                match payloads {
+                    Payloads::Bytes => {
+                        let bytes = PyByteArray::new(py, self.bytes()?);
+                        numpy::own_array(&bytes, &dtype)?.call_method1("reshape", (dimensions,))
+                    }
+                    Payloads::MemoryView | Payloads::Numpy => numpy::shaped(py, self.memory()?, &dtype, &dimensions),
+                }
             }
         }
     }

@@ -196,3 +196,24 @@ def test_a_batch_has_what_a_mapping_has(ds: grainstore.Dataset) -> None:
     assert "label" in batch and "nope" not in batch and 3 not in batch
     with pytest.raises(TypeError):
         batch["label"] = 3  # type: ignore[index]
+
+
+def test_columns_of_a_batch_and_arrays_of_a_sample_are_the_callers_own(made_path: Path) -> None:
+    with grainstore.open(made_path) as ds:
+        batch, again = ds.get_batch([6, 7]), ds.get_batch([6, 7])
+        sample = ds[7]
+        for array in (batch["label"], batch["weight"], ds[6:8].get_batch([0, 1])["good"], sample["vector"], batch[1]["vector"]):
+            assert array.flags.writeable
+            array[...] = 0
+        assert again["label"].tolist() == ds.get_batch([6, 7])["label"].tolist() == [6, 7]
+        made.assert_same(ds[7], made.sample(7))
+
+
+def test_a_column_of_arrays_is_writable_where_none_is_missing(tmp_path: Path) -> None:
+    with grainstore.Writer(tmp_path / "d.grain", {"x": "float32[2]", "none": "int16[0]"}, keyed=False) as writer:
+        writer.write_batch(x=np.ones((3, 2), np.float32), none=np.zeros((3, 0), np.int16))
+    ds = grainstore.open(tmp_path / "d.grain")
+    x = ds.get_batch([0, 2])["x"]
+    x[0] = 5
+    assert x.tolist() == [[5, 5], [1, 1]] and ds.get_batch([0])["x"].tolist() == [[1, 1]]
+    assert ds.get_batch([0, 2])["none"].shape == (2, 0) and ds.get_batch([])["x"].shape == (0, 2)

@@ -305,11 +305,6 @@ def test_invalid_options_are_reported_at_once(plain: grainstore.Dataset, options
     assert isinstance(raised.value, ValueError)
 
 
-def test_a_loader_is_made_of_a_dataset(plain_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"grainstore\.open"):
-        Loader(str(plain_path))  # type: ignore[arg-type]
-
-
 def test_who_counts_batches_gets_the_next_epoch_too(ds: grainstore.Dataset) -> None:
     loader = Loader(ds, 50, seed=3)
     counted = [[batch.ordinals.tolist() for _, batch in zip(range(len(loader)), loader)] for _ in range(2)]
@@ -318,3 +313,15 @@ def test_who_counts_batches_gets_the_next_epoch_too(ds: grainstore.Dataset) -> N
     loader.set_epoch(1)
     again = [batch.ordinals.tolist() for _, batch in zip(range(len(loader)), loader)]
     assert again == expected[1]
+
+
+def test_a_loader_opens_a_path_or_several(tmp_path: Path) -> None:
+    made.write_plain(tmp_path / "a.grain", 10)
+    made.write_plain(tmp_path / "b.grain", 5)
+    for path in (tmp_path / "a.grain", str(tmp_path / "a.grain")):
+        assert sorted(label for batch in Loader(path, 4) for label in batch["label"].tolist()) == list(range(10))
+    assert len(Loader([tmp_path / "a.grain", tmp_path / "b.grain"], 5)) == 3
+    with pytest.raises(grainstore.DatasetNotFound):
+        Loader(tmp_path / "none.grain")
+    with pytest.raises(TypeError, match="dataset is the result of grainstore.open, or a path, not int"):
+        Loader(3)  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import made
@@ -115,3 +116,10 @@ def test_a_transform_gets_the_columns_alone(dataset: grainstore.Dataset) -> None
     loader = grainstore.Loader(dataset.select_columns(["label"]), 50, transform=lambda sample: {**sample, "names": ",".join(sample)})
     for batch in loader:
         assert set(batch["names"]) == {"label"}
+
+
+def test_an_export_does_not_write_what_the_view_leaves_out(dataset: grainstore.Dataset, tmp_path: Path) -> None:
+    with pytest.raises(grainstore.InvalidOption, match="the view leaves columns out, and an export has all: .*only="):
+        grainstore.export(dataset.select_columns(["image"]), tmp_path / "d.parquet", to="parquet")
+    assert not list(tmp_path.iterdir())
+    assert grainstore.export(dataset.select_columns(["key", *ALL])[:3], tmp_path / "d.parquet", to="parquet")["samples"] == 3

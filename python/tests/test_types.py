@@ -48,7 +48,7 @@ def test_code_of_users_that_is_wrong_is_found(tmp_path: Path) -> None:
         "grainstore.open('a', io='fast')",
         "grainstore.Loader(ds, order='random')",
         "len(ds.find('a'))",
-        "for batch in grainstore.Loader('a'): pass",
+        "for batch in grainstore.Loader(3): pass",
         "ds.filter(3)",
         "grainstore.convert('a', 'b', compress='zip')",
         "grainstore.convert('a', 'b')['nope']",

@@ -5,6 +5,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -275,3 +276,21 @@ def test_a_collate_function_of_ones_own_gets_none(tmp_path, workers):
 
 def ages(samples):
     return [sample["age"] for sample in samples]
+
+
+def test_the_first_loop_over_any_of_the_readers_is_silent(dataset):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # PyTorch says it once for each process, unless it is asked to say it always.
+        before = torch.is_warn_always_enabled()
+        torch.set_warn_always(True)
+        try:
+            for batch in grainstore.Loader(dataset, 10):
+                assert torch.as_tensor(batch["label"]).shape == batch["label"].shape
+                assert torch.from_numpy(batch["vector"]).dtype == torch.float32
+            for _ in grainstore.Loader(dataset, 10, transform=lambda sample: torch.from_numpy(sample["vector"])):
+                pass
+            for data in (dataset, MapDataset(dataset), IterableDataset(dataset)):
+                assert sum(len(batch["label"]) for batch in DataLoader(data, batch_size=10)) == COUNT
+        finally:
+            torch.set_warn_always(before)

@@ -12,7 +12,7 @@ import torch.utils.data
 
 from grainstore import Dataset, InvalidOption
 from grainstore.torch._sample_draws import SampleDraws
-from grainstore.torch._samples import Sample, Source, TorchTransform, failed, opened
+from grainstore.torch._samples import Sample, TorchTransform, failed
 
 # The same as in torchvision's ImageFolder.
 _EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")

@@ -14,11 +14,11 @@ import torch.utils.data
 
 from grainstore import Image, InvalidOption, InvalidState, Loader
 from grainstore._division import Division, tail_of
-from grainstore._loader import check_functions, check_number, check_truth
+from grainstore._loader import Source, check_functions, check_number, check_truth, opened
 from grainstore._weights import weights_of
 from grainstore._world import rank_and_world_size
 from grainstore.torch._callers import dividing_caller, is_collated_by_torch
-from grainstore.torch._samples import CollateOwned, Source, TorchTransform, collatable, collated, opened
+from grainstore.torch._samples import CollateOwned, TorchTransform, collatable, collated
 from grainstore.torch._share import Reader
 from grainstore.torch._state import State, check_same, checked
 from grainstore.torch._tensors import tensors

@@ -8,10 +8,10 @@ from typing import Any
 import torch.utils.data
 
 from grainstore import InvalidOption
-from grainstore._loader import check_functions
+from grainstore._loader import Source, check_functions, opened
 from grainstore.torch._callers import is_collated_by_default
 from grainstore.torch._sample_draws import SampleDraws
-from grainstore.torch._samples import Sample, Source, collatable, failed, opened, ordinal_of
+from grainstore.torch._samples import Sample, collatable, failed, ordinal_of
 
 
 class MapDataset(torch.utils.data.Dataset[Any]):

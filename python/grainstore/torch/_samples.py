@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 import torch.utils.data
 
-import grainstore
 from grainstore import Dataset, InvalidOption, TransformFailed
 from grainstore._transforms import SampleTransform
 
 Sample = dict[str, Any]
-Path = str | os.PathLike[str]
-# An open dataset or a view of one; or the argument of grainstore.open.
-Source = Dataset | Path | Iterable[Path]
-
-
-def opened(source: Source) -> Dataset:
-    """The dataset, opened if it is not open yet."""
-    return source if isinstance(source, Dataset) else grainstore.open(source)
-
 
 def owned(sample: Sample) -> Sample:
     """The sample with writable copies of its arrays: tensors cannot be read-only, and PyTorch warns about such arrays."""
