@@ -1,6 +1,6 @@
 //! One sample as a dictionary: its key if requested, its fields, its attributes.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -90,7 +90,12 @@ impl SampleParts<'_> {
 thread_local! {
     /// A buffer for a payload until Python has a copy of it.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// Samples until this thread looks for signals again.
+    static SAMPLES_LEFT: Cell<u32> = const { Cell::new(0) };
 }
+
+/// Samples between two looks for signals, each of which takes a tenth of a small sample's time.
+const SAMPLES_PER_LOOK: u32 = 64;
 
 /// Maximum bytes that are kept for the next payload.
 const SCRATCH_LEN_MAX: usize = 256 << 10;
@@ -105,6 +110,7 @@ pub(crate) fn read<'py>(py: Python<'py>, opened: &Opened, names: &Names, ordinal
         return Ok(dict);
     }
     if let Some(name) = opened.only_bytes() {
+        look_for_signals(py)?;
         if let Some(mapped) = opened.reader.mapped(ordinal)
             && let Some(dict) = copied(py, &mapped, &sample, name)?
         {
@@ -118,6 +124,14 @@ pub(crate) fn read<'py>(py: Python<'py>, opened: &Opened, names: &Names, ordinal
     let read = logging::delivered(py, py.detach(|| opened.reader.get(ordinal)).map_err(Raised::from))?;
     let fields = read.fields().to_vec();
     sample.to_dict(py, &PayloadView { owner: Arc::new(read.payload), start: 0, fields: &fields })
+}
+
+/// Runs the handlers of signals, from time to time. Python 3.11 may miss a signal that arrives while a thread changes its
+/// state. It looks again when its lock is taken, but a loop over mapped samples never gives the lock back.
+fn look_for_signals(py: Python<'_>) -> PyResult<()> {
+    let left = SAMPLES_LEFT.get();
+    SAMPLES_LEFT.set(left.checked_sub(1).unwrap_or(SAMPLES_PER_LOOK));
+    if left == 0 { py.check_signals() } else { Ok(()) }
 }
 
 /// Longest mapped payload that is copied without releasing Python's lock. Releasing the lock and taking it again would
