@@ -11,6 +11,7 @@ import numpy as np
 import torch.utils.data
 
 from grainstore import Dataset, InvalidOption
+from grainstore._loader import Source, opened
 from grainstore.torch._sample_draws import SampleDraws
 from grainstore.torch._samples import Sample, TorchTransform, failed
 
