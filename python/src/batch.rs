@@ -6,9 +6,8 @@ use std::sync::{Arc, OnceLock};
 use grainstore_format::memory::reserve;
 use grainstore_format::{AttributeType, Categories, FieldType, to_usize};
 use grainstore_store::Collection;
-use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyDict, PyList, PyString};
+use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::argument::place;
 use crate::buffers::Buffers;
@@ -235,7 +234,8 @@ impl Inner {
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut all = vec![spans.len() as u64];
         all.extend_from_slice(shape);
-        let array = numpy::own_array(&self.rows(py, spans, field)?, dtype)?;
+        let rows = py.detach(|| self.rows(spans, field))?;
+        let array = numpy::own_array(py, rows, dtype)?;
         if spans.iter().all(Option::is_some) {
             return array.call_method1("reshape", (all,));
         }
@@ -246,33 +246,20 @@ impl Inner {
     }
 
     /// The bytes of the arrays that are present.
-    fn rows<'py>(
-        &self,
-        py: Python<'py>,
-        spans: &[Option<Range<usize>>],
-        (name, kind): (&Name, &FieldType),
-    ) -> PyResult<Bound<'py, PyByteArray>> {
+    fn rows(&self, spans: &[Option<Range<usize>>], (name, kind): (&Name, &FieldType)) -> Result<Vec<u8>, Raised> {
         let count = spans.iter().flatten().count();
         let mut len = Some(0_usize);
         for span in spans.iter().flatten() {
             array_dimensions(name, kind, span.len())?;
             len = len.and_then(|len| len.checked_add(span.len()));
         }
-        let no_memory = || Raised::new("OutOfMemory", format!("no memory for {count} arrays of {}", kind.name()));
-        let len = len.ok_or_else(no_memory)?;
-        let fill = |mut rows: &mut [u8]| -> Result<(), Raised> {
-            for span in spans.iter().flatten() {
-                let bytes = self.bytes(span.clone())?;
-                let (row, rest) = rows
-                    .split_at_mut_checked(bytes.len())
-                    .ok_or_else(|| Raised::bug("arrays are longer than their sum"))?;
-                row.copy_from_slice(bytes);
-                rows = rest;
-            }
-            Ok(())
-        };
-        PyByteArray::new_with(py, len, |rows| Ok(py.detach(|| fill(rows))?))
-            .map_err(|error| if error.is_instance_of::<PyMemoryError>(py) { no_memory().into() } else { error })
+        let mut rows = Vec::new();
+        len.filter(|&len| rows.try_reserve_exact(len).is_ok())
+            .ok_or_else(|| Raised::new("OutOfMemory", format!("no memory for {count} arrays of {}", kind.name())))?;
+        for span in spans.iter().flatten() {
+            rows.extend_from_slice(self.bytes(span.clone())?);
+        }
+        Ok(rows)
     }
 
     fn attribute<'py>(&self, py: Python<'py>, number: usize) -> PyResult<Bound<'py, PyAny>> {
@@ -321,7 +308,7 @@ impl Gathered {
 
     /// The same, but writable.
     fn into_own_array<'py>(self, py: Python<'py>, kind: &AttributeType) -> PyResult<Bound<'py, PyAny>> {
-        let values = numpy::own_array(&PyByteArray::new(py, &self.values), &Dtype::of(kind, self.width))?;
+        let values = numpy::own_array(py, self.values, &Dtype::of(kind, self.width))?;
         masked(py, values, self.valid)
     }
 }

@@ -6,10 +6,10 @@ use grainstore_format::AttributeType;
 use pyo3::exceptions::{PyImportError, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyByteArray, PyString};
+use pyo3::types::PyString;
 
 use crate::error::Raised;
-use crate::view::Memory;
+use crate::view::{Memory, OwnMemory};
 
 /// A function of NumPy, looked up once.
 fn function<'py>(
@@ -104,11 +104,12 @@ pub(crate) fn array<'py>(py: Python<'py>, memory: Memory, dtype: &Dtype) -> PyRe
 }
 
 /// A writable array of one dimension over memory that nothing else uses: PyTorch warns of all others.
-pub(crate) fn own_array<'py>(bytes: &Bound<'py, PyByteArray>, dtype: &Dtype) -> PyResult<Bound<'py, PyAny>> {
-    if bytes.is_empty() {
-        return empty(bytes.py(), dtype);
+pub(crate) fn own_array<'py>(py: Python<'py>, bytes: Vec<u8>, dtype: &Dtype) -> PyResult<Bound<'py, PyAny>> {
+    let memory = OwnMemory::of(bytes);
+    if memory.is_empty() {
+        return empty(py, dtype);
     }
-    from_buffer(bytes.as_any(), dtype)
+    from_buffer(Bound::new(py, memory)?.as_any(), dtype)
 }
 
 fn from_buffer<'py>(buffer: &Bound<'py, PyAny>, dtype: &Dtype) -> PyResult<Bound<'py, PyAny>> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use grainstore_format::{AttributeType, AttributeValue, FieldType, Schema};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyString};
+use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::error::Raised;
 use crate::numpy::{self, Dtype};
@@ -177,8 +177,8 @@ impl FieldBytes<'_> {
                 let dtype = Dtype::of_element(element);
                 match payloads {
                     Payloads::Bytes => {
-                        let bytes = PyByteArray::new(py, self.bytes()?);
-                        numpy::own_array(&bytes, &dtype)?.call_method1("reshape", (dimensions,))
+                        let own = numpy::own_array(py, self.bytes()?.to_vec(), &dtype)?;
+                        own.call_method1("reshape", (dimensions,))
                     }
                     Payloads::MemoryView | Payloads::Numpy => numpy::shaped(py, self.memory()?, &dtype, &dimensions),
                 }

@@ -1,7 +1,7 @@
 //! Memory that Python reads without a copy.
 
 use std::ffi::c_int;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Range;
 use std::sync::Arc;
 use std::{ptr, slice};
@@ -97,6 +97,50 @@ impl Memory {
         // class never swaps its owner), and the view holds a reference to `slf`, which this call takes. The view is
         // read-only (the argument 1), so nobody writes through the pointer: a request for a writable one fails.
         let status = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), data, len, 1, flags) };
+        if status == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
+    }
+}
+
+/// Bytes that NumPy reads and writes in place. Nothing in Rust reads them any more.
+#[pyclass(frozen, module = "grainstore._core")]
+pub(crate) struct OwnMemory {
+    start: *mut u8,
+    len: usize,
+    capacity: usize,
+}
+
+// SAFETY: the memory belongs to this object alone, which never reads or writes it. Who does so through its buffer has
+// Python's rules for that.
+unsafe impl Send for OwnMemory {}
+// SAFETY: as above.
+unsafe impl Sync for OwnMemory {}
+
+impl OwnMemory {
+    pub(crate) fn of(bytes: Vec<u8>) -> Self {
+        let mut bytes = ManuallyDrop::new(bytes);
+        Self { start: bytes.as_mut_ptr(), len: bytes.len(), capacity: bytes.capacity() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl Drop for OwnMemory {
+    fn drop(&mut self) {
+        // SAFETY: `of` took these three from a vector that was not dropped. No buffer is left: each holds a reference.
+        drop(unsafe { Vec::from_raw_parts(self.start, self.len, self.capacity) });
+    }
+}
+
+#[pymethods]
+impl OwnMemory {
+    unsafe fn __getbuffer__(slf: &Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let memory = slf.get();
+        let len = memory.len.cast_signed(); // no vector is longer than `isize::MAX`
+        // SAFETY: Python passes a `view` to be filled. The bytes are there while `slf` lives, to which the view holds a
+        // reference, which this call takes. They may be written (the argument 0): nothing in Rust refers to them.
+        let status = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), memory.start.cast(), len, 0, flags) };
         if status == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
     }
 }
