@@ -37,8 +37,7 @@ impl<'a> Fitted<'a> {
         let mut fits = Vec::new();
         for (number, Attribute { name, kind }) in attributes.iter_mut().enumerate() {
             let Some(wanted) = dataset.attributes().iter().find(|attribute| attribute.name == *name) else { continue };
-            if wanted.kind != *kind && is_whole(kind) && (is_whole(&wanted.kind) || exact_bits(&wanted.kind).is_some())
-            {
+            if wanted.kind != *kind && is_whole(kind) && (is_whole(&wanted.kind) || is_float(&wanted.kind)) {
                 *kind = wanted.kind.clone();
                 fits.push(Fit { attribute: number, name: name.clone(), kind: wanted.kind.clone() });
             }
@@ -68,10 +67,8 @@ impl Fit {
 fn fitted(kind: &AttributeType, whole: i128) -> Option<AttributeValue> {
     use AttributeType as Type;
     let int = |min: i64, max: i64| i64::try_from(whole).ok().filter(|whole| (min..=max).contains(whole));
+    let text = whole.to_string();
     let uint = |max: u64| u64::try_from(whole).ok().filter(|whole| *whole <= max);
-    if let Some(bits) = exact_bits(kind) {
-        return float(kind, &whole.to_string()).filter(|_| whole.unsigned_abs() <= 1 << bits);
-    }
     Some(match kind {
         Type::Int8 => AttributeValue::Int(int(i8::MIN.into(), i8::MAX.into())?),
         Type::Int16 => AttributeValue::Int(int(i16::MIN.into(), i16::MAX.into())?),
@@ -81,26 +78,20 @@ fn fitted(kind: &AttributeType, whole: i128) -> Option<AttributeValue> {
         Type::Uint16 => AttributeValue::Uint(uint(u16::MAX.into())?),
         Type::Uint32 => AttributeValue::Uint(uint(u32::MAX.into())?),
         Type::Uint64 => AttributeValue::Uint(uint(u64::MAX)?),
+        Type::Float64 => {
+            let number: f64 = text.parse().ok()?;
+            AttributeValue::Float64(Some(number).filter(|number| format!("{number:.0}") == text)?)
+        }
+        Type::Float32 => {
+            let number: f32 = text.parse().ok()?;
+            AttributeValue::Float32(Some(number).filter(|number| format!("{number:.0}") == text)?)
+        }
         _ => return None,
     })
 }
 
-/// A floating-point number whose text is that of a whole one.
-fn float(kind: &AttributeType, text: &str) -> Option<AttributeValue> {
-    Some(match kind {
-        AttributeType::Float64 => AttributeValue::Float64(text.parse().ok()?),
-        AttributeType::Float32 => AttributeValue::Float32(text.parse().ok()?),
-        _ => return None,
-    })
-}
-
-/// All whole numbers of so many bits are values of this type.
-fn exact_bits(kind: &AttributeType) -> Option<u32> {
-    match kind {
-        AttributeType::Float64 => Some(f64::MANTISSA_DIGITS),
-        AttributeType::Float32 => Some(f32::MANTISSA_DIGITS),
-        _ => None,
-    }
+fn is_float(kind: &AttributeType) -> bool {
+    matches!(kind, AttributeType::Float64 | AttributeType::Float32)
 }
 
 fn is_whole(kind: &AttributeType) -> bool {

@@ -23,6 +23,7 @@ pub(crate) struct Grouping<'a> {
     merged: Found,
     hidden: Found,
     cut: Found,
+    dots: Found,
 }
 
 /// How many samples there are of a kind, and the first.
@@ -42,6 +43,7 @@ impl<'a> Grouping<'a> {
             merged: Found::default(),
             hidden: Found::default(),
             cut: Found::default(),
+            dots: Found::default(),
         }
     }
 
@@ -69,9 +71,11 @@ impl<'a> Grouping<'a> {
         if name.len() == key.len() {
             return Ok(());
         }
-        // Where one field's member is called by the whole key, nothing of it is lost.
+        // One field's member is called by the whole key, of which nothing is lost then.
         if self.field_count > 1 {
             self.cut.count(ordinal);
+        } else if key.iter().skip(name.len() + 1).any(|byte| *byte == b'.') {
+            self.dots.count(ordinal);
         }
         if let Some(other) = self.job.collection().find(name)?.filter(|other| self.job.selection.contains(*other)) {
             return Err(met(ordinal, key, other, name));
@@ -98,10 +102,11 @@ impl<'a> Grouping<'a> {
         }
         let cut =
             "the key of a sample ends at the first dot of its last part, as in WebDataset: what follows is left out";
+        let dots = "WebDataset takes all that follows the first dot of a name for that of the field, other dots too";
         let merged = "WebDataset ends a sample's name at the first dot of its last part, and takes samples that follow \
                       each other with the same name for one";
         let hidden = "WebDataset does not see members whose last part begins with a dot";
-        Ok([(self.cut, cut), (self.merged, merged), (self.hidden, hidden)]
+        Ok([(self.cut, cut), (self.dots, dots), (self.merged, merged), (self.hidden, hidden)]
             .into_iter()
             .filter_map(|(found, what)| found.note(what))
             .collect())

@@ -138,14 +138,14 @@ fn contents_that_are_stored_already_are_not_added() {
 #[test]
 fn whole_numbers_of_a_table_get_the_type_that_the_dataset_has() {
     let place = Place::new();
-    let days = [("a", 1, "1.5"), ("b", 2, "-9007199254740992"), ("c", 3, "9007199254740993"), ("e", 4, "text")];
+    let days = [("a", 1, "1.5"), ("b", 2, "-1152921504606846976"), ("c", 3, "9007199254740993"), ("e", 4, "text")];
     for (day, number, score) in days {
         place.put(&format!("{day}/{number}.bin"), day);
         place.put(&format!("{day}.csv"), format!("key,score\n{number}.bin,{score}\n"));
     }
     place.run_ok("convert a d --attributes a.csv");
     place.run_ok("append b d --attributes b.csv");
-    assert_eq!(place.run_ok("ls d --columns key,score").stdout, "1.bin\t1.5\n2.bin\t-9007199254740992\n");
+    assert_eq!(place.run_ok("ls d --columns key,score").stdout, "1.bin\t1.5\n2.bin\t-1152921504606847000\n");
     let error = place.error_of("append c d --attributes c.csv");
     assert!(
         error.contains("3.bin") && error.contains("its score is 9007199254740993, which float64 cannot hold"),

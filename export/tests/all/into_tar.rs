@@ -138,6 +138,20 @@ fn samples_whose_members_would_have_the_same_names_are_refused() {
 }
 
 #[test]
+fn a_second_dot_in_the_key_of_a_labelled_file_is_noted() {
+    let sample =
+        |key: &str| Sample { attributes: vec![Some(AttributeValue::Int(1))], ..Sample::new(key, b"1".to_vec()) };
+    let options =
+        options(vec![("label", AttributeType::Int8)], vec![("data", FieldType::Bytes)], UserMetadata::default());
+    let made = Made::of(options, ["x.y/a.jpg", "b.old.jpg"].map(sample));
+    let notes = made.export("out.tar", Format::Tar).unwrap().notes;
+    assert_eq!(notes.len(), 1);
+    assert!(notes[0].ends_with("other dots too: 1 in all, the first is sample 1"), "{notes:?}");
+    let names: Vec<_> = members(&made.out("out.tar")).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, [&b"x.y/a.jpg"[..], b"x.y/a.cls", b"b.old.jpg", b"b.cls"]);
+}
+
+#[test]
 fn samples_that_webdataset_would_merge_or_not_see_are_reported() {
     let made = Made::keyed(&[(b"a.b.jpg", b"1"), (b"a.c.jpg", b"2"), (b"x/.hidden", b"3"), (b"a.jpg", b"4")]);
     let notes = made.export("out.tar", Format::Tar).unwrap().notes;
