@@ -166,6 +166,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::NamePlainFolder => "SRC is a folder of plain files",
         Remedy::ChooseDatabase => "--database chooses one of them",
         Remedy::MapOtherKey => "--map chooses another key, or none",
+        Remedy::NameKeyColumn => "--attributes-key names the column with the keys",
         Remedy::MapExtension(extension) => {
             return format!("`--map NAME={extension},...` names the extensions to take and ignores others");
         }

@@ -134,6 +134,8 @@ pub enum Remedy {
     ChooseDatabase,
     /// Map names, to get another key.
     MapOtherKey,
+    /// Name the column of the table that has the samples' keys.
+    NameKeyColumn,
     /// Map this extension of file names to a field.
     MapExtension(String),
     /// Move files that are at another level than the others, or pack without labels.

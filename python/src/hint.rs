@@ -79,6 +79,7 @@ pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
         Remedy::NamePlainFolder => "name a folder of plain files",
         Remedy::ChooseDatabase => "database= chooses one of them",
         Remedy::MapOtherKey => "map= chooses another key, or none",
+        Remedy::NameKeyColumn => "attributes_key= names the column with the keys",
         Remedy::MapExtension(extension) => {
             return Some(format!("map=\"NAME={extension},...\" names the extensions to take and ignores others"));
         }

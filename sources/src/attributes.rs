@@ -133,6 +133,7 @@ impl Attributed {
             let name = escape_bytes(column.name.as_bytes());
             format!("column \"{name}\" of {} is empty and was ignored", shown_path(&table.path)).into()
         }));
+        description.notes.extend(table.table.notes().map(Remark::from));
         let fields = schema.fields().to_vec();
         description.metadata = Metadata { schema: Schema::new(attributes, fields)?, user };
         Ok(Self { source, table, description })

@@ -163,7 +163,7 @@ fn maps_raw_records_databases_and_values_are_taken_as_the_flags_say() {
     assert_eq!(place.json("convert datum --values raw values")["fields"], serde_json::json!(["data"]));
     assert_eq!(place.json("convert datum --values datum datums")["fields"], serde_json::json!(["image"]));
     for (line, message) in [
-        ("convert a.tar --map picture=jpgg x", "with the extensions that are mapped: it holds no such file"),
+        ("convert a.tar --map picture=jpgg x", "that are mapped: it holds no such file (there are: cls, "),
         ("convert named x", "holds no values itself, only named databases (train, val)\nhint: --database chooses one"),
         ("convert named --database test x", "named: has no named database \"test\""),
     ] {

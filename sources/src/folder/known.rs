@@ -28,25 +28,35 @@ pub(super) fn tables_out_of(
 ) -> Result<Vec<PathBuf>, SourceError> {
     let mut left_out = Vec::new();
     for listing in listings {
-        let Some(table) = table_in(listing.root()) else { continue };
-        if folder_labels == FolderLabels::Found {
-            let why = "it is a table about the other files in its folder, and no sample";
-            return Err(SourceError::refused(&table, Remark::new(why, Remedy::ReadTable(table.clone()))));
+        for table in tables_in(listing) {
+            if folder_labels == FolderLabels::Found {
+                let why = "it is a table about the other files in its folder, and no sample";
+                return Err(SourceError::refused(&table, Remark::new(why, Remedy::ReadTable(table.clone()))));
+            }
+            remove_from(listing, &table)?;
+            left_out.push(table);
         }
-        remove_from(listing, &table)?;
-        left_out.push(table);
     }
     Ok(left_out)
 }
 
-fn table_in(root: &Path) -> Option<PathBuf> {
-    TABLES.into_iter().find_map(|(name, column)| {
-        let path = root.join(name);
-        let mut head = Vec::new();
-        open_regular(&path).ok()?.0.take(HEAD_LEN).read_to_end(&mut head).ok()?;
-        let line = head.split(|byte| *byte == b'\n').next()?;
-        line.windows(column.len()).any(|window| window == column).then_some(path)
-    })
+/// The tables in a folder and below it.
+fn tables_in(listing: &Listing) -> Vec<PathBuf> {
+    let is_table = |&file: &usize| {
+        let path = listing.relative_path(file);
+        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        let table = TABLES.iter().find(|(table, _)| table.as_bytes() == name);
+        table.is_some_and(|(_, column)| has_column(&listing.path(file), column))
+    };
+    (0..listing.len()).filter(is_table).map(|file| listing.path(file)).collect()
+}
+
+/// Whether the first line of a file has these bytes.
+fn has_column(path: &Path, column: &[u8]) -> bool {
+    let mut head = Vec::new();
+    let read = open_regular(path).and_then(|(file, _)| file.take(HEAD_LEN).read_to_end(&mut head));
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    read.is_ok() && line.windows(column.len()).any(|window| window == column)
 }
 
 /// Refuses a folder of Arrow files and what describes them, which would be packed as a few samples.

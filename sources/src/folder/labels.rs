@@ -52,6 +52,11 @@ impl Labels {
         self.table.columns()
     }
 
+    /// Notes about columns that are text because of some of their cells.
+    pub(super) fn notes(&self) -> impl Iterator<Item = String> {
+        self.table.notes()
+    }
+
     /// Checks that rows and keys match one to one; `keys` are sorted.
     ///
     /// # Errors

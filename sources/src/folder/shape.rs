@@ -50,7 +50,7 @@ impl FolderShape {
             FolderLabels::Ignored => None,
         };
         let field = field_name(roots, classes.is_some() || labels.is_some());
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = labels.iter().flat_map(Labels::notes).collect();
         if let (true, Some(_), Some(labels)) = (is_column("label"), &classes, &labels) {
             notes.push(format!("labels come from {}, not from the folders' names", shown_path(labels.file())));
         }

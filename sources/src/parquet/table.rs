@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use grainstore_format::{AttributeType, AttributeValue, MAX_KEY_LEN, escape_bytes, shown_names};
+use grainstore_format::{AttributeType, AttributeValue, MAX_KEY_LEN, Remedy, escape_bytes, shown_names};
 
 use super::cells::{self, Cell};
 use super::file::{CheckedGroup, ParquetFile};
 use super::kind::ColumnKind;
-use crate::SourceError;
 use crate::table::{Column, ColumnUse, Line, Table, TableRows};
+use crate::{Remark, SourceError};
 
 /// Reads a whole file; `key` is the column of the keys.
 ///
@@ -37,10 +37,11 @@ pub(crate) fn read_table(path: &Path, key: &str) -> Result<Table, SourceError> {
     }
     let Some(key) = names.iter().position(|name| name == key) else {
         let names = shown_names(&names);
-        return Err(refused(format!(
+        let why = format!(
             "no column is called {}; one with the samples' keys is expected (there are: {names})",
             escape_bytes(key.as_bytes())
-        )));
+        );
+        return Err(SourceError::refused(path, Remark::new(why, Remedy::NameKeyColumn)));
     };
     let rows = read_rows(&file, &kinds, key)?;
     let columns = names.into_iter().zip(&kinds).enumerate().filter(|(number, _)| *number != key);

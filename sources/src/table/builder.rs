@@ -3,15 +3,18 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use grainstore_format::escape_bytes;
+use grainstore_format::{Remedy, escape_bytes};
 
 use super::Wanted;
 use super::cell::{CellType, Evidence};
 use super::rows::{Line, TableRows};
-use crate::SourceError;
+use crate::{Remark, SourceError};
 
 /// More columns than a schema has items are not read.
 const COLUMN_COUNT_MAX: usize = 1024;
+
+/// Names of columns that are shown.
+const SHOWN_MAX: usize = 20;
 
 /// A table that is being read.
 pub(super) struct Builder<'a> {
@@ -50,13 +53,28 @@ impl<'a> Builder<'a> {
         mut names: impl Iterator<Item = &'n str>,
         line: u64,
     ) -> Result<usize, SourceError> {
-        match names.position(|name| self.wanted.path_names.contains(&name)) {
+        let mut others = Vec::new();
+        let found = names.position(|name| {
+            if others.len() < SHOWN_MAX {
+                others.push(escape_bytes(name.as_bytes()));
+            }
+            self.wanted.path_names.contains(&name)
+        });
+        match found {
             Some(number) => Ok(number),
             None if self.wanted.or_first => Ok(0),
             None => {
                 let expected = self.wanted.path_names.join(", ");
                 let what = if self.wanted.are_keys { "the samples' keys" } else { "the files' paths" };
-                Err(self.refused(line, &format!("no column is called {expected}; one with {what} is expected")))
+                let others = others.join(", ");
+                let why = format!(
+                    "line {line}: no column is called {expected}; one with {what} is expected (there are: {others})"
+                );
+                let why = match self.wanted.are_keys {
+                    true => Remark::new(why, Remedy::NameKeyColumn),
+                    false => why.into(),
+                };
+                Err(SourceError::refused(&self.files[self.file], why))
             }
         }
     }

@@ -91,7 +91,8 @@ pub(super) struct Evidence {
     truth: bool,
     whole: bool,
     number: bool,
-    text: bool,
+    /// The line of the first text, and the text.
+    text: Option<(Line, String)>,
     /// Whether an integer has a sign.
     sign: bool,
     /// The line of the first integer that fits only without a sign, and the integer.
@@ -109,10 +110,19 @@ impl Evidence {
                 self.sign |= text.starts_with('-');
             }
             CellType::Number => self.number = true,
-            CellType::Text => self.text = true,
+            CellType::Text => _ = self.text.get_or_insert_with(|| (line, text.to_owned())),
             CellType::Unsigned => _ = self.unsigned.get_or_insert_with(|| (line, text.to_owned())),
             CellType::Wide => _ = self.wide.get_or_insert_with(|| (line, text.to_owned())),
         }
+    }
+
+    /// The line of the first text, and the text, where other cells are numbers.
+    pub(super) fn stray_text(&self) -> Option<&(Line, String)> {
+        self.text.as_ref().filter(|_| self.is_numeric())
+    }
+
+    fn is_numeric(&self) -> bool {
+        self.whole || self.number || self.unsigned.is_some() || self.wide.is_some()
     }
 
     /// The type of the column; `None` where all cells were empty.
@@ -120,9 +130,9 @@ impl Evidence {
     /// # Errors
     /// Where all are integers and one does not fit.
     pub(super) fn kind(&self) -> Result<Option<ColumnType>, Unfit<'_>> {
-        let numeric = self.whole || self.number || self.unsigned.is_some() || self.wide.is_some();
+        let numeric = self.is_numeric();
         Ok(match self {
-            _ if self.text || (self.truth && numeric) => Some(ColumnType::Text),
+            _ if self.text.is_some() || (self.truth && numeric) => Some(ColumnType::Text),
             _ if self.truth => Some(ColumnType::Truth),
             _ if self.number => Some(ColumnType::Number),
             Self { wide: Some(wide), unsigned: None, .. } => return Err(Unfit::of(wide, "an int64")),

@@ -15,7 +15,7 @@ mod rows;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use grainstore_format::AttributeValue;
+use grainstore_format::{AttributeValue, shown_path};
 
 use crate::{Chosen, SourceError};
 use builder::Builder;
@@ -45,13 +45,15 @@ pub(crate) struct Table {
     columns: Vec<Column>,
     /// What the number of a row counts.
     place: &'static str,
+    /// For each column of text that also has numbers, its name and where its first text is.
+    mixed: Vec<(String, Line, String)>,
 }
 
 impl Table {
     /// A table of rows that were read elsewhere: the text of each cell is that of its value.
     pub(crate) fn of_rows(file: &Path, mut rows: TableRows, columns: Vec<Column>) -> Self {
         rows.sort();
-        Self { files: vec![file.to_owned()], rows, columns, place: "row" }
+        Self { files: vec![file.to_owned()], rows, columns, place: "row", mixed: Vec::new() }
     }
 
     /// The row of a path; the first where there are several.
@@ -106,7 +108,7 @@ impl Table {
         }
         let Builder { mut rows, columns, .. } = builder;
         rows.sort();
-        let mut table = Self { files: files.to_vec(), rows, columns: Vec::new(), place: "line" };
+        let mut table = Self { files: files.to_vec(), rows, columns: Vec::new(), place: "line", mixed: Vec::new() };
         for (number, (name, evidence)) in columns.into_iter().enumerate() {
             if wanted.plain.contains(&name.as_str()) {
                 table.columns.push(Column { name, values: ColumnUse::Plain });
@@ -121,6 +123,9 @@ impl Table {
                 );
                 table.refused(unfit.line, why)
             })?;
+            if let Some((line, text)) = evidence.stray_text() {
+                table.mixed.push((name.clone(), *line, text.clone()));
+            }
             let values = ColumnUse::of(&table.rows, number, &name, kind);
             table.columns.push(Column { name, values });
         }
@@ -141,6 +146,24 @@ impl Table {
             }
         }
         Ok(())
+    }
+
+    /// Notes about columns that would have been numbers but for some texts.
+    pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
+        self.mixed.iter().filter(|(name, ..)| self.is_taken(name)).map(|(name, line, text)| {
+            format!(
+                "column {} of {} is text, not numbers: {} {} has {}",
+                quoted(name.as_bytes()),
+                shown_path(&self.files[line.file]),
+                self.place,
+                line.number,
+                quoted(text.as_bytes())
+            )
+        })
+    }
+
+    fn is_taken(&self, name: &str) -> bool {
+        self.columns.iter().any(|column| column.name == name && column.values != ColumnUse::Plain)
     }
 
     /// Number of rows.

@@ -1,5 +1,6 @@
 //! Infers the schema of an archive from its first 1,000 samples.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 
 use grainstore_format::{Attribute, AttributeType, Field, FieldType, Metadata, Schema, UserMetadata, escape_bytes};
@@ -18,6 +19,9 @@ const SAMPLES_MAX: usize = 1000;
 const MEMBERS_MAX: usize = 20_000;
 /// With more extensions than this they are not fields, but parts of names that have dots in them.
 const EXTENSIONS_MAX: usize = 64;
+
+/// Extensions that a message names.
+const SHOWN_MAX: usize = 20;
 
 /// A name in the dataset, and the extensions that are mapped to it.
 type MappedName = (String, Vec<Vec<u8>>);
@@ -38,6 +42,8 @@ pub(super) struct FirstSamples {
     json: JsonDocuments,
     /// Why the examination ended early.
     damage: Option<String>,
+    /// Some of the extensions that are not mapped.
+    others: BTreeSet<Vec<u8>>,
 }
 
 /// Infers the schema of a tar stream from its first samples.
@@ -60,6 +66,7 @@ impl FirstSamples {
             are_labels: true,
             json: JsonDocuments::default(),
             damage: None,
+            others: BTreeSet::new(),
         })
     }
 
@@ -127,11 +134,13 @@ impl FirstSamples {
             Some((stem, extension)) => (stem, Some(extension)),
             None => (&member.name[..], None),
         };
-        if member.unusable.is_some()
-            || member.name.is_empty()
-            || is_meta(&member.name)
-            || !self.is_of_interest(extension.as_deref())
-        {
+        if member.unusable.is_some() || member.name.is_empty() || is_meta(&member.name) {
+            return Ok(true);
+        }
+        if !self.is_of_interest(extension.as_deref()) {
+            if self.others.len() < SHOWN_MAX {
+                self.others.extend(extension);
+            }
             return Ok(true);
         }
         if (self.groups.is_empty() || stem != self.stem) && !self.begin(stem) {
@@ -194,7 +203,10 @@ impl FirstSamples {
             } else {
                 (" with the extensions that are mapped", "it holds no such file")
             };
-            return Err(format!("no tar archive with files{wanted}: {}", self.damage.as_deref().unwrap_or(none)).into());
+            let others: Vec<Vec<u8>> = self.others.iter().cloned().collect();
+            let others = if others.is_empty() { String::new() } else { format!(" (there are: {})", listed(&others)) };
+            let why = self.damage.as_deref().unwrap_or(none);
+            return Err(format!("no tar archive with files{wanted}: {why}{others}").into());
         }
         let has_groups = self.groups.iter().any(|group| group.len() > 1);
         let shape = if !self.mapped.is_empty() {

@@ -117,6 +117,18 @@ fn a_parquet_table_keeps_its_types() {
 }
 
 #[test]
+fn a_column_of_numbers_that_a_text_makes_one_of_text_is_noted() {
+    let shelf = Shelf::new();
+    let tar = shelf.put("a.tar", archive(MEMBERS));
+    let table = shelf.put("t.csv", "key,score,split,flag\nb,1.5,x,true\nc,n/a,y,1\n");
+    let source = attributed(&tar, &table, "key").unwrap();
+    assert_eq!(kinds(&source), ["score: category", "split: category", "flag: category"]);
+    let notes: Vec<String> = source.description().notes.iter().map(ToString::to_string).collect();
+    let what = format!("column \"score\" of {} is text, not numbers: line 3 has \"n/a\"", table.display());
+    assert_eq!(notes.iter().filter(|note| note.starts_with("column ")).collect::<Vec<_>>(), [&what]);
+}
+
+#[test]
 fn tables_that_are_not_clear_are_refused() {
     let shelf = Shelf::new();
     let tar = shelf.put("a.tar", archive(MEMBERS));
@@ -124,8 +136,9 @@ fn tables_that_are_not_clear_are_refused() {
     assert_eq!(refusal(of("key,x\nb,1\na,2\nb,3\n", "key")), "line 4: the key \"b\" is that of line 2 already");
     assert_eq!(
         refusal(of("name,x\nb,1\n", "key")),
-        "line 1: no column is called key; one with the samples' keys is expected"
+        "line 1: no column is called key; one with the samples' keys is expected (there are: name, x)"
     );
+    assert_eq!(of("name,x\nb,1\n", "key").err().unwrap().remedy(), Some(Remedy::NameKeyColumn));
     assert_eq!(refusal(of("key,x\n,1\n", "key")), "line 2: the row has no key");
     let error = of("key,txt\nb,1\n", "key").err().unwrap();
     assert!(error.to_string().contains("column \"txt\" has the name of what the samples of "), "{error}");

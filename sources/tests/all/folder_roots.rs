@@ -113,6 +113,11 @@ fn a_table_about_the_other_files_is_never_packed_as_one_of_them() {
         let source = FolderSource::open_all(&[place.path().join("all")], &options).unwrap();
         assert_eq!(rows(&source), [row("1.jpg", &[], "all/1.jpg")]);
         assert_eq!((source.description().warnings.len(), source.description().not_packed.files), (1, 1));
+        // As Hugging Face lays out several splits.
+        let error = open(place.path(), &["."], None).unwrap_err();
+        assert!(
+            matches!(error.remedy(), Some(Remedy::ReadTable(below)) if below.ends_with(Path::new("all").join(name)))
+        );
         // Any other file of the name is a sample.
         fs::write(&table, "a,b\n1,2\n").unwrap();
         assert_eq!(open(place.path(), &["all"], None).unwrap().listing().len(), 2);

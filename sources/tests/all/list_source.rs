@@ -120,7 +120,8 @@ fn a_row_outside_its_file_is_bad_and_the_others_are_not() {
 #[test]
 fn a_row_without_a_valid_byte_range_is_refused_with_its_line() {
     assert_eq!(refusal("path,offset\na,0\n"), "no column is called length; a list has path, offset and length");
-    let why = "line 1: no column is called path; one with the files' paths is expected";
+    let why =
+        "line 1: no column is called path; one with the files' paths is expected (there are: file, offset, length)";
     assert_eq!(refusal("file,offset,length\na,0,1\n"), why);
     assert_eq!(refusal("path,offset,length\n"), "it has no rows");
     let expected = "a number of bytes is expected";
