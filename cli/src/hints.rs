@@ -154,7 +154,9 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
             "`--to tfrecord` and `--to parquet` hold any key, `--to lmdb` any of up to 511 bytes, `--to tar` parts of any \
              length; --subset can leave samples out"
         }
-        Remedy::ExportOtherTypes => "`--to parquet` holds every type of attribute; --subset can leave samples out",
+        Remedy::ExportOtherTypes => {
+            "`--to parquet` holds every type of attribute; --exclude can leave attributes out, --subset samples"
+        }
 
         Remedy::ExcludeNames => "--exclude NAME leaves out what differs, --map NEW=OLD renames it",
         Remedy::Convert => "`grainstore convert` packs it",

@@ -41,6 +41,12 @@ pub enum ExportError {
         /// What was found, and what the format holds.
         what: String,
     },
+    /// The attributes or fields to write cannot be chosen so.
+    #[error("{why}")]
+    BadColumns {
+        /// What is wrong, and which there are.
+        why: String,
+    },
     /// A key cannot be the name of a file below the target.
     #[error("sample {ordinal} (key \"{}\"): {why}", escape_bytes(key))]
     BadName {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use grainstore_format::shown_path;
 use grainstore_reader::Reader;
 
+use crate::columns::Columns;
 use crate::destination::{self, OutputKind, Partial};
 use crate::job::ExportJob;
 use crate::lmdb::Lmdb;
@@ -37,8 +38,9 @@ pub fn export(
         destination::check_outside(out, dataset?.path())?;
     }
     check_options(reader, selection, out, options)?;
+    let columns = Columns::of(reader.collection(), options)?;
     load_index(reader, selection)?;
-    let job = ExportJob::new((reader, selection), out, options, events);
+    let job = ExportJob::new((reader, selection, columns), out, options, events);
     let mut notes = match options.format {
         Format::Folder => in_folder(&job, Folder::plan(&job)?)?,
         Format::Lmdb => in_folder(&job, Lmdb::plan(&job)?)?,

@@ -24,6 +24,13 @@ pub(crate) struct Facts {
     pub(crate) fields: Vec<Option<Range<u64>>>,
 }
 
+impl Facts {
+    /// Bytes of the fields that are written.
+    pub(crate) fn written_len(&self) -> u64 {
+        self.fields.iter().flatten().map(|range| range.end.saturating_sub(range.start)).sum()
+    }
+}
+
 /// A sample to be written.
 pub(crate) struct ExportedSample<'a> {
     pub(crate) facts: &'a Facts,
@@ -76,7 +83,7 @@ impl Fetched {
             take(&mut sample)?;
             sample.payload.finish().map_err(ExportError::io("read", job.out))?;
         }
-        let payload_bytes = self.facts.iter().map(|facts| facts.payload_len).sum();
+        let payload_bytes = self.facts.iter().map(Facts::written_len).sum();
         job.wrote(Progress { samples: self.facts.len() as u64, payload_bytes });
         Ok(())
     }
@@ -87,9 +94,9 @@ fn facts_of(job: &ExportJob<'_>, ordinal: u64, payload_len: u64) -> Result<Facts
     Ok(Facts {
         ordinal,
         key: collection.key(ordinal)?,
-        attributes: collection.attributes(ordinal)?,
+        attributes: job.columns().attributes(collection, ordinal)?,
         payload_len,
-        fields: collection.fields(ordinal, payload_len)?,
+        fields: job.columns().fields(collection, ordinal, payload_len)?,
     })
 }
 

@@ -51,7 +51,7 @@ impl Folder {
     /// Checks all selected samples.
     pub(crate) fn plan(job: &ExportJob<'_>) -> Result<Self, ExportError> {
         let naming = Naming::new(job, Style::Folder)?;
-        let attributes = job.collection().schema().attributes();
+        let attributes = job.schema().attributes();
         let mut names = NameCheck::new(job, &naming);
         let mut labels = LabelsByFolder::new(job)?;
         let mut list_like = None;
@@ -135,7 +135,7 @@ impl Folder {
     }
 
     fn line(&self, job: &ExportJob<'_>, sample: &Indexed) -> io::Result<String> {
-        let schema = job.collection().schema();
+        let schema = job.schema();
         let stem = self.naming.stem(sample.ordinal, sample.key.as_deref());
         // With several fields, the common start of the names of their files.
         let path = if schema.fields().len() == 1 { self.naming.file(&stem, 0) } else { stem };

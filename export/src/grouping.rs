@@ -36,7 +36,7 @@ impl<'a> Grouping<'a> {
         Self {
             job,
             hasher: RandomState::new(),
-            field_count: job.collection().schema().fields().len(),
+            field_count: job.schema().fields().len(),
             has_several: member_count > 1,
             dotted: Vec::new(),
             before: Vec::new(),

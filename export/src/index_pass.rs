@@ -44,7 +44,7 @@ pub(crate) fn each(
         look(Indexed {
             ordinal,
             key: collection.key(ordinal)?,
-            attributes: collection.attributes(ordinal)?,
+            attributes: job.columns().attributes(collection, ordinal)?,
             payload_len: collection.locate(ordinal)?.raw_len(),
         })?;
     }

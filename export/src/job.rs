@@ -5,15 +5,18 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use grainstore_format::Schema;
 use grainstore_reader::{OnDamage, ReadError, Reader};
 use grainstore_store::{Collection, StoreError};
 
+use crate::columns::Columns;
 use crate::{Events, ExportError, ExportOptions, Progress, Selection, SkippedSample};
 
 /// One export.
 pub(crate) struct ExportJob<'a> {
     pub(crate) reader: &'a Reader,
     pub(crate) selection: &'a Selection,
+    columns: Columns,
     pub(crate) options: &'a ExportOptions,
     pub(crate) events: &'a dyn Events,
     /// The final path, OUT; files are named after it.
@@ -32,18 +35,34 @@ pub(crate) struct JobTotals {
 
 impl<'a> ExportJob<'a> {
     pub(crate) fn new(
-        (reader, selection): (&'a Reader, &'a Selection),
+        (reader, selection, columns): (&'a Reader, &'a Selection, Columns),
         out: &'a Path,
         options: &'a ExportOptions,
         events: &'a dyn Events,
     ) -> Self {
         let totals = Mutex::default();
         let is_failed = AtomicBool::new(false);
-        Self { reader, selection, options, events, out, totals, is_failed }
+        Self { reader, selection, columns, options, events, out, totals, is_failed }
     }
 
     pub(crate) fn collection(&self) -> &'a Collection {
         self.reader.collection()
+    }
+
+    /// The attributes and fields that are written.
+    pub(crate) fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    /// The schema of what is written.
+    pub(crate) fn schema(&self) -> &Schema {
+        self.columns.schema()
+    }
+
+    /// Whether each sample is one field that is the whole payload.
+    pub(crate) fn is_whole_payload(&self) -> bool {
+        // Only then are there no columns of fields; and one field is always written.
+        !self.collection().has_field_columns()
     }
 
     /// Makes the other threads stop.

@@ -17,7 +17,7 @@ pub(crate) struct LabelsByFolder {
 
 impl LabelsByFolder {
     pub(crate) fn new(job: &ExportJob<'_>) -> Result<Self, ExportError> {
-        let schema = job.collection().schema();
+        let schema = job.schema();
         let class_names = names(job, "label")?.unwrap_or_default(); // without names, no label has a folder
         let is_only_label = matches!(schema.attributes(), [only] if only.name == "label");
         // Folders are numbered by their names.

@@ -29,6 +29,7 @@
 //! decoded or changed.
 #![deny(unsafe_code)]
 
+mod columns;
 mod destination;
 mod error;
 mod events;

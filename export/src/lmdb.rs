@@ -59,8 +59,8 @@ struct SortedKeys {
 impl Lmdb {
     /// Checks all selected samples.
     pub(crate) fn plan(job: &ExportJob<'_>) -> Result<Self, ExportError> {
-        let schema = job.collection().schema().clone();
-        let is_wrapped = !schema.attributes().is_empty() || job.collection().has_field_columns();
+        let schema = job.schema().clone();
+        let is_wrapped = !schema.attributes().is_empty() || !job.is_whole_payload();
         let mut keys = SortedKeys::default();
         let mut map_len = TREE_ROOM;
         index_pass::each(job, |sample| {

@@ -40,7 +40,7 @@ pub(crate) struct Naming {
 impl Naming {
     /// Fails if a field's name cannot be part of a file's name.
     pub(crate) fn new(job: &ExportJob<'_>, style: Style) -> Result<Self, ExportError> {
-        let schema = job.collection().schema();
+        let schema = job.schema();
         if let Some(field) = schema.fields().iter().find(|field| field.name.contains(['/', '\0'])) {
             let what = format!("field \"{}\" cannot be part of a file's name", escape_bytes(field.name.as_bytes()));
             return Err(ExportError::Unfit { what });

@@ -88,14 +88,25 @@ pub struct ExportOptions {
     pub jobs: Option<NonZeroUsize>,
     /// What to do about a sample that cannot be read or is damaged.
     pub on_damage: OnDamage,
+    /// The attributes and fields to write; all if there are none.
+    pub only: Vec<String>,
+    /// The attributes and fields to leave out.
+    pub exclude: Vec<String>,
 }
 
 impl ExportOptions {
     /// The default length of the payloads of a shard: 1 GiB.
     pub const DEFAULT_SHARD_LEN: u64 = 1 << 30;
 
-    /// The default options of a format. A damaged sample ends the export.
+    /// The default options of a format: all attributes and fields; a damaged sample ends the export.
     pub fn to(format: Format) -> Self {
-        Self { format, shard_len: Self::DEFAULT_SHARD_LEN, jobs: None, on_damage: OnDamage::Fail }
+        Self {
+            format,
+            shard_len: Self::DEFAULT_SHARD_LEN,
+            jobs: None,
+            on_damage: OnDamage::Fail,
+            only: Vec::new(),
+            exclude: Vec::new(),
+        }
     }
 }

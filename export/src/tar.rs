@@ -40,7 +40,7 @@ pub(crate) struct Tar {
 impl Tar {
     /// Checks all selected samples.
     pub(crate) fn plan(job: &ExportJob<'_>) -> Result<Self, ExportError> {
-        let schema = job.collection().schema();
+        let schema = job.schema();
         let is_integer = |position: &usize| {
             schema.attributes().get(*position).is_some_and(|attribute| attribute.kind.name().contains("int"))
         };

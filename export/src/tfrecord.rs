@@ -31,10 +31,10 @@ impl TfRecord {
     /// Checks all selected samples.
     pub(crate) fn plan(job: &ExportJob<'_>) -> Result<Self, ExportError> {
         let collection = job.collection();
-        let schema = collection.schema();
+        let schema = job.schema();
         let is_record = matches!(schema.fields(), [only] if only.name == RECORD);
         let is_raw = is_record && schema.attributes().is_empty() && !collection.is_keyed();
-        let is_raw = is_raw && !collection.has_field_columns();
+        let is_raw = is_raw && job.is_whole_payload();
         if is_raw {
             return Ok(Self { schema: schema.clone(), is_raw });
         }

@@ -409,7 +409,8 @@ def export(
 ) -> Exported:
     """Write a dataset, or a view of one such as ``ds.filter("label != 3")``, in another format.
 
-    Samples come in the dataset's order, whatever the order of the view.
+    Samples come in the dataset's order, whatever the order of the view; of a view of some columns
+    (``ds.select_columns``) these are written, and always the key.
     """
     if not isinstance(dataset, _core.Dataset):
         with _core.open(dataset) as opened:

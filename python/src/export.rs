@@ -12,6 +12,7 @@ use crate::convert::jobs as jobs_of;
 use crate::dataset::Dataset;
 use crate::error::Raised;
 use crate::progress::{BackgroundJob, News, run};
+use crate::schema::ColumnRef;
 
 struct ExportEvents<'a>(&'a BackgroundJob, u64);
 
@@ -47,15 +48,17 @@ pub(crate) fn export<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let opened = dataset.get().shared.get()?;
     let selection = &dataset.get().selection;
-    if dataset.get().names.all().count() < opened.names.all().count() {
-        let what = "the view leaves columns out, and an export has all: export the dataset without select_columns, or pack it \
-                    with convert(..., only=[...]) first";
+    let names = &dataset.get().names;
+    if !names.has_fields() {
+        let what = "the view has no field, and an export needs one: name it in select_columns";
         return Err(Raised::option(what).into());
     }
+    let shown = names.all().filter(|(_, column)| !matches!(column, ColumnRef::Key));
     let options = ExportOptions {
         shard_len: shard_bytes.unwrap_or(ExportOptions::DEFAULT_SHARD_LEN),
         jobs: jobs_of(jobs)?,
         on_damage: if skip_damaged { OnDamage::Skip } else { OnDamage::Fail },
+        only: shown.map(|(name, _)| name.text().to_owned()).collect(),
         ..ExportOptions::to(parsed::<Format>(to)?)
     };
     let summary = run(py, progress, |job| {

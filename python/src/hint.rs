@@ -67,7 +67,8 @@ pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
         Remedy::UseFittingName => "to= names the format, the end of the destination must not name another one",
         Remedy::ExportOtherKeys => {
             "to=\"tfrecord\" and to=\"parquet\" hold any key, to=\"lmdb\" any of up to 511 bytes, to=\"tar\" parts of any \
-             length; filter() can leave samples out"
+             length; select_columns() can leave attributes out, filter() \
+             samples"
         }
         Remedy::ExportOtherTypes => "to=\"parquet\" holds every type of attribute; filter() can leave samples out",
 

@@ -27,7 +27,7 @@ const SKIPPED_SHOWN_MAX: usize = 10;
 
 /// Write a dataset out again as files, tar, TFRecord, LMDB or Parquet
 ///
-/// Exports all samples, or those of --subset, in the order of their ordinals: the formats' own libraries can read the
+/// Exports all samples, or those of --subset, with what --only and --exclude choose of them, in the order of their ordinals: the formats' own libraries can read the
 /// result. A folder has one file for each field of each sample, named after the key, and attributes.jsonl if the
 /// folders' names do not give the labels. A tar file can be read by WebDataset. A TFRecord file contains one
 /// tf.train.Example per sample. LMDB stores the payloads by key, or Examples if there are attributes or several fields.
@@ -48,6 +48,12 @@ pub(crate) struct ExportArgs {
     /// Only samples that match this, such as 'label in 3, 7..9 and key_hash < 0.9'
     #[arg(long, value_name = "EXPRESSION")]
     subset: Option<Expression>,
+    /// Only these attributes and fields, comma-separated; the key stays
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    only: Vec<String>,
+    /// All attributes and fields but these, comma-separated
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    exclude: Vec<String>,
     /// Payload bytes of each file in a folder of tar, TFRecord or Parquet
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_shard_size)]
     shard_size: u64,
@@ -145,7 +151,9 @@ impl ExportArgs {
 
     fn options(&self, format: Format) -> ExportOptions {
         let on_damage = if self.skip_damaged { OnDamage::Skip } else { OnDamage::Fail };
-        ExportOptions { shard_len: self.shard_size, jobs: self.jobs, on_damage, ..ExportOptions::to(format) }
+        let (only, exclude) = (self.only.clone(), self.exclude.clone());
+        let (shard_len, jobs) = (self.shard_size, self.jobs);
+        ExportOptions { shard_len, jobs, on_damage, only, exclude, ..ExportOptions::to(format) }
     }
 
     fn print(&self, printer: &Printer, format: Format, summary: ExportSummary, began: Instant) -> anyhow::Result<()> {

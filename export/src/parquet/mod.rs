@@ -33,7 +33,7 @@ pub(crate) struct Parquet {
 impl Parquet {
     /// Checks all selected samples.
     pub(crate) fn plan(job: &ExportJob<'_>) -> Result<Self, ExportError> {
-        let schema = job.collection().schema();
+        let schema = job.schema();
         let names_key = schema.attribute(schema::KEY).is_some() || schema.field(schema::KEY).is_some();
         if names_key && job.collection().is_keyed() {
             let what = "an attribute or field is called \"key\": the keys' column has this name";
@@ -48,7 +48,8 @@ impl Parquet {
         for attribute in schema.attributes() {
             names.extend(labels::names(job, &attribute.name)?.map(|names| (attribute.name.clone(), names)));
         }
-        Ok(Self { schema: FileSchema::of(job, &names, is_utf8).map_err(library_error(job.out))? })
+        let user = job.columns().user_metadata(job.collection())?;
+        Ok(Self { schema: FileSchema::of(job, &names, &user, is_utf8).map_err(library_error(job.out))? })
     }
 }
 

@@ -111,7 +111,7 @@ impl ShardWriter for RowWriter<'_> {
     fn write(&mut self, sample: &mut ExportedSample<'_>) -> std::result::Result<(), ExportError> {
         self.push(sample)?;
         self.row_count += 1;
-        self.group_len = self.group_len.saturating_add(sample.facts.payload_len);
+        self.group_len = self.group_len.saturating_add(sample.facts.written_len());
         if self.group_len < GROUP_LEN { Ok(()) } else { self.write_group().map_err(library_error(self.path)) }
     }
 

@@ -8,7 +8,7 @@ use ::parquet::errors::Result;
 use ::parquet::file::metadata::KeyValue;
 use ::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use ::parquet::schema::types::{ColumnPath, Type, TypePtr};
-use grainstore_format::{Attribute, AttributeType, Field, FieldType, Schema};
+use grainstore_format::{Attribute, AttributeType, Field, FieldType, Schema, UserMetadata};
 use serde_json::{Map, Value, json};
 
 use crate::job::ExportJob;
@@ -29,8 +29,8 @@ pub(super) struct FileSchema {
 
 impl FileSchema {
     /// `names`: those of numbers, by attribute. `is_utf8`: whether all keys are UTF-8.
-    pub(super) fn of(job: &ExportJob<'_>, names: &Names, is_utf8: bool) -> Result<Self> {
-        let schema = job.collection().schema().clone();
+    pub(super) fn of(job: &ExportJob<'_>, names: &Names, user: &UserMetadata, is_utf8: bool) -> Result<Self> {
+        let schema = job.schema().clone();
         let is_keyed = job.collection().is_keyed();
         let mut columns = Vec::new();
         if is_keyed {
@@ -43,7 +43,7 @@ impl FileSchema {
             columns.push(bytes_column(&field.name, field.kind == FieldType::Str, Repetition::OPTIONAL)?);
         }
         let root = Arc::new(Type::group_type_builder("schema").with_fields(columns).build()?);
-        let properties = Arc::new(properties(job, &schema, names, is_utf8));
+        let properties = Arc::new(properties(job, (&schema, user), names, is_utf8));
         Ok(Self { root, properties, schema, is_keyed })
     }
 }
@@ -78,8 +78,13 @@ fn attribute_column(attribute: &Attribute) -> Result<TypePtr> {
     builder.with_logical_type(logical).build().map(Arc::new)
 }
 
-fn properties(job: &ExportJob<'_>, schema: &Schema, names: &Names, is_utf8: bool) -> WriterProperties {
-    let metadata = vec![KeyValue::new("grainstore".to_owned(), ours(job, schema))];
+fn properties(
+    job: &ExportJob<'_>,
+    (schema, user): (&Schema, &UserMetadata),
+    names: &Names,
+    is_utf8: bool,
+) -> WriterProperties {
+    let metadata = vec![KeyValue::new("grainstore".to_owned(), ours(schema, user))];
     let theirs = huggingface(job, schema, names, is_utf8)
         .map(|value| KeyValue::new("huggingface".to_owned(), value.to_string()));
     let mut builder = WriterProperties::builder()
@@ -99,7 +104,7 @@ fn properties(job: &ExportJob<'_>, schema: &Schema, names: &Names, is_utf8: bool
 }
 
 /// The schema and the dataset's metadata as JSON.
-fn ours(job: &ExportJob<'_>, schema: &Schema) -> String {
+fn ours(schema: &Schema, user: &UserMetadata) -> String {
     let attributes = schema.attributes().iter().map(|one| json!({ "name": one.name, "type": one.kind.name() }));
     let fields = schema.fields().iter().map(|one| json!({ "name": one.name, "type": one.kind.name() }));
     // The text of the metadata as it is: it may hold numbers that no `Value` holds.
@@ -107,7 +112,7 @@ fn ours(job: &ExportJob<'_>, schema: &Schema) -> String {
         r#"{{"attributes":{},"fields":{},"user":{}}}"#,
         Value::from_iter(attributes),
         Value::from_iter(fields),
-        job.collection().user_metadata().text()
+        user.text()
     )
 }
 

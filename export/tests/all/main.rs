@@ -2,6 +2,7 @@
 
 mod common;
 
+mod chosen_columns;
 mod into_folder;
 mod into_lmdb_and_parquet;
 mod into_tar;
