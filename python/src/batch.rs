@@ -7,7 +7,7 @@ use grainstore_format::memory::reserve;
 use grainstore_format::{AttributeType, Categories, FieldType, to_usize};
 use grainstore_store::Collection;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString};
+use pyo3::types::{PyDict, PyList, PySlice, PyString};
 
 use crate::argument::place;
 use crate::buffers::Buffers;
@@ -18,7 +18,7 @@ use crate::opened::Opened;
 use crate::payloads::Payloads;
 use crate::sample::{PayloadView, SampleParts};
 use crate::schema::{ColumnRef, Name, Names, array_dimensions, text};
-use crate::view::{Bytes, Memory};
+use crate::view::Bytes;
 
 /// Samples of an epoch, or the samples that were requested.
 #[pyclass(frozen, module = "grainstore")]
@@ -194,9 +194,7 @@ impl Inner {
                 Ok(PyList::new(py, texts?)?.into_any())
             }
             Some((name, kind @ FieldType::Array { element, shape })) if shape.is_open() => {
-                let dtype = Dtype::of_element(element);
-                let arrays = spans.into_iter().map(|span| self.array(py, span, (name, kind), &dtype));
-                Ok(PyList::new(py, arrays.collect::<PyResult<Vec<_>>>()?)?.into_any())
+                self.ragged(py, &spans, (name, kind), &Dtype::of_element(element))
             }
             Some((name, kind @ FieldType::Array { element, shape })) => {
                 self.stacked(py, &spans, (name, kind), &Dtype::of_element(element), shape.fixed_dimensions())
@@ -210,17 +208,27 @@ impl Inner {
         self.batch.block().get(span).ok_or_else(|| Raised::bug("a field is outside its batch"))
     }
 
-    /// An array of its own shape over the batch's memory; `None` in Python if the sample has none.
-    fn array<'py>(
+    /// A list of arrays, each of its own shape, which are parts of one; `None` where a sample has none.
+    fn ragged<'py>(
         &self,
         py: Python<'py>,
-        span: Option<Range<usize>>,
+        spans: &[Option<Range<usize>>],
         (name, kind): (&Name, &FieldType),
         dtype: &Dtype,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let Some(span) = span else { return Ok(py.None().into_bound(py)) };
-        let dimensions = array_dimensions(name, kind, span.len())?;
-        numpy::shaped(py, Memory::of(Arc::clone(&self.block), span)?, dtype, &dimensions)
+        let rows = py.detach(|| self.rows(spans, (name, kind)))?;
+        let elements = numpy::own_array(py, rows, dtype)?;
+        let mut start = 0;
+        let mut one = |span: &Option<Range<usize>>| {
+            let Some(span) = span else { return Ok(py.None().into_bound(py)) };
+            let dimensions = array_dimensions(name, kind, span.len())?;
+            let end = start + to_usize(dimensions.iter().product());
+            let part = elements.get_item(PySlice::new(py, start.cast_signed(), end.cast_signed(), 1))?;
+            start = end;
+            part.call_method1("reshape", (dimensions,))
+        };
+        let arrays: Vec<_> = spans.iter().map(&mut one).collect::<PyResult<_>>()?;
+        Ok(PyList::new(py, arrays)?.into_any())
     }
 
     /// Arrays of one shape, stored one after the other.

@@ -56,6 +56,21 @@ def test_columns_are_arrays_of_their_types(tmp_path: Path) -> None:
     assert batch["time"].tolist() == times[[3, 1]].tolist()
 
 
+def test_arrays_of_any_length_in_a_batch_are_the_callers_own(tmp_path: Path) -> None:
+    rows = [[1.5, 2.5], None, [], [3.5], [4.5] * 7]
+    with grainstore.Writer(tmp_path / "d.grain", {"x": "float32[]", "boxes": "int16[,2]"}, keyed=False) as writer:
+        for number, one in enumerate(rows):
+            writer.write(x=None if one is None else np.array(one, np.float32), boxes=np.full((number, 2), number, np.int16))
+    dataset = grainstore.open(tmp_path / "d.grain")
+    batch = dataset.get_batch([4, 1, 0, 2, 0])
+    x, boxes = batch["x"], batch["boxes"]
+    assert [None if one is None else one.tolist() for one in x] == [rows[number] for number in (4, 1, 0, 2, 0)]
+    assert [one.tolist() for one in boxes] == [[[number, number]] * number for number in (4, 1, 0, 2, 0)]
+    assert all(one.flags.writeable for one in [*x, *boxes] if one is not None)
+    x[2][:] = 9
+    assert [one.tolist() for one in (x[0], x[4], batch["x"][2])] == [rows[4], rows[0], rows[0]]
+
+
 def test_categories_are_codes_in_columns_and_texts_in_samples(tmp_path: Path) -> None:
     rows = [row(number) for number in range(40)]
     path = write(tmp_path / "d.grain", rows[:23], segment_bytes=4100)

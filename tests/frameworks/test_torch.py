@@ -267,6 +267,28 @@ def test_a_value_that_a_sample_lacks_is_named_where_torch_would_collate_it(tmp_p
 
 
 @pytest.mark.parametrize("workers", [0, 2])
+def test_a_number_that_torch_would_not_collate_is_named(tmp_path, workers):
+    dataset = some_missing(tmp_path)
+    large = 'has 9223372036854775811 as "id", and PyTorch collates integers to int64: .*dtype=torch.uint64'
+    with pytest.raises(grainstore.InvalidOption, match=f"sample 3 {large}"):
+        read(DataLoader(MapDataset(dataset, transform=with_large_number), batch_size=4, num_workers=workers))
+    keyed = grainstore.open(dataset.paths, keys=True)
+    with pytest.raises(grainstore.InvalidOption, match="a sample .key '4'. has no value of \"age\""):
+        read(DataLoader(IterableDataset(keyed), batch_size=4, num_workers=workers))
+    with pytest.raises(grainstore.InvalidOption, match=f"a sample {large}"):
+        read(DataLoader(IterableDataset(dataset, transform=with_large_number), batch_size=4, num_workers=workers))
+    assert read(DataLoader(MapDataset(dataset, transform=as_tensor), batch_size=6, num_workers=workers))[0].tolist()[3] == (1 << 63) + 3
+
+
+def with_large_number(sample):
+    return {"id": (1 << 63) + sample["age"] if sample["age"] == 3 else 0}
+
+
+def as_tensor(sample):
+    return torch.tensor((1 << 63) + (sample["age"] or 0), dtype=torch.uint64)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
 def test_a_collate_function_of_ones_own_gets_none(tmp_path, workers):
     mapped = MapDataset(some_missing(tmp_path))
     assert mapped[4]["age"] is None
@@ -278,7 +300,14 @@ def ages(samples):
     return [sample["age"] for sample in samples]
 
 
-def test_the_first_loop_over_any_of_the_readers_is_silent(dataset):
+def ragged(folder):
+    with grainstore.Writer(folder / "ragged.grain", {"rows": "int64[]"}, keyed=False) as writer:
+        for number in range(3):
+            writer.write(rows=[number] * number)
+    return grainstore.open(folder / "ragged.grain")
+
+
+def test_the_first_loop_over_any_of_the_readers_is_silent(dataset, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         # PyTorch says it once for each process, unless it is asked to say it always.
@@ -288,6 +317,8 @@ def test_the_first_loop_over_any_of_the_readers_is_silent(dataset):
             for batch in grainstore.Loader(dataset, 10):
                 assert torch.as_tensor(batch["label"]).shape == batch["label"].shape
                 assert torch.from_numpy(batch["vector"]).dtype == torch.float32
+            rows = ragged(tmp_path).get_batch([2, 0, 1])["rows"]
+            assert [torch.from_numpy(row).tolist() for row in rows] == [[2, 2], [], [1]]
             for _ in grainstore.Loader(dataset, 10, transform=lambda sample: torch.from_numpy(sample["vector"])):
                 pass
             for data in (dataset, MapDataset(dataset), IterableDataset(dataset)):

@@ -44,7 +44,7 @@ def is_collated_by_torch(dataset: object) -> bool:
 def is_collated_by_default() -> bool:
     """Whether torch's ``DataLoader`` makes a batch, with its own function, of what is read now."""
     for local in _frames("torch.utils.data._utils.fetch"):
-        fetcher = local.get("self")
+        fetcher: Any = local.get("self")
         return bool(getattr(fetcher, "auto_collation", False)) and fetcher.collate_fn is torch.utils.data.default_collate
     return False
 

@@ -18,7 +18,7 @@ from grainstore._loader import Source, check_functions, check_number, check_trut
 from grainstore._weights import weights_of
 from grainstore._world import rank_and_world_size
 from grainstore.torch._callers import dividing_caller, is_collated_by_torch
-from grainstore.torch._samples import CollateOwned, TorchTransform, collatable, collated
+from grainstore.torch._samples import CollateOwned, TorchTransform, check_collatable, collatable, collated
 from grainstore.torch._share import Reader
 from grainstore.torch._state import State, check_same, checked
 from grainstore.torch._tensors import tensors
@@ -348,10 +348,11 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         items, schema = iter(loader), self.dataset.schema
         try:
             for item in islice(items, count):
-                if self.transform is not None or self.collate is not None:
-                    yield item
-                else:
-                    yield collatable(item, schema) if self.batch_size is None else tensors(item)
+                if self.transform is None and self.collate is None:
+                    item = collatable(item, schema) if self.batch_size is None else tensors(item)
+                if self.batch_size is None:
+                    check_collatable(item)
+                yield item
         finally:
             items.close()  # type: ignore[attr-defined]
 

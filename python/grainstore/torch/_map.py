@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch.utils.data
 
-from grainstore import InvalidOption
 from grainstore._loader import Source, check_functions, opened
-from grainstore.torch._callers import is_collated_by_default
 from grainstore.torch._sample_draws import SampleDraws
-from grainstore.torch._samples import Sample, collatable, failed, ordinal_of
+from grainstore.torch._samples import Sample, check_collatable, collatable, failed, ordinal_of
 
 
 class MapDataset(torch.utils.data.Dataset[Any]):
@@ -59,25 +58,10 @@ class MapDataset(torch.utils.data.Dataset[Any]):
     def __repr__(self) -> str:
         return f"<grainstore.torch.MapDataset of {self.dataset!r}>"
 
-    def _check_collatable(self, indices: Sequence[Any], samples: list[Sample]) -> None:
-        """Name the value that a sample lacks, where torch's own collate function would refuse it without a name."""
-        for index, sample in zip(indices, samples, strict=True):
-            for name, value in sample.items():
-                if value is None and is_collated_by_default():
-                    ordinal = ordinal_of(self.dataset, index)
-                    raise InvalidOption(
-                        f'sample {ordinal} has no value of "{name}", and PyTorch cannot collate None: fill it in a '
-                        "transform, leave the column out with dataset.select_columns([...]), or read the samples that have "
-                        f'all values, such as dataset.filter("{name} is present") for an attribute',
-                        ordinal=ordinal,
-                    )
-
     def _made(self, indices: Sequence[Any], read: Callable[[], list[Sample]]) -> list[Any]:
         if self.transform is None:
             schema = self.dataset.schema
-            samples = [collatable(sample, schema) for sample in read()]
-            self._check_collatable(indices, samples)
-            return samples
+            return self._checked(indices, [collatable(sample, schema) for sample in read()])
         transform = self._draws.transform(self.transform)
 
         def one(index: Any, sample: Sample, draw_seed: int) -> Any:
@@ -86,4 +70,10 @@ class MapDataset(torch.utils.data.Dataset[Any]):
             except Exception as error:
                 raise failed(self.dataset, index, "the transform", error) from error
 
-        return self._draws.make(self.dataset, indices, read, one, with_generator=transform.takes_generator)
+        made = self._draws.make(self.dataset, indices, read, one, with_generator=transform.takes_generator)
+        return self._checked(indices, made)
+
+    def _checked(self, indices: Sequence[Any], samples: list[Any]) -> list[Any]:
+        for index, sample in zip(indices, samples, strict=True):
+            check_collatable(sample, partial(ordinal_of, self.dataset, index))
+        return samples

@@ -11,6 +11,7 @@ import torch.utils.data
 
 from grainstore import Dataset, InvalidOption, TransformFailed
 from grainstore._transforms import SampleTransform
+from grainstore.torch._callers import is_collated_by_default
 
 Sample = dict[str, Any]
 
@@ -34,6 +35,28 @@ def collatable(sample: Sample, schema: Mapping[str, str]) -> Sample:
         elif kind == "uint64" and value is not None:
             sample[name] = torch.tensor(value, dtype=torch.uint64)
     return sample
+
+
+def check_collatable(sample: Any, ordinal: Callable[[], int] | None = None) -> None:
+    """Name the value of a dictionary that torch's own collate function is about to refuse without a name."""
+    for name, value in sample.items() if isinstance(sample, dict) else ():
+        if value is None:
+            why = (
+                f'has no value of "{name}", and PyTorch cannot collate None: fill it in a transform, leave the column out '
+                "with dataset.select_columns([...]), or read the samples that have all values, such as "
+                f'dataset.filter("{name} is present") for an attribute'
+            )
+        elif type(value) is int and not -(1 << 63) <= value < 1 << 63:
+            why = (
+                f'has {value} as "{name}", and PyTorch collates integers to int64: let the transform return '
+                "torch.tensor(number, dtype=torch.uint64)"
+            )
+        else:
+            continue
+        if is_collated_by_default():
+            found = None if ordinal is None else ordinal()
+            key = "" if found is not None or "key" not in sample else f" (key {sample['key']!r})"
+            raise InvalidOption(f"{'a sample' if found is None else f'sample {found}'}{key} {why}", ordinal=found)
 
 
 def collated(samples: list[Any]) -> Any:
