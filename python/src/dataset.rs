@@ -3,31 +3,31 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use grainstore_format::memory::{reserve, zeroed};
-use grainstore_format::{shown_path, to_usize};
-use grainstore_reader::{Expression, Subset};
-use grainstore_store::Collection;
+use grainstore_format::memory::reserve;
+use grainstore_format::shown_path;
+use grainstore_reader::Expression;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyInt, PyList, PySlice, PyString, PyTuple};
 
-use crate::argument::{indices, integer, parsed, paths as paths_of, shown, truth_values};
+use crate::argument::{indices, integer, shown, truth_values};
 use crate::arrow;
-use crate::batch::{Batch, gather};
+use crate::batch::Batch;
+use crate::column;
 use crate::epoch::{Epoch, EpochArguments};
 use crate::error::Raised;
 use crate::key;
 use crate::keys::{Keys, find};
 use crate::logging;
 use crate::numpy::{self, Dtype};
-use crate::opened::{How, Numbers, Opened, SharedReader};
+use crate::opened::{Opened, SharedReader};
+use crate::opening;
 use crate::sample;
 use crate::sample_file::SampleBytes;
 use crate::samples::Samples;
 use crate::schema::{ColumnRef, Names};
 use crate::selection::{Selection, Slice};
-use crate::view::{Bytes, Memory};
 use crate::weights::Weights;
 
 /// The samples of a dataset: all, or those of a view. Nothing is read before it is requested.
@@ -37,117 +37,6 @@ pub(crate) struct Dataset {
     pub(crate) selection: Selection,
     /// Those of the dataset, or what a view of some columns shows of them.
     pub(crate) names: Arc<Names>,
-}
-
-/// Open the dataset at `paths`, or several that are read end to end as one collection.
-///
-/// io: how files are read: "auto", "direct", "buffered" or "mapped" (with the index, too: a file whose index is cut off
-/// meanwhile kills the process; "auto" maps samples alone, if they are in memory already). engine: "auto", "uring" or "pread", which uses `threads`
-/// threads. payload: the type of byte fields in a sample: "bytes", or without a copy "memoryview" or "numpy". keys:
-/// whether samples also have an item "key".
-#[pyfunction]
-#[pyo3(signature = (paths, *, io="auto", engine="auto", threads=16, queue_bytes=8_388_608, cache_bytes=0, generation=None, allow_external=false, timeout_s=120.0, payload="bytes", keys=false))]
-#[expect(clippy::too_many_arguments, reason = "they have names in Python")]
-pub(crate) fn open(
-    py: Python<'_>,
-    paths: &Bound<'_, PyAny>,
-    io: &str,
-    engine: &str,
-    threads: usize,
-    queue_bytes: u64,
-    cache_bytes: u64,
-    generation: Option<usize>,
-    allow_external: bool,
-    timeout_s: f64,
-    payload: &str,
-    keys: bool,
-) -> PyResult<Dataset> {
-    let paths = paths_of(paths)?;
-    let numbers = Numbers { threads, queue_bytes, cache_bytes, generation, allow_external, timeout_s };
-    let options = numbers.options(io, engine)?;
-    let how = How { paths, io: io.into(), engine: engine.into(), options, payloads: parsed(payload)?, keys };
-    logging::listen(py)?;
-    let opened = logging::delivered(py, py.detach(|| Opened::open(how)))?;
-    let selection = Selection::Range(0..opened.reader.collection().sample_count());
-    let names = Arc::clone(&opened.names);
-    Ok(Dataset { shared: SharedReader::new(opened), selection, names })
-}
-
-/// Open what another process had open: called by pickle.
-#[pyfunction]
-#[pyo3(name = "_reopen", signature = (arguments, fingerprint, selection, columns))]
-pub(crate) fn reopen(
-    arguments: &Bound<'_, PyDict>,
-    fingerprint: &str,
-    selection: (String, Vec<u8>),
-    columns: Vec<String>,
-) -> PyResult<Dataset> {
-    let py = arguments.py();
-    let dataset = py.import("grainstore._core")?.call_method("open", (), Some(arguments))?;
-    let dataset = dataset.cast::<Dataset>()?.get();
-    let opened = dataset.shared.get()?;
-    let found = opened.fingerprint().to_string();
-    if found != fingerprint {
-        let path = opened.how.paths.first().ok_or_else(|| Raised::bug("a dataset is open without a path"))?;
-        let what =
-            format!("{}: it is another dataset now: fingerprint {found}, expected {fingerprint}", shown_path(path));
-        return Err(Raised::new("Error", what).at(path).into());
-    }
-    let sample_count = opened.reader.collection().sample_count();
-    let names = Arc::new(opened.names.narrowed(&columns)?);
-    Ok(Dataset { shared: Arc::clone(&dataset.shared), selection: unpacked(sample_count, selection)?, names })
-}
-
-/// A selection as a name and bytes, for pickle.
-fn packed(selection: &Selection) -> Result<(&'static str, Vec<u8>), Raised> {
-    let bytes = |numbers: &[u64]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-    Ok(match selection {
-        Selection::Range(range) => ("range", bytes(&[range.start, range.end])),
-        Selection::Subset(subset) => {
-            let mut bits = zeroed(subset.sample_count().div_ceil(8))?;
-            for ordinal in subset.ordinals_in(0..subset.sample_count()) {
-                bits[to_usize(ordinal / 8)] |= 1 << (ordinal % 8);
-            }
-            ("subset", bits)
-        }
-        Selection::List(ordinals) => ("list", bytes(ordinals)),
-    })
-}
-
-fn unpacked(sample_count: u64, (kind, bytes): (String, Vec<u8>)) -> Result<Selection, Raised> {
-    let wrong = || Raised::option("invalid pickled view");
-    let numbers = || bytes.chunks_exact(8).filter_map(|word| Some(u64::from_le_bytes(*word.first_chunk()?)));
-    let selection = match kind.as_str() {
-        "range" => match numbers().collect::<Vec<_>>()[..] {
-            [start, end] if start <= end && end <= sample_count => Selection::Range(start..end),
-            _ => return Err(wrong()),
-        },
-        "subset" => {
-            let mut bytes = bytes.clone();
-            bytes.resize(bytes.len().next_multiple_of(8), 0);
-            let words = bytes.chunks_exact(8).filter_map(|word| Some(u64::from_le_bytes(*word.first_chunk()?)));
-            Selection::Subset(Arc::new(Subset::from_words(sample_count, words.collect()).map_err(|_| wrong())?))
-        }
-        "list" if bytes.len() % 8 == 0 && numbers().all(|ordinal| ordinal < sample_count) => {
-            Selection::List(numbers().collect())
-        }
-        _ => return Err(wrong()),
-    };
-    Ok(selection)
-}
-
-/// The bytes of a column in the loaded index.
-struct ColumnBytes {
-    collection: Collection,
-    name: String,
-}
-
-impl Bytes for ColumnBytes {
-    fn bytes(&self) -> &[u8] {
-        // The column was loaded and checked when this was created, and is not unloaded.
-        let part = self.collection.members().next().and_then(Result::ok);
-        part.and_then(|dataset| dataset.column(&self.name).ok()).map_or(&[], |column| column.bytes)
-    }
 }
 
 /// The error for an unknown key, which may be the name of a column.
@@ -338,52 +227,14 @@ impl Dataset {
     /// The values of an attribute, an array with one value per sample: without a copy from the index, or a copy for a
     /// view. A masked array if samples may lack the attribute.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        let opened = self.shared.get()?;
-        let collection = opened.reader.collection();
-        let kind = self.names.attributes().find(|(_, (known, _))| known.text() == name).map(|(_, (_, kind))| kind);
-        let known = || self.names.attributes().map(|(_, (name, _))| name.text()).collect::<Vec<_>>().join(", ");
-        let kind = kind.ok_or_else(|| {
-            let shown = grainstore_format::escape_bytes(name.as_bytes());
-            let unknown = Raised::new("NoSuchName", format!("no attribute \"{shown}\" (there are: {})", known()));
-            match self.names.find(name) {
-                Ok(ColumnRef::Field(_)) => unknown.hinting("it is a field: samples have it, and batches"),
-                _ => unknown,
-            }
-        })?;
-        let one_array = py.detach(|| -> Result<_, Raised> {
-            let columns = collection.column(name)?;
-            Ok(match columns.parts() {
-                [(_, column)] if column.validity.is_none() => Some(column.width),
-                _ => None,
-            })
-        })?;
-        if let (Some(width), Selection::Range(range)) = (one_array, &self.selection) {
-            let owner = Arc::new(ColumnBytes { collection: collection.clone(), name: name.to_owned() });
-            let start = usize::try_from(range.start * u64::from(width))?;
-            let end = usize::try_from(range.end * u64::from(width))?;
-            return numpy::array(py, Memory::of(owner, start..end)?, &Dtype::of(kind, width));
-        }
-        let gathered = py.detach(|| {
-            let ordinals = self.selection.ordinals_at(0..self.selection.len())?;
-            gather(collection, name, &ordinals)
-        })?;
-        gathered.into_array(py, kind)
+        column::values(py, self, name)
     }
 
     /// The categories of an attribute, in the order of their codes: `categories(name)[code]` is the text of a code of
     /// `column(name)`. Of an integer attribute, the names of its numbers: `class_names` of the metadata for `label`,
     /// `NAME_names` for any other.
     fn categories<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
-        let opened = self.shared.get()?;
-        let collection = opened.reader.collection();
-        if let Some(names) = py.detach(|| collection.names(name)).map_err(Raised::from)? {
-            let texts: Option<Vec<&str>> = names.iter().map(|name| name.as_str()).collect();
-            let member = collection.schema().names_member(name).unwrap_or_default();
-            let no_texts = || Raised::new("NoSuchName", format!("not all of metadata[{member:?}] are texts"));
-            return PyList::new(py, texts.ok_or_else(no_texts)?);
-        }
-        let categories = py.detach(|| collection.categories(name)).map_err(Raised::from)?;
-        PyList::new(py, categories.iter())
+        column::categories(py, self, name)
     }
 
     /// Keys and attributes as a stream of Arrow batches: `pyarrow.table(ds)`, `polars.DataFrame(ds)` and DuckDB call
@@ -548,13 +399,7 @@ impl Dataset {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let opened = self.shared.get()?;
-        let arguments = opened.how.arguments(py, opened.generation().or(opened.how.options.generation))?;
-        let (kind, bytes) = packed(&self.selection)?;
-        let selection = (kind, PyBytes::new(py, &bytes));
-        let columns: Vec<&str> = self.names.all().map(|(name, _)| name.text()).collect();
-        let all = (arguments, opened.fingerprint().to_string(), selection, columns).into_pyobject(py)?;
-        Ok((py.import("grainstore._core")?.getattr("_reopen")?, all))
+        opening::reduced(py, self)
     }
 
     fn __repr__(&self) -> String {

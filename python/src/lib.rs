@@ -3,11 +3,11 @@
 //! Each class has its own file; no call holds Python's lock while it waits. Nothing here decides what a dataset is: the
 //! libraries do that. The package around it (`python/grainstore`) adds the loader and the adapters for frameworks.
 #![deny(unsafe_code)]
-
 mod argument;
 mod arrow;
 mod batch;
 mod buffers;
+mod column;
 mod command;
 mod convert;
 mod dataset;
@@ -25,6 +25,7 @@ mod logging;
 mod mapping;
 mod numpy;
 mod opened;
+mod opening;
 mod payloads;
 #[cfg(feature = "pictures")]
 mod pictures;
@@ -39,7 +40,6 @@ mod verify;
 mod view;
 mod weights;
 mod writer;
-
 /// The compiled part of the package `grainstore`.
 #[pyo3::pymodule]
 mod _core {
@@ -52,7 +52,7 @@ mod _core {
     #[pymodule_export]
     use crate::convert::{adopt, append, convert, delete};
     #[pymodule_export]
-    use crate::dataset::{Dataset, open, reopen};
+    use crate::dataset::Dataset;
     #[pymodule_export]
     use crate::draws::draw_seed;
     #[pymodule_export]
@@ -63,6 +63,8 @@ mod _core {
     use crate::keys::Keys;
     #[pymodule_export]
     use crate::logging::deliver_reports;
+    #[pymodule_export]
+    use crate::opening::{open, reopen};
     #[cfg(feature = "pictures")]
     #[pymodule_export]
     use crate::pictures::Image;
@@ -76,7 +78,6 @@ mod _core {
     use crate::weights::{Weights, reweigh};
     #[pymodule_export]
     use crate::writer::Writer;
-
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "as Python spells it")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
