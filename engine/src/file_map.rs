@@ -7,9 +7,11 @@
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Instant;
 
 use memmap2::{Advice, Mmap, MmapOptions};
 
+use super::announcing::Announcing;
 use super::map_guard::MapGuard;
 
 /// Fewer bytes than this are at most five pages: a call to announce them costs as much as to read them from memory.
@@ -27,6 +29,7 @@ struct GuardedPages {
     /// Dropped first: pages are guarded only while they are mapped.
     guard: MapGuard,
     pages: Mmap,
+    announcing: Announcing,
 }
 
 impl FileMap {
@@ -45,7 +48,8 @@ impl FileMap {
         let pages = unsafe { MmapOptions::new().len(len).map(file.as_raw_fd())? };
         // Only a hint: without it more is read than is needed.
         let _ = pages.advise(Advice::Random);
-        Ok(Self { pages: Some(GuardedPages { guard: MapGuard::new(&pages), pages }) })
+        let (guard, announcing) = (MapGuard::new(&pages), Announcing::new());
+        Ok(Self { pages: Some(GuardedPages { guard, pages, announcing }) })
     }
 
     /// All bytes. A page that cannot be read appears as zeros.
@@ -54,6 +58,22 @@ impl FileMap {
             guarded.guard.watch();
             &guarded.pages
         })
+    }
+
+    /// Passes bytes of a range to `read`, which reads all of them at once; `None` if it ends past the file. Those that
+    /// are not in memory are read together.
+    pub(super) fn read<T>(&self, range: Range<usize>, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let bytes = self.bytes().get(range.clone())?;
+        let Some(guarded) = self.pages.as_ref().filter(|_| range.len() >= WILL_NEED_LEN_MIN) else {
+            return Some(read(bytes));
+        };
+        if guarded.announcing.is_on() {
+            self.will_need(range);
+        }
+        let begun = Instant::now();
+        let result = read(bytes);
+        guarded.announcing.took(bytes.len(), begun.elapsed());
+        Some(result)
     }
 
     /// Asks the system to read those pages of a range that are not in memory, all at once; does not wait for them.

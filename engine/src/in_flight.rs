@@ -98,7 +98,7 @@ impl InFlightRead {
 
 /// Lends the mapped bytes of a request that has been checked. Starts to read those that are not in memory.
 fn lend(request: ReadRequest) -> Filled {
-    request.file.will_need(request.range());
     let range = request.range();
+    request.file.will_need(&range);
     Filled::mapped(request.file, range, request.buffer)
 }

@@ -46,7 +46,7 @@
 //! | --- | --- |
 //! | `lib.rs` | the [`Engine`] trait, requests, completions |
 //! | `buffer.rs`, `buffer_pool.rs`, `filled.rs` | the memory that reads fill: aligned, recycled, and what a read delivered |
-//! | `open_file.rs`, `read_at.rs`, `file_map.rs` | an open file: direct, buffered or mapped |
+//! | `open_file.rs`, `read_at.rs`, `file_map.rs`, `announcing.rs` | an open file: direct, buffered or mapped |
 //! | `map_guard.rs` | what happens when a mapped page cannot be read |
 //! | `in_flight.rs`, `short_read.rs` | a request in flight; what a short, interrupted or refused read means |
 //! | `read_now.rs` | a read in the caller's thread, without an engine |
@@ -55,6 +55,7 @@
 //! | `error.rs` | what can go wrong |
 #![deny(unsafe_code)]
 
+mod announcing;
 #[allow(unsafe_code, reason = "aligned memory that can be split and joined")]
 mod buffer;
 mod buffer_pool;

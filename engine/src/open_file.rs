@@ -195,22 +195,19 @@ impl OpenFile {
     /// that cannot be read appears as zeros.
     #[must_use]
     pub fn mapped(&self, range: Range<u64>) -> Option<&[u8]> {
-        let bytes = usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?;
-        self.map.as_ref()?.bytes().get(bytes)
+        self.map.as_ref()?.bytes().get(in_memory(&range)?)
     }
 
-    /// The same for bytes that are used at once, all of them: those that are not in memory are read together.
-    #[must_use]
-    pub fn mapped_soon(&self, range: Range<u64>) -> Option<&[u8]> {
-        let bytes = self.mapped(range.clone())?;
-        self.will_need(range);
-        Some(bytes)
+    /// Passes mapped bytes to `read`, which reads all of them at once: those that are not in memory are read together.
+    /// `None` as of [`OpenFile::mapped`].
+    pub fn read_mapped<T>(&self, range: &Range<u64>, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        self.map.as_ref()?.read(in_memory(range)?, read)
     }
 
     /// Asks the system to read mapped bytes ahead of their use, if they are long enough to be worth a call.
-    pub(super) fn will_need(&self, range: Range<u64>) {
-        if let (Some(map), Ok(start), Ok(end)) = (&self.map, range.start.try_into(), range.end.try_into()) {
-            map.will_need(start..end);
+    pub(super) fn will_need(&self, range: &Range<u64>) {
+        if let (Some(map), Some(range)) = (&self.map, in_memory(range)) {
+            map.will_need(range);
         }
     }
 
@@ -320,6 +317,11 @@ impl fmt::Debug for OpenFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OpenFile").field("path", &self.path).field("mode", &self.mode()).finish_non_exhaustive()
     }
+}
+
+/// A range of a file as one of memory.
+fn in_memory(range: &Range<u64>) -> Option<Range<usize>> {
+    Some(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
 }
 
 fn mapped(reader: &impl ReadAt, file_len: u64) -> io::Result<FileMap> {

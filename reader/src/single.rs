@@ -120,8 +120,8 @@ impl MappedPayload<'_> {
     /// Copies it to `out`, which is as long, and checks the copy; `None` if it is damaged or cannot be read:
     /// [`Reader::get`](crate::Reader::get) tells why.
     pub fn copy_to<'o>(&self, out: &'o mut [MaybeUninit<u8>]) -> Option<&'o mut [u8]> {
-        let bytes = self.file.mapped_soon(self.range()).filter(|bytes| bytes.len() == out.len())?;
-        let (copy, crc) = copy_with_crc(bytes, out);
+        let copied = |bytes: &[u8]| (bytes.len() == out.len()).then(move || copy_with_crc(bytes, out));
+        let (copy, crc) = self.file.read_mapped(&self.range(), copied)??;
         (crc == self.location.crc).then_some(copy)
     }
 
@@ -160,8 +160,8 @@ type ReadAndChecked = Result<Result<(), PayloadError>, engine::FileError>;
 
 fn read_straight(file: &OpenFile, location: &Location, payload: &mut Vec<u8>) -> ReadAndChecked {
     let range = location.offset..location.offset.saturating_add(location.stored_len);
-    if let Some(mapped) = file.mapped_soon(range.clone()) {
-        return Ok(check_and_decode(location, mapped, payload));
+    if let Some(checked) = file.read_mapped(&range, |mapped| check_and_decode(location, mapped, payload)) {
+        return Ok(checked);
     }
     append_now(file, range, payload)?;
     Ok(check_stored(location, payload))

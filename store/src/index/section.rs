@@ -194,7 +194,8 @@ impl Section {
         let pages = range.end.div_ceil(CHECKSUM_PAGE_LEN).saturating_sub(range.start / CHECKSUM_PAGE_LEN);
         let read = self.pages_read.fetch_add(pages, Ordering::Relaxed).saturating_add(pages);
         let all = self.record.page_count();
-        (all == 1 || read > (all / 8).max(8)) && !self.is_broken.load(Ordering::Relaxed)
+        // The last page of a few is worth it, too: later reads find pages in the cache, and count none.
+        read > (all / 8).max(8).min(all.saturating_sub(1)) && !self.is_broken.load(Ordering::Relaxed)
     }
 
     fn load(&self, file: &IndexFile) -> Result<SectionBytes, StoreError> {
