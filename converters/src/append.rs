@@ -40,18 +40,19 @@ pub fn append(
         let (has, has_not) = if present.keyed { ("its", "the new") } else { ("the new", "its") };
         return Err(refused(format!("{has} samples have keys, {has_not} samples have none")));
     }
-    let fitted = Fitted::new(source, &present.metadata.schema)?;
-    let relabelled = Relabelled::new(&fitted, &present.metadata).map_err(refused)?;
+    // Numbers first: the new one may fit a type that the old one does not.
+    let relabelled = Relabelled::new(source, &present.metadata).map_err(refused)?;
+    let fitted = Fitted::new(&relabelled, &present.metadata.schema)?;
     // Before keys are compared: this refuses another schema and locks out other writers, who could add keys.
-    let writer = DatasetWriter::append(dataset, for_writer(&relabelled, options))?;
+    let writer = DatasetWriter::append(dataset, for_writer(&fitted, options))?;
     if existing(dataset)? != present {
         return Err(refused("another process added to it just now: try again".into()));
     }
     // Only its index is read, and where contents are compared the samples that may be equal.
     let opened = Dataset::open_with(dataset, &OpenOptions { allow_external: true, ..OpenOptions::default() })?;
-    let drops = Drops::find(&relabelled, options, Some(&opened), events)?;
-    let plan = PackingOrder::of(&relabelled, options.order, events)?;
-    pack(Packing { source: &relabelled, plan, drops, options, events }, writer, None)
+    let drops = Drops::find(&fitted, options, Some(&opened), events)?;
+    let plan = PackingOrder::of(&fitted, options.order, events)?;
+    pack(Packing { source: &fitted, plan, drops, options, events }, writer, None)
 }
 
 /// What [`append`] reports where there was nothing to add ([`ConvertError::is_nothing_to_add`]): no sample, no segment,

@@ -37,7 +37,7 @@ impl<'a> Fitted<'a> {
         let mut fits = Vec::new();
         for (number, Attribute { name, kind }) in attributes.iter_mut().enumerate() {
             let Some(wanted) = dataset.attributes().iter().find(|attribute| attribute.name == *name) else { continue };
-            if wanted.kind != *kind && is_whole(kind) && (is_whole(&wanted.kind) || is_float(&wanted.kind)) {
+            if wanted.kind != *kind && kind.is_integer() && (wanted.kind.is_integer() || is_float(&wanted.kind)) {
                 *kind = wanted.kind.clone();
                 fits.push(Fit { attribute: number, name: name.clone(), kind: wanted.kind.clone() });
             }
@@ -56,50 +56,15 @@ impl Fit {
             AttributeValue::Uint(whole) => i128::from(*whole),
             _ => return Ok(()),
         };
-        *value = fitted(&self.kind, whole).ok_or_else(|| {
+        *value = self.kind.whole(whole).ok_or_else(|| {
             format!("its {} is {whole}, which {} cannot hold", escape_bytes(self.name.as_bytes()), self.kind.name())
         })?;
         Ok(())
     }
 }
 
-/// The value of a type that is equal to a whole number.
-fn fitted(kind: &AttributeType, whole: i128) -> Option<AttributeValue> {
-    use AttributeType as Type;
-    let int = |min: i64, max: i64| i64::try_from(whole).ok().filter(|whole| (min..=max).contains(whole));
-    let text = whole.to_string();
-    let uint = |max: u64| u64::try_from(whole).ok().filter(|whole| *whole <= max);
-    Some(match kind {
-        Type::Int8 => AttributeValue::Int(int(i8::MIN.into(), i8::MAX.into())?),
-        Type::Int16 => AttributeValue::Int(int(i16::MIN.into(), i16::MAX.into())?),
-        Type::Int32 => AttributeValue::Int(int(i32::MIN.into(), i32::MAX.into())?),
-        Type::Int64 => AttributeValue::Int(int(i64::MIN, i64::MAX)?),
-        Type::Uint8 => AttributeValue::Uint(uint(u8::MAX.into())?),
-        Type::Uint16 => AttributeValue::Uint(uint(u16::MAX.into())?),
-        Type::Uint32 => AttributeValue::Uint(uint(u32::MAX.into())?),
-        Type::Uint64 => AttributeValue::Uint(uint(u64::MAX)?),
-        Type::Float64 => {
-            let number: f64 = text.parse().ok()?;
-            AttributeValue::Float64(Some(number).filter(|number| format!("{number:.0}") == text)?)
-        }
-        Type::Float32 => {
-            let number: f32 = text.parse().ok()?;
-            AttributeValue::Float32(Some(number).filter(|number| format!("{number:.0}") == text)?)
-        }
-        _ => return None,
-    })
-}
-
 fn is_float(kind: &AttributeType) -> bool {
     matches!(kind, AttributeType::Float64 | AttributeType::Float32)
-}
-
-fn is_whole(kind: &AttributeType) -> bool {
-    use AttributeType as Type;
-    matches!(
-        kind,
-        Type::Int8 | Type::Int16 | Type::Int32 | Type::Int64 | Type::Uint8 | Type::Uint16 | Type::Uint32 | Type::Uint64
-    )
 }
 
 impl Source for Fitted<'_> {

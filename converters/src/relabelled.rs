@@ -38,6 +38,9 @@ impl<'a> Relabelled<'a> {
         let mut numberings = Vec::new();
         let schema = metadata.schema.clone();
         for (place, name, list) in numbered(&schema) {
+            // What it becomes there: types are fitted afterwards.
+            let in_dataset = dataset.schema.attribute(name).map(|place| &dataset.schema.attributes()[place].kind);
+            let kind = in_dataset.unwrap_or(&schema.attributes()[place].kind).clone();
             let own = names_in(&source.description().metadata.user, &list)?;
             let numbers = match (names_in(&dataset.user, &list)?, own) {
                 (Some(_), None) if source.description().kind == Format::Dataset.name() => {
@@ -48,7 +51,12 @@ impl<'a> Relabelled<'a> {
                 }
                 (Some(mut all), new) => {
                     let numbers = match new {
-                        Some(new) => merge_names(&mut all, new),
+                        Some(new) => merge_names(&mut all, new).map_err(|why| {
+                            format!(
+                                "the names of the new samples' \"{name}\" ({list} of the user metadata) are not its own, and \
+                                 it is unknown which numbers are the same: {why}"
+                            )
+                        })?,
                         None => (0..).take(all.len()).collect(),
                     };
                     metadata.user =
@@ -64,7 +72,7 @@ impl<'a> Relabelled<'a> {
                 // Either another schema, which the writer reports, or numbers without names in both.
                 (None, _) => continue,
             };
-            numberings.push(Numbering { name: name.to_owned(), attribute: place, numbers });
+            numberings.push(Numbering { name: name.to_owned(), attribute: place, numbers, kind });
         }
         let members = [&dataset.user, &source.description().metadata.user];
         let [theirs, new] = members.map(|user| names_in(user, CLASS_NAMES));

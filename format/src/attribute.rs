@@ -182,6 +182,33 @@ impl AttributeType {
             _ => self.encode(value).is_some(),
         }
     }
+
+    /// The value of this type that equals a whole number; `None` where there is none.
+    #[must_use]
+    pub fn whole(&self, number: i128) -> Option<AttributeValue> {
+        let int = |min: i64, max: i64| i64::try_from(number).ok().filter(|number| (min..=max).contains(number));
+        let uint = |max: u64| u64::try_from(number).ok().filter(|number| *number <= max);
+        let text = number.to_string();
+        Some(match self {
+            Self::Int8 => AttributeValue::Int(int(i8::MIN.into(), i8::MAX.into())?),
+            Self::Int16 => AttributeValue::Int(int(i16::MIN.into(), i16::MAX.into())?),
+            Self::Int32 => AttributeValue::Int(int(i32::MIN.into(), i32::MAX.into())?),
+            Self::Int64 => AttributeValue::Int(int(i64::MIN, i64::MAX)?),
+            Self::Uint8 => AttributeValue::Uint(uint(u8::MAX.into())?),
+            Self::Uint16 => AttributeValue::Uint(uint(u16::MAX.into())?),
+            Self::Uint32 => AttributeValue::Uint(uint(u32::MAX.into())?),
+            Self::Uint64 => AttributeValue::Uint(uint(u64::MAX)?),
+            Self::Float64 => {
+                let float: f64 = text.parse().ok()?;
+                AttributeValue::Float64(Some(float).filter(|float| format!("{float:.0}") == text)?)
+            }
+            Self::Float32 => {
+                let float: f32 = text.parse().ok()?;
+                AttributeValue::Float32(Some(float).filter(|float| format!("{float:.0}") == text)?)
+            }
+            _ => return None,
+        })
+    }
 }
 
 /// Whether a schema may have a type of this name. spec.md: ATR-3.

@@ -70,7 +70,7 @@ pub use keys::{KeyGeometry, KeyGroups, MAX_KEY_LEN, SLOT_LEN, hash48, push_key, 
 pub use long::LongTable;
 pub use manifest::{Generation, IndexRef, Manifest, SegmentKind, SegmentRef};
 pub use metadata::Metadata;
-pub use names::{CLASS_NAMES, names_member};
+pub use names::CLASS_NAMES;
 pub use narrow_float::{nearest_bfloat16, nearest_float16};
 pub use remedy::{EpochSetting, Remedy, SourceSetting};
 pub use schema::{Attribute, Field, Schema};

@@ -14,15 +14,13 @@ const LABEL: &str = "label";
 /// The member of the user metadata with the names of labels.
 pub const CLASS_NAMES: &str = "class_names";
 
-/// The member of the user metadata with the names of an attribute's numbers: `class_names` for `label`, `NAME_names` for
-/// any other attribute.
-#[must_use]
-pub fn names_member(attribute: &str) -> String {
+fn names_member(attribute: &str) -> String {
     if attribute == LABEL { CLASS_NAMES.into() } else { format!("{attribute}_names") }
 }
 
 impl Schema {
-    /// [`names_member`] of an attribute of this schema. `None` for an attribute `class` beside a `label`: `class_names`
+    /// The member of the user metadata with the names of an attribute's numbers: `class_names` for `label`, `NAME_names`
+    /// for any other attribute. `None` for an attribute `class` beside a `label`: `class_names`
     /// are the label's.
     #[must_use]
     pub fn names_member(&self, attribute: &str) -> Option<String> {

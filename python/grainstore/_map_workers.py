@@ -242,10 +242,15 @@ def _plain(result: Any, key: Any) -> Sample:
 def _plain_value(value: Any) -> Any:
     if isinstance(value, (bytearray, memoryview)):
         return bytes(value)
-    if isinstance(value, (np.str_, np.bytes_)):
-        return value.item()
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    # `item` would cut zeros at their end off.
+    if isinstance(value, np.bytes_):
+        return bytes(value)
+    if isinstance(value, np.str_):
+        return "".join(value)
     if isinstance(value, (np.ndarray, np.generic)) or value is None:
-        return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+        return value
     if isinstance(value, (list, tuple)) or hasattr(value, "__array__"):
         return _plain_value(np.asarray(value))
     return value

@@ -6,8 +6,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use grainstore_format::{AttributeValue, Metadata, Schema, UserMetadata};
-use grainstore_sources::numbering::{names_in, numbered};
+use grainstore_format::{Attribute, AttributeValue, Metadata, Schema, UserMetadata};
+use grainstore_sources::numbering::{names_in, numbered, taken_names};
 
 /// The attributes of the results whose numbers have names.
 pub(crate) struct KeptNames(Vec<Named>);
@@ -31,7 +31,11 @@ impl KeptNames {
         let is_of_source = own.is_none();
         let user = match own {
             Some(own) => own,
-            None => without_unused(given, &made)?,
+            None => {
+                let places = |attribute: &Attribute| given.schema.attribute(&attribute.name);
+                let from: Vec<Option<usize>> = made.attributes().iter().map(places).collect();
+                taken_names(&given.user, &given.schema, (&made, &from))?.0
+            }
         };
         let mut named = Vec::new();
         for (place, name, list) in numbered(&made) {
@@ -88,23 +92,10 @@ impl KeptNames {
     }
 }
 
-/// The user metadata of the source without the names of numbers that the results have not.
-fn without_unused(given: &Metadata, made: &Schema) -> Result<UserMetadata, String> {
-    let kept: Vec<String> = numbered(made).into_iter().map(|(_, _, list)| list).collect();
-    let mut user = given.user.clone();
-    for (_, _, list) in numbered(&given.schema) {
-        if !kept.contains(&list) && names_in(&user, &list)?.is_some() {
-            user = user.without_member(&list).map_err(|error| error.to_string())?;
-        }
-    }
-    Ok(user)
-}
-
 fn number_in(attributes: &[Option<AttributeValue>], place: usize) -> Option<i128> {
     match attributes.get(place)?.as_ref()? {
         AttributeValue::Int(number) => Some((*number).into()),
         AttributeValue::Uint(number) => Some((*number).into()),
-        AttributeValue::Bool(number) => Some((*number).into()),
         _ => None,
     }
 }

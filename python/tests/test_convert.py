@@ -367,7 +367,7 @@ def test_a_bool_label_without_a_place_for_its_name_is_refused(tmp_path: Path) ->
         schema = {"image": "bytes", "label": "bool"}
         with grainstore.Writer(tmp_path / name, schema, keyed=True, metadata={"class_names": names}) as writer:
             writer.write(key=name, image=b"x", label=False)
-    with pytest.raises(grainstore.Error, match="its label becomes 2, which a bool does not hold"):
+    with pytest.raises(grainstore.Error, match="its label becomes 2, which bool cannot hold"):
         grainstore.convert([tmp_path / "a", tmp_path / "b"], tmp_path / "both")
 
 

@@ -13,10 +13,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use grainstore_format::{Attribute, AttributeType, AttributeValue, Metadata, Remedy, Schema, escape_bytes, shown_path};
+use grainstore_format::{
+    Attribute, AttributeType, AttributeValue, CLASS_NAMES, Metadata, Remedy, Schema, escape_bytes, shown_path,
+};
 use serde_json::Value;
 use xxhash_rust::xxh64::xxh64;
 
+use crate::numbering::taken_names;
 use crate::table::{Column, ColumnUse, Table, Wanted};
 use crate::{Bad, Blocks, Description, Layout, Remark, SampleReader, Source, SourceError, SourceSample};
 
@@ -106,7 +109,7 @@ impl Attributed {
         }
         let schema = &description.metadata.schema;
         let mut attributes = schema.attributes().to_vec();
-        let mut user = description.metadata.user.clone();
+        let mut classes = None;
         for (_, Column { name, values }) in table.taken() {
             if schema.attribute(name).is_some() || schema.field(name).is_some() {
                 let why = format!(
@@ -120,8 +123,7 @@ impl Attributed {
                 ColumnUse::Attribute(kind) => kind.clone(),
                 ColumnUse::Text => AttributeType::Category,
                 ColumnUse::Classes(names) => {
-                    let names = names.iter().map(|name| Value::from(&**name)).collect();
-                    user = user.with_member("class_names", &names)?;
+                    classes = Some(names.iter().map(|name| Value::from(&**name)).collect::<Value>());
                     AttributeType::Int64
                 }
                 ColumnUse::Plain | ColumnUse::Nothing => continue,
@@ -135,7 +137,23 @@ impl Attributed {
         }));
         description.notes.extend(table.table.notes().map(Remark::from));
         let fields = schema.fields().to_vec();
-        description.metadata = Metadata { schema: Schema::new(attributes, fields)?, user };
+        let made = Schema::new(attributes, fields)?;
+        let from: Vec<Option<usize>> = (0..schema.attributes().len()).map(Some).collect();
+        // A label takes class_names from a `class`.
+        let taken = taken_names(&description.metadata.user, schema, (&made, &from));
+        let (mut user, left_out) = taken.map_err(|why| refused(why.into()))?;
+        if let Some(classes) = classes {
+            if user.member(CLASS_NAMES)?.is_some_and(|own| own != classes) {
+                let path = shown_path(description.first_path());
+                let why = format!(
+                    "its column of classes needs {CLASS_NAMES} of the user metadata, which those of {path} have already"
+                );
+                return Err(refused(Remark::new(why, Remedy::ExcludeNames)));
+            }
+            user = user.with_member(CLASS_NAMES, &classes)?;
+        }
+        description.warnings.extend(left_out.into_iter().map(Remark::from));
+        description.metadata = Metadata { schema: made, user };
         Ok(Self { source, table, description })
     }
 }

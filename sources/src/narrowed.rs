@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use grainstore_format::{AttributeValue, Metadata, Schema, escape_bytes, to_usize};
 use grainstore_writer::{Sample, StreamedSample};
 
-use crate::numbering::numbered;
+use crate::numbering::taken_names;
 use crate::{
-    Bad, Blocks, Chosen, Description, Layout, Reach, RecordLocation, SampleReader, Source, SourceError, SourceSample,
+    Bad, Blocks, Chosen, Description, Layout, Reach, RecordLocation, Remark, SampleReader, Source, SourceError,
+    SourceSample,
 };
 
 struct Narrowed {
@@ -55,14 +56,11 @@ pub(crate) fn narrowed(source: Box<dyn Source>, chosen: &Chosen) -> Result<Box<d
     let taken_attributes = attributes.iter().map(|&number| schema.attributes()[number].clone()).collect();
     let taken_fields: Vec<_> = fields.iter().map(|&number| schema.fields()[number].clone()).collect();
     let only_field = if let [field] = &taken_fields[..] { Some(field.name.clone()) } else { None };
-    let mut user = description.metadata.user.clone();
-    for (number, _, list) in numbered(schema) {
-        // The names of numbers that are not taken say nothing.
-        if !attributes.contains(&number) {
-            user = user.without_member(&list)?;
-        }
-    }
-    description.metadata = Metadata { schema: Schema::new(taken_attributes, taken_fields)?, user };
+    let taken_schema = Schema::new(taken_attributes, taken_fields)?;
+    let from: Vec<Option<usize>> = attributes.iter().copied().map(Some).collect();
+    let (user, left_out) = taken_names(&description.metadata.user, schema, (&taken_schema, &from)).map_err(refused)?;
+    description.warnings.extend(left_out.into_iter().map(Remark::from));
+    description.metadata = Metadata { schema: taken_schema, user };
     Ok(Box::new(Narrowed { source, description, kept: Kept { attributes, fields, field_count, only_field } }))
 }
 

@@ -112,6 +112,18 @@ class Parquet(unittest.TestCase):
         info = json.loads(run("inspect", self.result, "--json").stdout)
         self.assertIn('"class_names": ["cat", "dog"]', json.dumps(info))
 
+    def test_a_class_beside_a_label_does_not_name_its_numbers(self):
+        label, kind = ClassLabel(names=["cat", "dog"]), ClassLabel(names=["red", "blue"])
+        features = Features({"image": Image(decode=False), "label": label, "class": kind, "color": kind})
+        picture = pa.array([{"bytes": b"x", "path": "x.png"}], pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
+        numbers = [pa.array([number], pa.int64()) for number in (0, 1, 1)]
+        Dataset(InMemoryTable(pa.Table.from_arrays([picture, *numbers], schema=features.arrow_schema))).to_parquet(self.source)
+        said = self.convert().stderr.decode()
+        self.assertIn('the names of "class" are left out', said)
+        info = json.loads(run("inspect", self.result, "--json").stdout)
+        self.assertIn('"class_names": ["cat", "dog"]', json.dumps(info))
+        self.assertIn('"color_names": ["red", "blue"]', json.dumps(info))
+
 
 def as_bytes(value):
     return b"" if value is None else value.encode() if isinstance(value, str) else value

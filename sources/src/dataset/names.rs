@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use grainstore_format::{CLASS_NAMES, Schema, UserMetadata, escape_bytes, names_member, shown_path};
+use grainstore_format::{CLASS_NAMES, Schema, UserMetadata, escape_bytes, shown_path};
 use grainstore_store::Dataset;
 use serde_json::{Map, Value};
 
 use super::shape::Shape;
-use crate::numbering::{Numbering, merge_names, names_in, numbered};
+use crate::numbering::{Numbering, merge_names, names_in, numbered, taken_names};
 use crate::{Remark, SourceError};
 
 /// The user metadata of all datasets together.
@@ -30,17 +30,22 @@ impl MergedUser {
         let mut merged: Option<Self> = None;
         for (dataset, shape) in datasets.iter().zip(shapes) {
             let refused = |why: String| SourceError::refused(dataset.path(), why);
-            let user = taken_user(dataset, shape, schema).map_err(refused)?;
+            let from: Vec<Option<usize>> = shape.attributes.iter().copied().map(Some).collect();
+            let taken = taken_names(dataset.user_metadata(), dataset.schema(), (schema, &from));
+            let (user, left_out) = taken.map_err(refused)?;
             match &mut merged {
                 None => merged = Some(Self { user, numberings: vec![Vec::new()], warnings: Vec::new() }),
                 Some(merged) => merged.add(&user, dataset.path(), schema, datasets[0].path()).map_err(refused)?,
             }
+            let place = shown_path(dataset.path());
+            let left_out = left_out.into_iter().map(|what| Remark::from(format!("{place}: {what}")));
+            merged.iter_mut().for_each(|merged| merged.warnings.extend(left_out.clone()));
         }
         merged.ok_or_else(|| SourceError::refused(Path::new(""), "no dataset was named"))
     }
 
     fn add(&mut self, user: &UserMetadata, path: &Path, schema: &Schema, first: &Path) -> Result<(), String> {
-        let mut numberings = Vec::new();
+        let (mut numberings, mut merged) = (Vec::new(), Vec::new());
         let named = numbered(schema);
         if self.user != *user {
             for (attribute, name, list) in &named {
@@ -55,27 +60,48 @@ impl MergedUser {
                         ));
                     }
                 };
-                let numbers = merge_names(&mut all, own);
+                let kind = schema.attributes()[*attribute].kind.clone();
+                let unknown = |why: String| {
+                    format!(
+                        "the names of the numbers of \"{name}\" ({list} of the user metadata) are not those of {}, and it is \
+                         unknown which numbers are the same: {why}",
+                        shown_path(first)
+                    )
+                };
+                let numbers = merge_names(&mut all, own).map_err(unknown)?;
+                merged.push(list.clone());
                 self.user = self.user.with_member(list, &Value::Array(all)).map_err(|error| error.to_string())?;
-                numberings.push(Numbering { name: (*name).to_owned(), attribute: *attribute, numbers });
+                numberings.push(Numbering { name: (*name).to_owned(), attribute: *attribute, numbers, kind });
             }
-            let lists: Vec<String> = named.into_iter().map(|(_, _, list)| list).collect();
-            self.add_members(user, path, &lists, first)?;
+            self.add_members(user, path, (&named, &merged), first)?;
         }
         self.numberings.push(numberings);
         Ok(())
     }
 
-    /// Adds all members but the lists of names.
-    fn add_members(&mut self, user: &UserMetadata, path: &Path, lists: &[String], first: &Path) -> Result<(), String> {
+    /// Adds all members but the lists of names, which are merged already.
+    fn add_members(
+        &mut self,
+        user: &UserMetadata,
+        path: &Path,
+        (named, merged): (&[(usize, &str, String)], &[String]),
+        first: &Path,
+    ) -> Result<(), String> {
         let text = |error: grainstore_format::FormatError| error.to_string();
         let members: Map<String, Value> = serde_json::from_str(user.text()).map_err(|error| error.to_string())?;
         for (name, value) in members {
             match self.user.member(&name).map_err(text)? {
                 None => self.user = self.user.with_member(&name, &value).map_err(text)?,
-                Some(_) if lists.contains(&name) => {}
+                Some(_) if merged.contains(&name) => {}
                 Some(known) if known == value => {}
-                Some(_) if name == CLASS_NAMES && !lists.is_empty() => {
+                Some(_) if named.iter().any(|(_, _, list)| *list == name) => {
+                    return Err(format!(
+                        "its {name} are not those of {}, and they are no lists, so it is unknown which numbers are the same: \
+                         number k is called by item k of a list",
+                        shown_path(first)
+                    ));
+                }
+                Some(_) if name == CLASS_NAMES && !named.is_empty() => {
                     return Err(format!(
                         "its {CLASS_NAMES} are not those of {}, and it is unknown whose numbers have them, as no attribute \
                          is \"label\": give the attribute this name",
@@ -95,28 +121,4 @@ impl MergedUser {
         }
         Ok(())
     }
-}
-
-/// The user metadata of a dataset for what is taken of it: the lists of names have the names that their attributes get,
-/// and those of attributes that are not taken are left out.
-fn taken_user(dataset: &Dataset, shape: &Shape, schema: &Schema) -> Result<UserMetadata, String> {
-    let text = |error: grainstore_format::FormatError| error.to_string();
-    let mut user = dataset.user_metadata().clone();
-    let mut lists = Vec::new();
-    for (place, own, list) in numbered(dataset.schema()) {
-        let taken = shape.attributes.iter().position(|&taken| taken == place);
-        let name = taken.and_then(|taken| schema.attributes().get(taken)).map(|taken| taken.name.as_str());
-        if name == Some(own) {
-            continue;
-        }
-        // Only lists are names; anything else may be the user's own.
-        if let Some(names) = names_in(&user, &list)? {
-            user = user.without_member(&list).map_err(text)?;
-            lists.extend(name.map(|name| (names_member(name), Value::Array(names))));
-        }
-    }
-    for (list, names) in lists {
-        user = user.with_member(&list, &names).map_err(text)?;
-    }
-    Ok(user)
 }

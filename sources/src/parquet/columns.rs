@@ -2,7 +2,7 @@
 
 use grainstore_format::{
     Attribute, AttributeType, Field, FieldType, Metadata, Remedy, Schema, Shape, UserMetadata, escape_bytes,
-    names_member, shown_names, shown_path,
+    shown_names, shown_path,
 };
 use parquet::schema::types::ColumnDescriptor;
 use serde_json::{Map, Value};
@@ -12,6 +12,7 @@ use super::file::ParquetFile;
 use super::kind::{ColumnKind, time_unit};
 use super::lists::ListPath;
 use super::source::ParquetOptions;
+use crate::numbering::taken_names;
 use crate::{Chosen, Remark, SourceError};
 
 /// Columns that are named in a message.
@@ -297,23 +298,56 @@ impl MappingBuilder<'_> {
             let why = format!("no column of bytes, text or lists among those taken{besides}; a dataset needs a field");
             return Err(self.refused(why));
         }
-        let user = self.declared.user.clone().unwrap_or_else(|| self.class_names());
-        let user = UserMetadata::new(&user)?;
-        let metadata = Metadata { schema: Schema::new(attributes, fields)?, user };
+        let schema = Schema::new(attributes, fields)?;
+        let user = match self.declared.exported.take() {
+            Some((own, user)) => self.taken_user(&own, &user, &schema)?,
+            None => UserMetadata::new(&self.class_names(&schema))?,
+        };
+        let metadata = Metadata { schema, user };
         let attributes = attribute_columns;
         let fields = field_columns;
         Ok(ColumnMapping { columns, attributes, fields, key, metadata, notes: self.notes, declared: self.declared })
     }
 
+    /// The user metadata of the dataset that was exported, whose lists of names go with their columns.
+    fn taken_user(
+        &mut self,
+        own: &Schema,
+        user: &Map<String, Value>,
+        schema: &Schema,
+    ) -> Result<UserMetadata, SourceError> {
+        let from: Vec<Option<usize>> = schema
+            .attributes()
+            .iter()
+            .map(|attribute| {
+                let (_, leaf) = self.targets.iter().find(|(target, _)| *target == attribute.name)?;
+                own.attribute(&self.leaves[*leaf].name)
+            })
+            .collect();
+        let taken = taken_names(&UserMetadata::new(user)?, own, (schema, &from));
+        let (user, left_out) = taken.map_err(|why| self.refused(why))?;
+        self.notes.extend(left_out.into_iter().map(Remark::from));
+        Ok(user)
+    }
+
     /// The class names in the file, as user metadata: `class_names` for `label`, else `NAME_names`, such as
     /// `coarse_label_names`.
-    fn class_names(&self) -> Map<String, Value> {
+    fn class_names(&mut self, schema: &Schema) -> Map<String, Value> {
         let Some(features) = self.file.features() else { return Map::new() };
-        let names = |leaf: usize| {
-            let feature = features.get(&self.leaves[leaf].name)?;
-            (feature.get("_type")? == "ClassLabel").then(|| feature.get("names").cloned())?
-        };
-        self.targets.iter().filter_map(|(target, leaf)| Some((names_member(target), names(*leaf)?))).collect()
+        let mut lists = Map::new();
+        for (target, leaf) in &self.targets {
+            let feature = features.get(&self.leaves[*leaf].name);
+            let is_named = |feature: &&Value| feature.get("_type").is_some_and(|kind| kind == "ClassLabel");
+            let Some(names) = feature.filter(is_named).and_then(|feature| feature.get("names")) else { continue };
+            match schema.names_member(target) {
+                Some(list) => drop(lists.insert(list, names.clone())),
+                None => {
+                    let why = "beside a label, class_names are the label's";
+                    self.notes.push(format!("the names of {} are left out: {why}", quoted(target)).into());
+                }
+            }
+        }
+        lists
     }
 
     fn not_taken(&self, name: &str, what: &str) -> SourceError {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use grainstore_format::{AttributeType, FieldType};
+use grainstore_format::{Attribute, AttributeType, Field, FieldType, Schema};
 use parquet::file::metadata::KeyValue;
 use serde_json::{Map, Value};
 
@@ -18,8 +18,8 @@ const ARROW: &str = "ARROW:schema";
 #[derive(Debug, Default)]
 pub(super) struct DeclaredTypes {
     kinds: HashMap<String, ColumnKind>,
-    /// The user metadata of the dataset that was exported.
-    pub(super) user: Option<Map<String, Value>>,
+    /// The schema and the user metadata of the dataset that was exported.
+    pub(super) exported: Option<(Schema, Map<String, Value>)>,
 }
 
 impl DeclaredTypes {
@@ -67,7 +67,15 @@ impl DeclaredTypes {
                 self.kinds.insert(name.to_owned(), ColumnKind::Array(kind));
             }
         }
-        self.user = ours.get("user").and_then(Value::as_object).cloned();
+        let attributes = named("attributes").filter_map(|(name, kind)| {
+            Some(Attribute { name: name.to_owned(), kind: AttributeType::from_name(kind)? })
+        });
+        let fields = named("fields").map(|(name, kind)| {
+            let kind = FieldType::from_name(kind).unwrap_or(FieldType::Bytes);
+            Field { name: name.to_owned(), kind }
+        });
+        let schema = Schema::new(attributes.collect(), fields.collect()).ok();
+        self.exported = schema.zip(ours.get("user").and_then(Value::as_object).cloned());
     }
 }
 
