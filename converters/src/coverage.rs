@@ -2,19 +2,21 @@
 
 use std::path::Path;
 
-use grainstore_format::shown_path;
+use grainstore_format::{escape_bytes, shown_path};
 use grainstore_sources::attributes::AttributeTable;
 use grainstore_store::{Dataset, OpenOptions};
 
 use crate::ConvertError;
 
 /// How a table of attributes and the samples that were packed with it match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coverage {
     /// Samples that have no row: the values of the table are missing there.
     pub samples_without_row: u64,
     /// Rows that have no sample.
     pub rows_without_sample: u64,
+    /// The key of a sample and of a row, if no row met a sample: a sign of keys in another form.
+    pub unlike: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Coverage {
@@ -32,17 +34,27 @@ impl Coverage {
             met += u64::from(opened.find(key)?.is_some_and(|ordinal| ordinal >= first));
         }
         let rows_without_sample = (table.keys().len() as u64).saturating_sub(met);
-        Ok(Self { samples_without_row: added.saturating_sub(met), rows_without_sample })
+        let own = if met == 0 && added > 0 { opened.key(first)? } else { None };
+        let unlike = own.zip(table.keys().next().map(<[u8]>::to_vec));
+        Ok(Self { samples_without_row: added.saturating_sub(met), rows_without_sample, unlike })
     }
 
     /// A sentence for the user; `None` where everything matches.
     pub fn note(&self, table: &AttributeTable) -> Option<String> {
-        let Self { samples_without_row, rows_without_sample } = self;
-        (*self != Self { samples_without_row: 0, rows_without_sample: 0 }).then(|| {
+        let Self { samples_without_row, rows_without_sample, unlike } = self;
+        let path = shown_path(table.path());
+        if let Some((sample, row)) = unlike {
+            return Some(format!(
+                "{path}: none of its rows has the key of a sample, so all values are missing: a sample's key is \"{}\", a \
+                 row's is \"{}\"",
+                escape_bytes(sample),
+                escape_bytes(row)
+            ));
+        }
+        (*samples_without_row > 0 || *rows_without_sample > 0).then(|| {
             format!(
-                "{}: samples without a row, whose values are missing: {samples_without_row}; rows without a sample: \
-                 {rows_without_sample}",
-                shown_path(table.path())
+                "{path}: samples without a row, whose values are missing: {samples_without_row}; rows without a sample: \
+                 {rows_without_sample}"
             )
         })
     }

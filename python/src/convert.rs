@@ -317,7 +317,8 @@ fn add_coverage(
     let mut made = made;
     if let Some(table) = table.filter(|_| !has_transform) {
         let coverage = Coverage::of(table, destination, made.written.samples)?;
-        made.notes.extend(coverage.note(table).map(Remark::from));
+        let said = if coverage.unlike.is_some() { &mut made.warnings } else { &mut made.notes };
+        said.extend(coverage.note(table).map(Remark::from));
     }
     Ok(made)
 }

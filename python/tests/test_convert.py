@@ -339,6 +339,15 @@ def test_a_table_adds_attributes_by_key(tar: Path, tmp_path: Path) -> None:
         convert(tar, tmp_path / "x.grain", attributes=table)
 
 
+def test_a_table_that_no_sample_meets_is_a_warning_with_a_key_of_each(tar: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("key,score\nx/001,1\nx/002,2\n")
+    warnings = convert(tar, tmp_path / "d.grain", attributes=table, order="source")["warnings"]
+    assert len(warnings) == 1 and warnings[0].endswith(
+        'none of its rows has the key of a sample, so all values are missing: a sample\'s key is "000", a row\'s is "x/001"'
+    )
+
+
 @pytest.mark.parametrize("kind", ["int8", "uint8", "uint64", "bool"])
 def test_labels_of_every_type_follow_their_names(tmp_path: Path, kind: str) -> None:
     def written(name: str, names: list[str]) -> Path:

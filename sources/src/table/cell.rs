@@ -47,6 +47,12 @@ impl CellType {
     }
 }
 
+/// Whether a float64 equals an integer.
+fn is_exact(text: &str) -> bool {
+    // All of 15 digits are.
+    text.len() <= 15 || text.parse::<f64>().is_ok_and(|float| format!("{float:.0}") == text)
+}
+
 fn is_integer(digits: &str) -> bool {
     let canonical = digits == "0" || !digits.starts_with('0');
     canonical && !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -69,6 +75,9 @@ pub(super) enum ColumnType {
     Number,
     Text,
 }
+
+/// What a column with fractions is.
+pub(super) const FLOAT: &str = "a float64";
 
 /// An integer that does not fit the type of its column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,10 +108,16 @@ pub(super) struct Evidence {
     unsigned: Option<(Line, String)>,
     /// The line of the first integer that does not fit, and the integer.
     wide: Option<(Line, String)>,
+    /// The line of the first integer that no float64 equals, and the integer.
+    inexact: Option<(Line, String)>,
 }
 
 impl Evidence {
     pub(super) fn add(&mut self, cell_type: CellType, text: &str, line: Line) {
+        let is_integer = matches!(cell_type, CellType::Whole | CellType::Unsigned | CellType::Wide);
+        if is_integer && self.inexact.is_none() && !is_exact(text) {
+            self.inexact = Some((line, text.to_owned()));
+        }
         match cell_type {
             CellType::Truth => self.truth = true,
             CellType::Whole => {
@@ -128,12 +143,13 @@ impl Evidence {
     /// The type of the column; `None` where all cells were empty.
     ///
     /// # Errors
-    /// Where all are integers and one does not fit.
+    /// Where all are integers and one does not fit, or there are fractions, too, and an integer is none exactly.
     pub(super) fn kind(&self) -> Result<Option<ColumnType>, Unfit<'_>> {
         let numeric = self.is_numeric();
         Ok(match self {
             _ if self.text.is_some() || (self.truth && numeric) => Some(ColumnType::Text),
             _ if self.truth => Some(ColumnType::Truth),
+            Self { number: true, inexact: Some(inexact), .. } => return Err(Unfit::of(inexact, FLOAT)),
             _ if self.number => Some(ColumnType::Number),
             Self { wide: Some(wide), unsigned: None, .. } => return Err(Unfit::of(wide, "an int64")),
             Self { unsigned: Some(unsigned), sign: true, .. } => return Err(Unfit::of(unsigned, "an int64")),
@@ -186,6 +202,8 @@ mod tests {
         assert_eq!(kind(&["18446744073709551615", "-0"]), unfit("18446744073709551615", "an int64"));
         assert_eq!(kind(&["1", "18446744073709551616"]), unfit("18446744073709551616", "an int64"));
         assert_eq!(kind(&["9223372036854775808", "18446744073709551616"]), unfit("18446744073709551616", "a uint64"));
-        assert_eq!(kind(&["1.5", "18446744073709551615"]), Ok(Some(ColumnType::Number)));
+        assert_eq!(kind(&["1.5", "18446744073709551615"]), unfit("18446744073709551615", FLOAT));
+        assert_eq!(kind(&["9007199254740993", "1.5"]), unfit("9007199254740993", FLOAT));
+        assert_eq!(kind(&["1.5", "-9007199254740992", "18446744073709551616"]), Ok(Some(ColumnType::Number)));
     }
 }

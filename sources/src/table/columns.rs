@@ -17,6 +17,9 @@ pub(crate) struct Column {
     pub(crate) values: ColumnUse,
 }
 
+/// The column whose texts are names of classes.
+pub(super) const LABEL: &str = "label";
+
 /// How a column is used.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ColumnUse {
@@ -46,7 +49,7 @@ impl ColumnUse {
             Some(ColumnType::Whole) => Self::Attribute(AttributeType::Int64),
             Some(ColumnType::Unsigned) => Self::Attribute(AttributeType::Uint64),
             Some(ColumnType::Number) => Self::Attribute(AttributeType::Float64),
-            Some(ColumnType::Text) if name == "label" => classes(rows, column).map_or(Self::Text, Self::Classes),
+            Some(ColumnType::Text) if name == LABEL => classes(rows, column).map_or(Self::Text, Self::Classes),
             Some(ColumnType::Text) => Self::Text,
         }
     }

@@ -20,6 +20,8 @@ use grainstore_format::{AttributeValue, shown_path};
 use crate::{Chosen, SourceError};
 use builder::Builder;
 pub(crate) use builder::quoted;
+use cell::FLOAT;
+use columns::LABEL;
 pub(crate) use columns::{Column, ColumnUse};
 use file_format::TableFormat;
 pub(crate) use rows::{Line, TableRows};
@@ -116,14 +118,24 @@ impl Table {
             }
             let kind = evidence.kind().map_err(|unfit| {
                 let (text, name) = (quoted(unfit.text.as_bytes()), quoted(name.as_bytes()));
-                let why = format!(
-                    "{text} of column {name} does not fit {}, as the column's other cells do: the integers of a column are all \
-                     from -2^63 to 2^63-1, or all from 0 to 2^64-1",
-                    unfit.kind
-                );
+                let why = match unfit.kind {
+                    FLOAT => format!("{text} of column {name}, which has fractions, too, is no float64 exactly"),
+                    kind => format!(
+                        "{text} of column {name} does not fit {kind}, as the column's other cells do: the integers of a column \
+                         are all from -2^63 to 2^63-1, or all from 0 to 2^64-1"
+                    ),
+                };
                 table.refused(unfit.line, why)
             })?;
             if let Some((line, text)) = evidence.stray_text() {
+                if name == LABEL {
+                    let why = format!(
+                        "{} of column \"label\" is text, and other cells are numbers, which as names of classes would get other \
+                         numbers: make all of them numbers, or none",
+                        quoted(text.as_bytes())
+                    );
+                    return Err(table.refused(*line, why));
+                }
                 table.mixed.push((name.clone(), *line, text.clone()));
             }
             let values = ColumnUse::of(&table.rows, number, &name, kind);

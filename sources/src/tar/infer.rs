@@ -263,7 +263,9 @@ impl FirstSamples {
                 "members .cls are not whole numbers, so they are a field, and there is no attribute label".into(),
             );
         }
-        notes.extend(self.class_note());
+        if !attributes.iter().any(|attribute| attribute.name == "label") {
+            notes.extend(self.class_note());
+        }
         if fields.len() > 1 && self.has_one_each(&fields) {
             return self.one_of_shape(&fields, attributes, slots, notes);
         }

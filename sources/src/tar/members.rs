@@ -101,7 +101,11 @@ impl<B: Bytes> TarMembers<B> {
                 _ if info.start.is_some() => return Err(damage("a member was announced, but the archive ends")),
                 Some(HeaderBlock::Zeros) => return Ok(self.end(MemberState::Zeros(offset))),
                 None if offset == 0 => return Err(damage("the file is empty")),
-                None => return Ok(self.end(MemberState::Done)),
+                None => {
+                    let why =
+                        "the archive ends without the blocks of zeros that close one, so it may have been cut off";
+                    return Err(damage(why));
+                }
             };
             let kind = header.kind;
             let (member, next) = self.member(header, offset, position, &info)?;

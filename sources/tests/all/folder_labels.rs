@@ -124,9 +124,25 @@ fn the_same_table_may_be_written_in_several_ways() {
 }
 
 #[test]
+fn numbers_that_would_change_are_refused_with_their_line() {
+    let refused = |table: &str| LabelledFolder::of(&FILES, "x.csv", table.as_bytes()).open().unwrap_err().to_string();
+    let rounded = refused("path,id\na.jpg,0.5\nb.jpg,9007199254740993\nsub/c.jpg,3\n");
+    assert!(
+        rounded.ends_with(
+            "line 3: \"9007199254740993\" of column \"id\", which has fractions, too, is no float64 exactly"
+        ),
+        "{rounded}"
+    );
+    let renumbered = refused("path,label\na.jpg,10\nb.jpg,5\nsub/c.jpg,n/a\n");
+    let why = "line 4: \"n/a\" of column \"label\" is text, and other cells are numbers, which as names of classes would get \
+               other numbers: make all of them numbers, or none";
+    assert!(renumbered.ends_with(why), "{renumbered}");
+}
+
+#[test]
 fn json_keeps_its_types_and_what_has_no_column_type_stays_json() {
     let table = br#"{"path": "a.jpg", "id": "7", "wide": 0.5, "boxes": [[1, 2], [3]], "flag": true, "mixed": 1}
-{"path": "b.jpg", "id": "", "wide": 18446744073709551615, "boxes": {"b": 1}, "flag": false, "mixed": "x"}
+{"path": "b.jpg", "id": "", "wide": 9007199254740992, "boxes": {"b": 1}, "flag": false, "mixed": "x"}
 {"path": "sub/c.jpg", "id": null}"#;
     let place = LabelledFolder::of(&FILES, "x.jsonl", table);
     let source = place.open().unwrap();
@@ -136,7 +152,7 @@ fn json_keeps_its_types_and_what_has_no_column_type_stays_json() {
         row("a.jpg", &[Some(Float64(0.5)), Some(Bool(true))], &[Some("7"), Some("[[1,2],[3]]"), Some("1")]),
         row(
             "b.jpg",
-            &[Some(Float64(18_446_744_073_709_551_615.0)), Some(Bool(false))],
+            &[Some(Float64(9_007_199_254_740_992.0)), Some(Bool(false))],
             &[Some(""), Some("{\"b\":1}"), Some("x")],
         ),
         row("sub/c.jpg", &[None, None], &[None, None, None]),
