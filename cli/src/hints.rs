@@ -140,7 +140,10 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::SkipBad => "--skip-bad continues without what cannot be read, and lists it",
         Remedy::FreeSpace => "the disk is full: free space or choose a destination on another disk",
         Remedy::Overwrite => "--overwrite replaces it, once the new dataset is complete",
-        Remedy::ChooseDuplicate => "--on-duplicate first keeps the first sample of a key, last the last one",
+        Remedy::ChooseDuplicate => {
+            "--on-duplicate first keeps the first sample of a key, last the last one, whatever the others hold; where a \
+             column or feature is the key, --exclude NAME packs all samples without keys"
+        }
         Remedy::WaitForOther => "wait for the other conversion, or choose another DST",
         Remedy::UseOtherDestination => "choose another destination",
         Remedy::UseDestinationOutside => "choose a DST outside SRC",

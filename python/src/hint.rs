@@ -55,7 +55,10 @@ pub(crate) fn hint(remedy: &Remedy) -> Option<String> {
         Remedy::SkipBad => "skip_bad=True continues without what cannot be read, and lists it",
         Remedy::FreeSpace => "the disk is full: free space or choose a destination on another disk",
         Remedy::Overwrite => "overwrite=True replaces a dataset",
-        Remedy::ChooseDuplicate => "on_duplicate=\"first\" keeps the first sample of a key, \"last\" the last one",
+        Remedy::ChooseDuplicate => {
+            "on_duplicate=\"first\" keeps the first sample of a key, \"last\" the last one, whatever the others hold; where a \
+             column or feature is the key, exclude=[name] packs all samples without keys"
+        }
         Remedy::WaitForOther => "wait for the other process, or choose another destination",
         Remedy::UseOtherDestination => "choose another destination",
         Remedy::UseDestinationOutside => "choose a destination outside the source",

@@ -112,6 +112,17 @@ class Parquet(unittest.TestCase):
         info = json.loads(run("inspect", self.result, "--json").stdout)
         self.assertIn('"class_names": ["cat", "dog"]', json.dumps(info))
 
+    def test_a_column_key_that_repeats_is_said_to_be_none(self):
+        pq.write_table(pa.table({"key": ["a", "b", "a"], "data": [b"1", b"2", b"3"]}), self.source)
+        self.assertIn('column "key" is not the key', self.convert().stderr.decode())
+        self.assertEqual(len(dataset(self.result)), 3)
+        rows = 5000
+        pq.write_table(pa.table({"key": [f"k{row % (rows - 1)}" for row in range(rows)], "data": [b"x"] * rows}), self.source)
+        again = run("convert", self.source, self.result, "--overwrite", check=False)
+        self.assertIn(b"--exclude NAME packs all samples without keys", again.stderr)
+        self.assertEqual(run("convert", self.source, self.result, "--overwrite", "--exclude", "key").returncode, 0)
+        self.assertEqual(json.loads(run("inspect", self.result, "--json").stdout)["samples"], rows)
+
     def test_a_class_beside_a_label_does_not_name_its_numbers(self):
         label, kind = ClassLabel(names=["cat", "dog"]), ClassLabel(names=["red", "blue"])
         features = Features({"image": Image(decode=False), "label": label, "class": kind, "color": kind})

@@ -219,6 +219,12 @@ impl MappingBuilder<'_> {
         if let Some(leaf) = self.key {
             let name = quoted(&self.leaves[leaf].name);
             self.notes.push(Remark::new(format!("column {name} is the key"), Remedy::MapOtherKey));
+        } else if let Some(leaf) = (0..self.leaves.len()).find(named) {
+            let name = quoted(&self.leaves[leaf].name);
+            let why = format!(
+                "column {name} is not the key, as it is no text, is missing in a row, or repeats: there are no keys"
+            );
+            self.notes.push(Remark::new(why, Remedy::MapOtherKey));
         }
     }
 

@@ -116,7 +116,11 @@ impl ShapeBuilder {
         let others = records.features.keys().filter(|name| Some(*name) != key.as_ref());
         let targets = others.map(|name| (name.clone(), name.clone())).collect();
         let note = |name| Remark::new(format!("feature \"{name}\" is the key"), Remedy::MapOtherKey);
-        let notes = key.iter().map(note).collect();
+        let mut notes: Vec<Remark> = key.iter().map(note).collect();
+        if key.is_none() && records.features.len() > 1 && records.features.contains_key(KEY) {
+            let why = "feature \"key\" is not the key, as it is no text, is missing in a record, or repeats: there are no keys";
+            notes.push(Remark::new(why, Remedy::MapOtherKey));
+        }
         Self { key, targets, notes, takes_all: true, ignored: HashSet::new() }
     }
 

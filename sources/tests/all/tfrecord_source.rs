@@ -199,6 +199,9 @@ fn a_feature_named_key_is_the_key_where_it_is_distinct() {
             (false, 2),
             "{other:?}"
         );
+        let note =
+            "feature \"key\" is not the key, as it is no text, is missing in a record, or repeats: there are no keys";
+        assert_eq!(source.description().notes, [Remark::new(note, Remedy::MapOtherKey)]);
     }
 }
 
