@@ -20,6 +20,7 @@
 mod classes;
 mod scan;
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -102,21 +103,25 @@ impl Listing {
         Ok(listing)
     }
 
-    /// Removes one file, where it is listed.
+    /// Removes files, those that are listed.
     ///
     /// # Errors
     /// Where no file is left.
-    pub(super) fn remove(&mut self, relative_path: &[u8]) -> Result<(), ListingError> {
-        let found = (0..self.len()).find(|&file| self.relative_path(file) == relative_path);
-        if let Some(file) = found {
-            let start = self.starts[file];
-            let end = self.starts[file + 1];
-            self.arena.drain(start..end);
-            self.starts.remove(file);
-            for later in &mut self.starts[file..] {
-                *later -= end - start;
-            }
+    pub(super) fn remove_all<'p>(
+        &mut self,
+        relative_paths: impl Iterator<Item = &'p [u8]>,
+    ) -> Result<(), ListingError> {
+        let removed: HashSet<&[u8]> = relative_paths.collect();
+        if removed.is_empty() {
+            return Ok(());
         }
+        let mut arena = Vec::with_capacity(self.arena.len());
+        let mut starts = vec![0];
+        for file in (0..self.len()).filter(|&file| !removed.contains(self.relative_path(file))) {
+            arena.extend_from_slice(self.relative_path(file));
+            starts.push(arena.len());
+        }
+        (self.arena, self.starts) = (arena, starts);
         if self.is_empty() {
             return Err(ListingError::NoFiles { path: self.root.clone(), ignored_count: 1 });
         }
@@ -226,13 +231,13 @@ mod tests {
     fn removing_a_file_leaves_the_others_unchanged() {
         for (out, left) in [("a/1", ["a/22", "b"]), ("a/22", ["a/1", "b"]), ("b", ["a/1", "a/22"])] {
             let mut listing = listing(&["a/1", "a/22", "b"]);
-            listing.remove(out.as_bytes()).unwrap();
+            listing.remove_all([out.as_bytes()].into_iter()).unwrap();
             let paths: Vec<&[u8]> = (0..listing.len()).map(|file| listing.relative_path(file)).collect();
             assert_eq!(paths, left.map(str::as_bytes));
-            listing.remove(b"not there").unwrap();
+            listing.remove_all([&b"not there"[..]].into_iter()).unwrap();
             assert_eq!(listing.len(), 2);
         }
-        assert!(matches!(listing(&["a"]).remove(b"a"), Err(ListingError::NoFiles { .. })));
+        assert!(matches!(listing(&["a"]).remove_all([&b"a"[..]].into_iter()), Err(ListingError::NoFiles { .. })));
     }
 
     #[test]

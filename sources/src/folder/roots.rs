@@ -83,7 +83,7 @@ pub(super) fn remove_from(listing: &mut Listing, path: &Path) -> Result<(), List
     // The last component is not followed: what is listed is the link under its own name.
     let (Ok(folder), Ok(root)) = (fs::canonicalize(folder), fs::canonicalize(listing.root())) else { return Ok(()) };
     match folder.join(name).strip_prefix(root) {
-        Ok(relative) => listing.remove(relative.as_os_str().as_bytes()),
+        Ok(relative) => listing.remove_all([relative.as_os_str().as_bytes()].into_iter()),
         Err(_) => Ok(()),
     }
 }

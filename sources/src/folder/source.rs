@@ -197,8 +197,11 @@ fn links_warning(roots: &Roots) -> Option<Remark> {
 }
 
 fn tables_warning(tables: &[PathBuf]) -> Option<Remark> {
-    let names: Vec<String> = tables.iter().map(PathBuf::as_path).map(shown_path).collect();
-    (!names.is_empty()).then(|| format!("tables about the other files are NOT packed: {}", names.join(", ")).into())
+    let names: Vec<String> = tables.iter().take(SHOWN_MAX).map(shown_path).collect();
+    let others = tables.len() - names.len();
+    let more = if others == 0 { String::new() } else { format!(" and {others} more") };
+    (!names.is_empty())
+        .then(|| format!("tables about the other files are NOT packed: {}{more}", names.join(", ")).into())
 }
 
 fn scan_all(roots: &[PathBuf], options: &FolderOptions) -> Result<Vec<Listing>, SourceError> {

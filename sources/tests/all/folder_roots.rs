@@ -113,15 +113,27 @@ fn a_table_about_the_other_files_is_never_packed_as_one_of_them() {
         let source = FolderSource::open_all(&[place.path().join("all")], &options).unwrap();
         assert_eq!(rows(&source), [row("1.jpg", &[], "all/1.jpg")]);
         assert_eq!((source.description().warnings.len(), source.description().not_packed.files), (1, 1));
-        // As Hugging Face lays out several splits.
+        // As Hugging Face lays out several splits: the paths in the table are those from its own folder on.
         let error = open(place.path(), &["."], None).unwrap_err();
         assert!(
-            matches!(error.remedy(), Some(Remedy::ReadTable(below)) if below.ends_with(Path::new("all").join(name)))
+            error.remedy().is_none() && error.to_string().contains("convert each folder that has a table by itself")
         );
         // Any other file of the name is a sample.
         fs::write(&table, "a,b\n1,2\n").unwrap();
         assert_eq!(open(place.path(), &["all"], None).unwrap().listing().len(), 2);
     }
+}
+
+#[test]
+fn a_table_is_known_by_whole_names_of_columns() {
+    let folder = place(&["all/1.jpg"]);
+    let table = folder.path().join("all/metadata.csv");
+    fs::write(&table, "profile_name,age\nx,1\n").unwrap();
+    assert_eq!(open(folder.path(), &["all"], None).unwrap().listing().len(), 2);
+    // One that Hugging Face reads and this does not.
+    fs::write(&table, "text,image_file_name\nx,1.jpg\n").unwrap();
+    let error = open(folder.path(), &["all"], None).unwrap_err();
+    assert!(error.remedy().is_none() && error.to_string().contains("it is a table about the other files"), "{error}");
 }
 
 #[test]
