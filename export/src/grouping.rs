@@ -4,6 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
 use grainstore_format::escape_bytes;
+use grainstore_reader::ReadError;
 
 use crate::ExportError;
 use crate::index_pass::Indexed;
@@ -79,6 +80,10 @@ impl<'a> Grouping<'a> {
         }
         if let Some(other) = self.job.collection().find(name)?.filter(|other| self.job.selection.contains(*other)) {
             return Err(met(ordinal, key, other, name));
+        }
+        if self.dotted.try_reserve(1).is_err() {
+            let len = (self.dotted.len() as u64 + 1) * size_of::<(u64, u64)>() as u64;
+            return Err(ExportError::Read(ReadError::NoMemory { len }));
         }
         self.dotted.push((self.hasher.hash_one(name), ordinal));
         Ok(())
