@@ -3,12 +3,12 @@
 //! A name is the key and, with several fields, the name of the field. A key that is not a valid path below the target,
 //! or that gives two files the same name, is refused and not changed: the names are part of what is exported.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use grainstore_format::escape_bytes;
 
 use crate::ExportError;
-use crate::index_pass::Indexed;
+use crate::index_pass::{self, Indexed};
 use crate::job::ExportJob;
 
 /// The longest file name, on almost every file system.
@@ -118,13 +118,13 @@ pub(crate) fn before_first_dot(path: &[u8]) -> &[u8] {
 pub(crate) struct NameCheck<'a> {
     job: &'a ExportJob<'a>,
     naming: &'a Naming,
-    /// Folders that are known not to be the name of a file.
-    folders: HashSet<Vec<u8>>,
+    /// Folders that no key alone shows to be the name of a file, and the first sample in each.
+    folders: HashMap<Vec<u8>, u64>,
 }
 
 impl<'a> NameCheck<'a> {
     pub(crate) fn new(job: &'a ExportJob<'a>, naming: &'a Naming) -> Self {
-        Self { job, naming, folders: HashSet::new() }
+        Self { job, naming, folders: HashMap::new() }
     }
 
     /// Fails if a file of the sample cannot have its name. `extras` are the suffixes of its files that are not fields.
@@ -135,7 +135,7 @@ impl<'a> NameCheck<'a> {
         for field in 0..self.naming.suffixes.len() {
             let path = self.naming.file(key, field);
             self.naming.check_path(&path).map_err(refused)?;
-            self.check_folders(&path)?.map_or(Ok(()), |why| Err(refused(why)))?;
+            self.check_folders(&path, sample.ordinal)?.map_or(Ok(()), |why| Err(refused(why)))?;
             self.check_taken(&path, Some(key))?.map_or(Ok(()), |why| Err(refused(why)))?;
         }
         for suffix in extras {
@@ -145,18 +145,41 @@ impl<'a> NameCheck<'a> {
         Ok(())
     }
 
+    /// Ends the pass. Fails if a folder has the name of a file that is called by a part of its sample's key, or that is
+    /// not a field: such files are not found by a key, so all names are made once more if a folder ends like one.
+    pub(crate) fn finish(mut self, extras: &[&str]) -> Result<(), ExportError> {
+        let suffixes: Vec<&str> =
+            self.naming.suffixes.iter().map(String::as_str).chain(extras.iter().copied()).collect();
+        self.folders.retain(|folder, _| suffixes.iter().any(|suffix| folder.ends_with(suffix.as_bytes())));
+        if self.naming.style != Style::Tar || self.folders.is_empty() {
+            return Ok(());
+        }
+        index_pass::each(self.job, |sample| {
+            let Some(key) = &sample.key else { return Ok(()) };
+            let fields = (0..self.naming.suffixes.len()).map(|field| self.naming.file(key, field));
+            for path in fields.chain(extras.iter().map(|suffix| self.naming.extra(key, suffix))) {
+                if let Some(&ordinal) = self.folders.get(&path) {
+                    let why = folder_is_file(&path, &sample_with(sample.ordinal, key));
+                    let key = self.job.collection().key(ordinal)?.unwrap_or_default();
+                    return Err(ExportError::BadName { ordinal, key, why });
+                }
+            }
+            Ok(())
+        })
+    }
+
     /// Why the parent folders of a file cannot be created, if so.
-    fn check_folders(&mut self, path: &[u8]) -> Result<Option<String>, ExportError> {
+    fn check_folders(&mut self, path: &[u8], ordinal: u64) -> Result<Option<String>, ExportError> {
         let slashes = path.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/');
         for folder in slashes.filter_map(|(position, _)| path.get(..position)) {
             // Its parents have been checked with it.
-            if self.folders.contains(folder) {
+            if self.folders.contains_key(folder) {
                 return Ok(None);
             }
             if let Some(other) = self.owner(folder, None)? {
-                return Ok(Some(format!("its folder \"{}\" is the file of {other}", escape_bytes(folder))));
+                return Ok(Some(folder_is_file(folder, &other)));
             }
-            self.folders.insert(folder.to_vec());
+            self.folders.insert(folder.to_vec(), ordinal);
         }
         Ok(None)
     }
@@ -174,11 +197,19 @@ impl<'a> NameCheck<'a> {
             if let Some(ordinal) = self.job.collection().find(key)?
                 && self.job.selection.contains(ordinal)
             {
-                return Ok(Some(format!("sample {ordinal} (key \"{}\")", escape_bytes(key))));
+                return Ok(Some(sample_with(ordinal, key)));
             }
         }
         Ok(None)
     }
+}
+
+fn folder_is_file(folder: &[u8], other: &str) -> String {
+    format!("its folder \"{}\" is the file of {other}", escape_bytes(folder))
+}
+
+fn sample_with(ordinal: u64, key: &[u8]) -> String {
+    format!("sample {ordinal} (key \"{}\")", escape_bytes(key))
 }
 
 impl Naming {

@@ -64,6 +64,7 @@ impl Tar {
             grouping.look(&sample, &tar.naming.file(&stem, 0))?;
             json::check(schema.attributes(), &sample)
         })?;
+        names.finish(&extras)?;
         tar.notes = grouping.finish()?;
         Ok(tar)
     }

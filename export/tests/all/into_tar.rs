@@ -177,3 +177,20 @@ fn members_that_would_leave_a_folder_or_meet_are_refused() {
     let error = made.refusal("out.tar", Format::Tar);
     assert_eq!(error, "sample 0 (key \"a.jpg\"): its file \"a.cls\" is also that of sample 1 (key \"a.cls\")");
 }
+
+#[test]
+fn a_member_that_another_ones_key_has_as_a_folder_is_refused() {
+    let fields = vec![("jpg", FieldType::Bytes), ("txt", FieldType::Bytes)];
+    let sample = |key: &str| Sample { fields: vec![Some(0..1), Some(1..2)], ..Sample::new(key, b"xy".to_vec()) };
+    for (keys, number, other) in [(["a/b.c", "a/b.jpg/z"], 1, 0), (["a/b.jpg/z", "a/b.c"], 0, 1)] {
+        let made = Made::of(options(vec![], fields.clone(), UserMetadata::default()), keys.map(sample));
+        let expected = format!(
+            "sample {number} (key \"a/b.jpg/z\"): its folder \"a/b.jpg\" is the file of sample {other} (key \"a/b.c\")"
+        );
+        assert_eq!(made.refusal("out.tar", Format::Tar), expected);
+        made.export_some("part.tar", Format::Tar, &[number]).unwrap();
+    }
+    let error = pairs(&["b", "b.cls/z", "c"]).refusal("out.tar", Format::Tar);
+    assert_eq!(error, "sample 1 (key \"b.cls/z\"): its folder \"b.cls\" is the file of sample 0 (key \"b\")");
+    pairs(&["a/b.c", "a/b.jpg/z"]).export("out.tar", Format::Tar).unwrap();
+}
