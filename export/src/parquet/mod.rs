@@ -5,7 +5,6 @@
 //! `grainstore` the schema and the dataset's own metadata, under `huggingface` the names of numbers for the `datasets`
 //! library.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use grainstore_host::SteadyFile;
@@ -13,12 +12,13 @@ use grainstore_host::SteadyFile;
 use crate::ExportError;
 use crate::index_pass;
 use crate::job::ExportJob;
-use crate::labels;
 use crate::shards::{ShardWriter, Sharded};
 
+mod declared_names;
 mod rows;
 mod schema;
 
+use self::declared_names::DeclaredNames;
 use self::rows::RowWriter;
 use self::schema::FileSchema;
 
@@ -28,6 +28,7 @@ const VALUE_LEN_MAX: u64 = (1 << 31) - (1 << 20);
 /// The plan of a Parquet export.
 pub(crate) struct Parquet {
     schema: FileSchema,
+    notes: Vec<String>,
 }
 
 impl Parquet {
@@ -39,17 +40,16 @@ impl Parquet {
             let what = "an attribute or field is called \"key\": the keys' column has this name";
             return Err(ExportError::Unfit { what: what.into() });
         }
+        let mut declared = DeclaredNames::of(job)?;
         let mut is_utf8 = true;
         index_pass::each(job, |sample| {
             is_utf8 &= sample.key.as_deref().is_none_or(|key| std::str::from_utf8(key).is_ok());
+            declared.look(&sample);
             sample.check_len(VALUE_LEN_MAX, "a value in Parquet")
         })?;
-        let mut names = BTreeMap::new();
-        for attribute in schema.attributes() {
-            names.extend(labels::names(job, &attribute.name)?.map(|names| (attribute.name.clone(), names)));
-        }
+        let (names, notes) = declared.finish();
         let user = job.columns().user_metadata(job.collection())?;
-        Ok(Self { schema: FileSchema::of(job, &names, &user, is_utf8).map_err(library_error(job.out))? })
+        Ok(Self { schema: FileSchema::of(job, &names, &user, is_utf8).map_err(library_error(job.out))?, notes })
     }
 }
 
@@ -59,7 +59,7 @@ impl Sharded for Parquet {
     }
 
     fn notes(&self) -> Vec<String> {
-        Vec::new()
+        self.notes.clone()
     }
 }
 

@@ -162,6 +162,39 @@ fn parquet_keeps_the_names_of_any_numbers() {
 }
 
 #[test]
+fn parquet_declares_no_names_with_which_the_file_could_not_be_loaded() {
+    let duplicate = "the numbers 0 and 2 have the same name \"a\"";
+    let too_large = "sample 1 has the number 1, and the last with a name is 0";
+    for (names, why) in [
+        (json!(["a", "b", "a"]), Some(duplicate)),
+        (json!(["a"]), Some(too_large)),
+        (json!([]), Some("there are none")),
+        (json!(["a", "b"]), None),
+    ] {
+        let attributes = vec![("label", AttributeType::Int64)];
+        let user = UserMetadata::default().with_member("class_names", &names).unwrap();
+        // Hugging Face takes -1 for a missing label.
+        let sample = |number: i64| Sample {
+            attributes: vec![Some(AttributeValue::Int([0, 1, -1][usize::try_from(number).unwrap()]))],
+            ..Sample::new(format!("{number}"), b"x".to_vec())
+        };
+        let made = Made::of(options(attributes, vec![("data", FieldType::Bytes)], user), (0..3).map(sample));
+        let notes = made.export("out.parquet", Format::Parquet).unwrap().notes;
+        let reader = SerializedFileReader::new(File::open(made.out("out.parquet")).unwrap()).unwrap();
+        let pairs = reader.metadata().file_metadata().key_value_metadata().unwrap();
+        assert_eq!(pairs.iter().any(|pair| pair.key == "huggingface"), why.is_none(), "{names}");
+        let ours = pairs.iter().find(|pair| pair.key == "grainstore").unwrap().value.as_ref().unwrap();
+        assert_eq!(serde_json::from_str::<Value>(ours).unwrap()["user"]["class_names"], names);
+        let expected = why.map(|why| {
+            format!(
+                "the names of \"label\" are not declared for Hugging Face, whose library would refuse the file: {why}"
+            )
+        });
+        assert_eq!(notes, expected.into_iter().collect::<Vec<_>>());
+    }
+}
+
+#[test]
 fn parquet_keeps_the_ends_of_every_type() {
     let (half, brain) = (nearest_float16(0.1), nearest_bfloat16(0.1));
     let kinds = [
