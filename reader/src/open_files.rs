@@ -17,7 +17,7 @@ use rustix::process::{Resource, getrlimit};
 use crate::ReadError;
 use crate::batch_builder::IN_PLACE_LEN_MIN;
 use crate::engine::{Buffer, FileError, IoMode, OpenFile, ReadRequest, append_now, read_now};
-use grainstore_host::ForkLock;
+use grainstore_host::{ForkLock, open_regular};
 
 /// A quarter of the usual limit of 1024 descriptors; requests in flight may hold as many again.
 const OPEN_MAX: usize = 256;
@@ -127,7 +127,12 @@ impl OpenFiles {
         let mut stored = Vec::new();
         let range = location.offset..location.offset.saturating_add(location.stored_len);
         // Not compared with the dataset: the sample's checksum is, and the error is about these bytes.
-        let file = OpenFile::open(self.dataset.segment_path(location.segment), IoMode::Buffered);
+        let path = self.dataset.segment_path(location.segment);
+        // The path may lead to a pipe meanwhile, which must not be waited for.
+        let file = match open_regular(path) {
+            Ok((file, _)) => OpenFile::from_reader(path, file, IoMode::Buffered),
+            Err(source) => Err(FileError::Open { path: path.into(), source }),
+        };
         Some(file.and_then(|file| append_now(&file, range, &mut stored)).map(|()| stored))
     }
 

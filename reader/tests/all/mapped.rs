@@ -157,3 +157,20 @@ fn a_mapped_dataset_reports_it_and_its_epochs_use_the_mapped_engine() {
     assert_eq!(reader.get(7).unwrap().payload, made.payload(7));
     assert!(reader.notices().is_empty(), "mapped files are not read, so nothing is refused");
 }
+
+#[test]
+fn a_damaged_sample_whose_path_leads_to_a_pipe_meanwhile_is_an_error_at_once() {
+    let made = Shape::plain(4096, vec![1000; 40]).write();
+    made.flip(39, 5);
+    let reader = made.reader(IoChoice::Mapped);
+    reader.get(0).unwrap();
+    let path = made.path().join("00000.seg");
+    fs::remove_file(&path).unwrap();
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    // With a writer, to open the pipe does not wait, whoever does it.
+    let _writer = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let error = reader.get(39).unwrap_err();
+    let source = std::error::Error::source(&error).unwrap();
+    assert!(matches!(source.downcast_ref(), Some(FileError::Open { .. })), "{source}");
+}
