@@ -3,7 +3,7 @@
 //! A file is opened when it is first needed, and the file that is then read from is compared with the segment that the
 //! dataset was opened with. At most [`open_max`] stay open. If the dataset has no more segments than that, each has a
 //! slot and is found without a lock; otherwise the file opened first is dropped, and closes when the last request to it
-//! is done.
+//! is done. As many again may be open of mapped files that are read with system calls, too.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -37,6 +37,8 @@ pub(crate) struct OpenFiles {
     dataset: Collection,
     opening: Opening,
     open: Open,
+    /// Mapped files that are read with system calls, too, for bytes that are used before they are checked.
+    unmapped: Open,
     open_max: usize,
     /// The first file that direct I/O was refused for.
     refused: OnceLock<PathBuf>,
@@ -61,8 +63,9 @@ struct Latest {
 impl OpenFiles {
     pub(crate) fn new(dataset: Collection, opening: Opening) -> Self {
         let open_max = open_max();
-        let open = Open::new(dataset.segment_count(), open_max);
-        Self { dataset, opening, open, open_max, refused: OnceLock::new(), caching: OnceLock::new() }
+        let new = || Open::new(dataset.segment_count(), open_max);
+        let (open, unmapped) = (new(), new());
+        Self { dataset, opening, open, unmapped, open_max, refused: OnceLock::new(), caching: OnceLock::new() }
     }
 
     /// The open file of a segment, for a request to own.
@@ -73,16 +76,25 @@ impl OpenFiles {
     /// The open file of a segment, borrowed: usually without changing a reference count, which threads would contend
     /// for.
     pub(crate) fn borrowed(&self, segment: usize) -> Result<Cow<'_, Arc<OpenFile>>, ReadError> {
-        if let Some(file) = self.open.find(segment) {
+        self.found_or_opened(&self.open, segment, self.opening.mode)
+    }
+
+    fn found_or_opened<'a>(
+        &self,
+        open: &'a Open,
+        segment: usize,
+        mode: IoMode,
+    ) -> Result<Cow<'a, Arc<OpenFile>>, ReadError> {
+        if let Some(file) = open.find(segment) {
             return Ok(file);
         }
         // Without a lock, so that a slow file system does not block others. Two may open the same file; one is dropped.
-        let file = self.open(segment)?;
-        let dropped = self.open.put(segment, &file, self.open_max);
+        let file = self.open_as(segment, mode)?;
+        let dropped = open.put(segment, &file, self.open_max);
         for file in dropped.iter().chain([&file]) {
             self.note(file);
         }
-        Ok(self.open.find(segment).unwrap_or(Cow::Owned(file)))
+        Ok(open.find(segment).unwrap_or(Cow::Owned(file)))
     }
 
     /// The open file of a segment, if it is open.
@@ -110,11 +122,11 @@ impl OpenFiles {
     }
 
     /// The open file of a segment for bytes that are used before all of them are checked: mapped ones could be zeros in
-    /// place of a page that cannot be read, so such a file is opened once more.
+    /// place of a page that cannot be read, so such a file is opened once more, for all that ask.
     pub(crate) fn unmapped(&self, segment: usize) -> Result<Arc<OpenFile>, ReadError> {
         match self.opening.mode {
             IoMode::Direct | IoMode::Buffered => self.of(segment),
-            IoMode::Mapped => self.open_as(segment, IoMode::Buffered),
+            IoMode::Mapped => self.found_or_opened(&self.unmapped, segment, IoMode::Buffered).map(Cow::into_owned),
         }
     }
 
@@ -138,18 +150,19 @@ impl OpenFiles {
 
     /// A file for which direct I/O was requested and refused, at opening or by a later read.
     pub(crate) fn refused(&self) -> Option<&Path> {
-        self.open.each(|file| self.note(file));
+        self.each(|file| self.note(file));
         self.refused.get().map(PathBuf::as_path)
     }
 
     /// A file whose reads stay in the page cache although `dont_cache` is set.
     pub(crate) fn caching(&self) -> Option<&Path> {
-        self.open.each(|file| self.note(file));
+        self.each(|file| self.note(file));
         self.caching.get().map(PathBuf::as_path)
     }
 
-    fn open(&self, segment: usize) -> Result<Arc<OpenFile>, ReadError> {
-        self.open_as(segment, self.opening.mode)
+    fn each(&self, mut look: impl FnMut(&OpenFile)) {
+        self.open.each(&mut look);
+        self.unmapped.each(&mut look);
     }
 
     fn open_as(&self, segment: usize, mode: IoMode) -> Result<Arc<OpenFile>, ReadError> {

@@ -8,6 +8,7 @@ mod common;
 use std::env;
 use std::error::Error;
 use std::fs::OpenOptions;
+use std::io::Read;
 use std::num::NonZeroUsize;
 use std::process::Command;
 
@@ -247,6 +248,32 @@ fn read_with_few_files() {
         }
         made.check(&reader.get_batch(&(0..1100).rev().collect::<Vec<_>>()).unwrap());
         (0..1100).step_by(7).for_each(|ordinal| assert!(reader.get(ordinal).unwrap().payload == made.payload(ordinal)));
+    }
+}
+
+#[test]
+fn many_open_samples_share_few_open_files() {
+    const NAME: &str = "many_open_samples_share_few_open_files";
+    const MARK: &str = "GRAINSTORE_TEST_OPEN_SAMPLES";
+    if env::var_os(MARK).is_some() {
+        return open_many_samples();
+    }
+    in_a_process_of_its_own(NAME, MARK, &[]);
+}
+
+fn open_many_samples() {
+    let made = Shape::plain(4096, vec![2 << 20, 10]).write();
+    limit(Resource::Nofile, 64);
+    for io in [IoChoice::Auto, IoChoice::Buffered, IoChoice::Mapped] {
+        let reader = reader(&made, (io, EngineChoice::Pread));
+        let open: Vec<_> = (0..200).map(|_| reader.open_sample(0, None).unwrap().unwrap()).collect();
+        let streams: Vec<_> = (0..200).map(|_| reader.stream(0).unwrap()).collect();
+        assert!(open.iter().all(|file| file.file_len() == 2 << 20), "{io}");
+        for mut stream in streams.into_iter().take(2) {
+            let mut payload = Vec::new();
+            stream.read_to_end(&mut payload).unwrap();
+            assert!(payload == made.payload(0), "{io}");
+        }
     }
 }
 
