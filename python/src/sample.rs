@@ -105,6 +105,7 @@ pub(crate) fn read<'py>(py: Python<'py>, opened: &Opened, names: &Names, ordinal
     let collection = opened.reader.collection();
     let sample = SampleParts { collection, names, payloads: opened.how.payloads, ordinal };
     if !names.has_fields() {
+        look_for_signals(py)?;
         let dict = sample.begun(py)?;
         sample.add_attributes(&dict)?;
         return Ok(dict);

@@ -91,6 +91,7 @@ def test_an_interpreter_ends_while_a_thread_iterates(plain_path: Path) -> None:
     "for sample in dataset: say()",
     "dataset.get_batch([5, 6, 7]); say()",
     "dataset[5]; say()",
+    "dataset.select_columns(['label'])[5]; say()",
 ])
 def test_ctrl_c_interrupts_who_reads(plain_path: Path, loop: str) -> None:
     script = f"""
@@ -115,6 +116,7 @@ def test_ctrl_c_interrupts_who_reads(plain_path: Path, loop: str) -> None:
     "writer.write(key=str(number), image=bytes(100))",
     "writer.write_batch(key=[str(number), str(number) + '+'], image=[b'1', b'22'])",
     "dataset[5]",
+    "labels[5]",
     "dataset.get_batch([5, 6, 7])['image'][1]",
     "dataset.column('label')[5]",
     "next(samples)",
@@ -147,6 +149,7 @@ def test_what_a_signal_handler_raises_is_never_lost(plain_path: Path, tmp_path: 
         dataset = grainstore.open(sys.argv[1])
         writer = grainstore.Writer(sys.argv[2], {{"image": "bytes", "level": "float64"}})
         samples = itertools.chain.from_iterable(dataset for _ in itertools.count())
+        labels = dataset.select_columns(["label"])
         number = 0
         for turn in range(200):
             try:
