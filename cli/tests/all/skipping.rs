@@ -77,7 +77,8 @@ fn keys_that_are_there_twice_are_refused_or_the_first_or_the_last_is_kept() {
         place.export("tar", name, numbered(3, 1).map(|(key, _)| (key, content.into())));
     }
     let refused = place.error_of("convert a.tar b.tar d --order source");
-    let hint = "\nhint: --on-duplicate first keeps the first sample of a key, last the last one\n";
+    let hint = "\nhint: --on-duplicate first keeps the first sample of a key, last the last one, whatever the others hold; where \
+                a column or feature is the key, --exclude NAME packs all samples without keys\n";
     assert!(refused.starts_with("grainstore: duplicate key \"s0000") && refused.ends_with(hint), "{refused}");
     for kept in ["first", "last"] {
         let run = place.run_ok(&format!("convert a.tar b.tar {kept} --on-duplicate {kept}"));
