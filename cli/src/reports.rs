@@ -38,6 +38,7 @@ pub trait Listener: Send + Sync + 'static {
 pub struct Reports<L> {
     listener: L,
     next: AtomicU64,
+    /// A forked process reports its own spans alone: those that its parent opened end there.
     open: ForkLock<HashMap<u64, OpenSpan>>,
 }
 
@@ -62,8 +63,8 @@ impl<L: Listener> Reports<L> {
     }
 
     fn spans(&self) -> String {
-        let Some(open) = self.open.lock() else { return String::new() };
         let entered = ENTERED.with_borrow(Clone::clone);
+        let open = self.open.lock_or_renew();
         entered.iter().filter_map(|id| open.get(id)).fold(String::new(), |text, span| text + &span.text + ": ")
     }
 }
@@ -82,9 +83,8 @@ impl<L: Listener> Subscriber for Reports<L> {
         let mut text = Text(span.metadata().name().to_owned());
         span.record(&mut text);
         let (level, target) = (*span.metadata().level(), span.metadata().target());
-        if let Some(mut open) = self.open.lock() {
-            open.insert(number, OpenSpan { text: text.0, level, target, began: Instant::now(), handles: 1 });
-        }
+        let opened = OpenSpan { text: text.0, level, target, began: Instant::now(), handles: 1 };
+        self.open.lock_or_renew().insert(number, opened);
         Id::from_u64(number)
     }
 
@@ -113,16 +113,14 @@ impl<L: Listener> Subscriber for Reports<L> {
     }
 
     fn clone_span(&self, id: &Id) -> Id {
-        if let Some(mut open) = self.open.lock()
-            && let Some(span) = open.get_mut(&id.into_u64())
-        {
+        if let Some(span) = self.open.lock_or_renew().get_mut(&id.into_u64()) {
             span.handles += 1;
         }
         id.clone()
     }
 
     fn try_close(&self, id: Id) -> bool {
-        let Some(mut open) = self.open.lock() else { return false };
+        let mut open = self.open.lock_or_renew();
         let Some(span) = open.get_mut(&id.into_u64()) else { return false };
         span.handles = span.handles.saturating_sub(1);
         if span.handles > 0 {

@@ -1,6 +1,6 @@
 //! Fork guards: a forked process has a copy of the memory, but none of the threads and rings that use it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 /// The id of a process. Stored beside a value, it shows whether the value was copied by a fork.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,12 +24,14 @@ impl ProcessId {
 pub struct ForkLock<T> {
     value: Mutex<T>,
     made_in: ProcessId,
+    /// The lock that a forked process made in the place of this one.
+    renewed: OnceLock<Box<ForkLock<T>>>,
 }
 
 impl<T> ForkLock<T> {
     /// A lock of this process.
     pub fn new(value: T) -> Self {
-        Self { value: Mutex::new(value), made_in: ProcessId::current() }
+        Self { value: Mutex::new(value), made_in: ProcessId::current(), renewed: OnceLock::new() }
     }
 
     /// Whether this process made it.
@@ -50,6 +52,18 @@ impl<T> ForkLock<T> {
         }
     }
 
+    /// Waits for the lock. A forked process never takes over the value: it begins with a new one, which it keeps.
+    pub fn lock_or_renew(&self) -> MutexGuard<'_, T>
+    where
+        T: Default,
+    {
+        let mut lock = self;
+        while !lock.is_current() {
+            lock = lock.renewed.get_or_init(Box::default);
+        }
+        lock.value.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The value, without locking: `&mut self` proves that nobody holds the lock.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut().unwrap_or_else(PoisonError::into_inner)
@@ -66,14 +80,32 @@ impl<T: Default> Default for ForkLock<T> {
 mod tests {
     use super::*;
 
+    /// A lock that another process made.
+    fn forked<T>(value: T) -> ForkLock<T> {
+        ForkLock { made_in: ProcessId(0), ..ForkLock::new(value) }
+    }
+
     #[test]
     fn a_forked_process_does_not_wait() {
-        let mut forked = ForkLock { value: Mutex::new(7), made_in: ProcessId(0) };
+        let mut forked = forked(7);
         assert_eq!(forked.lock().map(|value| *value), Some(7));
         let held = forked.lock();
         assert!(forked.lock().is_none());
         drop(held);
         assert_eq!((*forked.get_mut(), forked.is_current()), (7, false));
+    }
+
+    #[test]
+    fn a_forked_process_begins_anew() {
+        let forked = forked(7);
+        let held = forked.lock();
+        assert_eq!(*forked.lock_or_renew(), 0);
+        *forked.lock_or_renew() += 1;
+        drop(held);
+        assert_eq!(*forked.lock_or_renew(), 1);
+
+        let current = ForkLock::new(7);
+        assert_eq!(*current.lock_or_renew(), 7);
     }
 
     #[test]

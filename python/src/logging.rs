@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use grainstore_cli::{Listener, Report, Reports};
-use grainstore_host::{ForkLock, ProcessId};
+use grainstore_host::ForkLock;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyModule;
@@ -26,31 +26,17 @@ const LEVELS: [LevelFilter; 5] =
 /// The number of the level that Python listens to.
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
-/// Reports that were not queued, as the queue was full, or its lock was held by the process that this was forked from.
+/// Reports that were not queued, as the queue was full.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
 /// Reports in the queue, and those lost: read without its lock.
 static WAITING: AtomicU64 = AtomicU64::new(0);
 
-static QUEUE: OnceLock<ForkLock<Queue>> = OnceLock::new();
+/// The reports that wait. A forked process begins without any: its parent delivers those before the fork.
+static QUEUE: OnceLock<ForkLock<Vec<Queued>>> = OnceLock::new();
 
 /// Reports for Python: the name of the logger, the level's number, seconds since 1970, the text.
 type Queued = (String, u8, f64, String);
-
-struct Queue {
-    /// A forked process has a copy of the reports, which its parent delivers.
-    process: ProcessId,
-    reports: Vec<Queued>,
-}
-
-impl Queue {
-    fn reports(&mut self) -> &mut Vec<Queued> {
-        if !self.process.is_current() {
-            *self = Self { process: ProcessId::current(), reports: Vec::new() };
-        }
-        &mut self.reports
-    }
-}
 
 /// Puts reports in the queue.
 struct ToPython;
@@ -64,8 +50,8 @@ impl Listener for ToPython {
     fn report(&self, report: Report<'_>) {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let queued = (logger_of(report.target), number_of(report.level), since.as_secs_f64(), report.text.to_owned());
-        let mut queue = QUEUE.get().and_then(ForkLock::lock);
-        match queue.as_mut().map(|queue| queue.reports()).filter(|reports| reports.len() < QUEUE_LEN) {
+        let mut queue = QUEUE.get().map(ForkLock::lock_or_renew);
+        match queue.as_mut().filter(|reports| reports.len() < QUEUE_LEN) {
             Some(reports) => reports.push(queued),
             None => _ = LOST.fetch_add(1, Ordering::Relaxed),
         }
@@ -96,12 +82,9 @@ fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
 
 /// Reads the level from Python. The first call begins to listen, unless the process has another subscriber already.
 pub(crate) fn listen(py: Python<'_>) -> PyResult<()> {
-    if QUEUE.get().is_none() {
-        let queue = Queue { process: ProcessId::current(), reports: Vec::new() };
-        if QUEUE.set(ForkLock::new(queue)).is_ok() {
-            // The command, in the same process, may have been first: then it prints them.
-            let _ = tracing::subscriber::set_global_default(Reports::to(ToPython));
-        }
+    if QUEUE.get().is_none() && QUEUE.set(ForkLock::default()).is_ok() {
+        // The command, in the same process, may have been first: then it prints them.
+        let _ = tracing::subscriber::set_global_default(Reports::to(ToPython));
     }
     let level: u8 = module(py)?.call_method0("level")?.extract()?;
     if LEVEL.swap(level, Ordering::Relaxed) != level {
@@ -118,7 +101,7 @@ pub(crate) fn deliver(py: Python<'_>) -> PyResult<()> {
 #[cold]
 fn deliver_waiting(py: Python<'_>) -> PyResult<()> {
     WAITING.swap(0, Ordering::AcqRel);
-    let reports = QUEUE.get().and_then(ForkLock::lock).map(|mut queue| std::mem::take(queue.reports()));
+    let reports = QUEUE.get().map(|queue| std::mem::take(&mut *queue.lock_or_renew()));
     let lost = LOST.swap(0, Ordering::Relaxed);
     module(py)?.call_method1("handle", (reports.unwrap_or_default(), lost)).map(drop)
 }
