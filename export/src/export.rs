@@ -13,7 +13,7 @@ use crate::parquet::Parquet;
 use crate::tar::Tar;
 use crate::tfrecord::TfRecord;
 use crate::whole_folder::WholeFolder;
-use crate::{Events, ExportError, ExportOptions, ExportSummary, Format, Selection, folder::Folder, shards};
+use crate::{Events, ExportError, ExportOptions, ExportSummary, Format, Selection, folder::Folder, labels, shards};
 
 /// If at least one sample in this many is selected, the whole index is loaded: every lookup is fast then.
 const LOAD_FROM_SHARE: u64 = 8;
@@ -48,6 +48,9 @@ pub fn export(
         Format::TfRecord => shards::write(&job, TfRecord::plan(&job)?)?,
         Format::Parquet => shards::write(&job, Parquet::plan(&job)?)?,
     };
+    if matches!(options.format, Format::Lmdb | Format::Tar | Format::TfRecord) {
+        notes.extend(labels::names_left_out(&job)?);
+    }
     notes.retain(|note| !note.is_empty());
     let mut totals = job.take_totals();
     totals.skipped.sort_by_key(|skipped| skipped.ordinal);

@@ -26,7 +26,7 @@ use crate::labels::LabelsByFolder;
 use crate::names::{NameCheck, Naming, Style};
 use crate::read_groups::ReadGroups;
 use crate::whole_folder::WholeFolder;
-use crate::{json, workers};
+use crate::{json, labels, workers};
 
 /// The file that lists the attributes.
 const LIST: &str = "attributes.jsonl";
@@ -39,6 +39,8 @@ pub(crate) struct Folder {
     has_list: bool,
     /// Samples whose key is not UTF-8.
     escaped_count: u64,
+    /// The note on names that the list has no place for.
+    names_left_out: Option<String>,
 }
 
 /// The open folder. Files are created relative to it, even if its path changes meanwhile.
@@ -79,7 +81,8 @@ impl Folder {
             return Err(ExportError::Unfit { what });
         }
         unfit.filter(|_| has_list).map_or(Ok(()), Err)?;
-        Ok(Self { naming, has_list, escaped_count })
+        let names_left_out = if has_list { labels::names_left_out(job)? } else { None };
+        Ok(Self { naming, has_list, escaped_count, names_left_out })
     }
 
     fn write_files(&self, job: &ExportJob<'_>, root: &Root<'_>) -> Result<(), ExportError> {
@@ -155,7 +158,8 @@ impl Folder {
         let count = self.escaped_count;
         let are = if self.escaped_count == 1 { "key is" } else { "keys are" };
         let escaped = format!("{count} {are} not UTF-8, and escaped in {LIST}; the files have the bytes of the keys");
-        if self.has_list && count > 0 { vec![escaped] } else { Vec::new() }
+        let escaped = (self.has_list && count > 0).then_some(escaped);
+        escaped.into_iter().chain(self.names_left_out.clone()).collect()
     }
 }
 

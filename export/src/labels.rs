@@ -1,7 +1,7 @@
 //! Checks whether the names of folders hold all that the attributes do: class `k` of `class_names` is the first part of
 //! the keys whose label is `k`. If so, packing the folder again restores the labels without a list of attributes.
 
-use grainstore_format::{AttributeValue, escape_bytes};
+use grainstore_format::{AttributeValue, escape_bytes, shown_names};
 use grainstore_reader::ReadError;
 
 use crate::ExportError;
@@ -55,6 +55,22 @@ impl LabelsByFolder {
 pub(crate) fn names(job: &ExportJob<'_>, attribute: &str) -> Result<Option<Vec<String>>, ExportError> {
     let names = job.collection().names(attribute).map_err(ReadError::Store)?;
     Ok(names.and_then(|names| names.iter().map(|name| name.as_str().map(str::to_owned)).collect()))
+}
+
+/// A note on the names of numbers, for formats that have no place for them; `None` where there are none.
+///
+/// # Errors
+/// As [`names`].
+pub(crate) fn names_left_out(job: &ExportJob<'_>) -> Result<Option<String>, ExportError> {
+    let mut named = Vec::new();
+    for attribute in job.schema().attributes() {
+        if names(job, &attribute.name)?.is_some() {
+            named.push(attribute.name.clone());
+        }
+    }
+    Ok((!named.is_empty()).then(|| {
+        format!("the names of these attributes' numbers are left out: {} (Parquet holds them)", shown_names(&named))
+    }))
 }
 
 /// A folder's name as it appears in `class_names`.

@@ -75,13 +75,16 @@ pub fn shown_key(key: Option<&[u8]>) -> String {
     }
 }
 
-/// Returns names for a message, with commas between them, or `none`.
+/// Bytes of a name in a list of names.
+const NAME_LEN_MAX: usize = 256;
+
+/// Returns names for a message, with commas between them, or `none`. Of a long name, the beginning is shown.
 pub fn shown_names(names: &[String]) -> String {
     if names.is_empty() {
         return "none".to_owned();
     }
-    let names: Vec<String> = names.iter().map(|name| escape_bytes(name.as_bytes())).collect();
-    names.join(", ")
+    let shown = |name: &String| escape_bytes(name.as_bytes().get(..NAME_LEN_MAX).unwrap_or(name.as_bytes()));
+    names.iter().map(shown).collect::<Vec<_>>().join(", ")
 }
 
 /// Control characters, and those that reorder or hide the text around them.

@@ -92,6 +92,11 @@ def _source(
 ) -> dict[str, Any]:
     if map is not None and not isinstance(map, str):
         map = ",".join(f"{name}={source}" for name, source in map.items())
+    if subset is not None and not isinstance(subset, str):
+        raise TypeError(
+            f'subset is an expression such as "label == 3", not {type(subset).__name__}; samples that are chosen otherwise: give '
+            "them an attribute, and choose by it, or leave the others out with transform, which returns None for them"
+        )
     return {
         "format": format,
         "map": map,
@@ -100,9 +105,9 @@ def _source(
         "values": values,
         "labels": labels,
         "no_labels": no_labels,
-        "only": _names(only),
-        "exclude": _names(exclude),
-        "categories": _names(categories),
+        "only": _names("only", only),
+        "exclude": _names("exclude", exclude),
+        "categories": _names("categories", categories),
         "subset": subset,
         "allow_external": allow_external,
         "attributes": attributes,
@@ -110,8 +115,12 @@ def _source(
     }
 
 
-def _names(names: Iterable[str]) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
+def _names(option: str, names: Iterable[str]) -> list[str]:
+    listed = [names] if isinstance(names, str) else list(names) if isinstance(names, Iterable) else [names]
+    for name in listed:
+        if not isinstance(name, str):
+            raise TypeError(f"{option} is a name or several, not {type(name).__name__}")
+    return listed
 
 
 def _transformed(

@@ -20,8 +20,15 @@ def stack(samples: Sequence[Any], ordinals: Sequence[int]) -> Any:
     """Stack the values of samples, at least one, which have these numbers in the dataset.
 
     Dictionaries, tuples, lists and dataclasses are stacked by their members, PyTorch's tensors into a tensor, arrays and
-    numbers into an array. Anything else makes a list, and so do values of which some are ``None``.
+    numbers into an array. Anything else makes a list, and so do members of which some are ``None``.
     """
+    for sample, ordinal in zip(samples, ordinals):
+        if sample is None:
+            raise InvalidOption(
+                f"the transform returned None for sample {ordinal}: a loader leaves no samples out (Dataset.filter and "
+                "Dataset.select choose them before); what a transform makes is what it returns",
+                ordinal=ordinal,
+            )
     return _Stack(ordinals).of(list(samples), "")
 
 

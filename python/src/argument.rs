@@ -11,6 +11,7 @@ use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyList, PyString, PyTuple};
 
+use crate::dataset::Dataset;
 use crate::error::Raised;
 
 /// Sample numbers below `len`: a list, a range, an array of integers, or a mask of `len` truth values. Whether such
@@ -118,16 +119,22 @@ pub(crate) fn paths(given: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
     if is_one || given.is_instance_of::<PyBytes>() {
         return Ok(vec![path(given)?]);
     }
-    let paths =
-        given.try_iter().map_err(|_| PyTypeError::new_err(format!("a path or several, not {}", shown(given))))?;
+    if given.is_instance_of::<Dataset>() {
+        return Err(PyTypeError::new_err("a path or several, not an open dataset: give its path"));
+    }
+    let paths = given.try_iter().map_err(|_| not_paths(given))?;
     paths.map(|one| path(&one?)).collect()
 }
 
 fn path(given: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     match given.cast::<PyBytes>() {
         Ok(bytes) => Ok(OsStr::from_bytes(bytes.as_bytes()).into()),
-        Err(_) => given.extract(),
+        Err(_) => given.extract().map_err(|_| not_paths(given)),
     }
+}
+
+fn not_paths(given: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!("a path or several, not {}", shown(given)))
 }
 
 /// Parses a value with a library's parser, whose error names the option.

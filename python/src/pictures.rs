@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use grainstore_pictures::{Crop, Decoder, FieldError, Filter, Layout, Recipe, RecipeOptions, field_of};
 use grainstore_plan::SampleVisit;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyTuple};
 
@@ -41,6 +42,18 @@ enum Size {
 enum Flip {
     Truth(bool),
     Probability(f64),
+}
+
+/// The height and width of a size.
+fn sides(size: &Bound<'_, PyAny>) -> PyResult<(u32, u32)> {
+    match size.extract() {
+        Ok(Size::Side(side)) => Ok((side, side)),
+        Ok(Size::Sides(sides)) => Ok(sides),
+        Err(_) => {
+            let given = size.repr()?;
+            Err(PyTypeError::new_err(format!("size is a number of pixels, or a pair of height and width, not {given}")))
+        }
+    }
 }
 
 fn one_of<T: Copy>(name: &str, given: &str, known: &[(&str, T)]) -> Result<T, Raised> {
@@ -126,7 +139,7 @@ impl Image {
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
     fn python_new(
         py: Python<'_>,
-        size: Size,
+        size: &Bound<'_, PyAny>,
         crop: &str,
         scale: (f64, f64),
         ratio: (f64, f64),
@@ -139,10 +152,7 @@ impl Image {
         max_pixels: u64,
         on_error: &str,
     ) -> PyResult<Self> {
-        let (height, width) = match size {
-            Size::Side(side) => (side, side),
-            Size::Sides(sides) => sides,
-        };
+        let (height, width) = sides(size)?;
         let default = u32::try_from((u64::from(height.max(width)) * 8 + 3) / 7).unwrap_or(u32::MAX);
         let shorter = resize.unwrap_or(default);
         let part = one_of(

@@ -148,3 +148,22 @@ def test_a_name_where_a_key_belongs_is_explained(ds: grainstore.Dataset, plain: 
             dataset["image"]
         with pytest.raises(KeyError, match="field"):
             dataset.column("image")
+
+
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        (lambda ds, path: grainstore.convert(ds, path), "not an open dataset: give its path"),
+        (lambda ds, path: grainstore.convert(ds.filter("label == 1"), path), "not an open dataset: give its path"),
+        (lambda ds, path: grainstore.convert([ds], path), "a path or several, not Dataset"),
+        (lambda ds, path: grainstore.convert("a", path, subset=[True, False]), "subset is an expression .* not list"),
+        (lambda ds, path: grainstore.convert("a", path, only=5), "only is a name or several, not int"),
+        (lambda ds, path: grainstore.convert("a", path, exclude=["x", 5]), "exclude is a name or several, not int"),
+        (lambda ds, path: grainstore.Image("224"), "size is a number of pixels, or a pair .* not '224'"),
+        (lambda ds, path: grainstore.Image((1, 2, 3)), r"size is a number of pixels, or a pair .* not \(1, 2, 3\)"),
+    ],
+)
+def test_arguments_of_a_wrong_type_are_named(plain: grainstore.Dataset, tmp_path: Path, call: Any, what: str) -> None:
+    with pytest.raises(TypeError, match=what):
+        call(plain, tmp_path / "b.grain")
+    assert not list(tmp_path.iterdir())

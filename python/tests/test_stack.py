@@ -102,5 +102,11 @@ def test_samples_of_different_form_are_refused_by_name(plain: grainstore.Dataset
     assert raised.value.ordinal == 12
 
 
+def test_a_transform_that_returns_nothing_is_refused_by_sample(plain: grainstore.Dataset) -> None:
+    with pytest.raises(InvalidOption, match="the transform returned None for sample 12") as raised:
+        batch_of(plain, lambda sample: None if sample["label"] == 12 else sample)
+    assert raised.value.ordinal == 12
+
+
 def test_other_libraries_are_not_imported() -> None:
     assert "torch" not in sys.modules

@@ -171,7 +171,8 @@ impl SourceOptions {
     pub fn words(&self) -> String {
         let Self { map, raw, database, values, labels, folder_labels, only, exclude, categories, subset, .. } = self;
         let none = || "none".to_owned();
-        let listed = |names: &[String]| if names.is_empty() { none() } else { names.join(", ") };
+        // Quoted, as a name may have a comma.
+        let listed = |names: &[String]| if names.is_empty() { none() } else { format!("{names:?}") };
         let map = if map.is_empty() { none() } else { map.to_string() };
         let records = if *raw { "kept whole" } else { "decoded" };
         let database = database.clone().unwrap_or_else(none);

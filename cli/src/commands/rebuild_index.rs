@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::bail;
-use grainstore_format::{Remedy, shown_path};
+use anyhow::{anyhow, bail};
+use grainstore_format::{Manifest, Remedy, shown_path};
 use grainstore_writer::{DiskStorage, Storage, WriterOptions, rebuild_index};
 
 use crate::Exit;
@@ -33,6 +33,12 @@ impl RebuildIndexArgs {
         let storage: Arc<dyn Storage> = Arc::new(DiskStorage);
         if !self.path.is_dir() {
             bail!("{}: not a dataset directory", shown_path(&self.path));
+        }
+        let manifest = Manifest::FILE_NAME;
+        if !self.path.join(manifest).exists() {
+            let missing = anyhow!("{}: it has no {manifest}, which names a dataset's segments", shown_path(&self.path));
+            return Err(missing)
+                .hint("where its segments are still there, `grainstore convert` packs those *.seg files anew");
         }
         let rebuilt = rebuild_index(&storage, &self.path, WriterOptions::DEFAULT_MEMORY_LEN);
         match rebuilt {

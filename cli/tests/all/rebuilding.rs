@@ -25,6 +25,16 @@ fn a_lost_index_is_made_again() {
 }
 
 #[test]
+fn without_a_manifest_the_segments_are_packed_anew() {
+    let fixture = Fixture::small();
+    fs::remove_file(fixture.file("manifest.json")).unwrap();
+    let run = fixture.run("rebuild-index", [""; 0]);
+    assert_eq!(run.status, 2);
+    assert!(run.stderr.contains("data.grain: it has no manifest.json"), "{}", run.stderr);
+    assert!(run.stderr.contains("hint: where its segments are still there, `grainstore convert`"), "{}", run.stderr);
+}
+
+#[test]
 fn a_damaged_segment_stops_the_rebuilding_by_name() {
     let fixture = Fixture::small();
     let segment = fixture.file("00001.seg");

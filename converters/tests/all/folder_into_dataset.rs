@@ -151,11 +151,12 @@ fn labels_do_not_depend_on_the_limit() {
 }
 
 #[test]
-fn the_field_is_called_image_only_where_all_files_of_all_classes_are_pictures() {
+fn the_field_is_called_image_only_where_all_files_are_pictures() {
     for (files, field) in [
         ([("a/1.jpg", ""), ("b/2.PNG", "")], "image"),
         ([("a/1.jpg", ""), ("b/2.txt", "")], "data"),
-        ([("1.jpg", ""), ("2.jpg", "")], "data"),
+        ([("1.jpg", ""), ("2.jpg", "")], "image"),
+        ([("1.jpg", ""), ("2.json", "")], "data"),
     ] {
         let place = FolderCase::with(&files);
         place.pack("x.grain", &BY_PATH).unwrap();

@@ -68,6 +68,22 @@ fn folders_that_say_the_labels_need_no_list() {
 }
 
 #[test]
+fn names_of_numbers_without_a_place_are_noted() {
+    let names = json!(["cat", "dog"]);
+    let notes = |labels: &[(&str, i64)], format: Format| {
+        let notes = classes(labels, &names).export("out", format).unwrap().notes;
+        notes.into_iter().filter(|note| note.contains("names of these attributes' numbers")).collect::<Vec<_>>()
+    };
+    let left_out = "the names of these attributes' numbers are left out: label (Parquet holds them)";
+    let (in_folders, elsewhere) = ([("dog/1", 1), ("cat/1", 0)], [("1", 1), ("2", 0)]);
+    for format in [Format::Folder, Format::Tar, Format::TfRecord, Format::Lmdb] {
+        assert_eq!(notes(&elsewhere, format), [left_out], "{format}");
+    }
+    assert_eq!(notes(&in_folders, Format::Folder), [""; 0]);
+    assert_eq!(notes(&elsewhere, Format::Parquet), [""; 0]);
+}
+
+#[test]
 fn without_keys_files_are_called_by_their_ordinals_in_the_dataset() {
     let made = Made::keyless(&[b"zero", b"one", b"two"], "data");
     made.export_some("out", Format::Folder, &[0, 2]).unwrap();

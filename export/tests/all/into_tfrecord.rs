@@ -76,7 +76,9 @@ fn features(record: &[u8]) -> HashMap<String, Feature> {
 fn every_sample_is_an_example_of_its_key_attributes_and_fields() {
     let made = rich(50);
     let summary = made.export("out.tfrecord", Format::TfRecord).unwrap();
-    assert_eq!(summary.notes, ["a tf.train.Example has no bools: they are int64 features of 0 or 1"]);
+    let bools = "a tf.train.Example has no bools: they are int64 features of 0 or 1";
+    let names = "the names of these attributes' numbers are left out: label (Parquet holds them)";
+    assert_eq!(summary.notes, [bools, names]);
     let records = records(&made.out("out.tfrecord"));
     assert_eq!(records.len(), 50);
     for (number, record) in (0..).zip(&records) {

@@ -49,7 +49,7 @@ impl FolderShape {
             FolderLabels::Found => UnitedClasses::of(roots.listings()),
             FolderLabels::Ignored => None,
         };
-        let field = field_name(roots, classes.is_some() || labels.is_some());
+        let field = field_name(roots);
         let mut notes: Vec<String> = labels.iter().flat_map(Labels::notes).collect();
         if let (true, Some(_), Some(labels)) = (is_column("label"), &classes, &labels) {
             notes.push(format!("labels come from {}, not from the folders' names", shown_path(labels.file())));
@@ -162,10 +162,10 @@ fn int64(name: &str) -> Attribute {
     Attribute { name: name.into(), kind: AttributeType::Int64 }
 }
 
-/// The name of the field: `image` where all files are pictures and there are labels, else `data`.
-fn field_name(roots: &Roots, is_labelled: bool) -> &'static str {
+/// The name of the field: `image` where all files are pictures, else `data`.
+fn field_name(roots: &Roots) -> &'static str {
     let is_images = |listing: &Listing| (0..listing.len()).all(|file| is_image(listing.relative_path(file)));
-    if is_labelled && roots.listings().iter().all(is_images) { "image" } else { "data" }
+    if roots.listings().iter().all(is_images) { "image" } else { "data" }
 }
 
 /// JSON holds UTF-8 only: other bytes are escaped.

@@ -8,6 +8,7 @@ use parquet::schema::types::ColumnDescriptor;
 use serde_json::{Map, Value};
 
 use super::declared::DeclaredTypes;
+use super::features::{ClassNames, class_names};
 use super::file::ParquetFile;
 use super::kind::{ColumnKind, time_unit};
 use super::lists::ListPath;
@@ -339,19 +340,19 @@ impl MappingBuilder<'_> {
     /// The class names in the file, as user metadata: `class_names` for `label`, else `NAME_names`, such as
     /// `coarse_label_names`.
     fn class_names(&mut self, schema: &Schema) -> Map<String, Value> {
-        let Some(features) = self.file.features() else { return Map::new() };
+        let Some(Value::Object(features)) = self.file.features() else { return Map::new() };
         let mut lists = Map::new();
         for (target, leaf) in &self.targets {
-            let feature = features.get(&self.leaves[*leaf].name);
-            let is_named = |feature: &&Value| feature.get("_type").is_some_and(|kind| kind == "ClassLabel");
-            let Some(names) = feature.filter(is_named).and_then(|feature| feature.get("names")) else { continue };
-            match schema.names_member(target) {
-                Some(list) => drop(lists.insert(list, names.clone())),
-                None => {
-                    let why = "beside a label, class_names are the label's";
-                    self.notes.push(format!("the names of {} are left out: {why}", quoted(target)).into());
+            let why = match (class_names(&features, &self.leaves[*leaf].name), schema.names_member(target)) {
+                (ClassNames::None, _) => continue,
+                (ClassNames::Of(names), Some(list)) => {
+                    lists.insert(list, names.clone());
+                    continue;
                 }
-            }
+                (ClassNames::Of(_), None) => "beside a label, class_names are the label's",
+                (ClassNames::InLists, _) => "its numbers are in lists, and only those of attributes have names",
+            };
+            self.notes.push(format!("the names of {} are left out: {why}", quoted(target)).into());
         }
         lists
     }

@@ -17,6 +17,7 @@
 mod cells;
 mod columns;
 mod declared;
+mod features;
 mod file;
 mod footer;
 mod guard;

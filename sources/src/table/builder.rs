@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use grainstore_format::{Remedy, escape_bytes};
+use grainstore_format::{Remedy, escape_bytes, shown_names};
 
 use super::Wanted;
 use super::cell::{CellType, Evidence};
@@ -56,7 +56,7 @@ impl<'a> Builder<'a> {
         let mut others = Vec::new();
         let found = names.position(|name| {
             if others.len() < SHOWN_MAX {
-                others.push(escape_bytes(name.as_bytes()));
+                others.push(name.to_owned());
             }
             self.wanted.path_names.contains(&name)
         });
@@ -66,7 +66,7 @@ impl<'a> Builder<'a> {
             None => {
                 let expected = self.wanted.path_names.join(", ");
                 let what = if self.wanted.are_keys { "the samples' keys" } else { "the files' paths" };
-                let others = others.join(", ");
+                let others = shown_names(&others);
                 let why = format!(
                     "line {line}: no column is called {expected}; one with {what} is expected (there are: {others})"
                 );

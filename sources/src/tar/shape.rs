@@ -7,6 +7,7 @@ use grainstore_format::{Attribute, AttributeValue, MAX_KEY_LEN, Metadata, Remedy
 use super::groups::ByteRange;
 use super::{cls, json};
 use crate::Remark;
+use crate::junk::{is_junk_file, is_junk_folder};
 
 /// How the members of an archive become samples.
 #[derive(Debug)]
@@ -225,10 +226,14 @@ pub(super) fn is_picture(extension: &[u8]) -> bool {
     PICTURES.contains(&last)
 }
 
-/// Whether it is a member of WebDataset itself, such as `__index__/3.txt`, and not of a sample.
+/// Whether it is no member of a sample: one of WebDataset itself, such as `__index__/3.txt`, or what a system keeps
+/// beside files, such as `._1.jpg` in an archive that was made on macOS.
 pub(super) fn is_meta(name: &[u8]) -> bool {
-    let component = name.split(|&byte| byte == b'/').next().unwrap_or(name);
-    component.len() >= 4 && component.starts_with(b"__") && component.ends_with(b"__")
+    let mut components = name.split(|&byte| byte == b'/');
+    let file = components.next_back().unwrap_or(name);
+    let first = components.clone().next().unwrap_or(file);
+    let is_of_webdataset = first.len() >= 4 && first.starts_with(b"__") && first.ends_with(b"__");
+    is_of_webdataset || is_junk_file(file) || components.any(is_junk_folder)
 }
 
 #[cfg(test)]
@@ -253,6 +258,7 @@ mod tests {
     #[test]
     fn members_about_the_archive_are_recognised() {
         assert!(is_meta(b"__dict__") && is_meta(b"__a__/b.jpg") && is_meta(b"____"));
+        assert!(is_meta(b"a/._b.jpg") && is_meta(b".DS_Store") && is_meta(b"a/__MACOSX/b/c.jpg"));
         assert!(!is_meta(b"a/__b__.jpg") && !is_meta(b"__a__.jpg") && !is_meta(b"__") && !is_meta(b"___"));
     }
 }

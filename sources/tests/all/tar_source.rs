@@ -40,6 +40,24 @@ fn bytes(text: &str) -> Option<Vec<u8>> {
 }
 
 #[test]
+fn what_systems_keep_beside_files_is_no_sample() {
+    let bytes_of = archive(&[
+        ("._a", b"of macOS"),
+        ("a/.DS_Store", b"of Finder"),
+        ("a/._1.jpg", b"of macOS"),
+        ("a/1.jpg", b"one"),
+        ("a/._1.cls", b"of macOS"),
+        ("a/1.cls", b"7"),
+        ("__MACOSX/a/1.jpg", b"of macOS"),
+    ]);
+    let (_folder, source) = open(&bytes_of, &TarOptions::default());
+    assert_eq!(schema(&source), pair(&["label:int64"], &["jpg"]));
+    let all: Vec<_> = read(&source, Layout::Packed).into_iter().map(Result::unwrap).collect();
+    let [one] = &all[..] else { panic!("{all:?}") };
+    assert_eq!((&*one.key, &one.attributes[..], one.parts()), ("a/1", &[Some(Int(7))][..], vec![bytes("one")]));
+}
+
+#[test]
 fn members_of_one_stem_are_a_sample() {
     let bytes_of = archive(&[
         ("./a/1.cls", b"7"),
