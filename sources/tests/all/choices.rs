@@ -185,3 +185,14 @@ fn a_column_or_feature_that_is_the_key_is_left_out_only_by_name() {
     let why = refusal(open(&records, &["-imag"]));
     assert!(why.starts_with("there is no feature \"imag\" to choose (there are: image, image/"), "{why}");
 }
+
+#[test]
+fn options_with_other_lists_of_names_have_other_words() {
+    let words = |names: &[&str]| {
+        SourceOptions { only: names.iter().map(|&name| name.to_owned()).collect(), ..SourceOptions::default() }.words()
+    };
+    let lists: [&[&str]; 5] = [&["a", "b"], &["a, b"], &["a\\", "b"], &["a\\, b"], &["a\\\\", "b"]];
+    let all: std::collections::BTreeSet<String> = lists.map(words).into();
+    assert_eq!(all.len(), lists.len(), "{all:?}");
+    assert!(words(&["a", "b"]).contains("only: a, b;"), "{}", words(&["a", "b"]));
+}
