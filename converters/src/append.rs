@@ -9,8 +9,8 @@ use grainstore_writer::{AppendOptions, DatasetWriter, Summary, existing};
 use crate::convert::{Packing, pack};
 use crate::duplicates::Drops;
 use crate::feed::PackingOrder;
-use crate::fitted::Fitted;
-use crate::relabelled::Relabelled;
+use crate::fitted::fitted;
+use crate::relabelled::relabelled;
 use crate::{ConvertError, ConvertOptions, ConvertSummary, Events, OnDuplicate, check_destination};
 
 /// Adds all samples of `source` to `dataset`. Chunk size, alignment and hash seed are the dataset's; all else is in
@@ -41,8 +41,8 @@ pub fn append(
         return Err(refused(format!("{has} samples have keys, {has_not} samples have none")));
     }
     // Numbers first: the new one may fit a type that the old one does not.
-    let relabelled = Relabelled::new(source, &present.metadata).map_err(refused)?;
-    let fitted = Fitted::new(&relabelled, &present.metadata.schema)?;
+    let relabelled = relabelled(source, &present.metadata).map_err(refused)?;
+    let fitted = fitted(&relabelled, &present.metadata.schema)?;
     // Before keys are compared: this refuses another schema and locks out other writers, who could add keys.
     let writer = DatasetWriter::append(dataset, for_writer(&fitted, options))?;
     if existing(dataset)? != present {

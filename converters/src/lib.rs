@@ -26,6 +26,7 @@
 
 mod adopt;
 mod append;
+mod changed;
 mod convert;
 mod coverage;
 mod delete;

@@ -235,7 +235,10 @@ class Loader:
         self._resume, self._pass = dict(state), None
 
     def stats(self) -> dict[str, Any]:
-        """Statistics of the current or last pass: reading, waiting, verifying and copying; empty before the first pass."""
+        """Statistics of the current or last pass: reading, waiting, verifying, copying, pictures that did not decode so far.
+
+        Empty before the first pass.
+        """
         return {} if self._latest is None else self._latest.stats()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -317,7 +320,15 @@ class Loader:
         batches = begun.epoch
         if self.decode is not None:
             number, threads = begun.number, self.num_threads
-            batches = decoded(batches, self.decode, seed=self.seed, epoch=number, num_threads=threads, prefetch=self.prefetch)
+            batches = decoded(
+                batches,
+                self.decode,
+                seed=self.seed,
+                epoch=number,
+                num_threads=threads,
+                prefetch=self.prefetch,
+                on_undecoded=begun.count_undecoded,
+            )
         if self.transform is not None:
             source = transformed(
                 batches,
@@ -374,6 +385,7 @@ class _Pass:
         self.handed_all = False
         self._process = os.getpid()
         self._stats: dict[str, Any] | None = None
+        self._undecoded = 0
 
     def check_home(self) -> bool:
         if os.getpid() != self._process:
@@ -389,7 +401,11 @@ class _Pass:
     def stats(self) -> dict[str, Any]:
         if os.getpid() != self._process:
             return {}
-        return self.epoch.stats() if self._stats is None else self._stats
+        stats = self.epoch.stats() if self._stats is None else self._stats
+        return {**stats, "undecoded_samples": self._undecoded}
+
+    def count_undecoded(self, samples: int) -> None:
+        self._undecoded += samples
 
     def state(self) -> State:
         state = self._after(self.done.batches)

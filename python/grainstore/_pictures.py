@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -20,17 +20,31 @@ def check_decode(decode: object, dataset: Dataset) -> None:
 
 
 def decoded(
-    batches: Iterable[Batch], image: Image, *, seed: int, epoch: int, num_threads: int, prefetch: int
+    batches: Iterable[Batch],
+    image: Image,
+    *,
+    seed: int,
+    epoch: int,
+    num_threads: int,
+    prefetch: int,
+    on_undecoded: Callable[[int], None],
 ) -> Generator[Batch]:
     """The batches with decoded pictures, ``prefetch`` of them ahead of time.
 
     One batch after the other is decoded, each by all threads: so batches are finished in the order in which they are needed.
+    ``on_undecoded`` gets the number of samples that were left out of a batch, from a thread of its own.
     """
+
+    def decode(batch: Batch) -> Batch:
+        made = image._decode(batch, seed, epoch, num_threads)
+        on_undecoded(len(made.skipped) - len(batch.skipped))
+        return made
+
     pool = ThreadPoolExecutor(1, thread_name_prefix="grain-pictures")
     waiting: deque[Future[Batch]] = deque()
     try:
         for batch in batches:
-            waiting.append(pool.submit(image._decode, batch, seed, epoch, num_threads))
+            waiting.append(pool.submit(decode, batch))
             if len(waiting) > prefetch:
                 yield waiting.popleft().result()
         while waiting:

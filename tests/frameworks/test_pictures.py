@@ -197,7 +197,10 @@ def test_a_picture_that_does_not_decode_is_named_or_skipped(tmp_path, damage):
     with pytest.raises(grainstore.UndecodablePicture, match=r'sample 5 \(key "0005"\): ') as caught:
         list(grainstore.Loader(dataset, 4, decode=Image(32), order="sequential"))
     assert caught.value.ordinal == 5 and caught.value.key == b"0005"
-    first, second = grainstore.Loader(dataset, 4, decode=Image(32, on_error="skip"), order="sequential")
+    loader = grainstore.Loader(dataset, 4, decode=Image(32, on_error="skip"), order="sequential")
+    for _ in range(2):
+        first, second = loader
+        assert (loader.stats()["undecoded_samples"], loader.stats()["skipped_samples"]) == (1, 0)
     assert second["label"].tolist() == [4, 6, 7] and second["image"].shape == (3, 32, 32, 3)
     assert [ordinal for ordinal, _ in second.skipped] == [5] and not first.skipped
 

@@ -7,7 +7,7 @@ import unittest
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from datasets import ClassLabel, Dataset, Features, Image
+from datasets import ClassLabel, Dataset, Features, Image, Sequence, Value
 from datasets.table import InMemoryTable
 
 from support import dataset, run
@@ -134,6 +134,16 @@ class Parquet(unittest.TestCase):
         info = json.loads(run("inspect", self.result, "--json").stdout)
         self.assertIn('"class_names": ["cat", "dog"]', json.dumps(info))
         self.assertIn('"color_names": ["red", "blue"]', json.dumps(info))
+
+    def test_names_of_numbers_in_structs_are_kept_and_those_in_lists_noted(self):
+        kind = ClassLabel(names=["red", "blue"])
+        features = Features({"data": Value("binary"), "box": {"kind": kind}, "tags": Sequence(kind)})
+        rows = {"data": [b"x", b"y"], "box": [{"kind": 1}, {"kind": 0}], "tags": [[0, 1], []]}
+        Dataset.from_dict(rows, features=features).to_parquet(self.source)
+        self.assertIn('the names of "tags" are left out', self.convert().stderr.decode())
+        info = json.loads(run("inspect", self.result, "--json").stdout)
+        self.assertEqual(info["user_metadata"], {"box.kind_names": ["red", "blue"]})
+        self.assertEqual([row["attributes"]["box.kind"] for row in dataset(self.result)], [1, 0])
 
 
 def as_bytes(value):

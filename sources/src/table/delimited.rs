@@ -38,6 +38,11 @@ pub(super) fn read(content: impl Read, delimiter: u8, builder: &mut Builder<'_>)
 
 fn read_header(record: &ByteRecord, line: u64, builder: &mut Builder<'_>) -> Result<HeaderColumns, SourceError> {
     let names = record.iter().map(|name| text(name, line, builder)).collect::<Result<Vec<&str>, _>>()?;
+    if let Some(name) = names.iter().find(|name| name.trim() != **name) {
+        let name = quoted(name.as_bytes());
+        let why = format!("the name of column {name} begins or ends with a space: remove those beside the separators");
+        return Err(builder.refused(line, &why));
+    }
     let path = builder.path_column(names.iter().copied(), line)?;
     let mut columns = Vec::with_capacity(names.len());
     for (number, name) in names.iter().enumerate() {

@@ -139,6 +139,10 @@ fn tables_that_are_not_clear_are_refused() {
         "line 1: no column is called key; one with the samples' keys is expected (there are: name, x)"
     );
     assert_eq!(of("name,x\nb,1\n", "key").err().unwrap().remedy(), Some(Remedy::NameKeyColumn));
+    assert_eq!(
+        refusal(of("key, x\nb, 1\n", "key")),
+        "line 1: the name of column \" x\" begins or ends with a space: remove those beside the separators"
+    );
     assert_eq!(refusal(of("key,x\n,1\n", "key")), "line 2: the row has no key");
     let error = of("key,txt\nb,1\n", "key").err().unwrap();
     assert!(error.to_string().contains("column \"txt\" has the name of what the samples of "), "{error}");
