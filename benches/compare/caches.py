@@ -137,6 +137,7 @@ def _remove_group(group: Path) -> None:
         for process in (group / "cgroup.procs").read_text().split():
             with suppress(ProcessLookupError):
                 os.kill(int(process), signal.SIGKILL)
+        # The kernel says of no killed process when it has left the group.
         time.sleep(0.1)
     raise OSError(errno.EBUSY, "processes stay in the control group", str(group))
 

@@ -64,7 +64,8 @@ pub(crate) fn names(job: &ExportJob<'_>, attribute: &str) -> Result<Option<Vec<S
 pub(crate) fn names_left_out(job: &ExportJob<'_>) -> Result<Option<String>, ExportError> {
     let mut named = Vec::new();
     for attribute in job.schema().attributes() {
-        if names(job, &attribute.name)?.is_some() {
+        // Also names that are no texts: they are left out, too.
+        if job.collection().names(&attribute.name).map_err(ReadError::Store)?.is_some() {
             named.push(attribute.name.clone());
         }
     }

@@ -116,7 +116,7 @@ def _source(
 
 
 def _names(option: str, names: Iterable[str]) -> list[str]:
-    listed = [names] if isinstance(names, str) else list(names) if isinstance(names, Iterable) else [names]
+    listed = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else [names]
     for name in listed:
         if not isinstance(name, str):
             raise TypeError(f"{option} is a name or several, not {type(name).__name__}")

@@ -129,7 +129,10 @@ pub(crate) fn paths(given: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
 fn path(given: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     match given.cast::<PyBytes>() {
         Ok(bytes) => Ok(OsStr::from_bytes(bytes.as_bytes()).into()),
-        Err(_) => given.extract().map_err(|_| not_paths(given)),
+        Err(_) => given.extract().map_err(|error: PyErr| {
+            let is_no_path = error.is_instance_of::<PyTypeError>(given.py());
+            if is_no_path { not_paths(given) } else { error }
+        }),
     }
 }
 

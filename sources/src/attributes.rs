@@ -9,7 +9,6 @@
 //! The table is CSV, TSV, JSON Lines or Parquet, and is held in memory: about as many bytes as a CSV file has, and a
 //! dozen more a row.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ use xxhash_rust::xxh64::xxh64;
 
 use crate::numbering::taken_names;
 use crate::table::{Column, ColumnUse, Table, Wanted};
-use crate::{Bad, Blocks, Description, Layout, Remark, SampleReader, Source, SourceError, SourceSample};
+use crate::{Bad, Blocks, Description, Layout, Remark, SampleReader, Source, SourceError, with_changed_attributes};
 
 /// A table of attributes by key.
 #[derive(Debug)]
@@ -169,40 +168,15 @@ impl Source for Attributed {
 
     fn open(&self, part: usize, position: u64, layout: Layout) -> Result<Box<dyn SampleReader + '_>, Bad> {
         let samples = self.source.open(part, position, layout)?;
-        Ok(Box::new(AttributedSamples { samples, table: &self.table }))
+        let path = &self.description.parts[part].path;
+        Ok(with_changed_attributes(samples, path, |key, attributes| {
+            attributes.extend(self.table.values(key));
+            Ok(())
+        }))
     }
 
     /// With the content of the table: another one makes another dataset.
     fn stamp(&self) -> u64 {
         xxh64(&self.table.table.hash().to_le_bytes(), self.source.stamp())
-    }
-}
-
-struct AttributedSamples<'a> {
-    samples: Box<dyn SampleReader + 'a>,
-    table: &'a AttributeTable,
-}
-
-impl SampleReader for AttributedSamples<'_> {
-    fn next(&mut self) -> Result<Option<SourceSample>, Bad> {
-        let mut item = self.samples.next()?;
-        match &mut item {
-            Some(SourceSample::Whole { sample, .. }) => sample.attributes.extend(self.table.values(&sample.key)),
-            Some(SourceSample::Long { sample, .. }) => sample.attributes.extend(self.table.values(&sample.key)),
-            Some(SourceSample::LeftOut) | None => {}
-        }
-        Ok(item)
-    }
-
-    fn ahead_len(&mut self) -> Option<u64> {
-        self.samples.ahead_len()
-    }
-
-    fn file(&self) -> Option<PathBuf> {
-        self.samples.file()
-    }
-
-    fn payload(&mut self) -> &mut dyn Read {
-        self.samples.payload()
     }
 }

@@ -22,6 +22,7 @@
 
 mod alike;
 pub mod attributes;
+mod changed;
 mod chosen;
 pub mod compressed;
 pub mod dataset;
@@ -45,6 +46,7 @@ mod table;
 pub mod tar;
 pub mod tfrecord;
 
+pub use changed::with_changed_attributes;
 pub use chosen::Chosen;
 pub use error::{ListingError, SourceError};
 pub use mapping::{Mapping, MappingError};

@@ -171,10 +171,12 @@ impl SourceOptions {
     pub fn words(&self) -> String {
         let Self { map, raw, database, values, labels, folder_labels, only, exclude, categories, subset, .. } = self;
         let none = || "none".to_owned();
-        // A comma in a name separates none.
+        // A comma inside a name must not look like one between two.
         let escaped = |name: &String| name.replace('\\', "\\\\").replace(',', "\\,");
-        let joined = |names: &[String]| names.iter().map(escaped).collect::<Vec<_>>().join(", ");
-        let listed = |names: &[String]| if names.is_empty() { none() } else { joined(names) };
+        let listed = |names: &[String]| match names {
+            [] => none(),
+            _ => names.iter().map(escaped).collect::<Vec<_>>().join(", "),
+        };
         let map = if map.is_empty() { none() } else { map.to_string() };
         let records = if *raw { "kept whole" } else { "decoded" };
         let database = database.clone().unwrap_or_else(none);

@@ -3,7 +3,9 @@
 
 use std::fs;
 
-use crate::common::{Fixture, flip_byte};
+use grainstore_store::Dataset;
+
+use crate::common::{Fixture, finish, flip_byte, grainstore};
 
 fn index_of(fixture: &Fixture) -> std::path::PathBuf {
     let mut paths = fs::read_dir(&fixture.path).unwrap().map(|entry| entry.unwrap().path());
@@ -25,13 +27,20 @@ fn a_lost_index_is_made_again() {
 }
 
 #[test]
-fn without_a_manifest_the_segments_are_packed_anew() {
+fn without_a_manifest_the_segments_can_be_packed_anew() {
     let fixture = Fixture::small();
     fs::remove_file(fixture.file("manifest.json")).unwrap();
     let run = fixture.run("rebuild-index", [""; 0]);
     assert_eq!(run.status, 2);
     assert!(run.stderr.contains("data.grain: it has no manifest.json"), "{}", run.stderr);
     assert!(run.stderr.contains("hint: where its segments are still there, `grainstore convert`"), "{}", run.stderr);
+    // What the hint promises.
+    let packed = fixture.path.with_file_name("packed.grain");
+    let mut command = grainstore();
+    command.arg("convert").args(["00000.seg", "00001.seg"].map(|name| fixture.file(name))).arg(&packed);
+    let run = finish(command);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert_eq!(Dataset::open(&packed).unwrap().sample_count(), 5);
 }
 
 #[test]
