@@ -7,6 +7,9 @@
 
 use std::mem::MaybeUninit;
 
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
 /// Bytes that are folded at a time.
 const FOLD_LEN: usize = 128;
 /// Fewer bytes are not worth it.
@@ -55,12 +58,12 @@ pub(crate) fn append_with_crc(from: &[u8], to: &mut Vec<u8>) -> u32 {
 #[cfg(target_arch = "x86_64")]
 fn fold(from: &[u8], to: &mut [MaybeUninit<u8>]) -> (usize, crc32fast::Hasher) {
     let len = from.len() / FOLD_LEN * FOLD_LEN;
-    if len < FOLDED_LEN_MIN || !has_wide_multiply() {
+    let Some(fold_copy) = x86::fold_copy().filter(|_| len >= FOLDED_LEN_MIN) else {
         return (0, crc32fast::Hasher::new());
-    }
-    // SAFETY: the processor has the instructions; both pointers are valid for `len` bytes, whole folds and at least one,
-    // and what is written to does not overlap what is read.
-    let left = unsafe { x86::fold_copy(from.as_ptr(), to.as_mut_ptr().cast(), len) };
+    };
+    // SAFETY: `x86::fold_copy` returned it for this processor; both pointers are valid for `len` bytes, whole folds and
+    // at least one, and what is written to does not overlap what is read.
+    let left = unsafe { fold_copy(from.as_ptr(), to.as_mut_ptr().cast(), len) };
     // The start value is in the folded bytes already.
     let mut hasher = crc32fast::Hasher::new_with_initial(u32::MAX);
     hasher.update(&left);
@@ -70,69 +73,6 @@ fn fold(from: &[u8], to: &mut [MaybeUninit<u8>]) -> (usize, crc32fast::Hasher) {
 #[cfg(not(target_arch = "x86_64"))]
 fn fold(_from: &[u8], _to: &mut [MaybeUninit<u8>]) -> (usize, crc32fast::Hasher) {
     (0, crc32fast::Hasher::new())
-}
-
-/// Whether the processor multiplies 32 bytes at a time without carry. With 16, two passes are faster.
-#[cfg(target_arch = "x86_64")]
-fn has_wide_multiply() -> bool {
-    is_x86_feature_detected!("vpclmulqdq") && is_x86_feature_detected!("avx2")
-}
-
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use std::arch::x86_64::{
-        __m256i, _MM_HINT_T0, _mm_prefetch, _mm256_clmulepi64_epi128, _mm256_loadu_si256, _mm256_set_epi64x,
-        _mm256_storeu_si256, _mm256_xor_si256,
-    };
-    use std::array;
-
-    use super::FOLD_LEN;
-
-    /// Bytes of a register.
-    const PART_LEN: usize = 32;
-    const LINE_LEN: usize = 64;
-    /// x^(1024 + 32) and x^(1024 - 32) modulo the polynomial, bits reversed: they move 16 bytes by 128.
-    const BY_FOLD: (i64, i64) = (0x0001_E88E_F372, 0x0001_4A7F_E880);
-    /// How far ahead memory is fetched.
-    const AHEAD_LEN: usize = 768;
-
-    /// Copies `len` bytes and returns 128 whose CRC with a start value of 0 is theirs with the usual one.
-    ///
-    /// # Safety
-    /// `from` is valid for reads and `to` for writes of `len` bytes, and they do not overlap; `len` is a multiple of 128
-    /// and not 0.
-    #[target_feature(enable = "vpclmulqdq,avx2")]
-    pub(super) unsafe fn fold_copy(from: *const u8, to: *mut u8, len: usize) -> [u8; FOLD_LEN] {
-        let copied = |at: usize| -> [__m256i; 4] {
-            array::from_fn(|i| {
-                let at = at + PART_LEN * i;
-                // SAFETY: the 128 bytes from `at` on are within `len`, as both calls below have it, and so are these 32.
-                let part = unsafe { _mm256_loadu_si256(from.wrapping_add(at).cast()) };
-                // SAFETY: as above.
-                unsafe { _mm256_storeu_si256(to.wrapping_add(at).cast(), part) };
-                part
-            })
-        };
-        let by_fold = _mm256_set_epi64x(BY_FOLD.1, BY_FOLD.0, BY_FOLD.1, BY_FOLD.0);
-        let mut state = copied(0);
-        state[0] = _mm256_xor_si256(state[0], _mm256_set_epi64x(0, 0, 0, 0xFFFF_FFFF));
-        for at in (FOLD_LEN..len).step_by(FOLD_LEN) {
-            for line in 0..FOLD_LEN / LINE_LEN {
-                _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(at + AHEAD_LEN + LINE_LEN * line).cast());
-            }
-            for (state, part) in state.iter_mut().zip(copied(at)) {
-                let low = _mm256_clmulepi64_epi128::<0x00>(*state, by_fold);
-                let high = _mm256_clmulepi64_epi128::<0x11>(*state, by_fold);
-                *state = _mm256_xor_si256(_mm256_xor_si256(low, high), part);
-            }
-        }
-        let mut left = [0; FOLD_LEN];
-        for (out, part) in left.chunks_exact_mut(PART_LEN).zip(state) {
-            // SAFETY: it has 32 bytes.
-            unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), part) };
-        }
-        left
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,149 @@
+//! The instructions of x86-64 that fold: 64 bytes at a time (AVX-512) or 32 (AVX2), multiplied without carry.
+
+use std::arch::x86_64::{
+    __m256i, __m512i, _MM_HINT_T0, _mm_prefetch, _mm256_clmulepi64_epi128, _mm256_loadu_si256, _mm256_set_epi64x,
+    _mm256_storeu_si256, _mm256_xor_si256, _mm512_clmulepi64_epi128, _mm512_loadu_si512, _mm512_set_epi64,
+    _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
+};
+use std::array;
+
+use super::FOLD_LEN;
+
+/// x^(1024 + 32) and x^(1024 - 32) modulo the polynomial, bits reversed: they move 16 bytes by 128.
+const BY_FOLD: (i64, i64) = (0x0001_E88E_F372, 0x0001_4A7F_E880);
+const LINE_LEN: usize = 64;
+/// How far ahead memory is fetched.
+const AHEAD_LEN: usize = 768;
+/// The usual start value of a CRC-32, which is added to the first bytes.
+const START: i64 = 0xFFFF_FFFF;
+/// The truth table of a ^ b ^ c.
+const XOR_OF_THREE: i32 = 0x96;
+
+/// Copies bytes and returns 128 whose CRC with a start value of 0 is theirs with the usual one.
+///
+/// # Safety
+/// - The first pointer is valid for reads and the second for writes of that many bytes, and they do not overlap.
+/// - The number is a multiple of 128 and not 0.
+/// - The processor has the instructions: [`fold_copy`] returned the function.
+pub(super) type FoldCopy = unsafe fn(*const u8, *mut u8, usize) -> [u8; FOLD_LEN];
+
+/// The fastest one that this processor has. With registers of 16 bytes, two passes are faster than one.
+pub(super) fn fold_copy() -> Option<FoldCopy> {
+    if !is_x86_feature_detected!("vpclmulqdq") {
+        None
+    } else if is_x86_feature_detected!("avx512f") {
+        Some(fold_copy_512)
+    } else if is_x86_feature_detected!("avx2") {
+        Some(fold_copy_256)
+    } else {
+        None
+    }
+}
+
+/// Fetches the 128 bytes that are copied a few folds later.
+fn fetch_ahead(from: *const u8, at: usize) {
+    for line in 0..FOLD_LEN / LINE_LEN {
+        // SAFETY: a prefetch reads nothing and cannot fail, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(at + AHEAD_LEN + LINE_LEN * line).cast()) };
+    }
+}
+
+/// # Safety
+/// As [`FoldCopy`].
+#[target_feature(enable = "vpclmulqdq,avx512f")]
+unsafe fn fold_copy_512(from: *const u8, to: *mut u8, len: usize) -> [u8; FOLD_LEN] {
+    let copied = |at: usize| -> [__m512i; FOLD_LEN / 64] {
+        array::from_fn(|i| {
+            let at = at + 64 * i;
+            // SAFETY: the 128 bytes from `at` on are within `len`, as both calls below have it, and so are these 64.
+            let part = unsafe { _mm512_loadu_si512(from.wrapping_add(at).cast()) };
+            // SAFETY: as above.
+            unsafe { _mm512_storeu_si512(to.wrapping_add(at).cast(), part) };
+            part
+        })
+    };
+    let (low_by, high_by) = BY_FOLD;
+    let by_fold = _mm512_set_epi64(high_by, low_by, high_by, low_by, high_by, low_by, high_by, low_by);
+    let mut state = copied(0);
+    state[0] = _mm512_xor_si512(state[0], _mm512_set_epi64(0, 0, 0, 0, 0, 0, 0, START));
+    for at in (FOLD_LEN..len).step_by(FOLD_LEN) {
+        fetch_ahead(from, at);
+        for (state, part) in state.iter_mut().zip(copied(at)) {
+            let low = _mm512_clmulepi64_epi128::<0x00>(*state, by_fold);
+            let high = _mm512_clmulepi64_epi128::<0x11>(*state, by_fold);
+            *state = _mm512_ternarylogic_epi64::<XOR_OF_THREE>(low, high, part);
+        }
+    }
+    let mut left = [0; FOLD_LEN];
+    for (out, part) in left.chunks_exact_mut(64).zip(state) {
+        // SAFETY: it has 64 bytes.
+        unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), part) };
+    }
+    left
+}
+
+/// # Safety
+/// As [`FoldCopy`].
+#[target_feature(enable = "vpclmulqdq,avx2")]
+unsafe fn fold_copy_256(from: *const u8, to: *mut u8, len: usize) -> [u8; FOLD_LEN] {
+    let copied = |at: usize| -> [__m256i; FOLD_LEN / 32] {
+        array::from_fn(|i| {
+            let at = at + 32 * i;
+            // SAFETY: the 128 bytes from `at` on are within `len`, as both calls below have it, and so are these 32.
+            let part = unsafe { _mm256_loadu_si256(from.wrapping_add(at).cast()) };
+            // SAFETY: as above.
+            unsafe { _mm256_storeu_si256(to.wrapping_add(at).cast(), part) };
+            part
+        })
+    };
+    let by_fold = _mm256_set_epi64x(BY_FOLD.1, BY_FOLD.0, BY_FOLD.1, BY_FOLD.0);
+    let mut state = copied(0);
+    state[0] = _mm256_xor_si256(state[0], _mm256_set_epi64x(0, 0, 0, START));
+    for at in (FOLD_LEN..len).step_by(FOLD_LEN) {
+        fetch_ahead(from, at);
+        for (state, part) in state.iter_mut().zip(copied(at)) {
+            let low = _mm256_clmulepi64_epi128::<0x00>(*state, by_fold);
+            let high = _mm256_clmulepi64_epi128::<0x11>(*state, by_fold);
+            *state = _mm256_xor_si256(_mm256_xor_si256(low, high), part);
+        }
+    }
+    let mut left = [0; FOLD_LEN];
+    for (out, part) in left.chunks_exact_mut(32).zip(state) {
+        // SAFETY: it has 32 bytes.
+        unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), part) };
+    }
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The processor of the tests uses the widest only, so each is called by itself.
+    #[test]
+    fn every_width_folds_to_the_checksum_of_crc32fast() {
+        let bytes: Vec<u8> = (0..70_000_u32).map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect();
+        let mut folders: Vec<FoldCopy> = Vec::new();
+        if is_x86_feature_detected!("vpclmulqdq") && is_x86_feature_detected!("avx2") {
+            folders.push(fold_copy_256);
+        }
+        if is_x86_feature_detected!("vpclmulqdq") && is_x86_feature_detected!("avx512f") {
+            folders.push(fold_copy_512);
+        }
+        if folders.len() < 2 {
+            eprintln!("this processor has {} of the 2 ways to fold: the others are not tested", folders.len());
+        }
+        for fold_copy in folders {
+            for (start, folds) in [(0, 1), (1, 2), (33, 5), (7, 500)] {
+                let from = &bytes[start..start + folds * FOLD_LEN];
+                let mut to = vec![0; from.len()];
+                // SAFETY: the processor has the instructions, and both have that many bytes, whole folds.
+                let left = unsafe { fold_copy(from.as_ptr(), to.as_mut_ptr(), from.len()) };
+                let mut hasher = crc32fast::Hasher::new_with_initial(u32::MAX);
+                hasher.update(&left);
+                assert_eq!(hasher.finalize(), crc32fast::hash(from), "{start}, {folds}");
+                assert_eq!(to, from);
+            }
+        }
+    }
+}
