@@ -11,8 +11,8 @@ use crate::engine::IoMode;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IoChoice {
     /// Mapped if the files are in memory already, on a local file system; else buffered if they fit in half of the free
-    /// memory or that is not known, else direct. Decided once, when the reader is made; a file that refuses direct reads
-    /// is read through the page cache.
+    /// memory or that is not known, else direct. Decided when the reader is made; what is buffered is mapped later if the
+    /// files have come into memory by then. A file that refuses direct reads is read through the page cache.
     #[default]
     Auto,
     /// Past the page cache.

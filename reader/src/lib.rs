@@ -71,6 +71,7 @@
 //! an epoch belongs to the process that began it, and ends with an error elsewhere.
 #![forbid(unsafe_code)]
 
+mod access;
 mod batch;
 mod batch_builder;
 mod batch_len;

@@ -1,6 +1,5 @@
 //! The reader: a dataset or several, and how their samples are fetched.
 
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -8,24 +7,22 @@ use std::time::Duration;
 use grainstore_format::shown_path;
 use grainstore_store::{Collection, IndexMemory, OpenOptions};
 
+use crate::access::{Access, ReaderAccess};
 use crate::chunk_extents::extents_of;
 use crate::engine::{self, BufferPool, IoMode};
 use crate::engine_choice::EngineChoice;
-use crate::engine_pool::{EnginePool, EngineSpec};
 use crate::epoch::{Cache, Epoch, EpochInputs, EpochOptions, EpochPlan, NextEpoch};
 use crate::gather::Gather;
 use crate::io::{Io, IoChoice};
-use crate::open_files::{OpenFiles, Opening};
 use crate::plan::Extents;
 use crate::read_timeout::ReadTimeout;
-use crate::residency::is_resident;
 use crate::sample_file::SampleFile;
 use crate::single::{MappedPayload, Single};
 use crate::stream::SampleStream;
 use crate::{Batch, ReadError, Sample};
-use grainstore_host::{ForkLock, FreeMemory};
+use grainstore_host::ForkLock;
 
-/// Bytes of buffers kept for the next `get` or `get_batch`.
+/// Bytes of buffers kept for the next `get`, `get_batch` or batch of an epoch.
 const POOL_LEN: usize = 64 << 20;
 
 /// How a dataset is read.
@@ -82,9 +79,7 @@ impl Default for ReaderOptions {
 /// buffers and open files are kept for the next call.
 pub struct Reader {
     dataset: Collection,
-    io: Io,
-    open_files: Arc<OpenFiles>,
-    engines: EnginePool,
+    access: ReaderAccess,
     pool: Arc<BufferPool>,
     extents: OnceLock<Arc<Extents>>,
     cache_bytes: u64,
@@ -116,7 +111,7 @@ impl Reader {
         let ReaderOptions { generation, allow_external, .. } = options;
         let index = OpenOptions { index_memory, generation, allow_external };
         let reader = Self::new(Collection::open(paths, &index)?, options)?;
-        match reader.open_files.of(0) {
+        match reader.access.now().open_files.of(0) {
             // Reported at once. Any other failure is reported by the call that needs the file.
             Err(ReadError::CannotOpen { source: source @ engine::FileError::Map { .. } }) => {
                 Err(ReadError::CannotOpen { source })
@@ -137,29 +132,19 @@ impl Reader {
         if options.timeout.is_zero() {
             return Err(ReadError::NoTimeout);
         }
-        // What should be kept in memory of the reader's own, or nowhere, is not to be mapped, nor what an engine should read.
-        let may_map = options.cache_bytes == 0 && !options.dont_cache && options.engine == EngineChoice::Auto;
-        let is_resident = || may_map && is_resident(&dataset);
-        let io = Io::decide(options.io, dataset.segment_bytes(), FreeMemory::now, is_resident);
-        let must_map = options.io == IoChoice::Mapped;
-        let opening = Opening { mode: io.mode, dont_cache: options.dont_cache, must_map };
-        let open_files = Arc::new(OpenFiles::new(dataset.clone(), opening));
-        if io.mode == IoMode::Direct {
+        let access = ReaderAccess::new(&dataset, &options)?;
+        let now = access.now();
+        if now.io.mode == IoMode::Direct {
             // Opened so that a refusal is known at once. Any other failure is reported by the call that needs the file.
-            drop(open_files.of(0));
+            drop(now.open_files.of(0));
         }
-        let threads = NonZeroUsize::new(options.threads).unwrap_or(NonZeroUsize::MIN);
         let pool = Arc::new(BufferPool::new(POOL_LEN));
         let timeout = ReadTimeout::new(options.timeout);
-        let spec = EngineSpec { mode: io.mode, choice: options.engine, threads, queue_len: options.queue_len };
-        let engines = EnginePool::new(spec)?;
         let samples = dataset.sample_count();
-        tracing::debug!(samples, segments = dataset.segment_count(), %io, "reader made");
+        tracing::debug!(samples, segments = dataset.segment_count(), io = %now.io, "reader made");
         Ok(Self {
             dataset,
-            io,
-            open_files,
-            engines,
+            access,
             pool,
             extents: OnceLock::new(),
             cache_bytes: options.cache_bytes,
@@ -175,12 +160,12 @@ impl Reader {
         &self.dataset
     }
 
-    /// How files are read, and why.
+    /// How files are read now, and why. With [`IoChoice::Auto`] it may change once, to mapped files.
     #[must_use]
     pub fn io(&self) -> Io {
         match self.refusal() {
             Some(why) => Io { mode: IoMode::Buffered, why },
-            None => self.io.clone(),
+            None => self.access.now().io.clone(),
         }
     }
 
@@ -188,11 +173,12 @@ impl Reader {
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
         let direct = self.refusal().map(|why| format!("{why}; reading through the page cache instead"));
-        let caching = self.open_files.caching().map(|path| {
+        let access = self.access.now();
+        let caching = access.open_files.caching().map(|path| {
             let shown = shown_path(path);
             format!("{shown}: the system cannot read without caching here; what is read stays in the page cache")
         });
-        direct.into_iter().chain(caching).chain(self.engines.notice()).chain(self.dataset.notices()).collect()
+        direct.into_iter().chain(caching).chain(access.engines.notice()).chain(self.dataset.notices()).collect()
     }
 
     /// Reads one sample.
@@ -200,7 +186,7 @@ impl Reader {
     /// # Errors
     /// If there is no such sample, or its bytes cannot be read or are damaged.
     pub fn get(&self, ordinal: u64) -> Result<Sample, ReadError> {
-        self.single().sample(ordinal)
+        self.single_read().sample(ordinal)
     }
 
     /// Reads the payload of one sample into `payload`, whose bytes are replaced: for callers that read many samples,
@@ -209,7 +195,7 @@ impl Reader {
     /// # Errors
     /// As [`get`](Self::get).
     pub fn get_into(&self, ordinal: u64, payload: &mut Vec<u8>) -> Result<(), ReadError> {
-        self.single().payload(ordinal, payload)
+        self.single_read().payload(ordinal, payload)
     }
 
     /// The payload of one sample in its mapped file, to be copied to memory of the caller's. `None` if it is compressed
@@ -253,7 +239,7 @@ impl Reader {
     /// # Errors
     /// As [`get`](Self::get); if several samples fail, the error names the one of the lowest ordinal.
     pub fn get_batch(&self, ordinals: &[u64]) -> Result<Batch, ReadError> {
-        self.gather().batch(ordinals)
+        self.gather(ordinals.len()).batch(ordinals)
     }
 
     /// Begins an epoch, with a plan and an engine of its own. The first epoch also loads the index. It does not wait
@@ -267,12 +253,15 @@ impl Reader {
     /// thread can be started.
     pub fn epoch(&self, options: &EpochOptions) -> Result<Epoch, ReadError> {
         self.dataset.load_if_small()?;
+        self.access.look_again(&self.dataset);
+        let access = self.access.now();
         let inputs = EpochInputs {
             dataset: &self.dataset,
-            open_files: &self.open_files,
+            open_files: &access.open_files,
             extents: self.extents()?,
-            engines: &self.engines,
+            engines: &access.engines,
             timeout: self.timeout.clone(),
+            pool: &self.pool,
             cache: self.cache()?,
             next: &self.next,
         };
@@ -310,7 +299,7 @@ impl Reader {
 
     /// The cache of the epochs, if there is one.
     fn cache(&self) -> Result<Option<Arc<Cache>>, ReadError> {
-        if self.cache_bytes == 0 || self.io.mode == IoMode::Mapped {
+        if self.cache_bytes == 0 || self.access.now().io.mode == IoMode::Mapped {
             return Ok(None);
         }
         let extents = self.extents()?;
@@ -322,26 +311,39 @@ impl Reader {
     }
 
     fn single(&self) -> Single<'_> {
-        Single { dataset: &self.dataset, open_files: &self.open_files, pool: &self.pool }
+        self.single_by(self.access.now())
     }
 
-    fn gather(&self) -> Gather<'_> {
+    /// To read one sample, which counts towards looking again how to read.
+    fn single_read(&self) -> Single<'_> {
+        self.single_by(self.access.for_samples(&self.dataset, 1))
+    }
+
+    fn single_by<'a>(&'a self, access: &'a Access) -> Single<'a> {
+        Single { dataset: &self.dataset, open_files: &access.open_files, pool: &self.pool }
+    }
+
+    fn gather(&self, count: usize) -> Gather<'_> {
+        let access = self.access.for_samples(&self.dataset, count);
         Gather {
             dataset: &self.dataset,
-            open_files: &self.open_files,
-            engines: &self.engines,
+            open_files: &access.open_files,
+            engines: &access.engines,
             pool: &self.pool,
             timeout: &self.timeout,
         }
     }
 
     fn refusal(&self) -> Option<String> {
-        Some(format!("{}: the file system refuses direct I/O", shown_path(self.open_files.refused()?)))
+        Some(format!("{}: the file system refuses direct I/O", shown_path(self.access.now().open_files.refused()?)))
     }
 }
 
 impl std::fmt::Debug for Reader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reader").field("dataset", &self.dataset).field("io", &self.io).finish_non_exhaustive()
+        f.debug_struct("Reader")
+            .field("dataset", &self.dataset)
+            .field("io", &self.access.now().io)
+            .finish_non_exhaustive()
     }
 }

@@ -20,14 +20,17 @@ pub(crate) fn is_resident(dataset: &Collection) -> bool {
         return false;
     }
     let mut missing = 0;
-    let mut open: Option<(u64, OpenFile)> = None;
+    let mut open: Option<(u64, (OpenFile, Pages))> = None;
     for probe in 0..PROBES {
         let segment = probe * segments / PROBES;
         if open.as_ref().is_none_or(|(number, _)| *number != segment) {
             let Some(file) = opened(dataset, to_usize(segment)) else { return false };
             open = Some((segment, file));
         }
-        let Some((_, file)) = &open else { return false };
+        let Some((_, (file, pages))) = &open else { return false };
+        if *pages == Pages::Memory {
+            continue;
+        }
         // Where in the file: the golden ratio spreads any number of probes evenly.
         let place = u128::from(probe.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let offset = u64::try_from((u128::from(file.file_len()) * place) >> 64).unwrap_or(0);
@@ -40,20 +43,32 @@ pub(crate) fn is_resident(dataset: &Collection) -> bool {
     true
 }
 
+/// Where a file system has the pages of its files.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pages {
+    /// Nowhere but in memory.
+    Memory,
+    /// On a device of this machine, and in the page cache those that were read.
+    Device,
+    /// On another machine. Pages in memory may get lost at any time, and take long to come back.
+    Elsewhere,
+}
+
 /// The file of a segment, if it is on a local file system and can be mapped: a limit of the process's memory may forbid it.
-fn opened(dataset: &Collection, segment: usize) -> Option<OpenFile> {
+fn opened(dataset: &Collection, segment: usize) -> Option<(OpenFile, Pages)> {
     dataset.segment_file(segment).ok()?;
     OpenFile::open(dataset.segment_path(segment), IoMode::Mapped).ok()?;
     let file = OpenFile::open(dataset.segment_path(segment), IoMode::Buffered).ok()?;
-    is_local(&file).then_some(file)
+    let pages = pages_of(&file);
+    (pages != Pages::Elsewhere).then_some((file, pages))
 }
 
-/// Whether the file system keeps its pages on this machine: one over a network may lose them at any time, and take long
-/// to give them again.
 #[cfg(target_os = "linux")]
-fn is_local(file: &OpenFile) -> bool {
-    /// As `f_type` names them: ext2 to ext4, XFS, Btrfs, F2FS, ZFS, bcachefs, EROFS, SquashFS, overlayfs, tmpfs, ramfs.
-    const LOCAL: [i128; 11] = [
+fn pages_of(file: &OpenFile) -> Pages {
+    /// As `f_type` names them: tmpfs, ramfs. The system cannot be asked for their pages without waiting.
+    const MEMORY: [i128; 2] = [0x0102_1994, 0x8584_58F6];
+    /// ext2 to ext4, XFS, Btrfs, F2FS, ZFS, bcachefs, EROFS, SquashFS, overlayfs.
+    const DEVICE: [i128; 9] = [
         0x0000_EF53,
         0x5846_5342,
         0x9123_683E,
@@ -63,13 +78,16 @@ fn is_local(file: &OpenFile) -> bool {
         0xE0F5_E1E2,
         0x7371_7368,
         0x794C_7630,
-        0x0102_1994,
-        0x8584_58F6,
     ];
-    file.fd().and_then(|fd| rustix::fs::fstatfs(fd).ok()).is_some_and(|stat| LOCAL.contains(&i128::from(stat.f_type)))
+    let kind = file.fd().and_then(|fd| rustix::fs::fstatfs(fd).ok()).map(|stat| i128::from(stat.f_type));
+    match kind {
+        Some(kind) if MEMORY.contains(&kind) => Pages::Memory,
+        Some(kind) if DEVICE.contains(&kind) => Pages::Device,
+        _ => Pages::Elsewhere,
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn is_local(_file: &OpenFile) -> bool {
-    false
+fn pages_of(_file: &OpenFile) -> Pages {
+    Pages::Elsewhere
 }

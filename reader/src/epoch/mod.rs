@@ -105,7 +105,7 @@ impl Epoch {
             batches = plan.share().batch_count(),
         );
         span.in_scope(|| tracing::info!("epoch begins"));
-        let thread = match inputs.next.take(options) {
+        let thread = match inputs.next.take(options, inputs.open_files) {
             Some(thread) => thread,
             None => {
                 let engine = inputs.engines.start()?;

@@ -197,6 +197,7 @@ impl MixedDataset {
             extents: Arc::clone(&extents),
             engines: &engines,
             timeout,
+            pool: &Arc::new(engine::BufferPool::new(64 << 20)),
             cache,
             next: &next,
         };

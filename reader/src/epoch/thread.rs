@@ -1,6 +1,6 @@
 //! The thread of an epoch: it is started here, stops when its owner is dropped, and waits here for the next epoch.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread::{Builder, JoinHandle};
 
 use grainstore_host::ForkLock;
@@ -28,9 +28,6 @@ use crate::read_timeout::ReadTimeout;
 /// Batches that wait for the caller: at most 64, or 8 MiB of them, but always two, unless they were decoded to more
 /// than a small file should be able to take.
 const QUEUE: QueueBounds = QueueBounds { count_max: 64, len_max: 8 << 20, decoded_len_max: DECODED_AHEAD_LEN_MAX };
-/// Bytes of batches' memory that are kept for later ones.
-const POOL_LEN: usize = 64 << 20;
-
 /// What an epoch reads from, and what it reads with.
 pub(crate) struct EpochInputs<'a> {
     pub(crate) dataset: &'a Collection,
@@ -38,6 +35,8 @@ pub(crate) struct EpochInputs<'a> {
     pub(crate) extents: Arc<Extents>,
     pub(crate) engines: &'a EnginePool,
     pub(crate) timeout: ReadTimeout,
+    /// Memory of batches, of earlier epochs too.
+    pub(crate) pool: &'a Arc<BufferPool>,
     /// Extents that are kept from epoch to epoch, if any are.
     pub(crate) cache: Option<Arc<Cache>>,
     /// Where the thread of the epoch before waits, if there is one.
@@ -55,19 +54,22 @@ impl NextEpoch {
         drop(replaced);
     }
 
-    /// The thread, if it is for these options; else it is stopped.
-    pub(super) fn take(&self, options: &EpochOptions) -> Option<EpochThread> {
+    /// The thread, if it is for these options and reads these files; else it is stopped.
+    pub(super) fn take(&self, options: &EpochOptions, files: &Arc<OpenFiles>) -> Option<EpochThread> {
         let (waiting_for, thread) = self.0.lock()?.take()?;
         // Whether yet another follows makes no difference to this one.
         let waiting_for = EpochOptions { followed: options.followed, ..waiting_for };
         thread.channel.set_followed(options.followed);
-        (waiting_for == *options && thread.channel.is_home()).then_some(thread)
+        let is_wanted = waiting_for == *options && thread.files.ptr_eq(&Arc::downgrade(files));
+        (is_wanted && thread.channel.is_home()).then_some(thread)
     }
 }
 
 /// The thread that makes batches, and the channel that they come through. Dropping it stops it.
 pub(super) struct EpochThread {
     pub(super) channel: Arc<Channel<Message>>,
+    /// The files that it reads; it keeps none of them open once it has ended.
+    files: Weak<OpenFiles>,
     handle: Option<JoinHandle<()>>,
 }
 
@@ -79,7 +81,7 @@ impl EpochThread {
         series: EpochSeries,
         plan: EpochPlan,
     ) -> Result<Self, ReadError> {
-        let EpochInputs { dataset, open_files, timeout, cache, .. } = inputs;
+        let EpochInputs { dataset, open_files, timeout, pool, cache, .. } = inputs;
         let channel = Arc::new(Channel::new(QUEUE));
         channel.set_followed(series.is_followed());
         let in_place_len_min = in_place_len_min(series.order(), dataset).max(open_files.in_place_len_min());
@@ -100,10 +102,9 @@ impl EpochThread {
         };
         let extents = Arc::clone(plan.plan().extents());
         let kept = options.subset.clone();
-        let pool = Arc::new(BufferPool::new(POOL_LEN));
         let pipeline = Pipeline::new(
             ReadSchedule::new(dataset.clone(), extents, cache, kept, in_place_len_min),
-            Assembler::new(dataset.clone(), pool, in_place_len_min),
+            Assembler::new(dataset.clone(), Arc::clone(pool), in_place_len_min),
             InFlight::new(reads, held_len.saturating_add(ahead_len_max)),
             ahead_len_max,
         );
@@ -111,7 +112,7 @@ impl EpochThread {
         let maker = BatchMaker::new(dataset.clone(), series, pipeline, Arc::clone(&channel), damage);
         let handle = Builder::new().name("grain-epoch".into()).spawn(move || maker.run(plan));
         let handle = handle.map_err(|source| ReadError::Thread { source })?;
-        Ok(Self { channel, handle: Some(handle) })
+        Ok(Self { channel, files: Arc::downgrade(open_files), handle: Some(handle) })
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod adopted;
 mod columns;
+mod comes_into_memory;
 #[path = "../common/mod.rs"]
 mod common;
 mod corpus;

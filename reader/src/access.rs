@@ -1,0 +1,112 @@
+//! How a reader gets at its files: the choice of I/O, the files opened for it, and its engines.
+//!
+//! `auto` is decided when the reader is made. Data that were on a device then and are read through the page cache are in
+//! memory after an epoch, where a map is two to three times as fast. So the question is asked again: before each epoch,
+//! and after 1024 single samples, 2048, 4096 and so on, which costs a fraction of a read each time. The change is made
+//! once, for reads that begin afterwards, and changes nothing that they return.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use grainstore_host::FreeMemory;
+use grainstore_store::Collection;
+
+use crate::ReadError;
+use crate::engine::IoMode;
+use crate::engine_choice::EngineChoice;
+use crate::engine_pool::{EnginePool, EngineSpec};
+use crate::io::{Io, IoChoice};
+use crate::open_files::{OpenFiles, Opening};
+use crate::reader::ReaderOptions;
+use crate::residency::is_resident;
+
+/// Samples that are read before it is asked for the first time whether the data have come into memory.
+const READS_BEFORE_ASKING: u64 = 1024;
+
+/// One way to get at the files.
+pub(crate) struct Access {
+    pub(crate) io: Io,
+    pub(crate) open_files: Arc<OpenFiles>,
+    pub(crate) engines: EnginePool,
+}
+
+/// The way that was chosen when the reader was made, and the better one that it may change to.
+pub(crate) struct ReaderAccess {
+    first: Access,
+    mapped: OnceLock<Access>,
+    /// Whether the files are to be mapped once they are in memory.
+    may_change: bool,
+    spec: EngineSpec,
+    /// Samples read by single calls. Threads that count at once may lose some.
+    read_count: AtomicU64,
+    /// How many of them there are when it is asked again.
+    ask_at: AtomicU64,
+}
+
+impl Access {
+    fn new(dataset: &Collection, io: Io, opening: Opening, spec: EngineSpec) -> Result<Self, ReadError> {
+        debug_assert_eq!(io.mode, opening.mode);
+        let open_files = Arc::new(OpenFiles::new(dataset.clone(), opening));
+        let engines = EnginePool::new(EngineSpec { mode: io.mode, ..spec })?;
+        Ok(Self { io, open_files, engines })
+    }
+}
+
+impl ReaderAccess {
+    pub(crate) fn new(dataset: &Collection, options: &ReaderOptions) -> Result<Self, ReadError> {
+        // What should be kept in memory of the reader's own, or nowhere, is not to be mapped, nor what an engine should read.
+        let may_map = options.cache_bytes == 0 && !options.dont_cache && options.engine == EngineChoice::Auto;
+        let is_resident = || may_map && is_resident(dataset);
+        let io = Io::decide(options.io, dataset.segment_bytes(), FreeMemory::now, is_resident);
+        let must_map = options.io == IoChoice::Mapped;
+        let opening = Opening { mode: io.mode, dont_cache: options.dont_cache, must_map };
+        let threads = NonZeroUsize::new(options.threads).unwrap_or(NonZeroUsize::MIN);
+        let spec = EngineSpec { mode: io.mode, choice: options.engine, threads, queue_len: options.queue_len };
+        let may_change = options.io == IoChoice::Auto && io.mode == IoMode::Buffered && may_map;
+        Ok(Self {
+            first: Access::new(dataset, io, opening, spec)?,
+            mapped: OnceLock::new(),
+            may_change,
+            spec,
+            read_count: AtomicU64::new(0),
+            ask_at: AtomicU64::new(READS_BEFORE_ASKING),
+        })
+    }
+
+    /// How files are read now.
+    pub(crate) fn now(&self) -> &Access {
+        self.mapped.get().unwrap_or(&self.first)
+    }
+
+    /// How files are read for `count` samples that are asked for one by one, or in one call.
+    #[inline]
+    pub(crate) fn for_samples(&self, dataset: &Collection, count: usize) -> &Access {
+        if self.may_change && self.mapped.get().is_none() {
+            // Loaded and stored apart, since a lost count matters less than threads that contend for it.
+            let read_count = self.read_count.load(Ordering::Relaxed).saturating_add(count as u64);
+            self.read_count.store(read_count, Ordering::Relaxed);
+            if read_count >= self.ask_at.load(Ordering::Relaxed) {
+                self.ask_at.store(read_count.saturating_mul(2), Ordering::Relaxed);
+                self.look_again(dataset);
+            }
+        }
+        self.now()
+    }
+
+    /// Changes to mapped files if all data have come into memory since the reader was made.
+    #[cold]
+    pub(crate) fn look_again(&self, dataset: &Collection) {
+        if !self.may_change || self.mapped.get().is_some() || !is_resident(dataset) {
+            return;
+        }
+        let io = Io { mode: IoMode::Mapped, why: "the segments have come into memory, on a local file system".into() };
+        let opening = Opening { mode: io.mode, dont_cache: false, must_map: false };
+        // Without memory or descriptors for it, reads go on as they do.
+        if let Ok(mapped) = Access::new(dataset, io, opening, self.spec) {
+            tracing::debug!(io = %mapped.io, "reading changes");
+            // Another thread may have been first, with the same.
+            let _ = self.mapped.set(mapped);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Data that are on a device when a reader is made, and in memory later: `auto` then maps them, and nothing else changes.
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail, and says what it could not run")]
+
+use std::fs::{self, File};
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use grainstore_reader::engine::IoMode;
+use grainstore_reader::plan::Order;
+use grainstore_reader::{EngineChoice, EpochOptions, IoChoice, Reader, ReaderOptions};
+use rustix::fs::{Advice, fadvise};
+
+use crate::common::{self, Made, ORDERS, Shape};
+
+const COUNT: u64 = 3000;
+
+fn made() -> Made {
+    Shape { segment_size: 2 << 20, ..Shape::plain(64 << 10, vec![2000; 3000]) }.write()
+}
+
+/// A reader of a dataset that is not in memory; `None` where the system keeps it there.
+fn opened_cold(made: &Made, options: ReaderOptions) -> Option<Reader> {
+    // The system keeps pages that something else is using at that moment.
+    for _ in 0..10 {
+        for segment in fs::read_dir(made.path()).unwrap() {
+            let file = File::open(segment.unwrap().path()).unwrap();
+            file.sync_all().unwrap();
+            fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        }
+        let reader = Reader::open(made.path(), options.clone()).unwrap();
+        if reader.io().mode != IoMode::Mapped {
+            return Some(reader);
+        }
+    }
+    eprintln!("the system keeps these files in memory, so there is nothing to test here");
+    None
+}
+
+fn read_all(made: &Made, reader: &Reader) {
+    (0..COUNT).for_each(|ordinal| assert!(reader.get(ordinal).unwrap().payload == made.payload(ordinal)));
+}
+
+#[test]
+fn the_epoch_after_the_one_that_read_the_data_is_mapped_and_the_same() {
+    let made = made();
+    for order in ORDERS {
+        for followed in [false, true] {
+            let Some(reader) = opened_cold(&made, ReaderOptions::default()) else { return };
+            assert_eq!(reader.io().mode, IoMode::Buffered, "{}", reader.io());
+            for number in 0..3 {
+                let batch_size = NonZeroUsize::new(64).unwrap();
+                let options = EpochOptions { epoch: number, batch_size, followed, ..common::epoch_options(order) };
+                let mut epoch = reader.epoch(&options).unwrap();
+                let mut read = Vec::new();
+                for batch in epoch.by_ref() {
+                    let batch = batch.unwrap();
+                    made.check(&batch);
+                    read.extend_from_slice(batch.ordinals());
+                }
+                let mode = if number == 0 { IoMode::Buffered } else { IoMode::Mapped };
+                assert_eq!(epoch.stats().io, mode, "{order}, epoch {number}");
+                let plan = epoch.plan();
+                assert!(read.into_iter().eq((0..COUNT).map(|position| plan.at(position))), "{order}, epoch {number}");
+            }
+            assert_eq!(reader.io().to_string(), "mapped: the segments have come into memory, on a local file system");
+        }
+    }
+}
+
+#[test]
+fn an_epoch_under_way_goes_on_as_it_began() {
+    let made = made();
+    let Some(reader) = opened_cold(&made, ReaderOptions::default()) else { return };
+    let mut before = reader.epoch(&common::epoch_options(Order::Chunked)).unwrap();
+    made.check(&before.next_batch().unwrap().unwrap());
+    read_all(&made, &reader);
+    let after = reader.epoch(&common::epoch_options(Order::Chunked)).unwrap();
+    assert_eq!(reader.io().mode, IoMode::Mapped);
+    for batch in before.by_ref().chain(after) {
+        made.check(&batch.unwrap());
+    }
+    assert_eq!(before.stats().io, IoMode::Buffered);
+}
+
+#[test]
+fn single_samples_and_batches_are_mapped_after_some_of_them() {
+    let made = made();
+    let one = |reader: &Reader, ordinal| assert!(reader.get(ordinal).unwrap().payload == made.payload(ordinal));
+    let sixty = |reader: &Reader, ordinal: u64| {
+        if ordinal % 60 == 0 {
+            made.check(&reader.get_batch(&(ordinal..ordinal + 60).collect::<Vec<_>>()).unwrap());
+        }
+    };
+    let ways: [&dyn Fn(&Reader, u64); 2] = [&one, &sixty];
+    for read in ways {
+        let Some(reader) = opened_cold(&made, ReaderOptions::default()) else { return };
+        let mode_after = |ordinals: std::ops::Range<u64>| {
+            ordinals.for_each(|ordinal| read(&reader, ordinal));
+            reader.io().mode
+        };
+        assert_eq!(mode_after(0..1500), IoMode::Buffered, "half of them are on the device");
+        assert_eq!(mode_after(1500..COUNT), IoMode::Buffered, "it is asked after 1024 and after 2048");
+        assert_eq!(mode_after(0..COUNT), IoMode::Mapped, "it is asked once more");
+        assert_eq!(reader.mapped(COUNT - 1).unwrap().payload_len(), 2000);
+    }
+}
+
+#[test]
+fn what_was_asked_for_stays() {
+    let made = made();
+    let default = ReaderOptions::default;
+    for options in [
+        ReaderOptions { io: IoChoice::Buffered, ..default() },
+        ReaderOptions { io: IoChoice::Direct, ..default() },
+        ReaderOptions { cache_bytes: 1 << 20, ..default() },
+        ReaderOptions { engine: EngineChoice::Pread, ..default() },
+        ReaderOptions { dont_cache: true, ..default() },
+    ] {
+        let Some(reader) = opened_cold(&made, options) else { return };
+        let mode = reader.io().mode;
+        for _ in 0..3 {
+            fs::read_dir(made.path()).unwrap().for_each(|file| drop(fs::read(file.unwrap().path()).unwrap()));
+            read_all(&made, &reader);
+            reader.epoch(&common::epoch_options(Order::Chunked)).unwrap().for_each(|batch| made.check(&batch.unwrap()));
+        }
+        assert_eq!(reader.io().mode, mode, "{}", reader.io());
+    }
+}
+
+#[test]
+fn a_file_system_in_memory_is_mapped_at_once() {
+    let folder = Path::new("/dev/shm");
+    let Ok(folder) = tempfile::tempdir_in(folder) else {
+        eprintln!("there is no file system in memory at {}", folder.display());
+        return;
+    };
+    let made = made();
+    for file in fs::read_dir(made.path()).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), folder.path().join(file.file_name())).unwrap();
+    }
+    let reader = Reader::open(folder.path(), ReaderOptions::default()).unwrap();
+    assert_eq!(reader.io().to_string(), "mapped: the segments are in memory, on a local file system");
+    read_all(&made, &reader);
+}
