@@ -46,6 +46,7 @@
 //! | --- | --- |
 //! | `lib.rs` | the [`Engine`] trait, requests, completions |
 //! | `buffer.rs`, `buffer_pool.rs`, `filled.rs` | the memory that reads fill: aligned, recycled, and what a read delivered |
+//! | `fresh_memory.rs` | pages of new memory, all at once |
 //! | `open_file.rs`, `read_at.rs`, `file_map.rs`, `announcing.rs` | an open file: direct, buffered or mapped |
 //! | `map_guard.rs` | what happens when a mapped page cannot be read |
 //! | `in_flight.rs`, `short_read.rs` | a request in flight; what a short, interrupted or refused read means |
@@ -63,6 +64,8 @@ mod error;
 #[allow(unsafe_code, reason = "a file mapped into memory")]
 mod file_map;
 mod filled;
+#[allow(unsafe_code, reason = "pages of memory that is borrowed are asked for")]
+mod fresh_memory;
 mod in_flight;
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "a handler for faults of maps")]
@@ -86,6 +89,7 @@ pub use buffer::{BLOCK_LEN, Buffer, HUGE_LEN, PREFETCH_LEN_MAX, Pages, prefetch}
 pub use buffer_pool::BufferPool;
 pub use error::{EngineError, FileError};
 pub use filled::Filled;
+pub use fresh_memory::provide_pages;
 pub use mapped_engine::MappedEngine;
 pub use open_file::{IoMode, OpenFile};
 pub use pread::PreadEngine;

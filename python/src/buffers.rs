@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyList, PySlice, PyTuple};
 use crate::argument::place;
 use crate::error::Raised;
 use crate::numpy::{self, Dtype};
-use crate::view::{Bytes, Memory};
+use crate::view::{Bytes, Memory, bytes_of_each};
 
 /// The bytes of a field for each sample of a batch, not copied; a sample that lacks the field has `None`.
 #[pyclass(frozen, sequence, module = "grainstore")]
@@ -85,14 +85,9 @@ impl Buffers {
 
     /// Copies of the buffers, as `bytes`.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let mut copies = Vec::with_capacity(self.spans.len());
-        for span in &self.spans {
-            copies.push(match span {
-                Some(span) => Some(PyBytes::new(py, self.bytes(span)?)),
-                None => None,
-            });
-        }
-        PyList::new(py, copies)
+        let part = |span: &Option<Range<usize>>| span.as_ref().map(|span| self.bytes(span)).transpose();
+        let parts: Vec<_> = self.spans.iter().map(part).collect::<Result<_, _>>()?;
+        bytes_of_each(py, &parts)
     }
 
     /// The memory block that contains all buffers, as an array of bytes. The bytes between them are arbitrary.

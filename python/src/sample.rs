@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use grainstore_format::to_usize;
 use grainstore_reader::MappedPayload;
+use grainstore_reader::engine::provide_pages;
 use grainstore_store::Collection;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -155,7 +156,13 @@ fn copied<'py>(
         sample.add_attributes(&dict)?;
     }
     let payload = bytes_filled(py, to_usize(mapped.payload_len()), |room| {
-        if room.len() <= AT_ONCE_LEN_MAX { mapped.copy_to(room) } else { py.detach(|| mapped.copy_to(room)) }
+        if room.len() <= AT_ONCE_LEN_MAX {
+            return mapped.copy_to(room);
+        }
+        py.detach(|| {
+            provide_pages(room);
+            mapped.copy_to(room)
+        })
     })?;
     let Some(payload) = payload else { return Ok(None) };
     dict.set_item(name.object(py), payload)?;

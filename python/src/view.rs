@@ -2,13 +2,15 @@
 
 use std::ffi::c_int;
 use std::mem::{ManuallyDrop, MaybeUninit};
+use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::Arc;
-use std::{ptr, slice};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{ptr, slice, thread};
 
+use grainstore_reader::engine::provide_pages;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyMemoryView};
+use pyo3::types::{PyBytes, PyList, PyMemoryView};
 
 use crate::error::Raised;
 
@@ -24,6 +26,41 @@ impl Bytes for Vec<u8> {
     }
 }
 
+/// A `bytes` object that nobody else has yet, and whose bytes are still to be written.
+struct NewBytes<'py> {
+    object: Bound<'py, PyBytes>,
+    len: usize,
+}
+
+impl<'py> NewBytes<'py> {
+    fn of_len(py: Python<'py>, len: usize) -> PyResult<Self> {
+        let py_len = isize::try_from(len)?;
+        // SAFETY: without bytes to copy, Python makes an object with room for `len` of them, or returns null with an
+        // error.
+        let made = unsafe { ffi::PyBytes_FromStringAndSize(ptr::null(), py_len) };
+        // SAFETY: a new reference, or null with an error.
+        let object = unsafe { Bound::from_owned_ptr_or_err(py, made)? };
+        Ok(Self { object: object.cast_into::<PyBytes>()?, len })
+    }
+
+    /// Its bytes.
+    fn room(&mut self) -> &mut [MaybeUninit<u8>] {
+        // SAFETY: the object is a `bytes`.
+        let bytes = unsafe { ffi::PyBytes_AsString(self.object.as_ptr()) };
+        // SAFETY: these are its `len` bytes, which stay where they are while it lives. Nobody else has the object yet, so
+        // they may be written; only an empty one is shared, and has none.
+        unsafe { slice::from_raw_parts_mut(bytes.cast(), self.len) }
+    }
+
+    /// The object.
+    ///
+    /// # Safety
+    /// All bytes of its [`room`](Self::room) have been written.
+    unsafe fn written(self) -> Bound<'py, PyBytes> {
+        self.object
+    }
+}
+
 /// `bytes` of a length that `fill` writes in place; `None` if it does not. It returns the memory that it was given, all
 /// of it written.
 pub(crate) fn bytes_filled<'py>(
@@ -31,21 +68,76 @@ pub(crate) fn bytes_filled<'py>(
     len: usize,
     fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> Option<&mut [u8]>,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    let py_len = isize::try_from(len)?;
-    // SAFETY: without bytes to copy, Python makes an object with room for `len` of them, or returns null with an error.
-    let made = unsafe { ffi::PyBytes_FromStringAndSize(ptr::null(), py_len) };
-    // SAFETY: a new reference, or null with an error.
-    let object = unsafe { Bound::from_owned_ptr_or_err(py, made)? };
-    // SAFETY: the object is a `bytes`.
-    let bytes = unsafe { ffi::PyBytes_AsString(object.as_ptr()) };
-    // SAFETY: these are its `len` bytes. Nobody else has the object yet, so they may be written.
-    let room = unsafe { slice::from_raw_parts_mut(bytes.cast(), len) };
+    let mut made = NewBytes::of_len(py, len)?;
+    let room = made.room();
     let start = room.as_ptr();
     match fill(room) {
+        // SAFETY: `fill` returned the whole room as bytes that are written.
         Some(filled) if ptr::eq(filled.as_ptr(), start.cast()) && filled.len() == len => {
-            Ok(Some(object.cast_into::<PyBytes>()?))
+            Ok(Some(unsafe { made.written() }))
         }
         _ => Ok(None),
+    }
+}
+
+/// Copies of `parts` as `bytes`, and `None` where there is none. Many bytes are copied without Python's lock.
+pub(crate) fn bytes_of_each<'py>(py: Python<'py>, parts: &[Option<&[u8]>]) -> PyResult<Bound<'py, PyList>> {
+    let made: PyResult<Vec<_>> =
+        parts.iter().map(|part| part.map(|part| NewBytes::of_len(py, part.len())).transpose()).collect();
+    let mut made = made?;
+    let rooms = made.iter_mut().flatten().map(NewBytes::room);
+    let copies: Vec<Copy<'_>> = rooms.zip(parts.iter().flatten()).map(|(room, part)| Copy { room, part }).collect();
+    let total_len: usize = copies.iter().map(|copy| copy.part.len()).sum();
+    if total_len < UNLOCKED_LEN_MIN {
+        copies.into_iter().for_each(Copy::make);
+    } else {
+        py.detach(|| Copy::make_all(copies, total_len));
+    }
+    // SAFETY: each room got a copy as long as it: it was made for that part.
+    PyList::new(py, made.into_iter().map(|made| made.map(|made| unsafe { made.written() })))
+}
+
+/// Bytes from which on a copy is worth releasing Python's lock.
+const UNLOCKED_LEN_MIN: usize = 64 << 10;
+/// Bytes for which another thread is worth starting: it takes as long to start as to copy a hundredth of them into new
+/// memory.
+const THREAD_LEN: usize = 8 << 20;
+/// The most threads that copy at once: they share the way to memory.
+const THREADS_MAX: usize = 4;
+
+/// A copy to be made, as long as the room for it.
+struct Copy<'a> {
+    room: &'a mut [MaybeUninit<u8>],
+    part: &'a [u8],
+}
+
+impl Copy<'_> {
+    fn make(self) {
+        assert_eq!(self.room.len(), self.part.len(), "the room was made for this part");
+        provide_pages(self.room);
+        let to = self.room.as_mut_ptr().cast::<u8>();
+        // SAFETY: both are valid for their length, which is the same, and do not overlap: one is borrowed mutably.
+        unsafe { to.copy_from_nonoverlapping(self.part.as_ptr(), self.part.len()) };
+    }
+
+    /// Makes all copies, with as many threads as the process may use and these many bytes are worth.
+    fn make_all(copies: Vec<Self>, total_len: usize) {
+        let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let threads = (total_len / THREAD_LEN).clamp(1, cores.min(THREADS_MAX));
+        let copies = Mutex::new(copies.into_iter());
+        let next = || copies.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let work = || {
+            while let Some(copy) = next() {
+                copy.make()
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 1..threads {
+                // If the system has no thread to give, the others do its share.
+                let _ = thread::Builder::new().name("grain-bytes".into()).spawn_scoped(scope, work);
+            }
+            work();
+        });
     }
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 from pathlib import Path
+from random import Random
 
 import made
 import numpy as np
@@ -48,6 +49,17 @@ def test_arrays_of_which_none_is_missing_are_stacked_without_a_mask(ds: grainsto
     assert not isinstance(vectors, np.ma.MaskedArray)
     assert (vectors.dtype, vectors.shape) == (np.dtype(np.float32), (3, 2, 3))
     np.testing.assert_array_equal(vectors, np.stack([made.sample(number)["vector"] for number in range(3)]))
+
+
+@pytest.mark.parametrize("length", [0, 100, 70_000, 1_000_003])
+def test_buffers_of_any_length_are_copied_byte_for_byte(length: int) -> None:
+    # The longest are copied by several threads.
+    noise = Random(7)
+    items = [None if number % 7 == 3 else noise.randbytes(length + number) for number in range(24)]
+    buffers = grainstore.Buffers(items)
+    first, second = buffers.tolist(), buffers.tolist()
+    assert first == second == items
+    assert all(one is not other for one, other in zip(first, second, strict=True) if one)
 
 
 def test_a_batch_is_samples_too(batch: grainstore.Batch) -> None:
