@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::path::Path;
 
 use grainstore_reader::engine::IoMode;
@@ -82,27 +83,34 @@ fn an_epoch_under_way_goes_on_as_it_began() {
     assert_eq!(before.stats().io, IoMode::Buffered);
 }
 
-#[test]
-fn single_samples_and_batches_are_mapped_after_some_of_them() {
-    let made = made();
-    let one = |reader: &Reader, ordinal| assert!(reader.get(ordinal).unwrap().payload == made.payload(ordinal));
-    let sixty = |reader: &Reader, ordinal: u64| {
-        if ordinal % 60 == 0 {
-            made.check(&reader.get_batch(&(ordinal..ordinal + 60).collect::<Vec<_>>()).unwrap());
-        }
+/// Reads samples in order, by `read`, which gets the first of every so many.
+fn is_mapped_after_some(made: &Made, step: usize, read: impl Fn(&Reader, u64)) {
+    let Some(reader) = opened_cold(made, ReaderOptions::default()) else { return };
+    let mode_after = |ordinals: Range<u64>| {
+        ordinals.step_by(step).for_each(|ordinal| read(&reader, ordinal));
+        reader.io().mode
     };
-    let ways: [&dyn Fn(&Reader, u64); 2] = [&one, &sixty];
-    for read in ways {
-        let Some(reader) = opened_cold(&made, ReaderOptions::default()) else { return };
-        let mode_after = |ordinals: std::ops::Range<u64>| {
-            ordinals.for_each(|ordinal| read(&reader, ordinal));
-            reader.io().mode
-        };
-        assert_eq!(mode_after(0..1500), IoMode::Buffered, "half of them are on the device");
-        assert_eq!(mode_after(1500..COUNT), IoMode::Buffered, "it is asked after 1024 and after 2048");
-        assert_eq!(mode_after(0..COUNT), IoMode::Mapped, "it is asked once more");
-        assert_eq!(reader.mapped(COUNT - 1).unwrap().payload_len(), 2000);
-    }
+    assert_eq!(mode_after(0..1500), IoMode::Buffered, "half of them are on the device");
+    assert_eq!(mode_after(1500..COUNT), IoMode::Buffered, "it is asked after 1024 and after 2048");
+    assert_eq!(mode_after(0..COUNT), IoMode::Mapped, "it is asked once more");
+    assert_eq!(reader.mapped(COUNT - 1).unwrap().payload_len(), 2000);
+}
+
+#[test]
+fn single_samples_are_mapped_after_some_of_them() {
+    let made = made();
+    is_mapped_after_some(&made, 1, |reader, ordinal| {
+        assert!(reader.get(ordinal).unwrap().payload == made.payload(ordinal));
+    });
+}
+
+#[test]
+fn batches_are_mapped_after_some_of_them() {
+    let made = made();
+    is_mapped_after_some(&made, 60, |reader, ordinal| {
+        let ordinals: Vec<u64> = (ordinal..ordinal + 60).collect();
+        made.check(&reader.get_batch(&ordinals).unwrap());
+    });
 }
 
 #[test]
