@@ -40,8 +40,12 @@ pub(super) fn fold_copy() -> Option<FoldCopy> {
     }
 }
 
-/// Fetches the 128 bytes that are copied a few folds later.
-fn fetch_ahead(from: *const u8, at: usize) {
+/// Fetches the 128 bytes that are copied a few folds later, if there are that many: what follows a short sample in memory
+/// is mostly not the next one.
+fn fetch_ahead(from: *const u8, at: usize, len: usize) {
+    if at + AHEAD_LEN >= len {
+        return;
+    }
     for line in 0..FOLD_LEN / LINE_LEN {
         // SAFETY: a prefetch reads nothing and cannot fail, whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(at + AHEAD_LEN + LINE_LEN * line).cast()) };
@@ -67,7 +71,7 @@ unsafe fn fold_copy_512(from: *const u8, to: *mut u8, len: usize) -> [u8; FOLD_L
     let mut state = copied(0);
     state[0] = _mm512_xor_si512(state[0], _mm512_set_epi64(0, 0, 0, 0, 0, 0, 0, START));
     for at in (FOLD_LEN..len).step_by(FOLD_LEN) {
-        fetch_ahead(from, at);
+        fetch_ahead(from, at, len);
         for (state, part) in state.iter_mut().zip(copied(at)) {
             let low = _mm512_clmulepi64_epi128::<0x00>(*state, by_fold);
             let high = _mm512_clmulepi64_epi128::<0x11>(*state, by_fold);
@@ -100,7 +104,7 @@ unsafe fn fold_copy_256(from: *const u8, to: *mut u8, len: usize) -> [u8; FOLD_L
     let mut state = copied(0);
     state[0] = _mm256_xor_si256(state[0], _mm256_set_epi64x(0, 0, 0, START));
     for at in (FOLD_LEN..len).step_by(FOLD_LEN) {
-        fetch_ahead(from, at);
+        fetch_ahead(from, at, len);
         for (state, part) in state.iter_mut().zip(copied(at)) {
             let low = _mm256_clmulepi64_epi128::<0x00>(*state, by_fold);
             let high = _mm256_clmulepi64_epi128::<0x11>(*state, by_fold);
