@@ -13,18 +13,18 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import caches
 import numpy as np
 from contestants import Contestant, everybody
-from samples import BATCH_SIZE, SHAPES, Numbers, Shape, WrongContents, mixing
+from samples import BATCH_SIZE, Numbers, Shape, WrongContents, mixing
 from usage import NO_MEMORY, Spent, memory_of
 
 # In an epoch, samples whose checksum is computed while the clock runs: the first of each so many.
-_CHECKED_EVERY = 64
+CHECKED_EVERY = 64
 # Which part of the bytes may be in the page cache for a measurement to be called cold, or must be for a warm one.
 _COLD_AT_MOST, _WARM_AT_LEAST = 0.02, 0.98
 # Single samples that are asked for between two looks at the clock; then they are checked.
@@ -39,11 +39,12 @@ class Job:
 
     paths: the files of the contestant, then those that it reads besides.
     longest_s: when an epoch is cut off; half of it, single samples and batches.
+    world_size: processes that share an epoch, where a kind of measurement starts several.
+    together: contestants that are measured one after the other in the process, where a kind of measurement takes several.
     """
 
     contestant: str
-    size: str
-    samples: int
+    shape: Shape
     kind: str
     memory: str
     paths: list[str]
@@ -53,10 +54,8 @@ class Job:
     limit_bytes: int | None = None
     group: str | None = None
     only_files: bool = False
-
-    @property
-    def shape(self) -> Shape:
-        return SHAPES[self.size].shrunk(self.samples)
+    world_size: int = 1
+    together: list[str] = field(default_factory=list)
 
 
 class NotPrepared(Exception):
@@ -71,6 +70,8 @@ def run(job: Job) -> dict[str, Any]:
     paths = [Path(path) for path in job.paths]
     if job.kind == "write":
         return write(contestant, paths)
+    # Lengths are made when they are first asked for, by parts of NumPy that are on the disk: not while the clock runs.
+    assert len(shape.lengths) == shape.samples
     result: dict[str, Any] = {} if job.kind == "check" else prepare(job, paths)
     if job.group is not None:
         caches.join(Path(job.group))
@@ -195,7 +196,7 @@ def epoch(contestant: Contestant, job: Job) -> dict[str, Any]:
         if first_s is None:
             first_s = time.perf_counter() - start
         numbers.add(batch)
-        for sample in batch[::_CHECKED_EVERY]:
+        for sample in batch[::CHECKED_EVERY]:
             shape.check(sample)
         if time.perf_counter() - start > job.longest_s:
             whole = False
@@ -222,8 +223,10 @@ def check(contestant: Contestant, job: Job) -> dict[str, Any]:
     return {"samples": len(found), "mixing": mixing(found, shape.samples)}
 
 
-def main() -> None:
-    job = Job(**json.loads(sys.argv[1]))
+def main(run: Callable[[Job], dict[str, Any]]) -> None:
+    """Write the result of the job that the command line names."""
+    given = json.loads(sys.argv[1])
+    job = Job(**given | {"shape": Shape(**given["shape"])})
     try:
         result = run(job)
     except WrongContents as error:
@@ -235,4 +238,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(run)

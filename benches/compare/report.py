@@ -58,7 +58,7 @@ def page(results: dict[str, Any]) -> str:
     return "\n\n".join([*parts, *_who(results)]) + "\n"
 
 
-def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     lines = [list(headings)]
     lines.append(["---"] * len(lines[0]))
     return "\n".join(f"| {' | '.join(line)} |" for line in [*lines, *rows])
@@ -68,8 +68,8 @@ def _device(results: dict[str, Any]) -> list[str]:
     found = [one for one in results["device"] if "failed" not in one]
     if not found:
         return [f"The device's limit was not measured: {one['failed']}." for one in results["device"][:1]]
-    rate = _spread([one["bytes_per_s"] / 1e6 for one in found])
-    small = _spread([one["reads_4k_per_s"] for one in found])
+    rate = spread([one["bytes_per_s"] / 1e6 for one in found])
+    small = spread([one["reads_4k_per_s"] for one in found])
     return [f"**The device**, measured by {found[0]['by']}: {rate} MB/s by random reads of 256 KiB, 16 at a time; {small} reads a second of 4 KiB, one at a time."]
 
 
@@ -81,14 +81,14 @@ def _stored(cells: list[Cell]) -> list[str]:
         for cell in sorted(written, key=lambda cell: cell["seconds"])
     ]
     opening = [
-        (name, _spread([cell["open_s"] * 1e3 for cell in of]), _spread([cell["open_own_bytes"] / 1e6 for cell in of]))
+        (name, spread([cell["open_s"] * 1e3 for cell in of]), spread([cell["open_own_bytes"] / 1e6 for cell in of]))
         for name, of in sorted(opened.items(), key=lambda item: _median(item[1], "open_s"))
     ]
     parts = []
     if rows:
-        parts.append("### Writing, once\n\n" + _table(("", "until on the disk", "stored / payload"), rows))
+        parts.append("### Writing, once\n\n" + table(("", "until on the disk", "stored / payload"), rows))
     if opening:
-        parts.append("### Opening\n\n" + _table(("", "ms", "memory, MB"), opening))
+        parts.append("### Opening\n\n" + table(("", "ms", "memory, MB"), opening))
     return parts
 
 
@@ -96,29 +96,29 @@ def _rows(cells: list[Cell], kind: str) -> str:
     of = _by_contestant([cell for cell in cells if "samples_per_s" in cell])
     failed = {cell["contestant"]: cell for cell in cells if "failed" in cell or "wrong_contents" in cell}
     columns: dict[str, Callable[[list[Cell]], str]] = {
-        "samples/s": lambda one: _spread(_all(one, "samples_per_s")) + ("" if all(c.get("whole", True) for c in one) else " `*`"),
+        "samples/s": lambda one: spread(_all(one, "samples_per_s")) + ("" if all(c.get("whole", True) for c in one) else " `*`"),
     }
     if kind == "epoch":
-        columns["mixing"] = lambda one: _spread(_all(one, "mixing")) or "too few samples"
-        columns["first batch, ms"] = lambda one: _spread([s * 1e3 for s in _all(one, "first_s")])
+        columns["mixing"] = lambda one: spread(_all(one, "mixing")) or "too few samples"
+        columns["first batch, ms"] = lambda one: spread([s * 1e3 for s in _all(one, "first_s")])
     columns |= {
-        "CPU s/GB": lambda one: _spread(_all(one, "cpu_s_per_gb")),
-        "read / byte": lambda one: _spread(_all(one, "read_per_delivered")),
-        "memory, MB": lambda one: _spread([number / 1e6 for number in _all(one, "own_bytes")]),
+        "CPU s/GB": lambda one: spread(_all(one, "cpu_s_per_gb")),
+        "read / byte": lambda one: spread(_all(one, "read_per_delivered")),
+        "memory, MB": lambda one: spread([number / 1e6 for number in _all(one, "own_bytes")]),
     }
     fastest_first = sorted(of.items(), key=lambda item: -_median(item[1], "samples_per_s"))
-    rows = [[_bold(name), *(column(one) for column in columns.values())] for name, one in fastest_first]
+    rows = [[bold(name), *(column(one) for column in columns.values())] for name, one in fastest_first]
     for name, cell in failed.items():
         why = cell.get("failed") or cell.get("wrong_contents")
         rounds = len(of.get(name, []))
         note = f"failed in some rounds ({rounds} succeeded): {why}" if rounds else f"failed: {why}"
-        rows.append([_bold(name), note.replace("|", "/"), *[""] * (len(columns) - 1)])
-    return _table(("", *columns), rows) if rows else ""
+        rows.append([bold(name), note.replace("|", "/"), *[""] * (len(columns) - 1)])
+    return table(("", *columns), rows) if rows else ""
 
 
 def _who(results: dict[str, Any]) -> list[str]:
-    rows = [(_bold(n), one["version"] or "", one["settings"]) for n, one in results["contestants"].items()]
-    parts = ["## Who took part, and how\n\n" + _table(("", "version", "settings"), rows)]
+    rows = [(bold(n), one["version"] or "", one["settings"]) for n, one in results["contestants"].items()]
+    parts = ["## Who took part, and how\n\n" + table(("", "version", "settings"), rows)]
     dropped = {
         f"{cell['contestant']}, {results['shapes'][cell['size']]['name']}": cell.get("failed") or cell.get("wrong_contents")
         for cell in results["cells"]
@@ -145,22 +145,22 @@ def _median(cells: list[Cell], member: str) -> float:
     return statistics.median(_all(cells, member))
 
 
-def _spread(numbers: list[float]) -> str:
+def spread(numbers: list[float]) -> str:
     """The median, and in brackets the lowest and the highest."""
     if not numbers:
         return ""
     if len(numbers) == 1:
-        return _shown(numbers[0])
-    return f"{_shown(statistics.median(numbers))} ({_shown(min(numbers))} to {_shown(max(numbers))})"
+        return shown(numbers[0])
+    return f"{shown(statistics.median(numbers))} ({shown(min(numbers))} to {shown(max(numbers))})"
 
 
-def _shown(number: float) -> str:
+def shown(number: float) -> str:
     if abs(number) >= 100:
         return f"{number:,.0f}"
     return f"{number:.1f}" if abs(number) >= 10 else f"{number:.2f}"
 
 
-def _bold(name: str) -> str:
+def bold(name: str) -> str:
     return f"**{name}**" if name.startswith("grainstore") else name
 
 

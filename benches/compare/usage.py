@@ -28,6 +28,30 @@ class Spent:
 
 
 @dataclass(frozen=True)
+class Disturbance:
+    """How often this process, all its threads, waited (``waits``) or was interrupted by another (``preemptions``), and
+    pages that it had to ask for: from the disk (``major_faults``), or already in memory (``minor_faults``)."""
+
+    waits: int
+    preemptions: int
+    major_faults: int
+    minor_faults: int
+
+    @classmethod
+    def now(cls) -> Disturbance:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        return cls(used.ru_nvcsw, used.ru_nivcsw, used.ru_majflt, used.ru_minflt)
+
+    def since(self, before: Disturbance) -> Disturbance:
+        return Disturbance(
+            self.waits - before.waits,
+            self.preemptions - before.preemptions,
+            self.major_faults - before.major_faults,
+            self.minor_faults - before.minor_faults,
+        )
+
+
+@dataclass(frozen=True)
 class Memory:
     """own_bytes: memory that only these processes have and no file backs, such as buffers and indices.
     all_bytes: the same and the mapped pages of files, which the kernel may take back. Shared pages count once."""
