@@ -4,7 +4,10 @@
 //! alone, when it is first touched: the kernel's read-around at a page fault would fetch 128 KiB for a sample of 3 KB.
 //! So larger reads announce beforehand which pages they will touch.
 
+use std::cell::Cell;
 use std::io;
+#[cfg(target_os = "linux")]
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Instant;
@@ -69,10 +72,12 @@ impl FileMap {
         };
         if guarded.announcing.is_on() {
             self.will_need(range);
+        } else {
+            note_waits();
         }
         let begun = Instant::now();
         let result = read(bytes);
-        guarded.announcing.took(bytes.len(), begun.elapsed());
+        guarded.announcing.took(bytes.len(), begun.elapsed(), has_waited_for_device);
         Some(result)
     }
 
@@ -83,4 +88,41 @@ impl FileMap {
             let _ = guarded.pages.advise_range(Advice::WillNeed, range.start, range.len());
         }
     }
+}
+
+thread_local! {
+    /// The thread's faults that waited for a device, when it was asked last; `None` before its first read.
+    static WAITS: Cell<Option<i64>> = const { Cell::new(None) };
+}
+
+/// Remembers how often this thread has waited by now, unless it remembers an earlier number.
+fn note_waits() {
+    if WAITS.get().is_none() {
+        WAITS.set(Some(wait_count()));
+    }
+}
+
+/// Whether this thread has waited for a device, at a page fault, since it was asked or noted last.
+fn has_waited_for_device() -> bool {
+    let now = wait_count();
+    WAITS.replace(Some(now)) != Some(now)
+}
+
+/// Faults of this thread so far that waited for a device.
+#[cfg(target_os = "linux")]
+fn wait_count() -> i64 {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: it writes the numbers of this thread to memory that is large enough for them.
+    let asked = unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
+    // SAFETY: zeros are valid numbers, and so is what was written.
+    let usage = unsafe { usage.assume_init() };
+    if asked == 0 { usage.ru_majflt } else { 0 }
+}
+
+/// Not counted by thread here: every slow read may have waited.
+#[cfg(not(target_os = "linux"))]
+fn wait_count() -> i64 {
+    use std::sync::atomic::{AtomicI64, Ordering};
+    static NEXT: AtomicI64 = AtomicI64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
