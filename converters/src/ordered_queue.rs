@@ -8,6 +8,9 @@
 //! A producer begins the next position, reserves room for its bytes, and puts the item. The bytes between front and
 //! begun are bounded. The item at the front never waits for room, because all others would wait for it. So the bound
 //! may be exceeded by one item.
+//!
+//! Waking a thread costs more than copying a small item. So nobody is woken while nobody waits, and producers that wait
+//! for room are woken when there is room for several items, or for the one at the front.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -54,7 +57,9 @@ struct QueueState<T> {
     held_bytes: u64,
     slots: VecDeque<Option<ReadyItem<T>>>,
     producers: usize,
+    waiting_for_position: usize,
     waiting_for_room: usize,
+    consumer_waits: bool,
     closed: bool,
 }
 
@@ -77,7 +82,9 @@ impl<T> OrderedQueue<T> {
             held_bytes: 0,
             slots: VecDeque::new(),
             producers: 0,
+            waiting_for_position: 0,
             waiting_for_room: 0,
+            consumer_waits: false,
             closed: false,
         };
         let positions = Condvar::new();
@@ -95,16 +102,22 @@ impl<T> OrderedQueue<T> {
     pub(crate) fn next(&self, patience: Duration) -> Next<T> {
         let mut state = self.lock();
         if state.front_is_coming() {
+            state.consumer_waits = true;
             let waited = self.ready.wait_timeout_while(state, patience, |state| state.front_is_coming());
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state.consumer_waits = false;
         }
         let Some(item) = state.take_front() else {
             return if state.front_is_coming() { Next::NotYet } else { Next::End };
         };
-        let waiting_for_room = state.waiting_for_room;
+        let position_is_wanted = state.waiting_for_position > 0;
+        let room_is_wanted = state.waiting_for_room > 0;
+        let wake_for_room = room_is_wanted && (state.front_is_empty() || self.has_much_room(&state));
         drop(state);
-        self.positions.notify_one();
-        if waiting_for_room > 0 {
+        if position_is_wanted {
+            self.positions.notify_one();
+        }
+        if wake_for_room {
             self.room.notify_all();
         }
         Next::Item(item)
@@ -117,6 +130,11 @@ impl<T> OrderedQueue<T> {
         self.room.notify_all();
     }
 
+    /// Whether a quarter of the bytes is free.
+    fn has_much_room(&self, state: &QueueState<T>) -> bool {
+        state.held_bytes <= self.bounds.bytes_max - self.bounds.bytes_max / 4
+    }
+
     fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -125,7 +143,11 @@ impl<T> OrderedQueue<T> {
 impl<T> QueueState<T> {
     /// Whether the front is empty and another thread may still fill it.
     fn front_is_coming(&self) -> bool {
-        self.front < self.end && self.producers > 0 && !matches!(self.slots.front(), Some(Some(_)))
+        self.front < self.end && self.producers > 0 && self.front_is_empty()
+    }
+
+    fn front_is_empty(&self) -> bool {
+        !matches!(self.slots.front(), Some(Some(_)))
     }
 
     fn take_front(&mut self) -> Option<T> {
@@ -144,8 +166,10 @@ impl<T> Producer<'_, T> {
         let full = |state: &mut QueueState<T>| {
             !state.closed && state.begun < state.end && state.begun - state.front >= positions_max
         };
-        let waited = self.queue.positions.wait_while(self.queue.lock(), full);
-        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.queue.lock();
+        state.waiting_for_position += 1;
+        state = self.queue.positions.wait_while(state, full).unwrap_or_else(PoisonError::into_inner);
+        state.waiting_for_position -= 1;
         if state.closed || state.begun == state.end {
             return None;
         }
@@ -172,8 +196,9 @@ impl<T> Producer<'_, T> {
         let mut state = self.queue.lock();
         let at = position - state.front;
         state.slots[at] = Some(ReadyItem { item, len });
+        let consumer_waits = state.consumer_waits;
         drop(state);
-        if at == 0 {
+        if at == 0 && consumer_waits {
             self.queue.ready.notify_one();
         }
     }
