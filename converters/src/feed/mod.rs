@@ -16,6 +16,7 @@ mod warm;
 
 use std::io::Read;
 use std::num::NonZeroUsize;
+use std::thread;
 use std::time::Duration;
 
 use grainstore_sources::{Bad, Layout, Reach, RecordLocation, SampleReader, Source, SourceSample};
@@ -152,13 +153,25 @@ impl PackingOrder {
 #[derive(Clone, Copy)]
 pub(crate) struct How {
     pub(crate) layout: Layout,
-    readers: usize,
+    readers: Option<NonZeroUsize>,
 }
 
 impl How {
     /// With `jobs` threads, or the default number.
     pub(crate) fn new(layout: Layout, jobs: Option<NonZeroUsize>) -> Self {
-        Self { layout, readers: jobs.map_or(READERS, NonZeroUsize::get) }
+        Self { layout, readers: jobs }
+    }
+
+    /// The number of threads that read from a device.
+    fn readers(self) -> usize {
+        self.readers.map_or(READERS, NonZeroUsize::get)
+    }
+
+    /// The number of threads that read from the page cache. They do not wait, so more than two for each core would only
+    /// take turns, each with memory of its own.
+    fn cached_readers(self) -> usize {
+        let cores = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        self.readers.map_or_else(|| READERS.min(2 * cores()), NonZeroUsize::get)
     }
 }
 

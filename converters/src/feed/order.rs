@@ -44,6 +44,8 @@ pub(crate) struct UnitOrder {
     /// The permutation of the units; `None` where they are read in source order.
     order: Option<Vec<usize>>,
     grouped: Option<u64>,
+    /// Whether the scan has read the files into the page cache.
+    pub(crate) is_cached: bool,
 }
 
 /// The units of one part.
@@ -88,7 +90,8 @@ impl PackingOrder {
         if order == Order::Source && !source.description().is_listed {
             return streams();
         }
-        scan(source, events)?.map_or_else(streams, |blocks| Ok(Self::Units(UnitOrder::new(blocks, order))))
+        let scanned = scan(source, events)?;
+        scanned.map_or_else(streams, |(blocks, is_cached)| Ok(Self::Units(UnitOrder::new(blocks, order, is_cached))))
     }
 
     /// Number of entries, where it is known.
@@ -115,29 +118,31 @@ fn unreadable() -> Option<Blocks> {
     Some(Blocks::Runs(vec![SourceBlock { position: 0, len: 0, sample_count: 1 }]))
 }
 
-/// The blocks of all parts; `None` where one can only be streamed.
-fn scan(source: &dyn Source, events: &dyn Events) -> Result<Option<Vec<Blocks>>, ConvertError> {
+/// The blocks of all parts, and whether their files are in the page cache now; `None` where one can only be streamed.
+fn scan(source: &dyn Source, events: &dyn Events) -> Result<Option<(Vec<Blocks>, bool)>, ConvertError> {
     let stop = AtomicBool::new(false);
     let seen_len = AtomicU64::new(0);
     let fits = warm::fits(source);
     let begun = Progress::begin(source, None);
+    let parts = &source.description().parts;
+    // The parts of a file follow each other.
+    let is_first_of_file = |part: usize| part == 0 || parts[part - 1].path != parts[part].path;
     let look = |part: usize| {
         if stop.load(Relaxed) {
             return Ok(None);
         }
         let blocks = thread::scope(|scope| {
-            let path = &source.description().parts[part].path;
-            if fits {
+            let path = &parts[part].path;
+            if fits && is_first_of_file(part) {
                 // Without this thread it is only slower.
                 let _ = thread::Builder::new().spawn_scoped(scope, || warm::warm(path, &stop));
             }
             source.blocks(part).or_else(|_| Ok(unreadable()))
         });
-        seen_len.fetch_add(source.description().parts[part].len, Relaxed);
+        seen_len.fetch_add(parts[part].len, Relaxed);
         blocks
     };
-    let look_at_all =
-        || (0..source.description().parts.len()).into_par_iter().map(look).collect::<Result<Option<Vec<_>>, Bad>>();
+    let look_at_all = || (0..parts.len()).into_par_iter().map(look).collect::<Result<Option<Vec<_>>, Bad>>();
     thread::scope(|scope| {
         let looking = scope.spawn(look_at_all);
         while !looking.is_finished() {
@@ -148,18 +153,18 @@ fn scan(source: &dyn Source, events: &dyn Events) -> Result<Option<Vec<Blocks>>,
         let blocks =
             looking.join().map_err(|_| ConvertError::Bug { what: "a thread that scans files has panicked" })?;
         check(events)?;
-        Ok(blocks?)
+        Ok(blocks?.map(|blocks| (blocks, fits)))
     })
 }
 
 impl UnitOrder {
-    fn new(blocks: Vec<Blocks>, order: Order) -> Self {
+    fn new(blocks: Vec<Blocks>, order: Order, is_cached: bool) -> Self {
         let mut unit_count = 0;
         let parts: Vec<PartUnits> = blocks.into_iter().map(|blocks| PartUnits::new(&mut unit_count, blocks)).collect();
         let seed = seed_of(order);
         let grouped = seed.filter(|_| parts.iter().any(PartUnits::has_runs));
         let order = seed.map(|seed| random::permutation(unit_count, seed));
-        Self { parts, unit_count, order, grouped }
+        Self { parts, unit_count, order, grouped, is_cached }
     }
 
     pub(crate) fn unit_count(&self) -> usize {

@@ -12,6 +12,8 @@ use grainstore_sources::{Bad, Layout, Reach, RecordLocation, SampleReader, Sourc
 
 /// Bytes of units read ahead, as many as are shuffled together: 128 MiB, and one unit more.
 const AHEAD_BYTES: u64 = 128 << 20;
+/// Bytes of a unit of many samples, about.
+const UNIT_LEN: u64 = 2 << 20;
 /// Units read ahead; this bounds empty units too.
 const AHEAD_UNITS: usize = 4096;
 
@@ -27,7 +29,8 @@ pub(super) fn feed<R>(
     let queue = OrderedQueue::new(QueueBounds { count, positions_max: AHEAD_UNITS, bytes_max: AHEAD_BYTES });
     let work = UnitReader { source, plan, layout: how.layout, first: start.unit };
     thread::scope(|scope| {
-        let started = work.start(&queue, how.readers.min(count), scope);
+        let readers = if plan.is_cached { how.cached_readers() } else { how.readers() };
+        let started = work.start(&queue, readers.min(count), scope);
         let mut feed =
             UnitFeed { work: &work, queue: &queue, next: start.unit, drop: start.drop, skip, ready: VecDeque::new() };
         let result = started.and_then(|()| consume(&mut feed));
@@ -105,6 +108,7 @@ impl UnitReader<'_> {
             if !producer.reserve(position, len) {
                 return;
             }
+            grow_heap(len);
             let entries = match opened {
                 Ok(mut samples) => self.read_unit(unit, samples.as_mut()),
                 Err(bad) => lost(unit, 0, &bad),
@@ -143,6 +147,16 @@ impl UnitReader<'_> {
         let location = RecordLocation { record: Some(unit.id.index + found), ..RecordLocation::default() };
         let why = format!("only {found} of {} samples are left: it has changed", unit.sample_count);
         Bad::new(&self.source.description().parts[unit.part].path, location, why, Reach::Rest)
+    }
+}
+
+/// Lets the allocator get memory for a unit at once. Otherwise the heaps of glibc's threads grow by a page, with a system
+/// call, for each sample.
+fn grow_heap(len: u64) {
+    let mut room: Vec<u8> = Vec::new();
+    // Where there is no memory, reading the samples reports it.
+    if room.try_reserve_exact(grainstore_format::to_usize(len.min(UNIT_LEN))).is_ok() {
+        std::hint::black_box(&mut room);
     }
 }
 

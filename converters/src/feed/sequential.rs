@@ -42,7 +42,7 @@ pub(super) fn feed<R>(
                 consume(&mut Skipping { feed: mixed, skip, skipped_count: 0 })
             }
             None => {
-                let ahead = how.readers.clamp(1, ORDERED_PARTS);
+                let ahead = how.readers().clamp(1, ORDERED_PARTS);
                 consume(&mut Skipping {
                     feed: Ordered { parts, ahead, streams: VecDeque::new() },
                     skip,
