@@ -10,6 +10,7 @@ use grainstore_host::open_regular;
 
 use super::meta::{META_LEN, Meta};
 use super::page::{HEADER_LEN, NodeContent, overflow_page_count, u64_at};
+use super::window::Window;
 use crate::{Bad, Reach, RecordLocation, SourceError};
 
 /// Pages before this one are meta pages.
@@ -121,28 +122,34 @@ impl DataFile {
     }
 
     /// Where the value of a node is. The node is in the leaf page `page`, whose bytes are `leaf`.
-    pub(super) fn value(&self, page: u64, leaf: &[u8], content: &NodeContent) -> Result<StoredValue, Fault> {
+    pub(super) fn value(
+        &self,
+        page: u64,
+        leaf: &[u8],
+        content: &NodeContent,
+        window: &mut Window,
+    ) -> Result<StoredValue, Fault> {
         match content {
             NodeContent::Inline(range) | NodeContent::Database(range) => Ok(StoredValue {
                 offset: self.offset_of(page)? + range.start as u64,
                 len: range.len() as u64,
                 bytes: leaf.get(range.clone()).map(<[u8]>::to_vec),
             }),
-            NodeContent::Overflow { page, len } => self.overflow(*page, *len),
+            NodeContent::Overflow { page, len } => self.overflow(*page, *len, window),
         }
     }
 
     /// Reads a value whole.
-    pub(super) fn read_value(&self, value: StoredValue) -> Result<Vec<u8>, Fault> {
+    pub(super) fn read_value(&self, value: StoredValue, window: &mut Window) -> Result<Vec<u8>, Fault> {
         if let Some(bytes) = value.bytes {
             return Ok(bytes);
         }
-        self.read_at_most(&value, value.len)
+        self.read_at_most(&value, value.len, window)
     }
 
     /// Reads the first bytes of a value, `len` at most.
     pub(super) fn read_head(&self, value: &StoredValue, len: u64) -> Result<Vec<u8>, Fault> {
-        self.read_at_most(value, len.min(value.len))
+        self.read_at_most(value, len.min(value.len), &mut Window::default())
     }
 
     /// Streams values, one after the other.
@@ -152,19 +159,19 @@ impl DataFile {
         ValueReader { file: self, now, values }
     }
 
-    fn read_at_most(&self, value: &StoredValue, len: u64) -> Result<Vec<u8>, Fault> {
+    fn read_at_most(&self, value: &StoredValue, len: u64, window: &mut Window) -> Result<Vec<u8>, Fault> {
         let mut bytes = Vec::new();
         let len = grainstore_format::to_usize(len);
         bytes.try_reserve_exact(len).map_err(|error| Fault::new(value.offset, error.to_string()))?;
         bytes.resize(len, 0);
-        self.read(value.offset, &mut bytes)?;
+        self.read_ahead(value.offset, &mut bytes, window)?;
         Ok(bytes)
     }
 
-    fn overflow(&self, page: u64, len: u64) -> Result<StoredValue, Fault> {
+    fn overflow(&self, page: u64, len: u64, window: &mut Window) -> Result<StoredValue, Fault> {
         let offset = self.offset_of(page)?;
         let mut header = [0; HEADER_LEN];
-        self.read(offset, &mut header)?;
+        self.read_ahead(offset, &mut header, window)?;
         self.check_number(page, &header)?;
         let count = overflow_page_count(&header).map_err(|why| self.fault(page, why))?;
         let room = count * self.page_len();
@@ -189,6 +196,22 @@ impl DataFile {
             Some(number) => Err(self.fault(page, format!("its header has page number {number}"))),
             None => Err(self.fault(page, "it is shorter than a page number")),
         }
+    }
+
+    /// Reads bytes, and small ones with those that follow them.
+    fn read_ahead(&self, offset: u64, bytes: &mut [u8], window: &mut Window) -> Result<(), Fault> {
+        if window.copy(offset, bytes) {
+            return Ok(());
+        }
+        let Some(ahead) = window.begin(offset, bytes.len(), self.len.saturating_sub(offset)) else {
+            return self.read(offset, bytes);
+        };
+        let read = self.read(offset, ahead);
+        if read.is_err() {
+            window.clear();
+        }
+        read?;
+        if window.copy(offset, bytes) { Ok(()) } else { Err(Fault::bug("a window has no bytes after it was filled")) }
     }
 
     fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<(), Fault> {

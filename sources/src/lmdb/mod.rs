@@ -33,7 +33,7 @@
 //!
 //! # While another process writes
 //! LMDB never overwrites a page of the newest transaction, but the transaction after the next may. So the meta pages
-//! are read again after every page and value. What was read is used only if no transaction was added.
+//! are read again after every read of pages and values. What was read is used only if no transaction was added.
 
 mod datum;
 mod file;
@@ -46,6 +46,7 @@ mod shape;
 mod source;
 mod split;
 mod tree;
+mod window;
 
 pub use meta::recognises;
 pub use source::{LmdbOptions, LmdbSource, LmdbValues};

@@ -11,6 +11,7 @@ use super::pattern::Pattern;
 use super::shape::{DatumShape, Decoder};
 use super::source::{Database, LmdbSource};
 use super::tree::Entries;
+use super::window::Window;
 use crate::{Bad, Layout, Reach, SampleReader, SourceSample, WHOLE_LEN_MAX};
 
 /// The samples of a range.
@@ -31,6 +32,7 @@ struct Reader<'a, 'k> {
     file: &'a DataFile,
     key: &'k [u8],
     layout: Layout,
+    window: &'k mut Window,
 }
 
 impl<'a> LmdbSamples<'a> {
@@ -42,10 +44,11 @@ impl<'a> LmdbSamples<'a> {
         let database = self.database;
         let path = self.database.file.path();
         while let Some((_, found)) = self.entries.next() {
-            let found = found.map_err(|fault| fault.into_bad(path, None))?;
+            let mut found = found.map_err(|fault| fault.into_bad(path, None))?;
             let Some(key) = self.source.sample_key(&found.node) else { continue };
-            let reader = Reader { file: &database.file, key, layout: self.layout };
-            let read = found.value().and_then(|value| match &self.source.shape().decoder {
+            let value = found.value();
+            let mut reader = Reader { file: &database.file, key, layout: self.layout, window: found.window };
+            let read = value.and_then(|value| match &self.source.shape().decoder {
                 Decoder::Raw => reader.raw(value),
                 Decoder::Datum(shape) => reader.datum(shape, value),
                 Decoder::Joined(patterns) => reader.joined(database, patterns, value),
@@ -78,19 +81,19 @@ impl SampleReader for LmdbSamples<'_> {
 }
 
 impl<'a> Reader<'a, '_> {
-    fn raw(&self, value: StoredValue) -> Result<Streamed<'a>, Fault> {
+    fn raw(&mut self, value: StoredValue) -> Result<Streamed<'a>, Fault> {
         let offset = self.offset(value.offset);
         self.fetch(vec![value], Vec::new(), offset)
     }
 
-    fn datum(&self, shape: &DatumShape, value: StoredValue) -> Result<Streamed<'a>, Fault> {
+    fn datum(&mut self, shape: &DatumShape, value: StoredValue) -> Result<Streamed<'a>, Fault> {
         let offset = value.offset;
         let len = value.len;
         if len > WHOLE_LEN_MAX {
             let why = format!("a Datum of {len} bytes, expected {WHOLE_LEN_MAX} at most; read its values raw");
             return Err(Fault::new(offset, why));
         }
-        let bytes = self.file.read_value(value)?;
+        let bytes = self.file.read_value(value, self.window)?;
         let not_legal = |why| Fault::new(offset, format!("not a Datum that can be taken: {why}"));
         let decoded = shape.decode(&bytes).map_err(not_legal)?;
         let payload = decoded.payload(bytes, self.layout).map_err(not_legal)?;
@@ -103,7 +106,7 @@ impl<'a> Reader<'a, '_> {
 
     /// A sample of the values of all keys with the same bytes for `*`. The value of the first pattern is given, and its
     /// stem is the key.
-    fn joined(&self, database: &Database, patterns: &[Pattern], first: StoredValue) -> Result<Streamed<'a>, Fault> {
+    fn joined(&mut self, database: &Database, patterns: &[Pattern], first: StoredValue) -> Result<Streamed<'a>, Fault> {
         let offset = self.offset(first.offset);
         if patterns.len() == 1 {
             return self.fetch(vec![first], Vec::new(), offset);
@@ -124,7 +127,7 @@ impl<'a> Reader<'a, '_> {
 
     /// A sample of values, one after the other: in memory, or streamed where they are long.
     fn fetch(
-        &self,
+        &mut self,
         values: Vec<StoredValue>,
         fields: Vec<Option<Range<u64>>>,
         offset: u64,
@@ -137,7 +140,7 @@ impl<'a> Reader<'a, '_> {
         }
         let mut payload = Vec::new();
         for value in values {
-            let bytes = self.file.read_value(value)?;
+            let bytes = self.file.read_value(value, self.window)?;
             if payload.is_empty() { payload = bytes } else { payload.extend_from_slice(&bytes) }
         }
         let sample = Sample { key, attributes: Vec::new(), payload, fields };

@@ -15,6 +15,7 @@ use super::samples::LmdbSamples;
 use super::shape::LmdbShape;
 use super::split::{check_len, split};
 use super::tree::{Spot, Tree};
+use super::window::Window;
 use crate::{
     Bad, BlockBuilder, Blocks, Description, Layout, Mapping, NotPacked, Reach, Remark, SampleReader, Source,
     SourceError, SourcePart, stamp_of_parts,
@@ -243,7 +244,7 @@ impl Database {
         for _ in 0..KEYS_SEEN_MAX {
             let Some((_, found)) = entries.next() else { break };
             // Errors are reported when the samples are read.
-            let Ok(found) = found else { continue };
+            let Ok(mut found) = found else { continue };
             if matches!(found.node.content, NodeContent::Database(_)) {
                 seen.names.push(escape_bytes(found.node.key));
                 continue;
@@ -279,7 +280,7 @@ fn named(file: &DataFile, main: &Tree, name: &str) -> Result<Record, SourceError
     let found =
         main.find(file, name.as_bytes()).map_err(|fault| SourceError::from(fault.into_bad(file.path(), None)))?;
     let found = match found {
-        Some((NodeContent::Database(_), value)) => file.read_value(value).ok(),
+        Some((NodeContent::Database(_), value)) => file.read_value(value, &mut Window::default()).ok(),
         _ => None,
     };
     let record = found.and_then(|bytes| Record::decode(&bytes));

@@ -12,6 +12,7 @@ use std::ops::Range;
 use super::file::{DataFile, Fault, StoredValue};
 use super::meta::Record;
 use super::page::{Node, NodeContent, Page};
+use super::window::Window;
 use crate::Reach;
 
 /// A tree, with the page numbers of its twigs.
@@ -111,7 +112,18 @@ impl Tree {
     /// Iterates over the nodes of a range.
     pub(super) fn entries<'a>(&'a self, file: &'a DataFile, range: Range<Spot>) -> Entries<'a> {
         let Range { start, end } = range;
-        Entries { tree: self, file, at: start, end, children: None, page: 0, leaf: Vec::new(), node_count: None }
+        let window = Window::default();
+        Entries {
+            tree: self,
+            file,
+            at: start,
+            end,
+            children: None,
+            page: 0,
+            leaf: Vec::new(),
+            node_count: None,
+            window,
+        }
     }
 
     /// The range of all nodes.
@@ -133,7 +145,9 @@ impl Tree {
         }
         file.read_page(page, &mut bytes)?;
         let found = Page::leaf(&bytes).and_then(|leaf| node_of(&leaf, key)).map_err(|why| file.fault(page, why))?;
-        found.map(|node| Ok((node.content.clone(), file.value(page, &bytes, &node.content)?))).transpose()
+        let Some(node) = found else { return Ok(None) };
+        let value = file.value(page, &bytes, &node.content, &mut Window::default())?;
+        Ok(Some((node.content, value)))
     }
 }
 
@@ -148,6 +162,8 @@ pub(super) struct Entries<'a> {
     page: u64,
     leaf: Vec<u8>,
     node_count: Option<u16>,
+    /// For values on overflow pages.
+    window: Window,
 }
 
 /// A node and its page.
@@ -156,12 +172,14 @@ pub(super) struct FoundNode<'a> {
     file: &'a DataFile,
     page: u64,
     leaf: &'a [u8],
+    /// Bytes after the values that were read before.
+    pub(super) window: &'a mut Window,
 }
 
 impl FoundNode<'_> {
     /// Its value.
-    pub(super) fn value(&self) -> Result<StoredValue, Fault> {
-        self.file.value(self.page, self.leaf, &self.node.content)
+    pub(super) fn value(&mut self) -> Result<StoredValue, Fault> {
+        self.file.value(self.page, self.leaf, &self.node.content, self.window)
     }
 }
 
@@ -174,7 +192,8 @@ impl Entries<'_> {
                 let file = self.file;
                 let page = self.page;
                 let leaf = self.leaf.as_slice();
-                let found = node.map(|node| FoundNode { node, file, page, leaf });
+                let window = &mut self.window;
+                let found = node.map(|node| FoundNode { node, file, page, leaf, window });
                 Some((spot, found.map_err(|why| file.fault(page, why))))
             }
             (spot, Err(fault)) => {
