@@ -4,7 +4,7 @@
 //! while nothing else happens. Here a thread syncs what was written while more is written.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IoSlice, Write};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 
@@ -58,6 +58,15 @@ impl SteadyFile {
         self.file.sync_all()
     }
 
+    /// Counts bytes that were written.
+    fn count(&mut self, written: usize) -> io::Result<usize> {
+        self.unsynced_len += written as u64;
+        if self.unsynced_len >= STEP_LEN {
+            self.begin_sync()?;
+        }
+        Ok(written)
+    }
+
     fn begin_sync(&mut self) -> io::Result<()> {
         self.unsynced_len = 0;
         if self.syncing.is_none() {
@@ -81,11 +90,12 @@ impl SteadyFile {
 impl Write for SteadyFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.file.write(bytes)?;
-        self.unsynced_len += written as u64;
-        if self.unsynced_len >= STEP_LEN {
-            self.begin_sync()?;
-        }
-        Ok(written)
+        self.count(written)
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let written = self.file.write_vectored(slices)?;
+        self.count(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {

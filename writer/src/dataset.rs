@@ -200,7 +200,7 @@ impl DatasetWriter {
         let mut next = Ok(Vec::new());
         let placed = pool.in_place_scope(|scope| {
             scope.spawn(|_| next = catch_unwind(AssertUnwindSafe(|| prepare(pending, compression))));
-            ready.iter().try_for_each(|sample| self.place(sample))
+            ready.into_iter().try_for_each(|sample| self.place(sample))
         });
         placed?;
         self.prepared = next.map_err(|_| WriteError::Threads("one that prepares samples panicked".into()))?;
@@ -212,7 +212,7 @@ impl DatasetWriter {
         self.turn_over()
     }
 
-    fn place(&mut self, prepared: &Prepared) -> Result<(), WriteError> {
+    fn place(&mut self, prepared: Prepared) -> Result<(), WriteError> {
         self.segment_for(prepared.sample.payload.len() as u64)?.push(prepared)
     }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -106,6 +106,18 @@ fn is_at(directory: &File, path: &Path) -> io::Result<bool> {
 impl StorageFile for DiskFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.0.write_all(bytes)
+    }
+
+    fn append_all(&mut self, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+        while !slices.is_empty() {
+            match self.0.write_vectored(slices) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => IoSlice::advance_slices(&mut slices, written),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     fn truncate(&mut self, len: u64) -> io::Result<()> {

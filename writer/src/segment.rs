@@ -52,12 +52,13 @@ impl SegmentWriter {
     }
 
     /// Writes a sample.
-    pub(crate) fn push(&mut self, prepared: &Prepared) -> Result<(), WriteError> {
+    pub(crate) fn push(&mut self, mut prepared: Prepared) -> Result<(), WriteError> {
+        let payload = std::mem::take(&mut prepared.sample.payload);
         let sample = &prepared.sample;
-        let stored_len = sample.payload.len() as u64;
+        let stored_len = payload.len() as u64;
         let offset = self.place(stored_len);
         self.output.pad_to(offset)?;
-        self.output.write(&sample.payload)?;
+        self.output.write_owned(payload)?;
         let whole = [Some(0..prepared.raw_len)];
         let row = with_field(sample.described(), &whole).row(offset, stored_len, prepared.crc);
         self.note(&IndexRow { raw_len: prepared.raw_len, lz4: prepared.lz4, ..row })

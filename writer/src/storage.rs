@@ -1,7 +1,7 @@
 //! The file operations that the writer uses, as a small trait, so that tests can fail or stop at any of them.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, IoSlice};
 use std::path::Path;
 
 /// The type of a directory entry.
@@ -89,6 +89,13 @@ pub trait StorageFile: Send + Sync {
     /// # Errors
     /// Any error of the operating system.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Writes all of `slices` at the end, one after the other. The slices may be changed.
+    ///
+    /// # Errors
+    /// Any error of the operating system.
+    fn append_all(&mut self, slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+        slices.iter().try_for_each(|slice| self.append(slice))
+    }
     /// Cuts the file at `len` bytes.
     ///
     /// # Errors
