@@ -24,7 +24,9 @@ pub(super) trait Bytes {
 pub(super) struct FileBytes {
     file: Arc<File>,
     len: u64,
-    window: Vec<u8>,
+    /// The window is its first bytes. It does not shrink, so that it is not cleared for each read.
+    buffer: Vec<u8>,
+    window_len: usize,
     window_offset: u64,
     /// Bytes to read next if reading continues after the window.
     step_len: usize,
@@ -42,7 +44,14 @@ impl FileBytes {
     const KEPT_LEN: usize = 64 << 10;
 
     pub(super) fn new(file: File, len: u64) -> Self {
-        Self { file: Arc::new(file), len, window: Vec::new(), window_offset: 0, step_len: Self::STEP_LEN }
+        Self {
+            file: Arc::new(file),
+            len,
+            buffer: Vec::new(),
+            window_len: 0,
+            window_offset: 0,
+            step_len: Self::STEP_LEN,
+        }
     }
 
     pub(super) fn file(&self) -> Arc<File> {
@@ -57,18 +66,18 @@ impl FileBytes {
     /// The bytes of `offset..offset + len` that the window has from `offset` on, and whether these are all.
     fn in_window(&self, offset: u64, len: usize) -> (&[u8], bool) {
         let from = offset.checked_sub(self.window_offset).map_or(usize::MAX, to_usize);
-        let there = self.window.get(from..).unwrap_or_default();
+        let there = self.buffer[..self.window_len].get(from..).unwrap_or_default();
         let there = &there[..len.min(there.len())];
         (there, there.len() == len)
     }
 
     fn move_window(&mut self, offset: u64) -> io::Result<()> {
-        let end = self.window_offset + self.window.len() as u64;
-        if (self.window_offset..=end + Self::GAP_LEN).contains(&offset) && !self.window.is_empty() {
+        let end = self.window_offset + self.window_len as u64;
+        if (self.window_offset..=end + Self::GAP_LEN).contains(&offset) && self.window_len > 0 {
             self.extend(end)
         } else {
             self.step_len = Self::STEP_LEN;
-            self.window.clear();
+            self.window_len = 0;
             self.window_offset = offset;
             self.append(offset, Self::FAR_LEN)
         }
@@ -76,8 +85,9 @@ impl FileBytes {
 
     /// Reads the bytes after the window.
     fn extend(&mut self, end: u64) -> io::Result<()> {
-        let gone = self.window.len().saturating_sub(Self::KEPT_LEN);
-        self.window.drain(..gone);
+        let gone = self.window_len.saturating_sub(Self::KEPT_LEN);
+        self.buffer.copy_within(gone..self.window_len, 0);
+        self.window_len -= gone;
         self.window_offset += gone as u64;
         self.append(end, self.step_len)?;
         self.step_len = (self.step_len * 2).min(Self::STEP_LEN_MAX);
@@ -85,11 +95,12 @@ impl FileBytes {
     }
 
     fn append(&mut self, offset: u64, len: usize) -> io::Result<()> {
-        let kept = self.window.len();
-        self.window.resize(kept + len, 0);
-        let filled = fill(&self.file, offset, &mut self.window[kept..]);
-        self.window.truncate(kept + filled.as_ref().unwrap_or(&0));
-        filled.map(drop)
+        let end = self.window_len + len;
+        if self.buffer.len() < end {
+            self.buffer.resize(end, 0);
+        }
+        self.window_len += fill(&self.file, offset, &mut self.buffer[self.window_len..end])?;
+        Ok(())
     }
 }
 
@@ -181,4 +192,33 @@ pub(super) fn read_range(bytes: &mut dyn Bytes, offset: u64, len: u64) -> io::Re
         }
     }
     Ok(run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads as an archive of small members is read: the header of the next member, then the payload before it.
+    #[test]
+    fn reads_give_the_bytes_of_the_file_also_after_a_large_member_and_at_the_end() {
+        let bytes: Vec<u8> = (0..5_000_000_usize).map(|i| u8::try_from(i * 7 % 251).unwrap()).collect();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("x"), &bytes).unwrap();
+        let mut read = FileBytes::new(File::open(folder.path().join("x")).unwrap(), bytes.len() as u64);
+        let mut at = 0;
+        for step in 0.. {
+            let payload_len = if step == 700 { 1_000_000 } else { 3072 };
+            for (offset, len) in [(at + payload_len, 512), (at, payload_len)] {
+                let mut found = vec![0; len];
+                let count = read.read_at(offset as u64, &mut found).unwrap();
+                let expected = bytes.get(offset..).unwrap_or_default();
+                assert!(found[..count] == expected[..len.min(expected.len())], "{len} bytes at {offset}");
+            }
+            at += payload_len + 512;
+            if at > bytes.len() {
+                break;
+            }
+        }
+        assert!(read.buffer.len() <= FileBytes::KEPT_LEN + FileBytes::STEP_LEN_MAX);
+    }
 }

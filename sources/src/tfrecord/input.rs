@@ -17,8 +17,8 @@ pub(super) enum Input {
 
 /// A file read by position, with a read-ahead buffer.
 ///
-/// The buffer doubles each time it is filled: a caller that reads one record does not pay for a mebibyte, and a caller
-/// that reads all of the file does not pay for small reads.
+/// The buffer doubles each time it is filled: a caller that reads one record does not pay for a large buffer, and a
+/// caller that reads all of the file does not pay for small reads.
 pub(super) struct Ahead {
     file: Arc<File>,
     /// Where the next byte is.
@@ -28,20 +28,35 @@ pub(super) struct Ahead {
     taken: usize,
     fill_len: usize,
     fill_len_max: usize,
+    is_sparse: bool,
 }
+
+/// Bytes of the largest buffer. A new one of a mebibyte costs more than it saves: the system clears its pages.
+const FILL_LEN_MAX: usize = 256 << 10;
+/// Bytes that a caller reads at once who skips most of them.
+const SPARSE_LEN: usize = 8 << 10;
+/// The same where it skips a page at most: then the system reads every page anyway, and few calls copy all of them
+/// faster than many calls copy a part.
+const DENSE_LEN: usize = 64 << 10;
+const PAGE_LEN: u64 = 4 << 10;
 
 impl Ahead {
     /// The bytes from `at` to `end`, for a caller that wants all of them.
     pub(super) fn new(file: Arc<File>, at: u64, end: u64) -> Self {
-        Self { file, at, end, buffer: Vec::new(), taken: 0, fill_len: 64 << 10, fill_len_max: 1 << 20 }
+        let buffer = Vec::new();
+        Self { file, at, end, buffer, taken: 0, fill_len: 64 << 10, fill_len_max: FILL_LEN_MAX, is_sparse: false }
     }
 
     /// The bytes from `at` to `end`, for a caller that skips most of them.
     pub(super) fn sparse(file: Arc<File>, at: u64, end: u64) -> Self {
-        Self { fill_len: 8 << 10, fill_len_max: 8 << 10, ..Self::new(file, at, end) }
+        Self { fill_len: SPARSE_LEN, fill_len_max: SPARSE_LEN, is_sparse: true, ..Self::new(file, at, end) }
     }
 
     fn skip(&mut self, len: u64) {
+        if self.is_sparse {
+            self.fill_len = if len <= PAGE_LEN { DENSE_LEN } else { SPARSE_LEN };
+            self.fill_len_max = self.fill_len;
+        }
         self.at = self.at.saturating_add(len);
         self.taken = self.taken.saturating_add(to_usize(len)).min(self.buffer.len());
     }
