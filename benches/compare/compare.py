@@ -16,7 +16,7 @@ import caches
 from contestants import everybody, version_of
 from device import device_limit
 from measure import KINDS
-from samples import SHAPES
+from samples import SHAPES, Shape
 from stored import Stored, folder_of_data, is_bad, say
 
 MEMORIES = ("cold", "warm", "limited")
@@ -30,6 +30,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--sizes", type=_words, default=list(SHAPES), metavar="SIZE,...", help=", ".join(SHAPES))
     parser.add_argument("--memory", type=_words, default=list(MEMORIES), metavar="STATE,...", help=", ".join(MEMORIES))
     parser.add_argument("--samples", type=int, metavar="N", help="samples of each size, where it has more")
+    parser.add_argument("--megabytes", type=int, metavar="N", help="payload of each size in MB, where it has more")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="how often everything is measured (5)")
     parser.add_argument("--longest", type=float, default=_LONGEST_S, metavar="S", help="when an epoch is cut off (60)")
     parser.add_argument("--only-files", action="store_true", help="cold: leave other programs' caches alone")
@@ -43,12 +44,16 @@ def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",")]
 
 
+def shape_of(size: str, options: argparse.Namespace) -> Shape:
+    shape = SHAPES[size].shrunk(options.samples)
+    return shape if options.megabytes is None else shape.shrunk(shape.samples_in(options.megabytes * 1_000_000))
+
+
 class Run(Stored):
     """One size of samples: its files, and all that is measured of it."""
 
     def __init__(self, size: str, folder: Path, options: argparse.Namespace, names: list[str]) -> None:
-        shape = SHAPES[size].shrunk(options.samples)
-        super().__init__(size, shape, folder, longest_s=options.longest, only_files=options.only_files)
+        super().__init__(size, shape_of(size, options), folder, longest_s=options.longest, only_files=options.only_files)
         self.options = options
         self.contestants = {name: self.all[name] for name in names if size in self.all[name].sizes}
 
@@ -88,7 +93,7 @@ def main() -> None:
         "machine": {"cores": len(os.sched_getaffinity(0)), "kernel": platform.release(), "python": platform.python_version()},
         "finished_at": None,
         "rounds": options.rounds,
-        "shapes": {size: asdict(SHAPES[size].shrunk(options.samples)) for size in options.sizes},
+        "shapes": {size: asdict(shape_of(size, options)) for size in options.sizes},
         "contestants": {n: {"version": version_of(present[n]), "settings": present[n].settings} for n in names},
         "missing": missing,
         "skipped": {"limited": no_limit} if no_limit else {},

@@ -38,6 +38,10 @@ class Shape:
         """The same with a limit on the number of samples."""
         return self if samples is None else replace(self, samples=min(samples, self.samples))
 
+    def samples_in(self, payload_bytes: int) -> int:
+        """About how many samples have so many bytes in all; one at least."""
+        return max(1, payload_bytes * 2 // (self.shortest + self.longest))
+
     @property
     def label(self) -> str:
         """What its files are called after; another one than that of samples without a checksum had."""

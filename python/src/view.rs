@@ -72,8 +72,8 @@ pub(crate) fn bytes_filled<'py>(
     let room = made.room();
     let start = room.as_ptr();
     match fill(room) {
-        // SAFETY: `fill` returned the whole room as bytes that are written.
         Some(filled) if ptr::eq(filled.as_ptr(), start.cast()) && filled.len() == len => {
+            // SAFETY: `fill` returned the whole room as bytes that are written.
             Ok(Some(unsafe { made.written() }))
         }
         _ => Ok(None),

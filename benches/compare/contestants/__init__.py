@@ -48,6 +48,7 @@ class Contestant:
     def __init__(self, shape: Shape, memory_bytes: int | None) -> None:
         """memory_bytes: the limit of the process, where it has one."""
         self.shape = shape
+        self.is_limited = memory_bytes is not None
         # A part of it, as libraries need other memory too.
         self.window_bytes = _WINDOW_BYTES if memory_bytes is None else min(_WINDOW_BYTES, memory_bytes // 4)
 

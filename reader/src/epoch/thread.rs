@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::thread::{Builder, JoinHandle};
 
-use grainstore_host::ForkLock;
+use grainstore_host::{ForkLock, FreeMemory};
 use grainstore_store::Collection;
 
 use super::assembler::{Assembler, DECODED_AHEAD_LEN_MAX};
@@ -19,7 +19,7 @@ use super::schedule::ReadSchedule;
 use super::segment_reads::{ReadTimes, SegmentReads};
 use super::series::EpochSeries;
 use crate::ReadError;
-use crate::engine::{BufferPool, Engine};
+use crate::engine::{BufferPool, Engine, IoMode};
 use crate::engine_pool::EnginePool;
 use crate::open_files::OpenFiles;
 use crate::plan::{Extents, LONE_SAMPLE_CHUNKS, Order};
@@ -88,6 +88,12 @@ impl EpochThread {
         let window_len = own_window_len(options.window_len, &plan);
         let ahead_len_max = ahead_len_max(plan.order(), window_len);
         let held_len = if plan.order() == Order::Chunked { window_len } else { 0 };
+        if open_files.mode() != IoMode::Mapped {
+            let held_len = held_len.saturating_add(ahead_len_max).min(dataset.segment_bytes());
+            if let Some(warning) = lack_of_memory(held_len, FreeMemory::now()) {
+                tracing::warn!("{warning}");
+            }
+        }
         let before_wait = {
             let channel = Arc::clone(&channel);
             Box::new(move || channel.flush())
@@ -131,6 +137,16 @@ impl Drop for EpochThread {
     }
 }
 
+/// What to say if samples take more memory than there is. A process that exceeds the limit of its control group is ended
+/// without a word.
+fn lack_of_memory(held_len: u64, memory: FreeMemory) -> Option<String> {
+    let usable = memory.usable().filter(|usable| *usable < held_len)?;
+    Some(format!(
+        "this epoch holds up to {held_len} bytes of samples, and {usable} bytes of memory are free: the system may end \
+         the process; a smaller window takes less"
+    ))
+}
+
 /// Raw samples from this many bytes on are units by themselves.
 fn in_place_len_min(order: Order, dataset: &Collection) -> u64 {
     match order {
@@ -157,5 +173,19 @@ fn ahead_len_max(order: Order, window_len: u64) -> u64 {
         Order::Chunked => len,
         // Each extent or sample is visited at once: to read further ahead would only take memory.
         Order::Full | Order::Sequential => len.min(SINGLE_LEN_MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_samples_than_memory_are_warned_of() {
+        let memory = |available, limit| FreeMemory { available, limit };
+        let said = lack_of_memory(300, memory(Some(1000), Some(299))).unwrap();
+        assert!(said.starts_with("this epoch holds up to 300 bytes of samples, and 299 bytes of memory are free"));
+        assert_eq!(lack_of_memory(300, memory(Some(1000), Some(300))), None);
+        assert_eq!(lack_of_memory(300, memory(None, None)), None);
     }
 }
