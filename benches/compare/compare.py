@@ -90,7 +90,7 @@ def main() -> None:
     no_limit = caches.why_not_limited() if "limited" in options.memory else None
     results: dict[str, Any] = {
         "schema_version": 1,
-        "machine": {"cores": len(os.sched_getaffinity(0)), "kernel": platform.release(), "python": platform.python_version()},
+        "machine": {"cores": len(os.sched_getaffinity(0)), "kernel": platform.release().partition("-")[0], "python": platform.python_version()},
         "finished_at": None,
         "rounds": options.rounds,
         "shapes": {size: asdict(shape_of(size, options)) for size in options.sizes},

@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     readers = sorted({reader for one in sizes for reader in one.readers} & set(present))
     results: dict[str, Any] = {
         "schema_version": 1,
-        "machine": {"cores": len(os.sched_getaffinity(0)), "kernel": platform.release(), "python": platform.python_version()},
+        "machine": {"cores": len(os.sched_getaffinity(0)), "kernel": platform.release().partition("-")[0], "python": platform.python_version()},
         "finished_at": None,
         "rounds": options.rounds,
         "papers": options.only,

@@ -36,7 +36,8 @@ impl<'a> Mapped<'a> {
     /// for this.
     pub fn new(source: &'a dyn Source, metadata: Metadata, function: &'a dyn MapSample, growth: u64) -> Self {
         // A function may give two samples one key.
-        let description = Description { metadata, has_distinct_keys: false, ..source.description().clone() };
+        let description =
+            Description { metadata, has_distinct_keys: false, waits: true, ..source.description().clone() };
         Self { source, description, function, growth: growth.max(1) }
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::{ptr, slice, thread};
 
 use grainstore_reader::engine::provide_pages;
@@ -80,24 +80,7 @@ pub(crate) fn bytes_filled<'py>(
     }
 }
 
-/// Copies of `parts` as `bytes`, and `None` where there is none. Many bytes are copied without Python's lock.
-pub(crate) fn bytes_of_each<'py>(py: Python<'py>, parts: &[Option<&[u8]>]) -> PyResult<Bound<'py, PyList>> {
-    let made: PyResult<Vec<_>> =
-        parts.iter().map(|part| part.map(|part| NewBytes::of_len(py, part.len())).transpose()).collect();
-    let mut made = made?;
-    let rooms = made.iter_mut().flatten().map(NewBytes::room);
-    let copies: Vec<Copy<'_>> = rooms.zip(parts.iter().flatten()).map(|(room, part)| Copy { room, part }).collect();
-    let total_len: usize = copies.iter().map(|copy| copy.part.len()).sum();
-    if total_len < UNLOCKED_LEN_MIN {
-        copies.into_iter().for_each(Copy::make);
-    } else {
-        py.detach(|| Copy::make_all(copies, total_len));
-    }
-    // SAFETY: each room got a copy as long as it: it was made for that part.
-    PyList::new(py, made.into_iter().map(|made| made.map(|made| unsafe { made.written() })))
-}
-
-/// Bytes from which on a copy is worth releasing Python's lock.
+/// Bytes from which on copies are worth releasing Python's lock.
 const UNLOCKED_LEN_MIN: usize = 64 << 10;
 /// Bytes for which another thread is worth starting: it takes as long to start as to copy a hundredth of them into new
 /// memory.
@@ -105,13 +88,47 @@ const THREAD_LEN: usize = 8 << 20;
 /// The most threads that copy at once: they share the way to memory.
 const THREADS_MAX: usize = 4;
 
+/// Copies of `parts` as `bytes`, and `None` where there is none. Many bytes are copied without Python's lock.
+pub(crate) fn bytes_of_each<'py>(py: Python<'py>, parts: &[Option<&[u8]>]) -> PyResult<Bound<'py, PyList>> {
+    let made: PyResult<Vec<_>> =
+        parts.iter().map(|part| part.map(|part| NewBytes::of_len(py, part.len())).transpose()).collect();
+    let mut made = made?;
+    let rooms = made.iter_mut().flatten().map(NewBytes::room);
+    let copies: Vec<PartCopy<'_>> =
+        rooms.zip(parts.iter().flatten()).map(|(room, part)| PartCopy { room, part }).collect();
+    let total_len: usize = copies.iter().map(|copy| copy.part.len()).sum();
+    if total_len < UNLOCKED_LEN_MIN {
+        copies.into_iter().for_each(PartCopy::make);
+    } else {
+        py.detach(|| PartCopy::make_all(copies, threads_for(total_len)));
+    }
+    let written = |made: Option<NewBytes<'py>>| {
+        // SAFETY: each room got a copy as long as it: it was made for that part.
+        made.map(|made| unsafe { made.written() })
+    };
+    PyList::new(py, made.into_iter().map(written))
+}
+
+/// How many threads copy so many bytes: as many as the process may use and the bytes are worth.
+fn threads_for(total_len: usize) -> usize {
+    // To ask takes as long as to copy 100 KB.
+    static CORES: OnceLock<usize> = OnceLock::new();
+    match total_len / THREAD_LEN {
+        0 | 1 => 1,
+        wanted => {
+            let cores = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
+            wanted.min(*CORES.get_or_init(cores)).min(THREADS_MAX)
+        }
+    }
+}
+
 /// A copy to be made, as long as the room for it.
-struct Copy<'a> {
+struct PartCopy<'a> {
     room: &'a mut [MaybeUninit<u8>],
     part: &'a [u8],
 }
 
-impl Copy<'_> {
+impl PartCopy<'_> {
     fn make(self) {
         assert_eq!(self.room.len(), self.part.len(), "the room was made for this part");
         provide_pages(self.room);
@@ -120,15 +137,15 @@ impl Copy<'_> {
         unsafe { to.copy_from_nonoverlapping(self.part.as_ptr(), self.part.len()) };
     }
 
-    /// Makes all copies, with as many threads as the process may use and these many bytes are worth.
-    fn make_all(copies: Vec<Self>, total_len: usize) {
-        let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let threads = (total_len / THREAD_LEN).clamp(1, cores.min(THREADS_MAX));
+    fn make_all(copies: Vec<Self>, threads: usize) {
+        if threads == 1 {
+            return copies.into_iter().for_each(Self::make);
+        }
         let copies = Mutex::new(copies.into_iter());
         let next = || copies.lock().unwrap_or_else(PoisonError::into_inner).next();
         let work = || {
             while let Some(copy) = next() {
-                copy.make()
+                copy.make();
             }
         };
         thread::scope(|scope| {

@@ -3,13 +3,14 @@
 //! `auto` is decided when the reader is made. Data that were on a device then and are read through the page cache are in
 //! memory after an epoch, where a map is two to three times as fast. So the question is asked again: before each epoch,
 //! and after 1024 single samples, 2048, 4096 and so on, which costs a fraction of a read each time. The change is made
-//! once, for reads that begin afterwards, and changes nothing that they return.
+//! once, for reads that begin afterwards, and changes nothing that they return: the files are compared with the dataset
+//! before, and if they are others by now, reading goes on from those that are open.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use grainstore_host::FreeMemory;
+use grainstore_host::{ForkLock, FreeMemory};
 use grainstore_store::Collection;
 
 use crate::ReadError;
@@ -35,13 +36,35 @@ pub(crate) struct Access {
 pub(crate) struct ReaderAccess {
     first: Access,
     mapped: OnceLock<Access>,
+    /// Held while it changes. A forked process whose parent was changing does not wait for it, and does not change.
+    changing: ForkLock<()>,
     /// Whether the files are to be mapped once they are in memory.
     may_change: bool,
     spec: EngineSpec,
-    /// Samples read by single calls. Threads that count at once may lose some.
-    read_count: AtomicU64,
+    reads: ReadCount,
+}
+
+/// Samples read by single calls. On a cache line of its own: threads that read write to it, and read what is beside it.
+#[repr(align(64))]
+struct ReadCount {
+    /// Threads that count at once may lose some.
+    count: AtomicU64,
     /// How many of them there are when it is asked again.
     ask_at: AtomicU64,
+}
+
+impl ReadCount {
+    /// Counts samples. Returns whether it is time to ask.
+    fn add(&self, count: usize) -> bool {
+        // Loaded and stored apart, since a lost count matters less than threads that contend for it.
+        let count = self.count.load(Ordering::Relaxed).saturating_add(count as u64);
+        self.count.store(count, Ordering::Relaxed);
+        let is_time = count >= self.ask_at.load(Ordering::Relaxed);
+        if is_time {
+            self.ask_at.store(count.saturating_mul(2), Ordering::Relaxed);
+        }
+        is_time
+    }
 }
 
 impl Access {
@@ -67,10 +90,10 @@ impl ReaderAccess {
         Ok(Self {
             first: Access::new(dataset, io, opening, spec)?,
             mapped: OnceLock::new(),
+            changing: ForkLock::default(),
             may_change,
             spec,
-            read_count: AtomicU64::new(0),
-            ask_at: AtomicU64::new(READS_BEFORE_ASKING),
+            reads: ReadCount { count: AtomicU64::new(0), ask_at: AtomicU64::new(READS_BEFORE_ASKING) },
         })
     }
 
@@ -82,14 +105,8 @@ impl ReaderAccess {
     /// How files are read for `count` samples that are asked for one by one, or in one call.
     #[inline]
     pub(crate) fn for_samples(&self, dataset: &Collection, count: usize) -> &Access {
-        if self.may_change && self.mapped.get().is_none() {
-            // Loaded and stored apart, since a lost count matters less than threads that contend for it.
-            let read_count = self.read_count.load(Ordering::Relaxed).saturating_add(count as u64);
-            self.read_count.store(read_count, Ordering::Relaxed);
-            if read_count >= self.ask_at.load(Ordering::Relaxed) {
-                self.ask_at.store(read_count.saturating_mul(2), Ordering::Relaxed);
-                self.look_again(dataset);
-            }
+        if self.may_change && self.mapped.get().is_none() && self.reads.add(count) {
+            self.look_again(dataset);
         }
         self.now()
     }
@@ -97,16 +114,23 @@ impl ReaderAccess {
     /// Changes to mapped files if all data have come into memory since the reader was made.
     #[cold]
     pub(crate) fn look_again(&self, dataset: &Collection) {
-        if !self.may_change || self.mapped.get().is_some() || !is_resident(dataset) {
+        if !self.may_change || self.mapped.get().is_some() {
+            return;
+        }
+        let Some(_changing) = self.changing.lock() else { return };
+        if self.mapped.get().is_some() || !is_resident(dataset) {
             return;
         }
         let io = Io { mode: IoMode::Mapped, why: "the segments have come into memory, on a local file system".into() };
         let opening = Opening { mode: io.mode, dont_cache: false, must_map: false };
         // Without memory or descriptors for it, reads go on as they do.
-        if let Ok(mapped) = Access::new(dataset, io, opening, self.spec) {
-            tracing::debug!(io = %mapped.io, "reading changes");
-            // Another thread may have been first, with the same.
-            let _ = self.mapped.set(mapped);
+        let Ok(mapped) = Access::new(dataset, io, opening, self.spec) else { return };
+        if mapped.open_files.open_ahead().is_err() {
+            return;
+        }
+        tracing::debug!(io = %mapped.io, "reading changes");
+        if self.mapped.set(mapped).is_ok() {
+            self.first.engines.drop_idle();
         }
     }
 }

@@ -105,6 +105,13 @@ impl EnginePool {
         result
     }
 
+    /// Frees the idle engines, where no more calls are expected.
+    pub(crate) fn drop_idle(&self) {
+        let idle = self.idle.lock().map(|mut idle| std::mem::take(&mut *idle));
+        // Outside the lock: an engine ends its threads.
+        drop(idle);
+    }
+
     /// Takes the engine that this thread used last. An engine of another thread would have to make a new ring, so it is
     /// taken only if there are no rings, or already too many: then the one that has been idle longest. In a forked
     /// process, the engines of its parent are dropped.

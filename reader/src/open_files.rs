@@ -3,7 +3,8 @@
 //! A file is opened when it is first needed, and the file that is then read from is compared with the segment that the
 //! dataset was opened with. At most [`open_max`] stay open. If the dataset has no more segments than that, each has a
 //! slot and is found without a lock; otherwise the file opened first is dropped, and closes when the last request to it
-//! is done. As many again may be open of mapped files that are read with system calls, too.
+//! is done. As many again may be open of mapped files that are read with system calls, too, and of those that were read
+//! through the page cache before they were mapped ([`ReaderAccess`](crate::access::ReaderAccess)).
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -95,6 +96,11 @@ impl OpenFiles {
             self.note(file);
         }
         Ok(open.find(segment).unwrap_or(Cow::Owned(file)))
+    }
+
+    /// Opens the files that stay open, and compares each with the dataset.
+    pub(crate) fn open_ahead(&self) -> Result<(), ReadError> {
+        (0..self.dataset.segment_count().min(self.open_max)).try_for_each(|segment| self.borrowed(segment).map(drop))
     }
 
     /// The open file of a segment, if it is open.

@@ -72,6 +72,8 @@ pub struct Description {
     pub is_listed: bool,
     /// Whether the samples of every part come in the order of their bytes in its file.
     pub ascends: bool,
+    /// Whether a sample may wait for more than its file, such as another process that changes it.
+    pub waits: bool,
     /// Why its files cannot be adopted, in words that end a sentence; `None` where they can.
     pub not_adoptable: Option<Remark>,
     /// Notes for the user on how the data were interpreted, a sentence each.
@@ -106,6 +108,7 @@ impl Description {
             is_once: false,
             is_listed: false,
             ascends: false,
+            waits: false,
             not_adoptable: None,
             notes: Vec::new(),
             warnings: Vec::new(),

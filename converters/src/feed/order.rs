@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
 use std::time::Duration;
 
-use grainstore_sources::{Bad, Blocks, Source, SourceBlock};
+use grainstore_sources::{Bad, Blocks, Source, SourceBlock, SourcePart};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::{Id, Mixing, check, seed_of, warm};
@@ -44,7 +44,7 @@ pub(crate) struct UnitOrder {
     /// The permutation of the units; `None` where they are read in source order.
     order: Option<Vec<usize>>,
     grouped: Option<u64>,
-    /// Whether the scan has read the files into the page cache.
+    /// Whether samples come from the page cache, and nothing else is waited for.
     pub(crate) is_cached: bool,
 }
 
@@ -118,24 +118,22 @@ fn unreadable() -> Option<Blocks> {
     Some(Blocks::Runs(vec![SourceBlock { position: 0, len: 0, sample_count: 1 }]))
 }
 
-/// The blocks of all parts, and whether their files are in the page cache now; `None` where one can only be streamed.
+/// The blocks of all parts, and whether their samples come from the page cache now; `None` where one can only be streamed.
 fn scan(source: &dyn Source, events: &dyn Events) -> Result<Option<(Vec<Blocks>, bool)>, ConvertError> {
     let stop = AtomicBool::new(false);
     let seen_len = AtomicU64::new(0);
     let fits = warm::fits(source);
     let begun = Progress::begin(source, None);
     let parts = &source.description().parts;
-    // The parts of a file follow each other.
-    let is_first_of_file = |part: usize| part == 0 || parts[part - 1].path != parts[part].path;
+    let files = Files::of(parts);
     let look = |part: usize| {
         if stop.load(Relaxed) {
             return Ok(None);
         }
         let blocks = thread::scope(|scope| {
-            let path = &parts[part].path;
-            if fits && is_first_of_file(part) {
+            if fits && files.is_first_look(part) {
                 // Without this thread it is only slower.
-                let _ = thread::Builder::new().spawn_scoped(scope, || warm::warm(path, &stop));
+                let _ = thread::Builder::new().spawn_scoped(scope, || warm::warm(&parts[part].path, &stop));
             }
             source.blocks(part).or_else(|_| Ok(unreadable()))
         });
@@ -153,8 +151,34 @@ fn scan(source: &dyn Source, events: &dyn Events) -> Result<Option<(Vec<Blocks>,
         let blocks =
             looking.join().map_err(|_| ConvertError::Bug { what: "a thread that scans files has panicked" })?;
         check(events)?;
-        Ok(blocks?.map(|blocks| (blocks, fits)))
+        let is_cached = fits && !source.description().waits && warm::is_cached(source);
+        Ok(blocks?.map(|blocks| (blocks, is_cached)))
     })
+}
+
+/// The files of parts, one after the other, and which of them have been looked at.
+struct Files {
+    /// By part, the number of its file.
+    of_part: Vec<usize>,
+    is_seen: Vec<AtomicBool>,
+}
+
+impl Files {
+    fn of(parts: &[SourcePart]) -> Self {
+        let mut count = 0;
+        let mut of_part = Vec::with_capacity(parts.len());
+        for (part, one) in parts.iter().enumerate() {
+            // The parts of a file follow each other.
+            count += usize::from(part == 0 || parts[part - 1].path != one.path);
+            of_part.push(count - 1);
+        }
+        Self { of_part, is_seen: (0..count).map(|_| AtomicBool::new(false)).collect() }
+    }
+
+    /// Whether no part of this part's file was asked about before.
+    fn is_first_look(&self, part: usize) -> bool {
+        !self.is_seen[self.of_part[part]].swap(true, Relaxed)
+    }
 }
 
 impl UnitOrder {

@@ -8,11 +8,16 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use grainstore_host::FreeMemory;
+use grainstore_reader::engine::{IoMode, OpenFile};
 use grainstore_sources::Source;
 use rustix::fs::Advice;
 
 /// Bytes that the kernel is asked to read at once.
 const STEP_LEN: u64 = 8 << 20;
+
+/// Pages that are asked for, spread evenly, and how many of them may be missing.
+const PROBES: usize = 64;
+const MISSING_MAX: usize = 2;
 
 /// Whether the files of a source take at most half of the free memory, so that they stay in the page cache until they
 /// are read.
@@ -31,4 +36,18 @@ pub(super) fn warm(path: &Path, stop: &AtomicBool) {
         }
         offset += STEP_LEN;
     }
+}
+
+/// Whether the files of a source are in the page cache now: some of their pages are asked for, without waiting for a
+/// device. A file system that cannot be asked has none there.
+pub(super) fn is_cached(source: &dyn Source) -> bool {
+    let parts = &source.description().parts;
+    let is_missing = |probe: &usize| {
+        let file = OpenFile::open(&parts[probe * parts.len() / PROBES].path, IoMode::Buffered);
+        file.map_or(true, |file| {
+            let offset = file.file_len() / PROBES as u64 * *probe as u64;
+            !file.read_cached_at(&mut [0], offset).is_ok_and(|read| read.is_some_and(|len| len > 0))
+        })
+    };
+    (0..PROBES).filter(is_missing).nth(MISSING_MAX).is_none()
 }

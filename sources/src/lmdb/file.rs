@@ -206,11 +206,11 @@ impl DataFile {
         let Some(ahead) = window.begin(offset, bytes.len(), self.len.saturating_sub(offset)) else {
             return self.read(offset, bytes);
         };
-        let read = self.read(offset, ahead);
-        if read.is_err() {
+        if self.read(offset, ahead).is_err() {
+            // What cannot be read may be behind the wanted bytes.
             window.clear();
+            return self.read(offset, bytes);
         }
-        read?;
         if window.copy(offset, bytes) { Ok(()) } else { Err(Fault::bug("a window has no bytes after it was filled")) }
     }
 
