@@ -39,7 +39,7 @@ class Shape:
         return self if samples is None else replace(self, samples=min(samples, self.samples))
 
     def samples_in(self, payload_bytes: int) -> int:
-        """About how many samples have so many bytes in all; one at least."""
+        """How many samples have about ``payload_bytes`` in all; one at least."""
         return max(1, payload_bytes * 2 // (self.shortest + self.longest))
 
     @property

@@ -109,7 +109,7 @@ pub(crate) fn bytes_of_each<'py>(py: Python<'py>, parts: &[Option<&[u8]>]) -> Py
     PyList::new(py, made.into_iter().map(written))
 }
 
-/// How many threads copy so many bytes: as many as the process may use and the bytes are worth.
+/// The number of threads for a copy of `total_len` bytes: as many as the process may use and the copy is worth.
 fn threads_for(total_len: usize) -> usize {
     // To ask takes as long as to copy 100 KB.
     static CORES: OnceLock<usize> = OnceLock::new();
