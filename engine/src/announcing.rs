@@ -4,8 +4,8 @@
 //! announcement of a sample of 110 KB costs a third of its copy, and is for nothing where the pages are in memory. So
 //! reads are announced after one that waited for a device, until they are fast again.
 //!
-//! A read may also be slow because another program had the processor, or because a page was mapped for the first time:
-//! the system counts the faults that wait for a device, so these are told apart.
+//! A read may also be slow because another program had the processor, or because a page was mapped for the first time.
+//! Only page faults that wait for a device count: the system reports their number.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -21,11 +21,11 @@ fn provide(memory: &mut [MaybeUninit<u8>]) {
     use rustix::mm::{Advice, madvise};
     use rustix::param::page_size;
     let page_len = page_size();
-    let whole_pages = &mut memory[..];
-    let (before, after) =
-        (whole_pages.as_ptr().align_offset(page_len), whole_pages.as_ptr_range().end.addr() % page_len);
-    let Some(len) = whole_pages.len().checked_sub(before + after).filter(|&len| len >= page_len) else { return };
-    let whole_pages = &mut whole_pages[before..before + len];
+    let before = memory.as_ptr().align_offset(page_len);
+    let after = memory.as_ptr_range().end.addr() % page_len;
+    let len = memory.len().checked_sub(before).and_then(|len| len.checked_sub(after));
+    let Some(len) = len.filter(|&len| len >= page_len) else { return };
+    let whole_pages = &mut memory[before..before + len];
     // Recycled memory has its pages, and asking for all of them takes as long as half the copy. So only the last is
     // looked at: an allocator cuts new memory from the end of what it has.
     let mut is_there = 0_u8;

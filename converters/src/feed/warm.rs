@@ -39,7 +39,7 @@ pub(super) fn warm(path: &Path, stop: &AtomicBool) {
 }
 
 /// Whether the files of a source are in the page cache now: some of their pages are asked for, without waiting for a
-/// device. A file system that cannot be asked has none there.
+/// device. `false` if the file system does not answer that.
 pub(super) fn is_cached(source: &dyn Source) -> bool {
     let parts = &source.description().parts;
     let is_missing = |probe: &usize| {
