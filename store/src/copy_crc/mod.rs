@@ -14,6 +14,12 @@ mod x86;
 const FOLD_LEN: usize = 128;
 /// Fewer bytes are not worth it.
 const FOLDED_LEN_MIN: usize = 4 * FOLD_LEN;
+/// From this length on the copy is written line by line: folding starts where a line of memory does.
+#[cfg(target_arch = "x86_64")]
+const ALIGNED_LEN_MIN: usize = 16 << 10;
+/// Bytes of a line of memory.
+#[cfg(target_arch = "x86_64")]
+const LINE_LEN: usize = 64;
 /// Bytes that are copied and then checked, where there is no instruction that folds: they stay in the fastest cache.
 const BLOCK_LEN: usize = 16 << 10;
 
@@ -27,13 +33,19 @@ pub fn copy_with_crc<'t>(from: &[u8], to: &'t mut [MaybeUninit<u8>]) -> (&'t mut
     let (folded_len, mut hasher) = fold(from, to);
     let (from, rest) = (&from[folded_len..], &mut to[folded_len..]);
     for (from, to) in from.chunks(BLOCK_LEN).zip(rest.chunks_mut(BLOCK_LEN)) {
-        // SAFETY: both are valid for their length, which is the same, and do not overlap: one is borrowed mutably.
-        unsafe { to.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(from.as_ptr(), from.len()) };
-        // SAFETY: it has just been written.
-        hasher.update(unsafe { &*(&raw const *to as *const [u8]) });
+        hasher.update(copy(from, to));
     }
     // SAFETY: `fold` wrote the first bytes, and the loop all others.
     (unsafe { &mut *(&raw mut *to as *mut [u8]) }, hasher.finalize())
+}
+
+/// Copies `from` to `to`, which is as long, and returns the copy.
+fn copy<'t>(from: &[u8], to: &'t mut [MaybeUninit<u8>]) -> &'t [u8] {
+    assert_eq!(from.len(), to.len());
+    // SAFETY: both are valid for their length, which is the same, and do not overlap: one is borrowed mutably.
+    unsafe { to.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(from.as_ptr(), from.len()) };
+    // SAFETY: it has just been written.
+    unsafe { &*(&raw const *to as *const [u8]) }
 }
 
 /// [`copy_with_crc`] to memory that was written before. On return all of it is the copy.
@@ -54,20 +66,24 @@ pub(crate) fn append_with_crc(from: &[u8], to: &mut Vec<u8>) -> u32 {
     crc
 }
 
-/// Copies whole folds from the start and returns how many bytes that are, with their checksum.
+/// Copies bytes from the start, at least all whole folds but one, and returns how many that are, with their checksum.
 #[cfg(target_arch = "x86_64")]
 fn fold(from: &[u8], to: &mut [MaybeUninit<u8>]) -> (usize, crc32fast::Hasher) {
-    let len = from.len() / FOLD_LEN * FOLD_LEN;
-    let Some(fold_copy) = x86::fold_copy().filter(|_| len >= FOLDED_LEN_MIN) else {
-        return (0, crc32fast::Hasher::new());
+    let mut hasher = crc32fast::Hasher::new();
+    let Some(fold_copy) = x86::fold_copy().filter(|_| from.len() >= FOLDED_LEN_MIN) else {
+        return (0, hasher);
     };
+    let head_len = if from.len() < ALIGNED_LEN_MIN { 0 } else { to.as_ptr().align_offset(LINE_LEN).min(LINE_LEN) };
+    hasher.update(copy(&from[..head_len], &mut to[..head_len]));
+    let (from, to) = (&from[head_len..], &mut to[head_len..]);
+    let len = from.len() / FOLD_LEN * FOLD_LEN;
     // SAFETY: `x86::fold_copy` returned it for this processor; both pointers are valid for `len` bytes, whole folds and
     // at least one, and what is written to does not overlap what is read.
-    let left = unsafe { fold_copy(from.as_ptr(), to.as_mut_ptr().cast(), len) };
-    // The start value is in the folded bytes already.
+    let left = unsafe { fold_copy(from.as_ptr(), to.as_mut_ptr().cast(), len, !hasher.finalize()) };
+    // The register is in the folded bytes already.
     let mut hasher = crc32fast::Hasher::new_with_initial(u32::MAX);
     hasher.update(&left);
-    (len, hasher)
+    (head_len + len, hasher)
 }
 
 #[cfg(not(target_arch = "x86_64"))]

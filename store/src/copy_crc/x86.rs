@@ -12,20 +12,19 @@ use super::FOLD_LEN;
 /// x^(1024 + 32) and x^(1024 - 32) modulo the polynomial, bits reversed: they move 16 bytes by 128.
 const BY_FOLD: (i64, i64) = (0x0001_E88E_F372, 0x0001_4A7F_E880);
 const LINE_LEN: usize = 64;
-/// How far ahead memory is fetched.
-const AHEAD_LEN: usize = 768;
-/// The usual start value of a CRC-32, which is added to the first bytes.
-const START: i64 = 0xFFFF_FFFF;
+/// How far ahead memory is fetched: the next page, before which the processor's own prefetcher stops. To fetch within its
+/// reach is slower than not to fetch.
+const AHEAD_LEN: usize = 4096;
 /// The truth table of a ^ b ^ c.
 const XOR_OF_THREE: i32 = 0x96;
 
-/// Copies bytes and returns 128 whose CRC with a start value of 0 is theirs with the usual one.
+/// Copies bytes and returns 128 whose CRC from a register of 0 is theirs from the given one.
 ///
 /// # Safety
 /// - The first pointer is valid for reads and the second for writes of that many bytes, and they do not overlap.
 /// - The number is a multiple of 128 and not 0.
 /// - The processor has the instructions: [`fold_copy`] returned the function.
-pub(super) type FoldCopy = unsafe fn(*const u8, *mut u8, usize) -> [u8; FOLD_LEN];
+pub(super) type FoldCopy = unsafe fn(*const u8, *mut u8, usize, u32) -> [u8; FOLD_LEN];
 
 /// The fastest one that this processor has. With registers of 16 bytes, two passes are faster than one.
 pub(super) fn fold_copy() -> Option<FoldCopy> {
@@ -55,7 +54,7 @@ fn fetch_ahead(from: *const u8, at: usize, len: usize) {
 /// # Safety
 /// As [`FoldCopy`].
 #[target_feature(enable = "vpclmulqdq,avx512f")]
-unsafe fn fold_copy_512(from: *const u8, to: *mut u8, len: usize) -> [u8; FOLD_LEN] {
+unsafe fn fold_copy_512(from: *const u8, to: *mut u8, len: usize, register: u32) -> [u8; FOLD_LEN] {
     let copied = |at: usize| -> [__m512i; FOLD_LEN / 64] {
         array::from_fn(|i| {
             let at = at + 64 * i;
@@ -69,7 +68,7 @@ unsafe fn fold_copy_512(from: *const u8, to: *mut u8, len: usize) -> [u8; FOLD_L
     let (low_by, high_by) = BY_FOLD;
     let by_fold = _mm512_set_epi64(high_by, low_by, high_by, low_by, high_by, low_by, high_by, low_by);
     let mut state = copied(0);
-    state[0] = _mm512_xor_si512(state[0], _mm512_set_epi64(0, 0, 0, 0, 0, 0, 0, START));
+    state[0] = _mm512_xor_si512(state[0], _mm512_set_epi64(0, 0, 0, 0, 0, 0, 0, i64::from(register)));
     for at in (FOLD_LEN..len).step_by(FOLD_LEN) {
         fetch_ahead(from, at, len);
         for (state, part) in state.iter_mut().zip(copied(at)) {
@@ -89,7 +88,7 @@ unsafe fn fold_copy_512(from: *const u8, to: *mut u8, len: usize) -> [u8; FOLD_L
 /// # Safety
 /// As [`FoldCopy`].
 #[target_feature(enable = "vpclmulqdq,avx2")]
-unsafe fn fold_copy_256(from: *const u8, to: *mut u8, len: usize) -> [u8; FOLD_LEN] {
+unsafe fn fold_copy_256(from: *const u8, to: *mut u8, len: usize, register: u32) -> [u8; FOLD_LEN] {
     let copied = |at: usize| -> [__m256i; FOLD_LEN / 32] {
         array::from_fn(|i| {
             let at = at + 32 * i;
@@ -102,7 +101,7 @@ unsafe fn fold_copy_256(from: *const u8, to: *mut u8, len: usize) -> [u8; FOLD_L
     };
     let by_fold = _mm256_set_epi64x(BY_FOLD.1, BY_FOLD.0, BY_FOLD.1, BY_FOLD.0);
     let mut state = copied(0);
-    state[0] = _mm256_xor_si256(state[0], _mm256_set_epi64x(0, 0, 0, START));
+    state[0] = _mm256_xor_si256(state[0], _mm256_set_epi64x(0, 0, 0, i64::from(register)));
     for at in (FOLD_LEN..len).step_by(FOLD_LEN) {
         fetch_ahead(from, at, len);
         for (state, part) in state.iter_mut().zip(copied(at)) {
@@ -142,7 +141,7 @@ mod tests {
                 let from = &bytes[start..start + folds * FOLD_LEN];
                 let mut to = vec![0; from.len()];
                 // SAFETY: the processor has the instructions, and both have that many bytes, whole folds.
-                let left = unsafe { fold_copy(from.as_ptr(), to.as_mut_ptr(), from.len()) };
+                let left = unsafe { fold_copy(from.as_ptr(), to.as_mut_ptr(), from.len(), u32::MAX) };
                 let mut hasher = crc32fast::Hasher::new_with_initial(u32::MAX);
                 hasher.update(&left);
                 assert_eq!(hasher.finalize(), crc32fast::hash(from), "{start}, {folds}");
