@@ -5,10 +5,13 @@
 //! and after 1024 single samples, 2048, 4096 and so on, which costs a fraction of a read each time. The change is made
 //! once, for reads that begin afterwards, and changes nothing that they return: the files are compared with the dataset
 //! before, and if they are others by now, reading goes on from those that are open.
+//!
+//! Where single samples are read from a device for some time, a thread reads all files meanwhile: [`Filling`].
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use grainstore_host::{ForkLock, FreeMemory};
 use grainstore_store::Collection;
@@ -17,6 +20,7 @@ use crate::ReadError;
 use crate::engine::IoMode;
 use crate::engine_choice::EngineChoice;
 use crate::engine_pool::{EnginePool, EngineSpec};
+use crate::filling::Filling;
 use crate::io::{Io, IoChoice};
 use crate::open_files::{OpenFiles, Opening};
 use crate::reader::ReaderOptions;
@@ -42,6 +46,7 @@ pub(crate) struct ReaderAccess {
     may_change: bool,
     spec: EngineSpec,
     reads: ReadCount,
+    filling: Filling,
 }
 
 /// Samples read by single calls. On a cache line of its own: threads that read write to it, and read what is beside it.
@@ -94,6 +99,7 @@ impl ReaderAccess {
             may_change,
             spec,
             reads: ReadCount { count: AtomicU64::new(0), ask_at: AtomicU64::new(READS_BEFORE_ASKING) },
+            filling: Filling::new(),
         })
     }
 
@@ -102,13 +108,23 @@ impl ReaderAccess {
         self.mapped.get().unwrap_or(&self.first)
     }
 
-    /// How files are read for `count` samples that are asked for one by one, or in one call.
+    /// Passes `read` how files are read now, for `count` samples that are asked for one by one, or in one call.
     #[inline]
-    pub(crate) fn for_samples(&self, dataset: &Collection, count: usize) -> &Access {
-        if self.may_change && self.mapped.get().is_none() && self.reads.add(count) {
+    pub(crate) fn read<'a, T>(&'a self, dataset: &Collection, count: usize, read: impl FnOnce(&'a Access) -> T) -> T {
+        if self.may_change && self.mapped.get().is_none() {
+            return self.read_timed(dataset, count, read);
+        }
+        read(self.now())
+    }
+
+    fn read_timed<'a, T>(&'a self, dataset: &Collection, count: usize, read: impl FnOnce(&'a Access) -> T) -> T {
+        if self.reads.add(count) || self.filling.has_just_filled() {
             self.look_again(dataset);
         }
-        self.now()
+        let begun = Instant::now();
+        let result = read(self.now());
+        self.filling.waited(dataset, count, begun.elapsed());
+        result
     }
 
     /// Changes to mapped files if all data have come into memory since the reader was made.

@@ -12,7 +12,9 @@ use crate::engine::IoMode;
 pub enum IoChoice {
     /// Mapped if the files are in memory already, on a local file system; else buffered if they fit in half of the free
     /// memory or that is not known, else direct. Decided when the reader is made; what is buffered is mapped later if the
-    /// files have come into memory by then. A file that refuses direct reads is read through the page cache.
+    /// files have come into memory by then. Where many single samples or batches are read from a device of this machine,
+    /// a thread brings the files into memory: it takes no more time than callers have waited for their reads.
+    /// A file that refuses direct reads is read through the page cache.
     #[default]
     Auto,
     /// Past the page cache.

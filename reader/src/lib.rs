@@ -84,6 +84,7 @@ mod epoch;
 mod error;
 mod expression;
 mod fields;
+mod filling;
 mod gather;
 mod io;
 mod on_damage;

@@ -186,7 +186,7 @@ impl Reader {
     /// # Errors
     /// If there is no such sample, or its bytes cannot be read or are damaged.
     pub fn get(&self, ordinal: u64) -> Result<Sample, ReadError> {
-        self.single_read().sample(ordinal)
+        self.access.read(&self.dataset, 1, |access| self.single_by(access).sample(ordinal))
     }
 
     /// Reads the payload of one sample into `payload`, whose bytes are replaced: for callers that read many samples,
@@ -195,7 +195,7 @@ impl Reader {
     /// # Errors
     /// As [`get`](Self::get).
     pub fn get_into(&self, ordinal: u64, payload: &mut Vec<u8>) -> Result<(), ReadError> {
-        self.single_read().payload(ordinal, payload)
+        self.access.read(&self.dataset, 1, |access| self.single_by(access).payload(ordinal, payload))
     }
 
     /// The payload of one sample in its mapped file, to be copied to memory of the caller's. `None` if it is compressed
@@ -239,7 +239,7 @@ impl Reader {
     /// # Errors
     /// As [`get`](Self::get); if several samples fail, the error names the one of the lowest ordinal.
     pub fn get_batch(&self, ordinals: &[u64]) -> Result<Batch, ReadError> {
-        self.gather(ordinals.len()).batch(ordinals)
+        self.access.read(&self.dataset, ordinals.len(), |access| self.gather(access).batch(ordinals))
     }
 
     /// Begins an epoch, with a plan and an engine of its own. The first epoch also loads the index. It does not wait
@@ -314,17 +314,11 @@ impl Reader {
         self.single_by(self.access.now())
     }
 
-    /// To read one sample, which counts towards looking again how to read.
-    fn single_read(&self) -> Single<'_> {
-        self.single_by(self.access.for_samples(&self.dataset, 1))
-    }
-
     fn single_by<'a>(&'a self, access: &'a Access) -> Single<'a> {
         Single { dataset: &self.dataset, open_files: &access.open_files, pool: &self.pool }
     }
 
-    fn gather(&self, count: usize) -> Gather<'_> {
-        let access = self.access.for_samples(&self.dataset, count);
+    fn gather<'a>(&'a self, access: &'a Access) -> Gather<'a> {
         Gather {
             dataset: &self.dataset,
             open_files: &access.open_files,

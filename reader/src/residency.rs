@@ -54,6 +54,11 @@ enum Pages {
     Elsewhere,
 }
 
+/// The file of a segment, to be read through the page cache, if it is on a device of this machine and can be mapped.
+pub(crate) fn local_file(dataset: &Collection, segment: usize) -> Option<OpenFile> {
+    opened(dataset, segment).and_then(|(file, pages)| (pages == Pages::Device).then_some(file))
+}
+
 /// The file of a segment, if it is on a local file system and can be mapped: a limit of the process's memory may forbid it.
 fn opened(dataset: &Collection, segment: usize) -> Option<(OpenFile, Pages)> {
     dataset.segment_file(segment).ok()?;

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail, and says what it could not run")]
 
 use std::fs::{self, File};
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::ops::Range;
 use std::path::Path;
 
@@ -107,8 +107,7 @@ fn is_mapped_after_some(made: &Made, step: usize, read: impl Fn(&Reader, u64)) {
         ordinals.step_by(step).for_each(|ordinal| read(&reader, ordinal));
         reader.io().mode
     };
-    assert_eq!(mode_after(0..COUNT / 3), IoMode::Buffered, "it has not been asked");
-    mode_after(COUNT / 3..COUNT);
+    mode_after(0..COUNT);
     let mode = mode_after(0..COUNT);
     if !are_in_memory(made) {
         return;
@@ -132,6 +131,29 @@ fn batches_are_mapped_after_some_of_them() {
         let ordinals: Vec<u64> = (ordinal..ordinal + 50).collect();
         made.check(&reader.get_batch(&ordinals).unwrap());
     });
+}
+
+#[test]
+fn single_reads_of_a_few_samples_bring_all_into_memory() {
+    const READ: u64 = 60;
+    const ROUNDS: u32 = 5000;
+    let made = Shape::plain(64 << 10, vec![2000; 24_000]).write();
+    if !are_in_memory(&made) {
+        return;
+    }
+    let Some(reader) = opened_cold(&made, ReaderOptions::default()) else { return };
+    let segment = reader.collection().segment_path(0).to_owned();
+    let read_len = reader.collection().locate(READ).unwrap().offset;
+    let mut rounds = 0;
+    while reader.io().mode != IoMode::Mapped && rounds < ROUNDS {
+        (0..READ).for_each(|ordinal| assert!(reader.get(ordinal).unwrap().payload == made.payload(ordinal)));
+        // So that they have to be waited for again.
+        let file = File::open(&segment).unwrap();
+        fadvise(&file, 0, NonZeroU64::new(read_len), Advice::DontNeed).unwrap();
+        rounds += 1;
+    }
+    assert_eq!(reader.io().mode, IoMode::Mapped, "after {rounds} rounds");
+    assert!(reader.get(23_999).unwrap().payload == made.payload(23_999));
 }
 
 #[test]
