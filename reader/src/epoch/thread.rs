@@ -28,6 +28,8 @@ use crate::read_timeout::ReadTimeout;
 /// Batches that wait for the caller: at most 64, or 8 MiB of them, but always two, unless they were decoded to more
 /// than a small file should be able to take.
 const QUEUE: QueueBounds = QueueBounds { count_max: 64, len_max: 8 << 20, decoded_len_max: DECODED_AHEAD_LEN_MAX };
+/// Batches that are in memory at a time, where they are large: one that is being made, two that wait, the caller's.
+const BATCHES_HELD: u64 = 4;
 /// What an epoch reads from, and what it reads with.
 pub(crate) struct EpochInputs<'a> {
     pub(crate) dataset: &'a Collection,
@@ -86,13 +88,14 @@ impl EpochThread {
         channel.set_followed(series.is_followed());
         let in_place_len_min = in_place_len_min(series.order(), dataset).max(open_files.in_place_len_min());
         let window_len = own_window_len(options.window_len, &plan);
-        let ahead_len_max = ahead_len_max(plan.order(), window_len);
+        let memory = FreeMemory::now();
+        let ahead_len_max = ahead_len_max(plan.order(), window_len, memory);
         let held_len = if plan.order() == Order::Chunked { window_len } else { 0 };
-        if open_files.mode() != IoMode::Mapped {
-            let held_len = held_len.saturating_add(ahead_len_max).min(dataset.segment_bytes());
-            if let Some(warning) = lack_of_memory(held_len, FreeMemory::now()) {
-                tracing::warn!("{warning}");
-            }
+        let of_own = if open_files.mode() == IoMode::Mapped { 0 } else { held_len.saturating_add(ahead_len_max) };
+        let all_batches_len = batch_len(dataset, options).saturating_mul(BATCHES_HELD);
+        let samples_len = of_own.min(dataset.segment_bytes()).saturating_add(all_batches_len);
+        if let Some(warning) = lack_of_memory(samples_len, memory) {
+            tracing::warn!("{warning}");
         }
         let before_wait = {
             let channel = Arc::clone(&channel);
@@ -143,8 +146,14 @@ fn lack_of_memory(held_len: u64, memory: FreeMemory) -> Option<String> {
     let usable = memory.usable().filter(|usable| *usable < held_len)?;
     Some(format!(
         "this epoch holds up to {held_len} bytes of samples, and {usable} bytes of memory are free: the system may end \
-         the process; a smaller window takes less"
+         the process; a smaller window or smaller batches take less"
     ))
+}
+
+/// About how many bytes a batch has, as its samples are stored.
+fn batch_len(dataset: &Collection, options: &EpochOptions) -> u64 {
+    let samples = dataset.sample_count().max(1);
+    (dataset.segment_bytes() / samples).saturating_mul(samples.min(options.batch_size.get() as u64))
 }
 
 /// Raw samples from this many bytes on are units by themselves.
@@ -164,15 +173,18 @@ fn own_window_len(window_len: u64, plan: &EpochPlan) -> u64 {
 }
 
 /// Bytes that may be read ahead of their need: an eighth of the window, which is enough for any device where the window
-/// is as large as it should be; up to all of a small window.
-fn ahead_len_max(order: Order, window_len: u64) -> u64 {
+/// is as large as it should be; up to all of a small window. Where the order holds no window, it is less in little memory.
+fn ahead_len_max(order: Order, window_len: u64, memory: FreeMemory) -> u64 {
     const ENOUGH_LEN: u64 = 8 << 20;
     const SINGLE_LEN_MAX: u64 = 64 << 20;
     let len = (window_len / 8).max(window_len.min(ENOUGH_LEN));
     match order {
         Order::Chunked => len,
         // Each extent or sample is visited at once: to read further ahead would only take memory.
-        Order::Full | Order::Sequential => len.min(SINGLE_LEN_MAX),
+        Order::Full | Order::Sequential => {
+            let share = memory.usable().map_or(SINGLE_LEN_MAX, |usable| (usable / 16).max(ENOUGH_LEN));
+            len.min(SINGLE_LEN_MAX).min(share)
+        }
     }
 }
 
@@ -187,5 +199,16 @@ mod tests {
         assert!(said.starts_with("this epoch holds up to 300 bytes of samples, and 299 bytes of memory are free"));
         assert_eq!(lack_of_memory(300, memory(Some(1000), Some(300))), None);
         assert_eq!(lack_of_memory(300, memory(None, None)), None);
+    }
+
+    #[test]
+    fn less_is_read_ahead_in_little_memory_where_no_window_needs_it() {
+        let memory = |mib: u64| FreeMemory { available: Some(mib << 20), limit: None };
+        for (order, mib, ahead_mib) in
+            [(Order::Full, 10_000, 32), (Order::Sequential, 320, 20), (Order::Full, 100, 8), (Order::Chunked, 100, 32)]
+        {
+            assert_eq!(ahead_len_max(order, 256 << 20, memory(mib)), ahead_mib << 20, "{order}, {mib}");
+        }
+        assert_eq!(ahead_len_max(Order::Full, 1 << 40, FreeMemory::default()), 64 << 20);
     }
 }
