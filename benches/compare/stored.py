@@ -18,6 +18,10 @@ from processes import measured
 from samples import Shape
 
 
+# Memory that a measurement takes besides that of the files, in bytes.
+_OTHER_MEMORY = 1 << 30
+
+
 def say(text: str) -> None:
     """Print a message for the user, apart from the results."""
     print(text, file=sys.stderr, flush=True)
@@ -58,6 +62,8 @@ class Stored:
 
     def job(self, name: str, kind: str, memory: str, seed: int, **more: Any) -> dict[str, Any]:
         """The result of one measurement; a failure is a result too."""
+        # Files as stored take up to twice the payload; on top come a window, batches and what modules take.
+        caches.claim_memory(2 * self.shape.payload_bytes + _OTHER_MEMORY)
         with tempfile.NamedTemporaryFile(suffix=".json") as result:
             job = Job(
                 name,

@@ -9,9 +9,12 @@ use std::mem::MaybeUninit;
 
 /// Fewer bytes than this are not worth asking for: 16 pages.
 const ASKED_LEN_MIN: usize = 64 << 10;
-/// Where memory had its pages, so many calls of the thread do not look: a look takes a tenth of the time of such a copy.
+/// Where memory had its pages, the thread does not look at the next ones: a look takes a tenth of the time of a small copy.
 #[cfg(target_os = "linux")]
 const CALLS_PER_LOOK: u32 = 16;
+/// From this length on each call looks: faults of all its pages would take far longer.
+#[cfg(target_os = "linux")]
+const ALWAYS_ASKED_LEN_MIN: usize = 1 << 20;
 
 #[cfg(target_os = "linux")]
 thread_local! {
@@ -40,7 +43,9 @@ fn provide(memory: &mut [MaybeUninit<u8>]) {
     // Recycled memory has its pages, and asking for all of them takes as long as half the copy. So only the last is
     // looked at, an allocator cuts new memory from the end of what it has; and not each time, for a loop that gets new
     // memory or recycled memory mostly gets the same the next time.
-    if let Some(left) = CALLS_LEFT.get().checked_sub(1) {
+    if let Some(left) = CALLS_LEFT.get().checked_sub(1)
+        && len < ALWAYS_ASKED_LEN_MIN
+    {
         return CALLS_LEFT.set(left);
     }
     let mut is_there = 0_u8;
@@ -97,6 +102,26 @@ mod tests {
         provide_pages(&mut memory[100..len - 100]);
         assert_eq!(pages_there(memory), 63);
         assert!(map[..page_len].iter().all(|&byte| byte == 7) && map[page_len..].iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn after_memory_that_had_its_pages_the_next_is_not_looked_at_unless_it_is_large() {
+        let page_len = rustix::param::page_size();
+        if map(page_len).advise(memmap2::Advice::PopulateWrite).is_err() {
+            return eprintln!("this system cannot populate pages");
+        }
+        let provided = |len: usize| {
+            let mut map = map(len);
+            // SAFETY: bytes that may be uninitialised are a weaker promise; nothing writes through this.
+            let memory = unsafe { std::slice::from_raw_parts_mut(map.as_mut_ptr().cast::<MaybeUninit<u8>>(), len) };
+            provide_pages(memory);
+            pages_there(memory) * page_len
+        };
+        let mut recycled = vec![MaybeUninit::new(1_u8); 300_000];
+        provide_pages(&mut recycled);
+        assert_eq!((provided(256 << 10), provided(2 << 20)), (0, 2 << 20));
+        let later: Vec<usize> = (0..CALLS_PER_LOOK).map(|_| provided(256 << 10)).collect();
+        assert_eq!(later.last(), Some(&(256 << 10)), "{later:?}");
     }
 
     #[test]

@@ -99,7 +99,7 @@ impl ReaderAccess {
             may_change,
             spec,
             reads: ReadCount { count: AtomicU64::new(0), ask_at: AtomicU64::new(READS_BEFORE_ASKING) },
-            filling: Filling::new(),
+            filling: Filling::new(dataset),
         })
     }
 
@@ -118,12 +118,12 @@ impl ReaderAccess {
     }
 
     fn read_timed<'a, T>(&'a self, dataset: &Collection, count: usize, read: impl FnOnce(&'a Access) -> T) -> T {
-        if self.reads.add(count) || self.filling.has_just_filled() {
+        if self.reads.add(count) || self.filling.take_filled() {
             self.look_again(dataset);
         }
         let begun = Instant::now();
         let result = read(self.now());
-        self.filling.waited(dataset, count, begun.elapsed());
+        self.filling.count_wait(dataset, count, begun.elapsed());
         result
     }
 

@@ -1,15 +1,15 @@
-//! Brings files into the page cache while single samples are read from a device.
+//! Brings files into the page cache while samples are read from a device, one by one or in batches.
 //!
-//! Whoever reads many single samples waits for the device each time. Read from end to end, the same files would be in
-//! memory after a fraction of that, but nobody knows how many reads are to come. So a thread reads the files, and takes
-//! no more time for it than callers have waited by then, not counting what they waited because of it. However many reads
-//! there are, all of them together take at most about twice the time of the better choice in hindsight: A. Karlin et al.,
-//! "Competitive Snoopy Caching", Algorithmica 3, 1988.
+//! Each of many such reads waits for the device. Read from end to end, the same files would be in memory after a fraction
+//! of that time, but nobody knows how many reads are to come. So a thread reads the files, and takes no more time for it
+//! than callers have waited before, not counting their waits while it reads. So all reads together take at most about
+//! twice as long as the better of two choices in hindsight, to read each sample or to read all files first: A. Karlin et
+//! al., "Competitive Snoopy Caching", Algorithmica 3, 1988.
 
 use std::io::ErrorKind;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{Builder, Thread, park};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use grainstore_format::memory::zeroed;
@@ -18,153 +18,179 @@ use grainstore_host::{ForkLock, FreeMemory};
 use grainstore_store::Collection;
 
 use crate::engine::OpenFile;
-use crate::residency::local_file;
+use crate::residency::{Pages, local_file};
 
-/// Callers that have waited for less than this are few, or their reads come from memory.
+/// The thread is started when callers have waited for this long.
 const WAITED_MIN: Duration = Duration::from_millis(50);
+/// A sample that takes no longer than this, and a nanosecond for each four bytes, comes from memory.
+const FAST: Duration = Duration::from_micros(10);
+const FAST_BYTES_PER_NS: u64 = 4;
 /// Bytes that are read at a time: fewer are slower on many devices, and a caller's read may have to wait for all of them.
 const PIECE_LEN: usize = 2 << 20;
-/// After so many pieces it is asked whether there still is memory for all.
-const PIECES_PER_LOOK: u64 = 32;
-/// A time that callers never have waited.
-const NEVER: u64 = u64::MAX;
+/// How often the thread checks whether memory is still free.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A thread that fills the page cache, once callers have waited for reads.
 pub(crate) struct Filling {
-    progress: Arc<Progress>,
-    /// The thread, if this process has started it.
-    thread: ForkLock<Option<Thread>>,
+    /// A forked process, which does not have the thread, starts with a new one.
+    filler: ForkLock<Arc<Filler>>,
+    /// Whether all files have been read, which nobody has asked for yet.
+    is_new: Arc<AtomicBool>,
+    fast: Duration,
 }
 
-struct Progress {
-    /// How long callers have waited, in nanoseconds, and for how many samples.
-    waited: AtomicU64,
-    samples: AtomicU64,
-    /// How long a sample took on average before the thread was started: a longer wait is counted as this.
-    sample_time_max: AtomicU64,
-    /// How long they must have waited for the thread to go on, or to be started; [`NEVER`] while it runs and after.
-    wake_at: AtomicU64,
-    has_filled: AtomicBool,
-    is_stopped: AtomicBool,
+/// What callers and the thread tell each other.
+#[derive(Default)]
+struct Filler {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// How long callers have waited while the thread did not read.
+    waited: Duration,
+    /// How long the thread has read.
+    read: Duration,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    NotStarted,
+    Reads,
+    Waits,
+    /// The thread has ended, or is to end.
+    Ended,
 }
 
 impl Filling {
     /// Nothing is filled yet.
-    pub(crate) fn new() -> Self {
-        let progress = Progress {
-            waited: AtomicU64::new(0),
-            samples: AtomicU64::new(0),
-            sample_time_max: AtomicU64::new(NEVER),
-            wake_at: AtomicU64::new(nanos(WAITED_MIN)),
-            has_filled: AtomicBool::new(false),
-            is_stopped: AtomicBool::new(false),
-        };
-        Self { progress: Arc::new(progress), thread: ForkLock::default() }
+    pub(crate) fn new(dataset: &Collection) -> Self {
+        let sample_len = dataset.segment_bytes() / dataset.sample_count().max(1);
+        let fast = FAST + Duration::from_nanos(sample_len / FAST_BYTES_PER_NS);
+        Self { filler: ForkLock::default(), is_new: Arc::default(), fast }
     }
 
-    /// Counts the time of a read of some samples of `dataset`, and gives the thread as much.
-    pub(crate) fn waited(&self, dataset: &Collection, samples: usize, time: Duration) {
-        let Progress { waited, samples: all_samples, sample_time_max, wake_at, .. } = &*self.progress;
-        let samples = samples as u64;
-        let time = nanos(time).min(sample_time_max.load(Ordering::Relaxed).saturating_mul(samples));
-        all_samples.fetch_add(samples, Ordering::Relaxed);
-        let waited = waited.fetch_add(time, Ordering::Relaxed).saturating_add(time);
-        if waited >= wake_at.load(Ordering::Acquire) {
-            self.wake(dataset);
+    /// Counts the time of a read of `samples`, unless they came from memory.
+    pub(crate) fn count_wait(&self, dataset: &Collection, samples: usize, time: Duration) {
+        let fast = self.fast.saturating_mul(u32::try_from(samples).unwrap_or(u32::MAX));
+        if time > fast {
+            self.count_slow(dataset, time);
         }
     }
 
-    /// Whether all files have just been read; once.
-    pub(crate) fn has_just_filled(&self) -> bool {
-        self.progress.has_filled.load(Ordering::Relaxed) && self.progress.has_filled.swap(false, Ordering::AcqRel)
+    fn count_slow(&self, dataset: &Collection, time: Duration) {
+        let filler = Arc::clone(&*self.filler.lock_or_renew());
+        if filler.count_wait(time) {
+            self.start(dataset.clone(), filler);
+        }
     }
 
-    /// Starts the thread, or lets it go on.
-    #[cold]
-    fn wake(&self, dataset: &Collection) {
-        let mut thread = self.thread.lock_or_renew();
-        self.progress.wake_at.store(NEVER, Ordering::Release);
-        if let Some(thread) = &*thread {
-            return thread.unpark();
-        }
-        let (dataset, progress) = (dataset.clone(), Arc::clone(&self.progress));
-        let average = progress.waited.load(Ordering::Relaxed) / progress.samples.load(Ordering::Relaxed).max(1);
-        progress.sample_time_max.store(average, Ordering::Relaxed);
-        let started = Builder::new().name("grain-fill".into()).spawn(move || {
-            tracing::debug!("files of samples are read into the page cache");
-            let has_filled = fill(&dataset, &progress);
-            tracing::debug!(has_filled, "the page cache is not filled any more");
-            progress.has_filled.store(has_filled, Ordering::Release);
-        });
+    fn start(&self, dataset: Collection, filler: Arc<Filler>) {
+        let is_new = Arc::clone(&self.is_new);
         // Without a thread, nothing is filled.
-        *thread = started.ok().map(|started| started.thread().clone());
+        let _ = Builder::new().name("grain-fill".into()).spawn(move || {
+            tracing::debug!("files of samples are read into the page cache");
+            let is_filled = filler.fill(&dataset);
+            tracing::debug!(is_filled, "the page cache is not filled any more");
+            filler.end();
+            is_new.store(is_filled, Ordering::Release);
+        });
+    }
+
+    /// Whether all files are in the page cache, the first time that it is asked after that.
+    pub(crate) fn take_filled(&self) -> bool {
+        self.is_new.load(Ordering::Relaxed) && self.is_new.swap(false, Ordering::AcqRel)
     }
 }
 
 impl Drop for Filling {
-    /// The thread ends after the piece that it reads: a device may take long for it.
+    /// The thread ends after the piece that it reads, and nobody waits for it: a device may take long.
     fn drop(&mut self) {
-        self.progress.is_stopped.store(true, Ordering::Release);
-        if let Some(thread) = &*self.thread.lock_or_renew() {
-            thread.unpark();
-        }
+        let filler = Arc::clone(&*self.filler.lock_or_renew());
+        filler.end();
     }
 }
 
-impl Progress {
-    /// Waits until callers have waited for as long as was `spent`. Returns whether to go on.
-    fn may_spend(&self, spent: Duration) -> bool {
-        loop {
-            if self.is_stopped.load(Ordering::Acquire) {
-                return false;
-            }
-            if self.waited.load(Ordering::Relaxed) >= nanos(spent) {
-                self.wake_at.store(NEVER, Ordering::Release);
-                return true;
-            }
-            self.wake_at.store(nanos(spent), Ordering::Release);
-            // What was waited meanwhile was compared with the time before.
-            if self.waited.load(Ordering::Relaxed) < nanos(spent) {
-                park();
-            }
-        }
+impl Filler {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-/// Reads all files from end to end, except what is in the page cache. Returns whether all of them are there now.
-fn fill(dataset: &Collection, progress: &Progress) -> bool {
-    let Ok(mut piece) = zeroed(PIECE_LEN as u64) else { return false };
-    let (mut spent, mut pieces, mut left) = (Duration::ZERO, 0, dataset.segment_bytes());
-    for segment in 0..dataset.segment_count() {
-        let Some(file) = local_file(dataset, segment) else { return false };
-        for offset in (0..file.file_len()).step_by(PIECE_LEN) {
-            let has_room = pieces % PIECES_PER_LOOK != 0 || has_room(left);
-            if !has_room || !progress.may_spend(spent) {
-                return false;
-            }
+    /// Counts the time of a read, and has a thread that waits continue. Returns whether to start the thread.
+    fn count_wait(&self, time: Duration) -> bool {
+        let mut state = self.lock();
+        match state.phase {
+            // While the thread reads, it is the reason of waits.
+            Phase::Reads | Phase::Ended => return false,
+            Phase::NotStarted | Phase::Waits => state.waited += time,
+        }
+        let (is_enough, is_started) = match state.phase {
+            Phase::NotStarted => (state.waited >= WAITED_MIN, false),
+            _ => (state.waited > state.read, true),
+        };
+        if is_enough {
+            state.phase = Phase::Reads;
+            self.changed.notify_one();
+        }
+        is_enough && !is_started
+    }
+
+    fn end(&self) {
+        self.lock().phase = Phase::Ended;
+        self.changed.notify_one();
+    }
+
+    /// Reads all files from end to end. Returns whether it could.
+    fn fill(&self, dataset: &Collection) -> bool {
+        let Ok(mut piece) = zeroed(PIECE_LEN as u64) else { return false };
+        let mut checked: Option<Instant> = None;
+        for segment in 0..dataset.segment_count() {
             let begun = Instant::now();
-            let len = PIECE_LEN.min(to_usize(file.file_len() - offset));
-            if !is_cached(&file, offset + len as u64 - 1) && !read_piece(&file, &mut piece[..len], offset) {
+            let Some((file, pages)) = local_file(dataset, segment) else { return false };
+            if !self.spend(begun.elapsed()) {
                 return false;
             }
-            spent += begun.elapsed();
-            left = left.saturating_sub(len as u64);
-            pieces += 1;
+            let file_len = if pages == Pages::Memory { 0 } else { file.file_len() };
+            for offset in (0..file_len).step_by(PIECE_LEN) {
+                let begun = Instant::now();
+                if checked.is_none_or(|checked| begun - checked > CHECK_INTERVAL) {
+                    if !fits_in_memory(dataset) {
+                        return false;
+                    }
+                    checked = Some(begun);
+                }
+                let len = PIECE_LEN.min(to_usize(file_len - offset));
+                if !read_piece(&file, &mut piece[..len], offset) || !self.spend(begun.elapsed()) {
+                    return false;
+                }
+            }
         }
+        true
     }
-    true
+
+    /// Counts the time of a read, and waits until callers have waited for as long. Returns whether to read more.
+    fn spend(&self, time: Duration) -> bool {
+        let mut state = self.lock();
+        state.read += time;
+        if state.phase == Phase::Reads && state.waited <= state.read {
+            state.phase = Phase::Waits;
+        }
+        while state.phase == Phase::Waits {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.phase == Phase::Reads
+    }
 }
 
-/// Whether so many bytes still fit in half of the free memory.
-fn has_room(len: u64) -> bool {
-    FreeMemory::now().usable().is_some_and(|usable| len <= usable / 2)
+/// Whether all files fit in half of the free memory, which counts what they take of it already as free.
+fn fits_in_memory(dataset: &Collection) -> bool {
+    FreeMemory::now().usable().is_some_and(|usable| dataset.segment_bytes() <= usable / 2)
 }
 
-fn is_cached(file: &OpenFile, offset: u64) -> bool {
-    file.read_cached_at(&mut [0], offset).is_ok_and(|read| read == Some(1))
-}
-
-/// Whether a piece of a file could be read. Why it could not, the call that needs its bytes will say.
+/// Whether a piece of a file could be read. Why it could not, the call that needs its bytes reports.
 fn read_piece(file: &OpenFile, mut piece: &mut [u8], mut offset: u64) -> bool {
     while !piece.is_empty() {
         match file.read_at(piece, offset) {
@@ -177,6 +203,47 @@ fn read_piece(file: &OpenFile, mut piece: &mut [u8], mut offset: u64) -> bool {
     true
 }
 
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(NEVER - 1)
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may fail")]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Runs `meanwhile` while the thread waits after a read that took `time`; whether the thread then reads more.
+    fn reads_more(filler: &Filler, time: Duration, meanwhile: impl FnOnce()) -> bool {
+        thread::scope(|scope| {
+            let spends = scope.spawn(|| filler.spend(time));
+            while filler.lock().phase != Phase::Waits {
+                thread::yield_now();
+            }
+            meanwhile();
+            spends.join().unwrap()
+        })
+    }
+
+    #[test]
+    fn the_thread_reads_for_as_long_as_callers_have_waited() {
+        let filler = Filler::default();
+        assert!(!filler.count_wait(49 * MS));
+        assert!(filler.count_wait(MS), "50 ms start it");
+        assert!(!filler.count_wait(1000 * MS), "a wait while it reads is not counted");
+        assert!(filler.spend(49 * MS));
+        let more = reads_more(&filler, 3 * MS, || {
+            assert!(!filler.count_wait(2 * MS));
+            assert!(filler.lock().phase == Phase::Waits, "it has read for as long");
+            assert!(!filler.count_wait(MS), "it is started once");
+        });
+        assert!(more);
+    }
+
+    #[test]
+    fn a_thread_that_waits_ends_with_its_reader() {
+        let filler = Filler::default();
+        assert!(filler.count_wait(60 * MS));
+        assert!(!reads_more(&filler, 60 * MS, || filler.end()));
+        assert!(!filler.count_wait(60 * MS), "it is not started again");
+    }
 }

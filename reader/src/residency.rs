@@ -24,7 +24,7 @@ pub(crate) fn is_resident(dataset: &Collection) -> bool {
     for probe in 0..PROBES {
         let segment = probe * segments / PROBES;
         if open.as_ref().is_none_or(|(number, _)| *number != segment) {
-            let Some(file) = opened(dataset, to_usize(segment)) else { return false };
+            let Some(file) = local_file(dataset, to_usize(segment)) else { return false };
             open = Some((segment, file));
         }
         let Some((_, (file, pages))) = &open else { return false };
@@ -45,7 +45,7 @@ pub(crate) fn is_resident(dataset: &Collection) -> bool {
 
 /// Where a file system has the pages of its files.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Pages {
+pub(crate) enum Pages {
     /// Nowhere but in memory.
     Memory,
     /// On a device of this machine, and in the page cache those that were read.
@@ -54,13 +54,8 @@ enum Pages {
     Elsewhere,
 }
 
-/// The file of a segment, to be read through the page cache, if it is on a device of this machine and can be mapped.
-pub(crate) fn local_file(dataset: &Collection, segment: usize) -> Option<OpenFile> {
-    opened(dataset, segment).and_then(|(file, pages)| (pages == Pages::Device).then_some(file))
-}
-
 /// The file of a segment, if it is on a local file system and can be mapped: a limit of the process's memory may forbid it.
-fn opened(dataset: &Collection, segment: usize) -> Option<(OpenFile, Pages)> {
+pub(crate) fn local_file(dataset: &Collection, segment: usize) -> Option<(OpenFile, Pages)> {
     dataset.segment_file(segment).ok()?;
     OpenFile::open(dataset.segment_path(segment), IoMode::Mapped).ok()?;
     let file = OpenFile::open(dataset.segment_path(segment), IoMode::Buffered).ok()?;

@@ -92,7 +92,8 @@ impl EpochThread {
         let ahead_len_max = ahead_len_max(plan.order(), window_len, memory);
         let held_len = if plan.order() == Order::Chunked { window_len } else { 0 };
         let of_own = if open_files.mode() == IoMode::Mapped { 0 } else { held_len.saturating_add(ahead_len_max) };
-        let all_batches_len = batch_len(dataset, options).saturating_mul(BATCHES_HELD);
+        let batches_held = plan.share().batch_count().min(BATCHES_HELD);
+        let all_batches_len = batch_len(dataset, options).saturating_mul(batches_held);
         let samples_len = of_own.min(dataset.segment_bytes()).saturating_add(all_batches_len);
         if let Some(warning) = lack_of_memory(samples_len, memory) {
             tracing::warn!("{warning}");
@@ -145,7 +146,7 @@ impl Drop for EpochThread {
 fn lack_of_memory(held_len: u64, memory: FreeMemory) -> Option<String> {
     let usable = memory.usable().filter(|usable| *usable < held_len)?;
     Some(format!(
-        "this epoch holds up to {held_len} bytes of samples, and {usable} bytes of memory are free: the system may end \
+        "this epoch holds about {held_len} bytes of samples, and {usable} bytes of memory are free: the system may end \
          the process; a smaller window or smaller batches take less"
     ))
 }
@@ -196,7 +197,7 @@ mod tests {
     fn more_samples_than_memory_are_warned_of() {
         let memory = |available, limit| FreeMemory { available, limit };
         let said = lack_of_memory(300, memory(Some(1000), Some(299))).unwrap();
-        assert!(said.starts_with("this epoch holds up to 300 bytes of samples, and 299 bytes of memory are free"));
+        assert!(said.starts_with("this epoch holds about 300 bytes of samples, and 299 bytes of memory are free"));
         assert_eq!(lack_of_memory(300, memory(Some(1000), Some(300))), None);
         assert_eq!(lack_of_memory(300, memory(None, None)), None);
     }

@@ -142,6 +142,9 @@ fn single_reads_of_a_few_samples_bring_all_into_memory() {
         return;
     }
     let Some(reader) = opened_cold(&made, ReaderOptions::default()) else { return };
+    if reader.io().mode != IoMode::Buffered {
+        return eprintln!("this machine has no memory for the dataset: {}", reader.io());
+    }
     let segment = reader.collection().segment_path(0).to_owned();
     let read_len = reader.collection().locate(READ).unwrap().offset;
     let mut rounds = 0;
@@ -160,7 +163,8 @@ fn single_reads_of_a_few_samples_bring_all_into_memory() {
 fn a_dataset_that_was_replaced_meanwhile_is_read_from_the_files_that_are_open() {
     let made = made();
     let Some(reader) = opened_cold(&made, ReaderOptions::default()) else { return };
-    read_all(&made, &reader);
+    // One of each file, so that all are open.
+    (0..COUNT).step_by(500).for_each(|ordinal| assert!(reader.get(ordinal).unwrap().payload == made.payload(ordinal)));
     // Of the same lengths, and in memory: only their contents are others.
     let other = Shape { seed: 8, segment_size: 2 << 20, ..Shape::plain(64 << 10, vec![2000; 3000]) }.write();
     fs::rename(made.path(), made.folder.path().join("old.grain")).unwrap();
