@@ -1,17 +1,17 @@
 //! The instructions of x86-64 that fold: 64 bytes at a time (AVX-512) or 32 (AVX2), multiplied without carry.
 
 use std::arch::x86_64::{
-    __m256i, __m512i, _MM_HINT_T0, _mm_prefetch, _mm256_clmulepi64_epi128, _mm256_loadu_si256, _mm256_set_epi64x,
-    _mm256_storeu_si256, _mm256_xor_si256, _mm512_clmulepi64_epi128, _mm512_loadu_si512, _mm512_set_epi64,
-    _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
+    __m256i, __m512i, _MM_HINT_T0, _mm_prefetch, _mm_sfence, _mm256_clmulepi64_epi128, _mm256_loadu_si256,
+    _mm256_set_epi64x, _mm256_storeu_si256, _mm256_stream_si256, _mm256_xor_si256, _mm512_clmulepi64_epi128,
+    _mm512_loadu_si512, _mm512_set_epi64, _mm512_storeu_si512, _mm512_stream_si512, _mm512_ternarylogic_epi64,
+    _mm512_xor_si512,
 };
 use std::array;
 
-use super::FOLD_LEN;
+use super::{FOLD_LEN, LINE_LEN};
 
 /// x^(1024 + 32) and x^(1024 - 32) modulo the polynomial, bits reversed: they move 16 bytes by 128.
 const BY_FOLD: (i64, i64) = (0x0001_E88E_F372, 0x0001_4A7F_E880);
-const LINE_LEN: usize = 64;
 /// How far ahead memory is fetched: the next page, before which the processor's own prefetcher stops. To fetch within its
 /// reach is slower than not to fetch.
 const AHEAD_LEN: usize = 4096;
@@ -23,17 +23,19 @@ const XOR_OF_THREE: i32 = 0x96;
 /// # Safety
 /// - The first pointer is valid for reads and the second for writes of that many bytes, and they do not overlap.
 /// - The number is a multiple of 128 and not 0.
+/// - What streams writes to a multiple of 64.
 /// - The processor has the instructions: [`fold_copy`] returned the function.
 pub(super) type FoldCopy = unsafe fn(*const u8, *mut u8, usize, u32) -> [u8; FOLD_LEN];
 
-/// The fastest one that this processor has. With registers of 16 bytes, two passes are faster than one.
-pub(super) fn fold_copy() -> Option<FoldCopy> {
+/// The fastest one that this processor has. With registers of 16 bytes, two passes are faster than one. What streams
+/// writes past the caches: the processor need not fetch a line before it writes all of it.
+pub(super) fn fold_copy(streams: bool) -> Option<FoldCopy> {
     if !is_x86_feature_detected!("vpclmulqdq") {
         None
     } else if is_x86_feature_detected!("avx512f") {
-        Some(fold_copy_512)
+        Some(if streams { fold_copy_512::<true> } else { fold_copy_512::<false> })
     } else if is_x86_feature_detected!("avx2") {
-        Some(fold_copy_256)
+        Some(if streams { fold_copy_256::<true> } else { fold_copy_256::<false> })
     } else {
         None
     }
@@ -54,14 +56,25 @@ fn fetch_ahead(from: *const u8, at: usize, len: usize) {
 /// # Safety
 /// As [`FoldCopy`].
 #[target_feature(enable = "vpclmulqdq,avx512f")]
-unsafe fn fold_copy_512(from: *const u8, to: *mut u8, len: usize, register: u32) -> [u8; FOLD_LEN] {
+unsafe fn fold_copy_512<const STREAMS: bool>(
+    from: *const u8,
+    to: *mut u8,
+    len: usize,
+    register: u32,
+) -> [u8; FOLD_LEN] {
     let copied = |at: usize| -> [__m512i; FOLD_LEN / 64] {
         array::from_fn(|i| {
             let at = at + 64 * i;
             // SAFETY: the 128 bytes from `at` on are within `len`, as both calls below have it, and so are these 64.
             let part = unsafe { _mm512_loadu_si512(from.wrapping_add(at).cast()) };
-            // SAFETY: as above.
-            unsafe { _mm512_storeu_si512(to.wrapping_add(at).cast(), part) };
+            let to = to.wrapping_add(at).cast();
+            if STREAMS {
+                // SAFETY: as above, and a copy that streams starts at a line.
+                unsafe { _mm512_stream_si512(to, part) };
+            } else {
+                // SAFETY: as above.
+                unsafe { _mm512_storeu_si512(to, part) };
+            }
             part
         })
     };
@@ -77,6 +90,10 @@ unsafe fn fold_copy_512(from: *const u8, to: *mut u8, len: usize, register: u32)
             *state = _mm512_ternarylogic_epi64::<XOR_OF_THREE>(low, high, part);
         }
     }
+    if STREAMS {
+        // Other threads may be told of the copy as soon as this returns.
+        _mm_sfence();
+    }
     let mut left = [0; FOLD_LEN];
     for (out, part) in left.chunks_exact_mut(64).zip(state) {
         // SAFETY: it has 64 bytes.
@@ -88,14 +105,25 @@ unsafe fn fold_copy_512(from: *const u8, to: *mut u8, len: usize, register: u32)
 /// # Safety
 /// As [`FoldCopy`].
 #[target_feature(enable = "vpclmulqdq,avx2")]
-unsafe fn fold_copy_256(from: *const u8, to: *mut u8, len: usize, register: u32) -> [u8; FOLD_LEN] {
+unsafe fn fold_copy_256<const STREAMS: bool>(
+    from: *const u8,
+    to: *mut u8,
+    len: usize,
+    register: u32,
+) -> [u8; FOLD_LEN] {
     let copied = |at: usize| -> [__m256i; FOLD_LEN / 32] {
         array::from_fn(|i| {
             let at = at + 32 * i;
             // SAFETY: the 128 bytes from `at` on are within `len`, as both calls below have it, and so are these 32.
             let part = unsafe { _mm256_loadu_si256(from.wrapping_add(at).cast()) };
-            // SAFETY: as above.
-            unsafe { _mm256_storeu_si256(to.wrapping_add(at).cast(), part) };
+            let to = to.wrapping_add(at).cast();
+            if STREAMS {
+                // SAFETY: as above, and a copy that streams starts at a line.
+                unsafe { _mm256_stream_si256(to, part) };
+            } else {
+                // SAFETY: as above.
+                unsafe { _mm256_storeu_si256(to, part) };
+            }
             part
         })
     };
@@ -109,6 +137,10 @@ unsafe fn fold_copy_256(from: *const u8, to: *mut u8, len: usize, register: u32)
             let high = _mm256_clmulepi64_epi128::<0x11>(*state, by_fold);
             *state = _mm256_xor_si256(_mm256_xor_si256(low, high), part);
         }
+    }
+    if STREAMS {
+        // Other threads may be told of the copy as soon as this returns.
+        _mm_sfence();
     }
     let mut left = [0; FOLD_LEN];
     for (out, part) in left.chunks_exact_mut(32).zip(state) {
@@ -128,23 +160,29 @@ mod tests {
         let bytes: Vec<u8> = (0..70_000_u32).map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect();
         let mut folders: Vec<FoldCopy> = Vec::new();
         if is_x86_feature_detected!("vpclmulqdq") && is_x86_feature_detected!("avx2") {
-            folders.push(fold_copy_256);
+            folders.extend([fold_copy_256::<false> as FoldCopy, fold_copy_256::<true>]);
         }
         if is_x86_feature_detected!("vpclmulqdq") && is_x86_feature_detected!("avx512f") {
-            folders.push(fold_copy_512);
+            folders.extend([fold_copy_512::<false> as FoldCopy, fold_copy_512::<true>]);
         }
-        if folders.len() < 2 {
-            eprintln!("this processor has {} of the 2 ways to fold: the others are not tested", folders.len());
+        if folders.len() < 4 {
+            eprintln!("this processor has {} of the 4 ways to fold: the others are not tested", folders.len());
         }
         for fold_copy in folders {
             for (start, folds) in [(0, 1), (1, 2), (33, 5), (7, 500)] {
                 let from = &bytes[start..start + folds * FOLD_LEN];
-                let mut to = vec![0; from.len()];
-                // SAFETY: the processor has the instructions, and both have that many bytes, whole folds.
-                let left = unsafe { fold_copy(from.as_ptr(), to.as_mut_ptr(), from.len(), u32::MAX) };
+                let mut room = vec![0; from.len() + LINE_LEN];
+                let line = room.as_ptr().addr().wrapping_neg() % LINE_LEN;
+                let to = &mut room[line..line + from.len()];
+                // The register of what came before: nothing, or some bytes.
+                let before = crc32fast::hash(&bytes[..start]);
+                // SAFETY: the processor has the instructions, and both have that many bytes, whole folds, from a
+                // line on.
+                let left = unsafe { fold_copy(from.as_ptr(), to.as_mut_ptr(), from.len(), !before) };
                 let mut hasher = crc32fast::Hasher::new_with_initial(u32::MAX);
                 hasher.update(&left);
-                assert_eq!(hasher.finalize(), crc32fast::hash(from), "{start}, {folds}");
+                let all = crc32fast::hash(&bytes[..start + from.len()]);
+                assert_eq!(hasher.finalize(), all, "{start}, {folds}");
                 assert_eq!(to, from);
             }
         }
