@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::{ptr, slice, thread};
 
 use grainstore_reader::engine::provide_pages;
+use grainstore_store::copy_large;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView};
@@ -132,9 +133,7 @@ impl PartCopy<'_> {
     fn make(self) {
         assert_eq!(self.room.len(), self.part.len(), "the room was made for this part");
         provide_pages(self.room);
-        let to = self.room.as_mut_ptr().cast::<u8>();
-        // SAFETY: both are valid for their length, which is the same, and do not overlap: one is borrowed mutably.
-        unsafe { to.copy_from_nonoverlapping(self.part.as_ptr(), self.part.len()) };
+        copy_large(self.part, self.room);
     }
 
     fn make_all(copies: Vec<Self>, threads: usize) {

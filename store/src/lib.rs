@@ -42,7 +42,7 @@ mod verify;
 
 pub use collection::{Collection, CollectionColumn, MergedCategories};
 pub use columns::Column;
-pub use copy_crc::copy_with_crc;
+pub use copy_crc::{copy_large, copy_with_crc};
 pub use dataset::Dataset;
 pub use error::StoreError;
 pub use facts::Facts;

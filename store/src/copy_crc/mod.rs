@@ -6,6 +6,7 @@
 //! et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel, 2009.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -49,6 +50,43 @@ fn copy<'t>(from: &[u8], to: &'t mut [MaybeUninit<u8>]) -> &'t [u8] {
     unsafe { &*(&raw const *to as *const [u8]) }
 }
 
+/// Copies `from` to `to`, as [`copy_with_crc`] does: what is large past the caches.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn copy_large<'t>(from: &[u8], to: &'t mut [MaybeUninit<u8>]) -> &'t [u8] {
+    assert_eq!(from.len(), to.len(), "a copy is as long as what is copied");
+    let streamed = stream(from, to);
+    copy(&from[streamed.end..], &mut to[streamed.end..]);
+    copy(&from[..streamed.start], &mut to[..streamed.start]);
+    // SAFETY: all three parts have just been written.
+    unsafe { &*(&raw const *to as *const [u8]) }
+}
+
+/// Copies whole lines past the caches, if there are many. Returns which bytes.
+#[cfg(target_arch = "x86_64")]
+fn stream(from: &[u8], to: &mut [MaybeUninit<u8>]) -> Range<usize> {
+    let Some(stream_copy) = x86::stream_copy().filter(|_| from.len() >= STREAMED_LEN_MIN) else { return 0..0 };
+    let start = before_line(to);
+    let (from, to) = (&from[start..], &mut to[start..]);
+    let len = from.len() / FOLD_LEN * FOLD_LEN;
+    // SAFETY: `x86::stream_copy` returned it for this processor; both pointers are valid for `len` bytes, whole folds and
+    // at least one, what is written to does not overlap what is read, and starts at a line.
+    unsafe { stream_copy(from.as_ptr(), to.as_mut_ptr().cast(), len) };
+    start..start + len
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn stream(_from: &[u8], _to: &mut [MaybeUninit<u8>]) -> Range<usize> {
+    0..0
+}
+
+/// Bytes before the first line of memory that starts in `to`.
+#[cfg(target_arch = "x86_64")]
+fn before_line(to: &[MaybeUninit<u8>]) -> usize {
+    to.as_ptr().addr().wrapping_neg() % LINE_LEN
+}
+
 /// [`copy_with_crc`] to memory that was written before. On return all of it is the copy.
 ///
 /// # Panics
@@ -75,7 +113,7 @@ fn fold(from: &[u8], to: &mut [MaybeUninit<u8>]) -> (usize, crc32fast::Hasher) {
     let Some(fold_copy) = x86::fold_copy(streams).filter(|_| from.len() >= FOLDED_LEN_MIN) else {
         return (0, hasher);
     };
-    let head_len = if streams { to.as_ptr().addr().wrapping_neg() % LINE_LEN } else { 0 };
+    let head_len = if streams { before_line(to) } else { 0 };
     hasher.update(copy(&from[..head_len], &mut to[..head_len]));
     let (from, to) = (&from[head_len..], &mut to[head_len..]);
     let len = from.len() / FOLD_LEN * FOLD_LEN;
@@ -122,6 +160,8 @@ mod tests {
                 let to = &mut out[start..start + len];
                 assert_eq!(copy_over_with_crc(from, to), crc32fast::hash(from), "{start}, {len}");
                 assert_eq!(to, from);
+                let mut to = vec![MaybeUninit::new(0); 20_000];
+                assert_eq!(copy_large(from, &mut to[start..start + len]), from, "{start}, {len}");
             }
         }
     }

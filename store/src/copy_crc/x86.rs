@@ -41,6 +41,17 @@ pub(super) fn fold_copy(streams: bool) -> Option<FoldCopy> {
     }
 }
 
+/// Copies bytes past the caches.
+///
+/// # Safety
+/// As [`FoldCopy`], for one that streams.
+pub(super) type StreamCopy = unsafe fn(*const u8, *mut u8, usize);
+
+/// The one that this processor has.
+pub(super) fn stream_copy() -> Option<StreamCopy> {
+    is_x86_feature_detected!("avx").then_some(stream_copy_256 as StreamCopy)
+}
+
 /// Fetches the 128 bytes that are copied a few folds later, if there are that many: what follows a short sample in memory
 /// is mostly not the next one.
 fn fetch_ahead(from: *const u8, at: usize, len: usize) {
@@ -148,6 +159,23 @@ unsafe fn fold_copy_256<const STREAMS: bool>(
         unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), part) };
     }
     left
+}
+
+/// # Safety
+/// As [`StreamCopy`].
+#[target_feature(enable = "avx")]
+unsafe fn stream_copy_256(from: *const u8, to: *mut u8, len: usize) {
+    for at in (0..len).step_by(32) {
+        if at.is_multiple_of(FOLD_LEN) {
+            fetch_ahead(from, at, len);
+        }
+        // SAFETY: `len` is a multiple of 128, so the 32 bytes from `at` on are within it.
+        let part = unsafe { _mm256_loadu_si256(from.wrapping_add(at).cast()) };
+        // SAFETY: as above, and `to` starts at a line.
+        unsafe { _mm256_stream_si256(to.wrapping_add(at).cast(), part) };
+    }
+    // Other threads may be told of the copy as soon as this returns.
+    _mm_sfence();
 }
 
 #[cfg(test)]
