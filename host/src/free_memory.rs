@@ -43,13 +43,19 @@ struct Names {
     /// Limits in bytes; beyond the second one the kernel slows the group down and takes its memory back.
     limits: &'static [&'static str],
     used: &'static str,
-    /// The line of `memory.stat` with the bytes of the page cache.
+    /// The line of `memory.stat` with the bytes of the page cache, and of those of them that are files in memory only.
     page_cache: &'static str,
+    memory_files: &'static str,
 }
 
-const V1: Names =
-    Names { limits: &["memory.limit_in_bytes"], used: "memory.usage_in_bytes", page_cache: "total_cache" };
-const V2: Names = Names { limits: &["memory.max", "memory.high"], used: "memory.current", page_cache: "file" };
+const V1: Names = Names {
+    limits: &["memory.limit_in_bytes"],
+    used: "memory.usage_in_bytes",
+    page_cache: "total_cache",
+    memory_files: "total_shmem",
+};
+const V2: Names =
+    Names { limits: &["memory.max", "memory.high"], used: "memory.current", page_cache: "file", memory_files: "shmem" };
 
 /// A control group: its folder, and what its files are called.
 #[derive(Debug, PartialEq, Eq)]
@@ -78,13 +84,15 @@ fn groups(processes: &str) -> Vec<Group> {
 
 impl Group {
     /// What its limits leave in bytes: all of them, less what is used for other things than the page cache, which the
-    /// kernel takes back. `None` without a limit.
+    /// kernel takes back, except for files that are nowhere else. `None` without a limit.
     fn room(&self) -> Option<u64> {
         let read = |name: &str| std::fs::read_to_string(self.folder.join(name)).unwrap_or_default();
         let limit = self.names.limits.iter().filter_map(|name| limit_in(&read(name))).min()?;
         let used = limit_in(&read(self.names.used)).unwrap_or(0);
-        let page_cache = stat_in(&read("memory.stat"), self.names.page_cache).unwrap_or(0);
-        Some(limit.saturating_sub(used.saturating_sub(page_cache)))
+        let stat = read("memory.stat");
+        let of_stat = |name| stat_in(&stat, name).unwrap_or(0);
+        let taken_back = of_stat(self.names.page_cache).saturating_sub(of_stat(self.names.memory_files));
+        Some(limit.saturating_sub(used.saturating_sub(taken_back)))
     }
 }
 
@@ -133,6 +141,9 @@ mod tests {
         put("memory.current", "700\n");
         put("memory.stat", "anon 500\nfile_mapped 7\nfile 200\n");
         assert_eq!(group.room(), Some(500));
+        put("memory.stat", "anon 500\nshmem 150\nfile 200\n");
+        assert_eq!(group.room(), Some(350), "files in memory stay");
+        put("memory.stat", "anon 500\nfile_mapped 7\nfile 200\n");
         put("memory.high", "600\n");
         assert_eq!(group.room(), Some(100));
         put("memory.max", "300\n");

@@ -20,7 +20,7 @@ use crate::ReadError;
 use crate::engine::IoMode;
 use crate::engine_choice::EngineChoice;
 use crate::engine_pool::{EnginePool, EngineSpec};
-use crate::filling::Filling;
+use crate::filling::{CallerRead, Filling};
 use crate::io::{Io, IoChoice};
 use crate::open_files::{OpenFiles, Opening};
 use crate::reader::ReaderOptions;
@@ -99,7 +99,7 @@ impl ReaderAccess {
             may_change,
             spec,
             reads: ReadCount { count: AtomicU64::new(0), ask_at: AtomicU64::new(READS_BEFORE_ASKING) },
-            filling: Filling::new(dataset),
+            filling: Filling::new(),
         })
     }
 
@@ -108,22 +108,26 @@ impl ReaderAccess {
         self.mapped.get().unwrap_or(&self.first)
     }
 
-    /// Passes `read` how files are read now, for `count` samples that are asked for one by one, or in one call.
+    /// Passes `read` how files are read now, for `count` samples that are asked for one by one, or in one call; `len` tells
+    /// how many bytes were read.
     #[inline]
-    pub(crate) fn read<'a, T>(&'a self, dataset: &Collection, count: usize, read: impl FnOnce(&'a Access) -> T) -> T {
-        if self.may_change && self.mapped.get().is_none() {
-            return self.read_timed(dataset, count, read);
+    pub(crate) fn read<'a, T>(
+        &'a self,
+        dataset: &Collection,
+        count: usize,
+        len: impl FnOnce(&T) -> u64,
+        read: impl FnOnce(&'a Access) -> T,
+    ) -> T {
+        if !self.may_change || self.mapped.get().is_some() {
+            return read(self.now());
         }
-        read(self.now())
-    }
-
-    fn read_timed<'a, T>(&'a self, dataset: &Collection, count: usize, read: impl FnOnce(&'a Access) -> T) -> T {
         if self.reads.add(count) || self.filling.take_filled() {
             self.look_again(dataset);
         }
         let begun = Instant::now();
         let result = read(self.now());
-        self.filling.count_wait(dataset, count, begun.elapsed());
+        let time = begun.elapsed();
+        self.filling.count_wait(dataset, &CallerRead { samples: count, len: len(&result), time });
         result
     }
 
@@ -146,6 +150,7 @@ impl ReaderAccess {
         }
         tracing::debug!(io = %mapped.io, "reading changes");
         if self.mapped.set(mapped).is_ok() {
+            self.filling.end();
             self.first.engines.drop_idle();
         }
     }

@@ -22,9 +22,11 @@ use crate::residency::{Pages, local_file};
 
 /// The thread is started when callers have waited for this long.
 const WAITED_MIN: Duration = Duration::from_millis(50);
-/// A sample that takes no longer than this, and a nanosecond for each four bytes, comes from memory.
+/// A read that takes no longer than this, so much for each sample and a nanosecond for each two bytes comes from memory, or
+/// from a device that is nearly as fast.
 const FAST: Duration = Duration::from_micros(10);
-const FAST_BYTES_PER_NS: u64 = 4;
+const FAST_SAMPLE: Duration = Duration::from_micros(3);
+const FAST_BYTES_PER_NS: u64 = 2;
 /// Bytes that are read at a time: fewer are slower on many devices, and a caller's read may have to wait for all of them.
 const PIECE_LEN: usize = 2 << 20;
 /// How often the thread checks whether memory is still free.
@@ -36,7 +38,13 @@ pub(crate) struct Filling {
     filler: ForkLock<Arc<Filler>>,
     /// Whether all files have been read, which nobody has asked for yet.
     is_new: Arc<AtomicBool>,
-    fast: Duration,
+}
+
+/// A read of a caller's: how many samples, of how many bytes, and how long it took.
+pub(crate) struct CallerRead {
+    pub(crate) samples: usize,
+    pub(crate) len: u64,
+    pub(crate) time: Duration,
 }
 
 /// What callers and the thread tell each other.
@@ -67,18 +75,21 @@ enum Phase {
 
 impl Filling {
     /// Nothing is filled yet.
-    pub(crate) fn new(dataset: &Collection) -> Self {
-        let sample_len = dataset.segment_bytes() / dataset.sample_count().max(1);
-        let fast = FAST + Duration::from_nanos(sample_len / FAST_BYTES_PER_NS);
-        Self { filler: ForkLock::default(), is_new: Arc::default(), fast }
+    pub(crate) fn new() -> Self {
+        Self { filler: ForkLock::default(), is_new: Arc::default() }
     }
 
-    /// Counts the time of a read of `samples`, unless they came from memory.
-    pub(crate) fn count_wait(&self, dataset: &Collection, samples: usize, time: Duration) {
-        let fast = self.fast.saturating_mul(u32::try_from(samples).unwrap_or(u32::MAX));
-        if time > fast {
-            self.count_slow(dataset, time);
+    /// Counts the time of a read of `dataset`, unless it came from memory.
+    pub(crate) fn count_wait(&self, dataset: &Collection, read: &CallerRead) {
+        if read.is_slow() {
+            self.count_slow(dataset, read.time);
         }
+    }
+
+    /// The thread ends after the piece that it reads, and nobody waits for it: a device may take long.
+    pub(crate) fn end(&self) {
+        let filler = Arc::clone(&*self.filler.lock_or_renew());
+        filler.end();
     }
 
     fn count_slow(&self, dataset: &Collection, time: Duration) {
@@ -107,10 +118,16 @@ impl Filling {
 }
 
 impl Drop for Filling {
-    /// The thread ends after the piece that it reads, and nobody waits for it: a device may take long.
     fn drop(&mut self) {
-        let filler = Arc::clone(&*self.filler.lock_or_renew());
-        filler.end();
+        self.end();
+    }
+}
+
+impl CallerRead {
+    /// Whether it waited for a device.
+    fn is_slow(&self) -> bool {
+        let samples = FAST_SAMPLE.saturating_mul(u32::try_from(self.samples).unwrap_or(u32::MAX));
+        self.time > FAST + samples + Duration::from_nanos(self.len / FAST_BYTES_PER_NS)
     }
 }
 
@@ -237,6 +254,15 @@ mod tests {
             assert!(!filler.count_wait(MS), "it is started once");
         });
         assert!(more);
+    }
+
+    #[test]
+    fn reads_from_memory_are_no_waits() {
+        let is_slow = |samples, len, micros| CallerRead { samples, len, time: Duration::from_micros(micros) }.is_slow();
+        // A sample of 3 KB and one of 110 KB, warm and cold; a batch of 512 B, warm, half and all of it cold.
+        assert_eq!([is_slow(1, 3073, 2), is_slow(1, 3073, 60)], [false, true]);
+        assert_eq!([is_slow(1, 110_000, 30), is_slow(1, 110_000, 105)], [false, true]);
+        assert_eq!([250, 1500, 3000].map(|micros| is_slow(256, 256 * 512, micros)), [false, true, true]);
     }
 
     #[test]

@@ -186,7 +186,8 @@ impl Reader {
     /// # Errors
     /// If there is no such sample, or its bytes cannot be read or are damaged.
     pub fn get(&self, ordinal: u64) -> Result<Sample, ReadError> {
-        self.access.read(&self.dataset, 1, |access| self.single_by(access).sample(ordinal))
+        let len = |read: &Result<Sample, _>| read.as_ref().map_or(0, |sample| sample.payload.len() as u64);
+        self.access.read(&self.dataset, 1, len, |access| self.single_by(access).sample(ordinal))
     }
 
     /// Reads the payload of one sample into `payload`, whose bytes are replaced: for callers that read many samples,
@@ -195,7 +196,11 @@ impl Reader {
     /// # Errors
     /// As [`get`](Self::get).
     pub fn get_into(&self, ordinal: u64, payload: &mut Vec<u8>) -> Result<(), ReadError> {
-        self.access.read(&self.dataset, 1, |access| self.single_by(access).payload(ordinal, payload))
+        let read = |access| {
+            let result = self.single_by(access).payload(ordinal, payload);
+            (result, payload.len() as u64)
+        };
+        self.access.read(&self.dataset, 1, |(_, len)| *len, read).0
     }
 
     /// The payload of one sample in its mapped file, to be copied to memory of the caller's. `None` if it is compressed
@@ -239,7 +244,8 @@ impl Reader {
     /// # Errors
     /// As [`get`](Self::get); if several samples fail, the error names the one of the lowest ordinal.
     pub fn get_batch(&self, ordinals: &[u64]) -> Result<Batch, ReadError> {
-        self.access.read(&self.dataset, ordinals.len(), |access| self.gather(access).batch(ordinals))
+        let len = |read: &Result<Batch, _>| read.as_ref().map_or(0, Batch::payload_bytes);
+        self.access.read(&self.dataset, ordinals.len(), len, |access| self.gather(access).batch(ordinals))
     }
 
     /// Begins an epoch, with a plan and an engine of its own. The first epoch also loads the index. It does not wait

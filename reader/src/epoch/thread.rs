@@ -92,8 +92,8 @@ impl EpochThread {
         let ahead_len_max = ahead_len_max(plan.order(), window_len, memory);
         let held_len = if plan.order() == Order::Chunked { window_len } else { 0 };
         let of_own = if open_files.mode() == IoMode::Mapped { 0 } else { held_len.saturating_add(ahead_len_max) };
-        let batches_held = plan.share().batch_count().min(BATCHES_HELD);
-        let all_batches_len = batch_len(dataset, options).saturating_mul(batches_held);
+        let in_batches = BATCHES_HELD.saturating_mul(options.batch_size.get() as u64).min(plan.plan().len());
+        let all_batches_len = mean_len(dataset).saturating_mul(in_batches);
         let samples_len = of_own.min(dataset.segment_bytes()).saturating_add(all_batches_len);
         if let Some(warning) = lack_of_memory(samples_len, memory) {
             tracing::warn!("{warning}");
@@ -151,10 +151,9 @@ fn lack_of_memory(held_len: u64, memory: FreeMemory) -> Option<String> {
     ))
 }
 
-/// About how many bytes a batch has, as its samples are stored.
-fn batch_len(dataset: &Collection, options: &EpochOptions) -> u64 {
-    let samples = dataset.sample_count().max(1);
-    (dataset.segment_bytes() / samples).saturating_mul(samples.min(options.batch_size.get() as u64))
+/// Bytes of a sample on average, as samples are stored.
+fn mean_len(dataset: &Collection) -> u64 {
+    dataset.segment_bytes() / dataset.sample_count().max(1)
 }
 
 /// Raw samples from this many bytes on are units by themselves.

@@ -12,8 +12,10 @@ use std::ops::Range;
 mod x86;
 
 /// Bytes that are folded at a time.
+#[cfg(target_arch = "x86_64")]
 const FOLD_LEN: usize = 128;
 /// Fewer bytes are not worth it.
+#[cfg(target_arch = "x86_64")]
 const FOLDED_LEN_MIN: usize = 4 * FOLD_LEN;
 /// From this length on the copy is written past the caches, by whole lines of memory: whoever uses so much, of a batch or a
 /// list of samples, finds most of it in no cache anyway.
