@@ -127,7 +127,7 @@ impl ReaderAccess {
         let begun = Instant::now();
         let result = read(self.now());
         let time = begun.elapsed();
-        self.filling.count_wait(dataset, &CallerRead { samples: count, len: len(&result), time });
+        self.filling.count_wait(dataset, &CallerRead { begun, samples: count, len: len(&result), time });
         result
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Each of many such reads waits for the device. Read from end to end, the same files would be in memory after a fraction
 //! of that time, but nobody knows how many reads are to come. So a thread reads the files, and takes no more time for it
-//! than callers have waited before, not counting their waits while it reads. So all reads together take at most about
+//! than callers have waited before, not counting waits while it reads. So all reads together take at most about
 //! twice as long as the better of two choices in hindsight, to read each sample or to read all files first: A. Karlin et
 //! al., "Competitive Snoopy Caching", Algorithmica 3, 1988.
 
@@ -40,8 +40,9 @@ pub(crate) struct Filling {
     is_new: Arc<AtomicBool>,
 }
 
-/// A read of a caller's: how many samples, of how many bytes, and how long it took.
+/// A read of a caller's: how many samples, of how many bytes, when it began and how long it took.
 pub(crate) struct CallerRead {
+    pub(crate) begun: Instant,
     pub(crate) samples: usize,
     pub(crate) len: u64,
     pub(crate) time: Duration,
@@ -58,8 +59,9 @@ struct Filler {
 struct State {
     /// How long callers have waited while the thread did not read.
     waited: Duration,
-    /// How long the thread has read.
+    /// How long the thread has read, and until when.
     read: Duration,
+    read_until: Option<Instant>,
     phase: Phase,
 }
 
@@ -82,7 +84,7 @@ impl Filling {
     /// Counts the time of a read of `dataset`, unless it came from memory.
     pub(crate) fn count_wait(&self, dataset: &Collection, read: &CallerRead) {
         if read.is_slow() {
-            self.count_slow(dataset, read.time);
+            self.count_slow(dataset, read);
         }
     }
 
@@ -92,9 +94,9 @@ impl Filling {
         filler.end();
     }
 
-    fn count_slow(&self, dataset: &Collection, time: Duration) {
+    fn count_slow(&self, dataset: &Collection, read: &CallerRead) {
         let filler = Arc::clone(&*self.filler.lock_or_renew());
-        if filler.count_wait(time) {
+        if filler.count_wait(read.begun, read.time) {
             self.start(dataset.clone(), filler);
         }
     }
@@ -137,11 +139,12 @@ impl Filler {
     }
 
     /// Counts the time of a read, and has a thread that waits continue. Returns whether to start the thread.
-    fn count_wait(&self, time: Duration) -> bool {
+    fn count_wait(&self, begun: Instant, time: Duration) -> bool {
         let mut state = self.lock();
         match state.phase {
             // While the thread reads, it is the reason of waits.
             Phase::Reads | Phase::Ended => return false,
+            Phase::Waits if state.read_until.is_some_and(|until| begun < until) => return false,
             Phase::NotStarted | Phase::Waits => state.waited += time,
         }
         let (is_enough, is_started) = match state.phase {
@@ -194,6 +197,7 @@ impl Filler {
         state.read += time;
         if state.phase == Phase::Reads && state.waited <= state.read {
             state.phase = Phase::Waits;
+            state.read_until = Some(Instant::now());
         }
         while state.phase == Phase::Waits {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -244,21 +248,27 @@ mod tests {
     #[test]
     fn the_thread_reads_for_as_long_as_callers_have_waited() {
         let filler = Filler::default();
-        assert!(!filler.count_wait(49 * MS));
-        assert!(filler.count_wait(MS), "50 ms start it");
-        assert!(!filler.count_wait(1000 * MS), "a wait while it reads is not counted");
+        let count = |begun, millis| filler.count_wait(begun, millis * MS);
+        let at_first = Instant::now();
+        assert!(!count(at_first, 49));
+        assert!(count(at_first, 1), "50 ms start it");
+        assert!(!count(Instant::now(), 1000), "a wait while it reads is not counted");
         assert!(filler.spend(49 * MS));
         let more = reads_more(&filler, 3 * MS, || {
-            assert!(!filler.count_wait(2 * MS));
+            assert!(!count(at_first, 1000));
+            assert!(filler.lock().phase == Phase::Waits, "nor one that began while it read");
+            assert!(!count(Instant::now(), 2));
             assert!(filler.lock().phase == Phase::Waits, "it has read for as long");
-            assert!(!filler.count_wait(MS), "it is started once");
+            assert!(!count(Instant::now(), 1), "it is started once");
         });
         assert!(more);
     }
 
     #[test]
     fn reads_from_memory_are_no_waits() {
-        let is_slow = |samples, len, micros| CallerRead { samples, len, time: Duration::from_micros(micros) }.is_slow();
+        let begun = Instant::now();
+        let is_slow =
+            |samples, len, micros| CallerRead { begun, samples, len, time: Duration::from_micros(micros) }.is_slow();
         // A sample of 3 KB and one of 110 KB, warm and cold; a batch of 512 B, warm, half and all of it cold.
         assert_eq!([is_slow(1, 3073, 2), is_slow(1, 3073, 60)], [false, true]);
         assert_eq!([is_slow(1, 110_000, 30), is_slow(1, 110_000, 105)], [false, true]);
@@ -268,8 +278,8 @@ mod tests {
     #[test]
     fn a_thread_that_waits_ends_with_its_reader() {
         let filler = Filler::default();
-        assert!(filler.count_wait(60 * MS));
+        assert!(filler.count_wait(Instant::now(), 60 * MS));
         assert!(!reads_more(&filler, 60 * MS, || filler.end()));
-        assert!(!filler.count_wait(60 * MS), "it is not started again");
+        assert!(!filler.count_wait(Instant::now(), 60 * MS), "it is not started again");
     }
 }
