@@ -22,8 +22,8 @@ use crate::residency::{Pages, local_file};
 
 /// The thread is started when callers have waited for this long.
 const WAITED_MIN: Duration = Duration::from_millis(50);
-/// A read that takes no longer than this, so much for each sample and a nanosecond for each two bytes comes from memory, or
-/// from a device that is nearly as fast.
+/// A read comes from memory, or from a device that is nearly as fast, if it takes no longer than `FAST`, `FAST_SAMPLE` for
+/// each sample and a nanosecond for each two bytes together.
 const FAST: Duration = Duration::from_micros(10);
 const FAST_SAMPLE: Duration = Duration::from_micros(3);
 const FAST_BYTES_PER_NS: u64 = 2;

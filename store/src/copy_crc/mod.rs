@@ -19,7 +19,7 @@ const FOLD_LEN: usize = 128;
 const FOLDED_LEN_MIN: usize = 4 * FOLD_LEN;
 /// From this length on the copy is written past the caches, by whole lines of memory: whoever uses so much, of a batch or a
 /// list of samples, finds most of it in no cache anyway.
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only what folds aligns"))]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only x86-64 streams; tests use it everywhere"))]
 const STREAMED_LEN_MIN: usize = 16 << 10;
 /// Bytes of a line of memory.
 #[cfg(target_arch = "x86_64")]
