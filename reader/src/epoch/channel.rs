@@ -24,7 +24,7 @@ pub(super) struct Channel<T> {
     home: ProcessId,
 }
 
-/// The queue is full when it holds at least two items and has reached a bound, or when it holds more decoded bytes than
+/// The queue is full when it holds an item and has reached a bound, or when it holds more decoded bytes than
 /// it may.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueBounds {
@@ -188,15 +188,13 @@ impl<T> Channel<T> {
     }
 
     fn room_in(&self, queue: &Queue<T>) -> bool {
-        let few = queue.items.len() < 2;
-        let fits = few || (queue.items.len() < self.bounds.count_max && queue.len < self.bounds.len_max);
-        fits && queue.decoded_len <= self.bounds.decoded_len_max
+        let fits = queue.items.len() < self.bounds.count_max && queue.len < self.bounds.len_max;
+        (fits || queue.items.is_empty()) && queue.decoded_len <= self.bounds.decoded_len_max
     }
 
     fn is_half_empty(&self, queue: &Queue<T>) -> bool {
-        let few = queue.items.len() < 2;
-        let half = few || (queue.items.len() <= self.bounds.count_max / 2 && queue.len <= self.bounds.len_max / 2);
-        half && queue.decoded_len <= self.bounds.decoded_len_max
+        let half = queue.items.len() <= self.bounds.count_max / 2 && queue.len <= self.bounds.len_max / 2;
+        (half || queue.items.is_empty()) && queue.decoded_len <= self.bounds.decoded_len_max
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue<T>> {
@@ -236,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_full_by_count_or_by_bytes_but_always_holds_two() {
+    fn it_is_full_by_count_or_by_bytes_but_always_holds_one() {
         let many = channel(3, 100);
         let large = channel(64, 100);
         for item in 0..3 {
@@ -244,9 +242,8 @@ mod tests {
             many.put(item, bytes(1));
         }
         assert!(!many.has_room());
-        large.put(0, bytes(1000));
         assert!(large.has_room());
-        large.put(1, bytes(1000));
+        large.put(0, bytes(1000));
         assert!(!large.has_room());
         assert_eq!(large.take().0, Some(0));
         assert!(large.has_room());

@@ -25,11 +25,12 @@ use crate::open_files::OpenFiles;
 use crate::plan::{Extents, LONE_SAMPLE_CHUNKS, Order};
 use crate::read_timeout::ReadTimeout;
 
-/// Batches that wait for the caller: at most 64, or 8 MiB of them, but always two, unless they were decoded to more
+/// Batches that wait for the caller: at most 64, or 8 MiB of them, but always one, unless it was decoded to more
 /// than a small file should be able to take.
 const QUEUE: QueueBounds = QueueBounds { count_max: 64, len_max: 8 << 20, decoded_len_max: DECODED_AHEAD_LEN_MAX };
-/// Batches that are in memory at a time, where they are large: one that is being made, two that wait, the caller's.
-const BATCHES_HELD: u64 = 4;
+/// Batches that are in memory at a time, where they are large: one that is being made, one that waits, the caller's.
+const BATCHES_HELD: u64 = 3;
+
 /// What an epoch reads from, and what it reads with.
 pub(crate) struct EpochInputs<'a> {
     pub(crate) dataset: &'a Collection,
