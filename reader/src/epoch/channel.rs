@@ -24,8 +24,7 @@ pub(super) struct Channel<T> {
     home: ProcessId,
 }
 
-/// The queue is full when it holds an item and has reached a bound, or when it holds more decoded bytes than
-/// it may.
+/// The queue is full when it holds an item and has reached a bound, or when it holds more decoded bytes than it may.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueBounds {
     pub(super) count_max: usize,
